@@ -1,0 +1,72 @@
+# Every target sets up what it needs by itself. Two of them are all a newcomer needs: make demo, make test.
+PYTHON ?= python3
+SOAK_MINUTES ?= 240
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOWEST := .venv-numpy126
+
+# One BLAS thread: repeats are identical bit for bit, and two test processes do not fight for two cores.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# mkdocs-material advertises on standard error, which is noise in a strict build.
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: help setup demo test test-full test-lowest lint bench docs soak clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.ready ## a virtual environment in .venv with the package and what tests need
+
+demo: $(VENV)/.ready ## train on shipped data, leave out/demo/index.html
+	$(BIN)/gpcert demo --output out/demo
+
+test: lint ## lint, types, layers, and every test that is not heavy
+	$(BIN)/python -m pytest -n 2 -m "not full"
+
+test-full: $(VENV)/.ready-full docs test-lowest ## heavier tests: GPy parity, docs, lowest versions with numpy 1.26
+	$(BIN)/python -m pytest -n 2 -m full
+
+test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not full"
+
+lint: $(VENV)/.ready ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.ready ## every benchmark, results in benchmarks/results
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.ready ## the site, built strictly into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+soak: $(VENV)/.ready ## every test again and again with fresh random seeds, for SOAK_MINUTES
+	end=$$(( $$(date +%s) + 60 * $(SOAK_MINUTES) )); \
+	while [ $$(date +%s) -lt $$end ]; do \
+	  $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=random || exit 1; \
+	done
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) $(LOWEST) build dist out site benchmarks/results
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpcert needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(VENV)/.ready-full: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy]'
+	touch $@
+
+$(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) scripts/lowest_versions.py > $(LOWEST)/requirements.txt
+	$(LOWEST)/bin/python -m pip install --quiet --requirement $(LOWEST)/requirements.txt --editable .
+	touch $@

@@ -1,0 +1,68 @@
+"""Guaranteed ranges of a Gaussian-process classifier's probability over regions of inputs.
+
+Names are imported when first used, so that `import gpcert` and `gpcert --help` cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpcert import datasets
+    from gpcert.errors import GpcertError, InvalidInputError, ModelFileError, NotFittedError
+    from gpcert.estimator import GPClassifier
+    from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
+    from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
+    from gpcert.posterior import Posterior
+    from gpcert.store import load, save
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "RBF",
+    "GPClassifier",
+    "GpcertError",
+    "InvalidInputError",
+    "Link",
+    "Logit",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "ModelFileError",
+    "NotFittedError",
+    "OneVsRest",
+    "Posterior",
+    "Probit",
+    "Product",
+    "RationalQuadratic",
+    "Softmax",
+    "Sum",
+    "datasets",
+    "load",
+    "save",
+]
+
+_HOME = {
+    "errors": ("GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError"),
+    "estimator": ("GPClassifier",),
+    "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
+    "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
+    "posterior": ("Posterior",),
+    "store": ("load", "save"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "datasets":
+        return import_module("gpcert.datasets")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'gpcert' has no attribute {name!r}")
+    value = getattr(import_module(f"gpcert.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

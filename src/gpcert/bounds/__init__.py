@@ -1,0 +1,8 @@
+"""Certified bounds of a posterior over one box; the search knows them only as `BoxBound`."""
+
+from gpcert.bounds.box import BoxBound, Certified, RbfBound
+from gpcert.bounds.levels import link_of
+from gpcert.bounds.model import Model, model_of
+from gpcert.bounds.slice import Slice, make_slice
+
+__all__ = ["BoxBound", "Certified", "Model", "RbfBound", "Slice", "link_of", "make_slice", "model_of"]

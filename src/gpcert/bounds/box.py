@@ -1,0 +1,180 @@
+"""The certified bound of one box: a lower bound of the probability, a candidate point, where to split.
+
+This is the one interface the search knows (`BoxBound`); other kernels, links and array libraries join here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gpcert.bounds.expansion import expand
+from gpcert.bounds.functional import FunctionalBound, lower_bound
+from gpcert.bounds.levels import Level, Link
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, sharp
+from gpcert.bounds.slice import Slice
+from gpcert.rounding import TINY, UNIT, exp_up, gamma, sqrt_up, sum_up
+from gpcert.validation import Float
+
+__all__ = ["BoxBound", "Certified", "RbfBound"]
+
+
+class Certified(NamedTuple):
+    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split` the coordinate to halve.
+
+    `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
+    """
+
+    probability: float
+    point: Float
+    split: int
+    at_rounding: bool
+
+
+class BoxBound(Protocol):
+    """What the search needs to know of a model: enclosures at points, lower bounds over boxes."""
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """Enclosure of P at x (d,)."""
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """A smooth increasing function of P (estimated) and its gradient at x (d,): for local search only."""
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """A lower bound of P over a box, aiming at `target`, exact at `reference` if the box is small."""
+
+
+#: Most pieces of a convex level curve per box.
+_PIECES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class RbfBound:
+    """Theorem 2: probability bounds of a two-class posterior with the Gaussian kernel on one slice."""
+
+    slice: Slice
+    link: Link
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """E3: mean and variance with their rounding, through the corner lemma."""
+        model = self.slice.model
+        _, k, relative = self.slice.kernel(x)
+        r = model.shifted @ k
+        unit = relative + gamma(len(k) + 20)
+        mu = self.slice.mean + float(self.slice.weights @ k)
+        error = sum_up(np.abs(self.slice.weights) * (k + TINY) * unit) * 1.01 + 4 * UNIT * abs(mu)
+        roots = np.sqrt(model.row_weight) * (k + TINY)
+        S = model.variance - float(k @ r)
+        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots)) + 8 * UNIT * model.variance
+        widest = S + error_S + model.defect * sum_up(k * k) * 1.01
+        return self.link.bounds((mu - error, mu + error), (S - error_S, widest))
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
+        model = self.slice.model
+        v, k, _ = self.slice.kernel(x)
+        r = model.shifted @ k
+        mu = self.slice.mean + float(self.slice.weights @ k)
+        c = self.link.spread + max(model.variance - float(k @ r), 0.0)
+        root = math.sqrt(c)
+        return mu / root, ((k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v) / self.slice.lengthscale
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`: the cheap majorants first, the sharp ones where they can matter."""
+        level = self.link.level(target)
+        expansion = expand(self.slice, lower, upper, reference)
+        few = len(lower) <= CHEAP_DIMENSIONS
+        best = self._certify(cheap(expansion) if few else sharp(expansion), level)
+        if few and best.probability < level.p and not best.at_rounding:
+            trial = self._certify(sharp(expansion), level)
+            best = trial if trial.probability >= best.probability else best
+        point = np.clip(reference + best.point * self.slice.lengthscale, lower, upper)
+        probability = best.probability
+        if probability < level.p:
+            probability = max(probability, self._envelope(lower, upper))
+        return best._replace(point=point, probability=probability)
+
+    def _certify(self, m: Majorants, level: Level) -> Certified:
+        """Lemmas L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""
+        e = m.expansion
+        model = self.slice.model
+        smallest, largest = 0.0, model.variance * (1.0 + 4 * UNIT)
+        if level.concave:
+            tau, kappa = level.tangent(e.S, largest)
+            # The predictor clips S at 0: below it the tangent may undercut the curve by tau times the overshoot (L5).
+            overshoot = max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
+            worst = lower_bound(m, 1.0, tau, kappa - tau * overshoot * (1.0 + 4 * UNIT) + self.slice.mean, 0.0)
+            return self._conclude(worst, level, smallest)
+        smallest, largest = _variance_range(m)
+        return self._conclude(self._chords(m, level, smallest, largest), level, smallest)
+
+    def _chords(self, m: Majorants, level: Level, smallest: float, largest: float) -> FunctionalBound:
+        S = min(max(m.expansion.S, smallest), largest)
+        pieces = [(a, b) for a, b in ((smallest, S), (S, largest)) if b > a] or [(smallest, largest)]
+        worst: FunctionalBound | None = None
+        used = 0
+        while pieces:
+            start, end = pieces.pop()
+            used += 1
+            tau, kappa = level.chord(start, end)
+            bound = lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0)
+            if bound.value < 0 and used < _PIECES and self._worth_refining(bound, level, start, end):
+                middle = 0.5 * (start + end)
+                pieces += [(start, middle), (middle, end)]
+                continue
+            if worst is None or bound.value < worst.value:
+                worst = bound
+            if not bound.value >= 0:
+                break
+        assert worst is not None
+        return worst
+
+    def _worth_refining(self, bound: FunctionalBound, level: Level, start: float, end: float) -> bool:
+        """Whether the chord's own gap could pay for the deficit."""
+        middle = 0.5 * (start + end)
+        tau, kappa = level.chord(start, end)
+        fine, offset = level.chord(middle, middle)
+        gap = (offset - fine * middle) - (kappa - tau * middle)
+        return bound.value + 0.8 * gap > 0
+
+    def _conclude(self, bound: FunctionalBound, level: Level, smallest: float) -> Certified:
+        split = int(np.argmax(bound.loss))
+        if bound.value >= 0:
+            return Certified(level.p, bound.point, split, False)
+        # e^{-2r} <= 1, so a negative bound of e^{2r} f is one of f.
+        probability = level.after_deficit(-bound.value, smallest) if math.isfinite(bound.value) else 0.0
+        return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
+
+    def _envelope(self, lower: Float, upper: Float) -> float:
+        """E4: each k_i between its extremes over the box; S anywhere in [0, s2]. For boxes of many lengthscales."""
+        model, slice_ = self.slice.model, self.slice
+        left = (slice_.points - lower) / slice_.lengthscale
+        right = (slice_.points - upper) / slice_.lengthscale
+        farthest = np.maximum(np.abs(left), np.abs(right))
+        nearest = np.where(left * right <= 0, 0.0, np.minimum(np.abs(left), np.abs(right)))
+        unit = UNIT * (model.centres.shape[1] + 16)
+        far = np.einsum("ij,ij->i", farthest, farthest) * 0.5
+        near = np.einsum("ij,ij->i", nearest, nearest) * 0.5
+        small = slice_.amplitude * np.exp(-far) * (1.0 - unit * (far + slice_.still) - 64 * UNIT) - TINY
+        large = slice_.amplitude * np.exp(-near) * (1.0 + unit * (near + slice_.still) + 64 * UNIT) + TINY
+        terms = np.where(slice_.weights > 0, slice_.weights * np.maximum(small, 0.0), slice_.weights * large)
+        error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01
+        mu = slice_.mean + float(terms.sum()) - error - 4 * UNIT * abs(slice_.mean)
+        return self.link.bounds((mu, mu), (0.0, model.variance))[0]
+
+
+def _variance_range(m: Majorants) -> tuple[float, float]:
+    """Bounds of S over the box by the same theorem with a = 0 (tau = -1 and tau = 1); clipped to [0, s2]."""
+    e = m.expansion
+    variance = e.slice.model.variance * (1.0 + 4 * UNIT)
+    low = lower_bound(m, 0.0, -1.0, 0.0)
+    shrink = exp_up(e.s * e.s * (1.0 + 4 * UNIT))
+    smallest = low.value / shrink * (1.0 - 4 * UNIT) if low.value > 0 else 0.0
+    high = lower_bound(m, 0.0, 1.0, 0.0)
+    largest = -high.value if high.value < 0 else 0.0
+    largest = min(largest * (1.0 + 4 * UNIT), variance) if math.isfinite(largest) else variance
+    return min(smallest, variance), max(largest, min(smallest, variance))
+

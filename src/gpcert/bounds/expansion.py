@@ -1,0 +1,155 @@
+"""The posterior around a reference point of a box: exact coefficients, bounded tails, counted rounding.
+
+With x = reference + l * d (d scaled, in the box [low, high] around 0), r = |d|^2 / 2, a_i = d.v_i and
+k_i(x) = e^{-r} k_i e^{a_i} (docs/maths.md, section 3):
+
+    e^r  mu(x)         = M(d) = sum_i alpha_i k_i e^{a_i},
+    e^2r k(x)^T R k(x) = q(d) = |V (k + kappa(d))|^2,   kappa_i = k_i (e^{a_i} - 1).
+
+`Expansion` holds the Taylor coefficients of M and q to second order and bounds of everything beyond. A tail is a
+`Tail(value, form)`: at d it is at most value * sum_j form_j d_j^2, and that sum is at most 1 on the box. So every
+remainder vanishes at the reference, and the bound is exact there. Names follow the page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.slice import Slice
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.validation import Float
+
+__all__ = ["Expansion", "Tail", "expand"]
+
+
+class Tail(NamedTuple):
+    """A remainder: at most value * sum_j form_j d_j^2 in absolute value on the box; form (d,)."""
+
+    value: float
+    form: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Coefficients and tails at one reference; n centres, d moving features (docs/maths.md, X1-X4)."""
+
+    slice: Slice
+    reference: Float  #: (d,), raw units
+    low: Float  #: (d,), scaled, <= 0
+    high: Float  #: (d,), scaled, >= 0
+    reach: Float  #: w = max(-low, high) (d,)
+    s: float  #: |w|, up
+    v: Float  #: (n, d)
+    k: Float  #: (n,)
+    relative: Float  #: relative error of k (n,)
+    kv: Float  #: (n, d)
+    r: Float  #: R k (n,)
+    Y: Float  #: R (k v) (n, d)
+    metric: Float  #: lam (d,): |L d|^2 = sum_j lam_j d_j^2
+    span: float  #: |L w|, up
+    norm: Float  #: (n,), up: |a_i| <= norm_i |L d| / span
+    grown: Float  #: (n,), up: k_i e^{sup |a_i|}
+    M0: float
+    q0: float
+    M1: Float  #: gradient of M (d,)
+    q1: Float  #: half the gradient of q (d,)
+    M2: Float  #: Hessian of M (d, d)
+    q2: Float  #: sum_i r_i k_i v_i v_i^T (d, d)
+    J: Float  #: (k v)^T R (k v) (d, d)
+    error_M: float  #: rounding of the coefficients of M to third order, as a bound over the box
+    error_q: float  #: same for q
+    error_r: float  #: |W^(1/2)-norm of the error of R k|: enters the tails of q
+
+    @property
+    def S(self) -> float:
+        """The latent variance at the reference, computed."""
+        return self.slice.model.variance - self.q0
+
+    @property
+    def isotropic(self) -> Float:
+        """The form |d|^2 / s^2 (d,)."""
+        return np.full(len(self.low), 1.0 / max(self.s * self.s, TINY))
+
+    @property
+    def elliptic(self) -> Float:
+        """The form |L d|^2 / span^2 (d,)."""
+        return self.metric / max(self.span * self.span, TINY)
+
+    def weighted(self, y: Float) -> float:
+        """F2: an upper bound of |V y| for |entries| <= y (n,)."""
+        return sqrt_up(sum_up(self.slice.model.row_weight * y * y))
+
+    def tail_M(self, order: int) -> Tail:
+        """X2: |M_{>= order}| by absolute values."""
+        power = self.norm**order / _FACTORIAL[order]
+        return Tail(sum_up(np.abs(self.slice.weights) * self.grown * power), self.elliptic)
+
+    def tail_q(self, order: int) -> Tail:
+        """X2: the part of q linear in kappa_{>= order}, without its factor 2."""
+        power = self.grown * self.norm**order / _FACTORIAL[order]
+        return Tail(sum_up(np.abs(self.r) * power) + self.error_r * self.weighted(power), self.elliptic)
+
+    def tail_V(self, order: int) -> Tail:
+        """X3: |V kappa_{>= order}| <= value * sqrt(form): the smaller of F2 (rows) and F3 (contraction)."""
+        rows = Tail(self.weighted(self.grown * self.norm**order / _FACTORIAL[order]), self.elliptic)
+        model = self.slice.model
+        smooth = sqrt_up(model.contraction * model.variance) * tail_norm_up(order, self.s) * (1.0 + 8 * UNIT)
+        return rows if rows.value <= smooth else Tail(smooth, self.isotropic)
+
+
+_FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0)
+
+
+def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expansion:
+    """X1-X4 at `reference` for the box [lower, upper] (raw units, (d,) each, reference inside)."""
+    low = (lower - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
+    high = (upper - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
+    n, d = slice_.points.shape
+    v, k, relative = slice_.kernel(reference)
+    kv = k[:, None] * v
+    product = slice_.model.shifted @ np.concatenate([k[:, None], kv], axis=1)
+    r, Y = np.ascontiguousarray(product[:, 0]), np.ascontiguousarray(product[:, 1:])
+    ak, rk = slice_.weights * k, r * k
+    reach = np.maximum(-low, high)
+    # Any positive metric is sound; the spread of the data makes the flattened bounds small.
+    deviation = np.sqrt(np.einsum("ij,ij->j", v, v) / n)
+    metric = np.maximum(deviation, 1e-3 * float(deviation.max()) + 1e-12)
+    span = sqrt_up(sum_up(metric * reach * reach))
+    outward = 1.0 + 4.0 * gamma(2 * d + 16)
+    norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
+    X = np.minimum(np.abs(v) @ reach * outward, norm)
+    grown = k * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT) + TINY
+    roots = np.sqrt(slice_.model.row_weight) * grown
+    error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
+    J = kv.T @ Y
+    return Expansion(
+        slice=slice_,
+        reference=reference,
+        low=low,
+        high=high,
+        reach=reach,
+        s=sqrt_up(sum_up(reach * reach)),
+        v=v,
+        k=k,
+        relative=relative,
+        kv=kv,
+        r=r,
+        Y=Y,
+        metric=metric,
+        span=span,
+        norm=norm,
+        grown=grown,
+        M0=float(ak.sum()),
+        q0=float(rk.sum()),
+        M1=ak @ v,
+        q1=rk @ v,
+        M2=v.T @ (ak[:, None] * v),
+        q2=v.T @ (rk[:, None] * v),
+        J=0.5 * (J + J.T),
+        error_M=sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01,
+        error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
+        error_r=error_r,
+    )

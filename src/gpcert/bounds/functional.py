@@ -1,0 +1,142 @@
+"""A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths.md, Theorem 1).
+
+With d the scaled displacement from the reference and r = |d|^2 / 2,
+    e^{2r} (a mu - tau S + kappa) >= base + g.d + d^T H d / 2 - excess        on the box,
+where base is the value at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of
+all higher orders. A box quadratic programme with a certified dual value finishes it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.expansion import Expansion
+from gpcert.bounds.majorants import Form, Majorants
+from gpcert.bounds.quadratic import quadratic_lower_bound
+from gpcert.rounding import TINY, UNIT, exp_up, expm1_up, gamma
+from gpcert.validation import Float
+
+__all__ = ["FunctionalBound", "lower_bound"]
+
+
+class FunctionalBound(NamedTuple):
+    """`value` <= e^{2r} (a mu - tau S + kappa) on the box.
+
+    `point` (d,), scaled: where the relaxation attains its minimum; `rounding`: how much of the deficit is rounding;
+    `loss` (d,): how much the majorants may cost along each coordinate (guides splitting).
+    """
+
+    value: float
+    point: Float
+    rounding: float
+    loss: Float
+
+
+def lower_bound(m: Majorants, a: float, tau: float, kappa: float, enough: float = np.inf) -> FunctionalBound:
+    """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa)."""
+    e = m.expansion
+    radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
+    grow = exp_up(2.0 * radius)
+    if not math.isfinite(grow):
+        return FunctionalBound(-np.inf, np.zeros_like(e.low), 0.0, e.reach**2)
+    model = e.slice.model
+    variance = model.variance
+    base = a * e.M0 + kappa - tau * (variance - e.q0)
+    g = a * e.M1 + 2.0 * tau * e.q1
+    parts = [a * e.M2, 2.0 * tau * e.q2, 2.0 * tau * e.J]
+    diagonals = [np.full_like(g, _prior_slope(a * e.M0, kappa - tau * variance, radius))]
+    excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.defect * float(e.grown @ e.grown) * 1.01
+    excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (variance + abs(e.q0))) * grow
+    taken = np.zeros_like(g)
+    for part, diagonal, extra in _remainders(m, a, tau, radius):
+        if part is not None:
+            parts.append(-part)
+            taken += np.diagonal(part)
+        if diagonal is not None:
+            diagonals.append(-diagonal)
+            taken += diagonal
+        excess += extra
+    H = sum(parts[1:], parts[0].copy())
+    diagonal = sum(diagonals[1:], diagonals[0].copy())
+    sizes = sum((np.abs(part) for part in parts), np.zeros_like(H))
+    size = float(e.reach @ sizes @ e.reach) + float(sum(np.abs(x) for x in diagonals) @ (e.reach * e.reach))
+    size += float(np.abs(g) @ e.reach)
+    H[np.diag_indices(len(g))] += diagonal
+    excess = (excess + gamma(60) * size) * (1.0 + 1e-12) + TINY
+    bound = quadratic_lower_bound(g, H, e.low, e.high, enough + excess - base)
+    value = base + bound.value - excess
+    value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess)
+    loss = (e.high - e.low) ** 2 * (taken + np.maximum(-np.diagonal(H), 0.0))
+    return FunctionalBound(value if math.isfinite(value) else -np.inf, bound.point, excess, loss)
+
+
+def _remainders(m: Majorants, a: float, tau: float, radius: float):  # type: ignore[no-untyped-def]
+    """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 + constant."""
+    e = m.expansion
+    size = abs(tau)
+    span = max(e.span, TINY)
+    # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
+    cubic = m.cubic(a, tau)
+    theta = max(_root(cubic, e) / span, TINY)
+    yield (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
+    fourth = m.fourth(a, tau)
+    yield None, 2.0 * fourth.value * fourth.form, 0.0
+    if size > 0:
+        # 2 |tau| |V kappa_1| |V kappa_{>=3}| <= |tau| (theta J(d) + third(d) / theta)
+        third = m.third
+        first = Form(e.J, e.error_q)
+        theta = max(_root(third, e), TINY) / max(_root(first, e), TINY)
+        yield 2.0 * size * theta * e.J, None, size * theta * first.excess
+        yield (2.0 * size / theta) * third.matrix, None, (size / theta) * third.excess
+    if tau < 0:
+        yield 2.0 * size * m.second.matrix, None, size * m.second.excess
+    if a:
+        # (e^r - 1)(M_1 + M_2 + M_{>=3}), r <= radius and e^r - 1 <= r (e^radius - 1) / radius
+        growth = expm1_up(radius)
+        falling = float(np.maximum(-e.M1 * e.low, -e.M1 * e.high).sum()) + 2.0 * e.error_M
+        slope = growth / max(radius, TINY) if radius > 0 else 1.0
+        yield None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0
+        root = np.sqrt(e.metric)
+        frobenius = float(np.linalg.norm(e.M2 / np.outer(root, root))) * (1.0 + 1e-12)
+        yield None, growth * frobenius * e.metric, growth * e.error_M
+        third_M = m.third_M()
+        yield None, 2.0 * growth * third_M.value * third_M.form, 0.0
+
+
+def _prior_slope(A: float, B: float, radius: float) -> float:
+    """X6: a slope c with A e^r + B e^{2r} >= A + B + c r on [0, radius]."""
+    if radius <= 0:
+        return min(A, 0.0) + 2.0 * min(B, 0.0)
+    first = math.expm1(radius) / radius
+    second = math.expm1(2.0 * radius) / radius
+    tangent, chord = A + 2.0 * B, A * first + B * second
+    start, end = A + 4.0 * B, A + 4.0 * B * math.exp(radius)
+    slack = 64 * UNIT * (abs(A) * first + abs(B) * second)
+    if start >= 0 and end >= 0:  # convex (to rounding, which the slack covers)
+        slope = tangent
+    elif A > 0:  # convex, then concave; or concave: the secant from 0 is smallest at an end
+        slope = min(tangent, chord)
+    elif B <= 0:
+        slope = chord
+    else:  # concave, then convex: chord of the first term, tangent of the second
+        slope = A * first + 2.0 * B
+    return slope - slack
+
+
+def _root(form: Form, e: Expansion) -> float:
+    """An estimate of sup sqrt(form) on the box: balances constants only."""
+    w = e.reach
+    y = w * np.sqrt(np.maximum(np.diagonal(form.matrix), 0.0))
+    matrix = form.matrix * np.outer(w, w)
+    y = w / max(float(np.linalg.norm(w)), TINY) if not y.any() else y / np.linalg.norm(y)
+    top = 0.0
+    for _ in range(5):
+        z = matrix @ y
+        top = float(np.linalg.norm(z))
+        if not top > 0:
+            break
+        y = z / top
+    return math.sqrt(max(top, 0.0) * len(w) + form.excess)

@@ -1,0 +1,233 @@
+"""Level curves of the Gaussian expectation: which latent mean gives probability p at latent variance S.
+
+For a symmetric link, E sigma(f) >= p at (mu, S) exactly when mu >= m_p(S). For probit and logit, m_p is concave in S
+for p >= 1/2 and convex for p <= 1/2 (docs/maths.md, L1). So an affine functional mu - tau S + kappa >= 0 with
+    tau S - kappa >= m_p(S)
+proves probability p: one tangent serves all S where m_p is concave (L2), one chord per piece where convex (L3).
+Curves hold for S >= 0; the predictor clips the variance at 0, and so do the callers.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from gpcert.likelihoods import BinaryLikelihood, Logit, Probit
+from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
+
+__all__ = ["Level", "Link", "LogitLink", "ProbitLink", "link_of"]
+
+Affine = tuple[float, float]
+
+
+class Level(ABC):
+    """The curve mu = m_p(S) of one probability `p`; `p` itself is certified when the curve is cleared."""
+
+    p: float
+    concave: bool  #: m_p concave in S (p >= 1/2): tangents; else chords
+
+    @abstractmethod
+    def tangent(self, S: float, largest: float) -> Affine:
+        """(tau, kappa) with tau S' - kappa >= m_p(S') for all S' in [0, largest], nearly equal at S."""
+
+    @abstractmethod
+    def chord(self, start: float, end: float) -> Affine:
+        """(tau, kappa) with tau S' - kappa >= m_p(S') for S' in [start, end], for a convex curve."""
+
+    @abstractmethod
+    def after_deficit(self, deficit: float, smallest: float) -> float:
+        """A certified probability if mu >= m_p(S) - deficit on a box where S >= smallest; deficit > 0."""
+
+
+class Link(ABC):
+    """The link as the bounds use it: rigorous values at points, and level curves."""
+
+    @abstractmethod
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        """Enclosure of E sigma over mu in [mu_0, mu_1], S in [S_0, S_1] (S clipped at 0): the corner lemma L4."""
+
+    @abstractmethod
+    def level(self, p: float) -> Level:
+        """The level curve of a probability at most p (and as close as rounding allows), 0 < p < 1."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """c with E sigma(f) close to Phi(mu / sqrt(c + S)): guides the local search only."""
+
+
+def link_of(likelihood: BinaryLikelihood) -> Link:
+    """The rigorous counterpart of a likelihood; probit and logit for now."""
+    if isinstance(likelihood, Probit):
+        return ProbitLink(likelihood.scale)
+    assert isinstance(likelihood, Logit)
+    return LogitLink(likelihood)
+
+
+def _corners(mu: tuple[float, float], S: tuple[float, float]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """L4: the (mu, S) corners of the smallest and largest probability: far from 0 S shrinks towards 1/2."""
+    low, high = max(S[0], 0.0), max(S[1], 0.0)
+    return (mu[0], high if mu[0] >= 0 else low), (mu[1], low if mu[1] >= 0 else high)
+
+
+@dataclass(frozen=True)
+class ProbitLink(Link):
+    """E Phi(scale f) = Phi(mu / sqrt(scale^-2 + S))."""
+
+    scale: float
+
+    @property
+    def spread(self) -> float:
+        """scale^-2."""
+        return 1.0 / (self.scale * self.scale)
+
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        """See `Link.bounds`."""
+        lower, upper = (self._standard(*corner) for corner in _corners(mu, S))
+        return normal_cdf_bounds(lower - 16 * UNIT * abs(lower))[0], normal_cdf_bounds(upper + 16 * UNIT * abs(upper))[1]
+
+    def _standard(self, mu: float, S: float) -> float:
+        return mu / math.sqrt(self.spread + S) if math.isfinite(mu) else mu
+
+    def level(self, p: float) -> Level:
+        """See `Link.level`."""
+        return ProbitLevel(float(ndtri(p)), self.spread * (1.0 - 4 * UNIT), self.spread * (1.0 + 4 * UNIT))
+
+
+@dataclass(frozen=True)
+class ProbitLevel(Level):
+    """m(S) = t sqrt(c + S), c in [c_low, c_high]; certifies Phi(t)."""
+
+    t: float
+    c_low: float
+    c_high: float
+
+    @property
+    def p(self) -> float:  # type: ignore[override]
+        """Phi(t), rounded down."""
+        return normal_cdf_down(self.t)
+
+    @property
+    def concave(self) -> bool:  # type: ignore[override]
+        """t >= 0."""
+        return self.t >= 0
+
+    def tangent(self, S: float, largest: float) -> Affine:
+        """L2: for any tau > 0, sup_S (t sqrt(c + S) - tau S) = tau c + t^2 / (4 tau)."""
+        if self.t == 0:
+            return 0.0, 0.0
+        tau = self.t / (2.0 * math.sqrt(self.c_high + max(S, 0.0)))
+        top = tau * self.c_high + self.t * self.t / (4.0 * tau)
+        return tau, -up(top * (1.0 + 8 * UNIT))
+
+    def chord(self, start: float, end: float) -> Affine:
+        """L3: -m is concave, so -m(S) - (-tau S + kappa) is smallest at an end."""
+        a, b = (-self.t * sqrt_down(self.c_low + S) for S in (start, end))
+        tau = -(b - a) / (end - start) if end > start else 0.0
+        kappa = min(down(a + tau * start), down(b + tau * end))
+        return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
+
+    def after_deficit(self, deficit: float, smallest: float) -> float:
+        """mu / sqrt(c + S) >= t - deficit / sqrt(c + smallest)."""
+        drop = deficit / sqrt_down(self.c_low + max(smallest, 0.0)) * (1.0 + 8 * UNIT)
+        return normal_cdf_down(self.t - drop - 4 * UNIT * (abs(self.t) + drop))
+
+
+@dataclass(frozen=True)
+class LogitLink(Link):
+    """E sigma(f) by the quadrature of `Logit`, with its proved error."""
+
+    likelihood: Logit
+
+    @property
+    def spread(self) -> float:
+        """8 / pi: the slopes of the logistic and of Phi(f / sqrt(8/pi)) agree at 0."""
+        return 8.0 / math.pi
+
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        """See `Link.bounds`."""
+        if not all(map(math.isfinite, (*mu, *S))):
+            return 0.0, 1.0
+        lower, upper = _corners(mu, S)
+        return self.enclose(*lower)[0], self.enclose(*upper)[1]
+
+    def enclose(self, mu: float, S: float) -> tuple[float, float]:
+        """E sigma(f) at one (mu, S)."""
+        value = float(self.likelihood.expectation(mu, S))
+        error = float(self.likelihood.expectation_error(mu, S)) * (1.0 + 8 * UNIT)
+        return max(0.0, down(value - error)), min(1.0, up(value + error))
+
+    def level(self, p: float) -> Level:
+        """See `Link.level`."""
+        return LogitLevel(self, p)
+
+
+@dataclass(frozen=True)
+class LogitLevel(Level):
+    """m_p(S) of the logistic, enclosed by bracketing the proved quadrature."""
+
+    link: LogitLink
+    p: float
+
+    @property
+    def concave(self) -> bool:  # type: ignore[override]
+        """p >= 1/2."""
+        return self.p >= 0.5
+
+    def curve(self, S: float) -> tuple[float, float]:
+        """[lower, upper] containing m_p(S): the quadrature with its error brackets p there."""
+        likelihood, p = self.link.likelihood, self.p
+        m = float(ndtri(p)) * math.sqrt(self.link.spread + S)
+        for _ in range(50):
+            value = float(likelihood.expectation(m, S))
+            slope = max(float(likelihood.expectation_gradient(m, S)[0]), 1e-300)
+            step = (p - value) / slope
+            # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
+            m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
+            if abs(step) <= 1e-13 * (1.0 + abs(m)):
+                break
+        width = 1e-13 * (1.0 + abs(m))
+        for _ in range(60):
+            if self.link.enclose(m - width, S)[1] <= p <= self.link.enclose(m + width, S)[0]:
+                return m - width, m + width
+            width *= 4.0
+        return -math.inf, math.inf
+
+    def tangent(self, S: float, largest: float) -> Affine:
+        """L2': three enclosures of a concave curve bound it everywhere, without derivatives."""
+        gap = 1e-3 * (1.0 + max(S, 0.0))
+        points = [max(S, gap) + i * gap for i in (-1, 0, 1)]
+        points[0] = max(points[0], 0.0)
+        curve = [self.curve(x) for x in points]
+        tau = 0.5 * (sum(curve[2]) - sum(curve[0])) / (points[2] - points[0])
+        if not math.isfinite(tau):
+            return 0.0, -math.inf
+        # h(S') = m_p(S') - tau S' is concave: outside two points it lies below the line through them.
+        size = 16 * UNIT * (max(abs(c) for pair in curve for c in pair) + abs(tau) * (points[2] + largest))
+        lower = [pair[0] - tau * x - size for pair, x in zip(curve, points, strict=True)]
+        upper = [pair[1] - tau * x + size for pair, x in zip(curve, points, strict=True)]
+        left, right = points[1] - points[0], points[2] - points[1]
+        rises = (
+            max(0.0, (upper[1] - lower[0]) / left) * right,  # between the second and the third point
+            max(0.0, (upper[1] - lower[2]) / right) * left,  # between the first and the second
+            max(0.0, (upper[2] - lower[1]) / right) * max(0.0, largest - points[2]),
+            max(0.0, (upper[0] - lower[1]) / left) * points[0],
+        )
+        return tau, -up((max(upper) + max(rises)) * 1.0 + size)
+
+    def chord(self, start: float, end: float) -> Affine:
+        """L3, as for the probit."""
+        a, b = -self.curve(start)[1], -self.curve(end)[1]
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return 0.0, -math.inf
+        tau = -(b - a) / (end - start) if end > start else 0.0
+        kappa = min(down(a + tau * start), down(b + tau * end))
+        return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
+
+    def after_deficit(self, deficit: float, smallest: float) -> float:
+        """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
+        return max(0.0, down(self.p - 0.25 * deficit * (1.0 + 4 * UNIT)))

@@ -1,0 +1,31 @@
+"""Training: Laplace's method, expectation propagation, and the choice of hyper-parameters."""
+
+from gpcert.inference.approximation import Approximation, Fit, Sites
+from gpcert.inference.ep import fit_ep
+from gpcert.inference.inputs import checked_labels, checked_points
+from gpcert.inference.laplace import fit_laplace
+from gpcert.inference.limits import Bounds, log_bounds
+from gpcert.inference.marginal import Evaluation, marginal_likelihood
+from gpcert.inference.optimise import Optimum, Progress, maximise
+from gpcert.inference.train import METHODS, Settings, Trained, train
+
+__all__ = [
+    "METHODS",
+    "Approximation",
+    "Bounds",
+    "Evaluation",
+    "Fit",
+    "Optimum",
+    "Progress",
+    "Settings",
+    "Sites",
+    "Trained",
+    "checked_labels",
+    "checked_points",
+    "fit_ep",
+    "fit_laplace",
+    "log_bounds",
+    "marginal_likelihood",
+    "maximise",
+    "train",
+]

@@ -1,0 +1,67 @@
+"""Turning what a user trains on into arrays, or one clear sentence.
+
+Wording follows what scikit-learn's users know and its `estimator_checks` look for.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from gpcert.errors import InvalidInputError
+from gpcert.validation import Float, require
+
+__all__ = ["checked_labels", "checked_points"]
+
+
+class _NotNumbersError(InvalidInputError, TypeError):
+    """Both what gpcert promises and what numpy raises for objects that are not numbers."""
+
+
+def checked_points(X: Any) -> Float:
+    """X as a finite float64 matrix (n, d), n, d >= 1."""
+    require(not issparse(X), "X must be a dense array, got a sparse matrix")
+    array = np.asarray(X)
+    if np.iscomplexobj(array):
+        raise InvalidInputError(f"X must be real, got {array.dtype}: Complex data not supported")
+    try:
+        points = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise _NotNumbersError(f"X must be numbers, got: {error}") from None
+    require(
+        array.ndim == 2,
+        f"X must be two-dimensional (points, features), got shape {array.shape}. Reshape your data",
+    )
+    for count, what in zip(points.shape, ("sample", "feature"), strict=True):
+        require(count > 0, f"X has 0 {what}(s) (shape={points.shape}) while a minimum of 1 is required.")
+    bad = np.argwhere(~np.isfinite(points))
+    if len(bad):
+        i, j = bad[0]
+        kind = "NaN" if np.isnan(points[i, j]) else "infinity (inf)"
+        raise InvalidInputError(f"X must be finite, got {kind} at index ({i}, {j})")
+    return points
+
+
+def checked_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The sorted distinct labels (C,), C >= 2, and the index of each point's label (n,)."""
+    labels = np.asarray(y)
+    require(labels.ndim == 1, f"y must be one-dimensional, got shape {labels.shape}")
+    require(len(labels) == n, f"y must have length {n}, as X has points, got {len(labels)}")
+    if labels.dtype == object:
+        text = all(isinstance(label, str) for label in labels)
+        numbers = all(isinstance(label, Real | np.bool_) for label in labels)
+        require(text or numbers, "y must be all numbers or all strings, got a mixture. Unknown label type")
+        labels = np.array(labels.tolist())
+    require(labels.dtype.kind in "biufU", f"y must be numbers or strings, got {labels.dtype}")
+    if labels.dtype.kind == "f":
+        require(bool(np.isfinite(labels).all()), "y must be finite, got NaN or infinity")
+        odd = labels[labels != np.round(labels)]
+        if odd.size:
+            raise InvalidInputError(f"y must hold class labels, got {odd[0]}. Unknown label type: continuous")
+    classes, codes = np.unique(labels, return_inverse=True)
+    require(len(classes) >= 2, f"y must hold at least 2 classes, got 1 class: {classes.tolist()}")
+    return classes, codes

@@ -1,0 +1,54 @@
+"""The log marginal likelihood of a kernel and its gradient in the logs of the kernel's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpcert.inference.approximation import Approximation, Fit, Sites
+from gpcert.kernels import Gram, Kernel
+from gpcert.likelihoods import BinaryLikelihood
+from gpcert.validation import Float
+
+__all__ = ["Evaluation", "marginal_likelihood"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One kernel, its posterior approximation, and what the approximation says about the kernel."""
+
+    kernel: Kernel
+    gram: Gram
+    approximation: Approximation
+
+    @property
+    def value(self) -> float:
+        """log p(y | X, theta), approximated."""
+        return self.approximation.log_marginal_likelihood
+
+    @cached_property
+    def gradient(self) -> Float:
+        """d value / d theta (p,)."""
+        return self.gram.contract(self.approximation.gradient_matrix(self.gram.matrix))
+
+
+def marginal_likelihood(
+    X: Float, y: Float, kernel: Kernel, likelihood: BinaryLikelihood, fit: Fit
+) -> Callable[[Kernel], Evaluation]:
+    """The function kernel -> Evaluation for points X (n, d), labels y = +-1 (n,) and kernels like `kernel`.
+
+    It remembers the unscaled distances of X, and the sites of its last evaluation as the next one's start:
+    in a sequence of similar kernels this saves about half the time.
+    """
+    gram = kernel.gram_builder(X)
+    sites: Sites | None = None
+
+    def evaluate(kernel: Kernel) -> Evaluation:
+        nonlocal sites
+        prior = gram(kernel)
+        approximation = fit(prior.matrix, y, likelihood, sites)
+        sites = approximation.sites
+        return Evaluation(kernel, prior, approximation)
+
+    return evaluate

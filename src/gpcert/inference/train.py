@@ -1,0 +1,98 @@
+"""Training one two-class model: hyper-parameters, then the posterior at the best ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from gpcert.inference.approximation import Fit
+from gpcert.inference.ep import fit_ep
+from gpcert.inference.laplace import fit_laplace
+from gpcert.inference.limits import Bounds, log_bounds
+from gpcert.inference.marginal import Evaluation, marginal_likelihood
+from gpcert.inference.optimise import Progress, maximise
+from gpcert.kernels import Kernel
+from gpcert.likelihoods import BinaryLikelihood
+from gpcert.validation import Float
+
+__all__ = ["METHODS", "Settings", "Trained", "train"]
+
+METHODS: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": fit_ep})
+"""Inference methods by name."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train: method name, budget of evaluations (0 keeps the kernel), bounds, restarts, callback."""
+
+    inference: str = "laplace"
+    max_evals: int = 40
+    bounds: Bounds | None = None
+    n_restarts: int = 0
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained two-class model; arrays in the order of the training points.
+
+    `weights` (n,), `precision` (n, n), `site_precision` (n,). `converged`: whether the inference at this
+    kernel did; `optimum_found`: whether the search for the kernel ended before its budget. `trace`: the log
+    marginal likelihood of every evaluation.
+    """
+
+    kernel: Kernel
+    weights: Float
+    precision: Float
+    site_precision: Float
+    log_marginal_likelihood: float
+    converged: bool
+    optimum_found: bool
+    trace: tuple[float, ...]
+
+
+def train(
+    X: Float,
+    y: Float,
+    kernel: Kernel,
+    likelihood: BinaryLikelihood,
+    settings: Settings,
+    random: np.random.Generator,
+) -> Trained:
+    """Train on points X (n, d) with labels y = +-1 (n,), both present.
+
+    The points are brought into lexicographic order first, so that their order in X cannot matter: rounding
+    would otherwise differ, and a search multiplies rounding.
+    """
+    order = np.lexsort((y, *X.T))
+    evaluate = marginal_likelihood(X[order], y[order], kernel, likelihood, METHODS[settings.inference])
+    best: Evaluation
+    trace: tuple[float, ...] = ()
+    found = False
+    if settings.max_evals == 0:
+        best = evaluate(kernel)
+    else:
+        optimum = maximise(
+            lambda theta: evaluate(kernel.with_theta(theta)),
+            kernel.theta,
+            log_bounds(kernel, X, settings.bounds),
+            settings.max_evals,
+            n_restarts=settings.n_restarts,
+            random=random,
+            progress=settings.progress,
+        )
+        best, trace, found = optimum.best, optimum.trace, optimum.converged
+    rank = np.argsort(order)
+    return Trained(
+        kernel=best.kernel,
+        weights=best.approximation.weights[rank],
+        precision=best.approximation.precision()[np.ix_(rank, rank)],
+        site_precision=best.approximation.site_precision[rank],
+        log_marginal_likelihood=best.value,
+        converged=best.approximation.converged,
+        optimum_found=found,
+        trace=trace,
+    )

@@ -1,0 +1,25 @@
+"""Covariance functions: stationary kernels as profiles of squared distance, their sums and products."""
+
+from __future__ import annotations
+
+from gpcert.kernels.base import Gram, Kernel
+from gpcert.kernels.compose import Product, Sum
+from gpcert.kernels.description import exact_float, kernel_from_dict
+from gpcert.kernels.profiles import Profile
+from gpcert.kernels.stationary import RBF, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
+
+__all__ = [
+    "RBF",
+    "Gram",
+    "Kernel",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Product",
+    "Profile",
+    "RationalQuadratic",
+    "Stationary",
+    "Sum",
+    "exact_float",
+    "kernel_from_dict",
+]

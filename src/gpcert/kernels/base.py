@@ -1,0 +1,126 @@
+"""What every kernel is: a matrix, its gradients, and a vector theta of the logs of its parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.kernels.distances import Distances
+from gpcert.validation import Float, as_matrix, as_vector, require
+
+if TYPE_CHECKING:
+    from gpcert.kernels.compose import Product, Sum
+
+__all__ = ["Gram", "Kernel"]
+
+
+class Gram(ABC):
+    """The matrix K = k(X, X) at one theta, and contractions of dK/dtheta that never form dK/dtheta."""
+
+    matrix: Float
+
+    @abstractmethod
+    def contract(self, G: Float) -> Float:
+        """sum_ij G_ij dK_ij/dtheta_p as a vector (p,), for any matrix G (n, n)."""
+
+
+class Kernel(ABC):
+    """A positive-definite covariance function k(x, x') with constant k(x, x). Immutable."""
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Float:
+        """The matrix k(X_i, Z_j) (n, m) of points X (n, d), Z (m, d); Z None: k(X, X), exactly symmetric."""
+        return self.matrix(self._distances(X, Z))
+
+    def gram(self, X: ArrayLike) -> Gram:
+        """The Gram matrix of X (n, d), ready for gradients in theta."""
+        return self.gram_builder(X)(self)
+
+    def gram_builder(self, X: ArrayLike) -> Callable[[Kernel], Gram]:
+        """A function kernel -> `kernel.gram(X)` that computes unscaled distances of X (n, d) only once."""
+        distances = Distances(self._points("X", X), keep=True)
+        return lambda kernel: kernel.gram_of(distances)
+
+    @abstractmethod
+    def matrix(self, distances: Distances) -> Float:
+        """The kernel matrix (n, m) from prepared distances."""
+
+    @abstractmethod
+    def gram_of(self, distances: Distances) -> Gram:
+        """The Gram matrix from prepared symmetric distances."""
+
+    @abstractmethod
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
+        """sum_j B_ij dk(X_i, Z_j)/dX_i, (m, d), for X (m, d), Z (n, d), B (m, n).
+
+        A pair with X_i = Z_j contributes 0 (Matern 1/2 has a cone there, the others are flat).
+        """
+
+    @property
+    @abstractmethod
+    def prior_variance(self) -> float:
+        """k(x, x), the same at every x."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int | None:
+        """The number of features the lengthscales fix; None if all lengthscales are scalars."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Float:
+        """Logs of all parameters (p,), in the order of `parameter_names`."""
+
+    @property
+    @abstractmethod
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the entries of theta (p,)."""
+
+    @abstractmethod
+    def with_theta(self, theta: ArrayLike) -> Kernel:
+        """The kernel of the same structure with parameters exp(theta), theta (p,)."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able description, floats as hexadecimal strings; `kernel_from_dict` reads it back."""
+
+    def __add__(self, other: Kernel) -> Sum:
+        from gpcert.kernels.compose import Sum
+
+        return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel) -> Product:
+        from gpcert.kernels.compose import Product
+
+        return Product((self, other)) if isinstance(other, Kernel) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Kernel) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def _points(self, name: str, X: ArrayLike) -> Float:
+        return as_matrix(name, X, columns=self.n_features)
+
+    def _distances(self, X: ArrayLike, Z: ArrayLike | None) -> Distances:
+        X = self._points("X", X)
+        if Z is None:
+            return Distances(X)
+        Z = self._points("Z", Z)
+        require(Z.shape[1] == X.shape[1], f"Z must have {X.shape[1]} features, as X, got {Z.shape[1]}")
+        return Distances(X, Z)
+
+    def _parameters(self, theta: ArrayLike) -> Float:
+        vector = as_vector("theta", theta, size=len(self.parameter_names))
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.exp(vector))

@@ -1,0 +1,166 @@
+"""Profiles: a stationary kernel as one function of half the squared scaled distance.
+
+k(x, x') = variance * phi(z) with z = (1/2) sum_j ((x_j - x'_j) / l_j)^2 and phi(0) = 1.
+
+Every profile here is completely monotone: (-1)^m phi^(m)(z) >= 0 for all z > 0 and all m. Bounds rest on
+that fact and on the derivatives, so tests/test_kernel_facts.py sweeps both in ball arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.validation import Float, require
+
+__all__ = ["Gaussian", "HalfIntegerMatern", "Profile", "RationalQuadraticProfile"]
+
+# exp(-s) is 0 in float64 from s = 746 on; the cap keeps (1 + s) exp(-s) from becoming inf * 0.
+_LARGEST_EXPONENT = 1e4
+
+# _LADDER[p][m]: the m-th derivative of the Matern p + 1/2 is this multiple of the (p - m)-th ladder function.
+_LADDER = ((1.0,), (1.0, -3.0), (1.0, -5.0 / 3.0, 25.0 / 3.0))
+# d^m/dz^m exp(-s) = (-c)^m exp(-s) (sum_k coefficient_k s^-k) s^-m.
+_IN_INVERSE_ROOT: dict[int, tuple[float, ...]] = {
+    1: (1.0,),
+    2: (1.0, 1.0),
+    3: (1.0, 3.0, 3.0),
+    4: (1.0, 6.0, 15.0, 15.0),
+}
+
+
+class Profile(ABC):
+    """phi on [0, inf) with its derivatives, and the facts bounds may use.
+
+    `completely_monotone`: (-1)^m phi^(m) >= 0 for every m. `smoothness`: how many derivatives are finite
+    at 0 (math.inf: all). `name`: for messages and tests.
+    """
+
+    name: str
+    completely_monotone: bool
+    smoothness: float
+
+    @abstractmethod
+    def value(self, z: Float) -> Float:
+        """phi(z), any shape, z >= 0 (inf allowed)."""
+
+    def derivative(self, z: Float, order: int) -> Float:
+        """The derivative of phi of the given order (1 to 4) in z, same shape as z; +-inf where singular."""
+        require(order in (1, 2, 3, 4), f"order must be 1, 2, 3 or 4, got {order!r}")
+        return self._derivative(np.asarray(z, dtype=np.float64), order)
+
+    @abstractmethod
+    def _derivative(self, z: Float, order: int) -> Float: ...
+
+
+@dataclass(frozen=True)
+class Gaussian(Profile):
+    """phi(z) = exp(-z)."""
+
+    name = "gaussian"
+    completely_monotone = True
+    smoothness = math.inf
+
+    def value(self, z: Float) -> Float:
+        """exp(-z), same shape as z."""
+        return np.asarray(np.exp(-np.asarray(z, dtype=np.float64)))
+
+    def _derivative(self, z: Float, order: int) -> Float:
+        return self.value(z) if order % 2 == 0 else -self.value(z)
+
+
+@dataclass(frozen=True)
+class HalfIntegerMatern(Profile):
+    """Matern of smoothness nu = steps + 1/2: 1/2, 3/2, 5/2 for steps 0, 1, 2.
+
+    With c = 2 nu and s = sqrt(2 c z): phi = exp(-s), (1 + s) exp(-s), (1 + s + s^2/3) exp(-s). Since
+    d/dz = (c/s) d/ds, each derivative takes one step down this ladder and then runs through the
+    derivatives of exp(-s).
+    """
+
+    steps: int
+
+    completely_monotone = True
+
+    def __post_init__(self) -> None:
+        require(self.steps in (0, 1, 2), f"steps must be 0, 1 or 2, got {self.steps!r}")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """matern12, matern32 or matern52."""
+        return f"matern{2 * self.steps + 1}2"
+
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]
+        """Derivatives finite at 0: 0, 1, 2."""
+        return float(self.steps)
+
+    def value(self, z: Float) -> Float:
+        """phi(z), same shape as z."""
+        s = self._root(np.asarray(z, dtype=np.float64))
+        return self._ladder(s, self.steps)
+
+    def _derivative(self, z: Float, order: int) -> Float:
+        s = self._root(z)
+        down = min(order, self.steps)
+        factor = _LADDER[self.steps][down]
+        if order == down:
+            return np.asarray(factor * self._ladder(s, self.steps - down))
+        return np.asarray(factor * _exponential_derivative(s, 2 * self.steps + 1, order - down))
+
+    def _root(self, z: Float) -> Float:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.minimum(np.sqrt(2 * (2 * self.steps + 1) * z), _LARGEST_EXPONENT))
+
+    @staticmethod
+    def _ladder(s: Float, step: int) -> Float:
+        decay = np.exp(-s)
+        if step == 0:
+            return np.asarray(decay)
+        return np.asarray(decay * ((1.0 + s) if step == 1 else (1.0 + s * (1.0 + s / 3.0))))
+
+
+def _exponential_derivative(s: Float, c: int, order: int) -> Float:
+    """d^order/dz^order of exp(-s), s = sqrt(2 c z): a polynomial in 1/s times exp(-s); infinite at s = 0."""
+    with np.errstate(divide="ignore", over="ignore"):
+        t = 1.0 / s
+        *rest, highest = _IN_INVERSE_ROOT[order]
+        polynomial = np.full_like(t, highest)
+        for coefficient in reversed(rest):
+            polynomial = coefficient + t * polynomial
+        result = float((-c) ** order) * np.exp(-s) * polynomial
+        for _ in range(order):
+            result = result * t
+        return np.asarray(result)
+
+
+@dataclass(frozen=True)
+class RationalQuadraticProfile(Profile):
+    """phi(z) = (1 + z/alpha)^-alpha."""
+
+    alpha: float
+
+    name = "rational_quadratic"
+    completely_monotone = True
+    smoothness = math.inf
+
+    def value(self, z: Float) -> Float:
+        """phi(z), same shape as z; by log1p, so that large alpha tends to exp(-z) without loss."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(-self.alpha * np.log1p(np.asarray(z, dtype=np.float64) / self.alpha)))
+
+    def _derivative(self, z: Float, order: int) -> Float:
+        # phi^(m) = (-1)^m phi * prod_{k<m} (alpha + k)/(alpha + z): no power that could overflow.
+        result = self.value(z)
+        for k in range(order):
+            result = result * (-(self.alpha + k) / (self.alpha + z))
+        return result
+
+    def alpha_slope(self, z: Float) -> Float:
+        """d phi / d log alpha, same shape as z."""
+        with np.errstate(over="ignore"):
+            u = z / self.alpha
+        return np.asarray(self.value(z) * (self.alpha * (z / (self.alpha + z) - np.log1p(u))))

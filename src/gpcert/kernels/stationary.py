@@ -1,0 +1,256 @@
+"""The stationary kernels variance * phi(z): RBF, Matern 1/2, 3/2, 5/2, rational quadratic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.kernels.base import Gram, Kernel
+from gpcert.kernels.distances import Distances, Index, Scaled
+from gpcert.kernels.profiles import Gaussian, HalfIntegerMatern, Profile, RationalQuadraticProfile
+from gpcert.validation import Float, freeze, positive, require
+
+__all__ = ["RBF", "Matern12", "Matern32", "Matern52", "RationalQuadratic", "Stationary"]
+
+SteepPairs = tuple[Index, Float, Float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stationary(Kernel):
+    """variance * phi(z), z half the squared distance after division by the lengthscale.
+
+    `lengthscale`: a number, or one per feature (d,); `variance`: a number. All > 0.
+    """
+
+    lengthscale: float | Float = 1.0
+    variance: float = 1.0
+
+    type_name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        lengthscale = positive("lengthscale", self.lengthscale)
+        require(
+            lengthscale.ndim == 0 or (lengthscale.ndim == 1 and lengthscale.size > 0),
+            f"lengthscale must be a number or one per feature, got shape {lengthscale.shape}",
+        )
+        object.__setattr__(
+            self, "lengthscale", freeze(lengthscale) if lengthscale.ndim else float(lengthscale)
+        )
+        for name in self._scalar_names:
+            value = positive(name, getattr(self, name))
+            require(value.ndim == 0, f"{name} must be a number, got shape {value.shape}")
+            object.__setattr__(self, name, float(value))
+
+    @property
+    @abstractmethod
+    def profile(self) -> Profile:
+        """phi and its facts."""
+
+    @property
+    def _scalar_names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in fields(self) if field.name != "lengthscale")
+
+    @property
+    def prior_variance(self) -> float:
+        """k(x, x) = variance."""
+        return self.variance
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of lengthscales, None for a scalar."""
+        return None if isinstance(self.lengthscale, float) else len(self.lengthscale)
+
+    @property
+    def theta(self) -> Float:
+        """log lengthscale(s), log variance (and log alpha), (p,)."""
+        scalars = [getattr(self, name) for name in self._scalar_names]
+        return np.asarray(np.log(np.append(self.lengthscale, scalars)))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """lengthscale or lengthscale[0], ...; variance; alpha."""
+        if self.n_features is None:
+            return ("lengthscale", *self._scalar_names)
+        return (*(f"lengthscale[{k}]" for k in range(self.n_features)), *self._scalar_names)
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """The same kernel with parameters exp(theta), theta (p,)."""
+        values = self._parameters(theta)
+        count = self.n_features or 1
+        lengthscale = values[0] if self.n_features is None else values[:count]
+        return type(self)(lengthscale, *values[count:])
+
+    def matrix(self, distances: Distances) -> Float:
+        """variance * phi(z) (n, m)."""
+
+        def value(z: Float) -> Float:
+            k = self.profile.value(z)
+            k *= self.variance
+            return k
+
+        return distances.assemble(self.lengthscale, value)
+
+    def gram_of(self, distances: Distances) -> Gram:
+        """The Gram matrix of X (n, d) from its distances."""
+        return StationaryGram(self, distances, self.matrix(distances))
+
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
+        """sum_j B_ij dk(X_i, Z_j)/dX_i (m, d), from dk/dx = variance phi'(z) (x - x')/l^2."""
+        distances = self._distances(X, Z)
+        scaled = Scaled(distances, self.lengthscale)
+        gradient = np.zeros(distances.X.shape)
+        for rows, z in distances.row_blocks(self.lengthscale):
+            S = self.slopes(z, B[rows])
+            for i, weight, difference in self.steep_pairs(scaled, rows, z, S):
+                np.add.at(gradient[rows], i, weight[:, None] * difference)
+            gradient[rows] += S.sum(axis=1)[:, None] * scaled.a[rows] - S @ scaled.b
+        return np.asarray(gradient / self.lengthscale)
+
+    def slopes(self, z: Float, B: Float) -> Float:
+        """S_ij = B_ij variance phi'(z_ij), same shape as z, 0 where z = 0."""
+        S = self.profile.derivative(z, 1)
+        S[z == 0.0] = 0.0
+        S *= self.variance
+        S *= B
+        return S
+
+    def steep_pairs(self, scaled: Scaled, rows: slice, z: Float, S: Float) -> Iterator[SteepPairs]:
+        """Take near pairs out of S where phi' is unbounded at 0: (i, S_ij, (X_i - Z_j)/l) in pieces.
+
+        There S would magnify the rounding of the matrix products that sum all other pairs.
+        """
+        if self.profile.smoothness >= 1:
+            return
+        for i, j, difference in scaled.differences(rows, slice(None), scaled.near(rows, z)):
+            weight = S[i, j]
+            S[i, j] = 0.0
+            yield i, weight, difference
+
+    def extra_contraction(self, z: Float, G: Float) -> list[float]:
+        """sum_ij G_ij dk/dtheta for the parameters after lengthscale and variance; none by default."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Type and parameters, floats as hexadecimal strings."""
+        lengthscale = self.lengthscale
+        exact = lengthscale.hex() if isinstance(lengthscale, float) else [float(l).hex() for l in lengthscale]
+        scalars = {name: getattr(self, name).hex() for name in self._scalar_names}
+        return {"type": self.type_name, "lengthscale": exact, **scalars}
+
+    def __repr__(self) -> str:
+        lengthscale = self.lengthscale if isinstance(self.lengthscale, float) else self.lengthscale.tolist()
+        scalars = "".join(f", {name}={getattr(self, name)!r}" for name in self._scalar_names)
+        return f"{type(self).__name__}(lengthscale={lengthscale!r}{scalars})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+
+@dataclass(frozen=True, eq=False)
+class StationaryGram(Gram):
+    """Gram matrix of a stationary kernel; gradients recompute distances block by block."""
+
+    kernel: Stationary
+    distances: Distances
+    matrix: Float
+
+    def contract(self, G: Float) -> Float:
+        """sum_ij G_ij dK_ij/dtheta (p,): lengthscale(s), variance, alpha."""
+        kernel = self.kernel
+        by_variance = float(np.einsum("ij,ij->", G, self.matrix))
+        extra = np.zeros(len(kernel.parameter_names) - (kernel.n_features or 1) - 1)
+        by_lengthscale: float | Float = 0.0
+        for rows, z in self.distances.row_blocks(kernel.lengthscale):
+            extra += kernel.extra_contraction(z, G[rows])
+            by_lengthscale = by_lengthscale + self._by_lengthscale(rows, z, G[rows])
+        return np.concatenate([np.atleast_1d(by_lengthscale), [by_variance], extra])
+
+    def _by_lengthscale(self, rows: slice, z: Float, G: Float) -> float | Float:
+        """The rows' part of -sum_ij S_ij ((x_ik - x_jk)/l_k)^2, summed over k for a scalar lengthscale."""
+        S = self.kernel.slopes(z, G)
+        if self.kernel.n_features is None:
+            return -2.0 * float(np.einsum("ij,ij->", S, z))
+        total = np.zeros(self.kernel.n_features)
+        for _, weight, difference in self.kernel.steep_pairs(self._scaled, rows, z, S):
+            total += weight @ difference**2
+        # sum_ij S_ij (a_i - a_j)^2 = sum_i r_i a_i^2 + sum_j c_j a_j^2 - 2 a^T S a: one matrix product.
+        a = self._scaled.a
+        total += S.sum(axis=1) @ a[rows] ** 2 + S.sum(axis=0) @ a**2
+        total -= 2.0 * np.einsum("ik,ik->k", a[rows], S @ a)
+        return -total
+
+    @cached_property
+    def _scaled(self) -> Scaled:
+        return Scaled(self.distances, self.kernel.lengthscale)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RBF(Stationary):
+    """variance * exp(-z): the squared-exponential kernel."""
+
+    type_name = "rbf"
+
+    @property
+    def profile(self) -> Profile:
+        """exp(-z)."""
+        return Gaussian()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matern12(Stationary):
+    """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel."""
+
+    type_name = "matern12"
+
+    @property
+    def profile(self) -> Profile:
+        """exp(-sqrt(2 z))."""
+        return HalfIntegerMatern(0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matern32(Stationary):
+    """variance * (1 + s) exp(-s), s = sqrt(6 z)."""
+
+    type_name = "matern32"
+
+    @property
+    def profile(self) -> Profile:
+        """(1 + s) exp(-s), s = sqrt(6 z)."""
+        return HalfIntegerMatern(1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matern52(Stationary):
+    """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
+
+    type_name = "matern52"
+
+    @property
+    def profile(self) -> Profile:
+        """(1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
+        return HalfIntegerMatern(2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RationalQuadratic(Stationary):
+    """variance * (1 + z/alpha)^-alpha."""
+
+    alpha: float = 1.0
+
+    type_name = "rational_quadratic"
+
+    @property
+    def profile(self) -> RationalQuadraticProfile:
+        """(1 + z/alpha)^-alpha."""
+        return RationalQuadraticProfile(self.alpha)
+
+    def extra_contraction(self, z: Float, G: Float) -> list[float]:
+        """sum_ij G_ij dk/dlog alpha."""
+        return [self.variance * float(np.einsum("ij,ij->", G, self.profile.alpha_slope(z)))]

@@ -1,0 +1,64 @@
+"""Likelihoods: how latent values become class probabilities, and their Gaussian expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods.base import BinaryLikelihood, LogLikelihood, Tilted
+from gpcert.likelihoods.link import Link
+from gpcert.likelihoods.logit import Logit
+from gpcert.likelihoods.one_vs_rest import OneVsRest
+from gpcert.likelihoods.probit import Probit
+from gpcert.likelihoods.softmax import Softmax
+
+__all__ = [
+    "BinaryLikelihood",
+    "Likelihood",
+    "Link",
+    "LogLikelihood",
+    "Logit",
+    "OneVsRest",
+    "Probit",
+    "Softmax",
+    "Tilted",
+    "likelihood_from",
+    "likelihood_from_dict",
+]
+
+Likelihood = BinaryLikelihood | Softmax | OneVsRest
+
+_BY_NAME: dict[str, type[Probit] | type[Logit] | type[Softmax]] = {
+    "probit": Probit,
+    "logit": Logit,
+    "softmax": Softmax,
+}
+
+
+def likelihood_from(spec: str | Likelihood) -> Likelihood:
+    """The likelihood itself, or the one called "probit", "logit" or "softmax"."""
+    if isinstance(spec, BinaryLikelihood | Softmax | OneVsRest):
+        return spec
+    if isinstance(spec, str) and spec in _BY_NAME:
+        return _BY_NAME[spec]()
+    raise InvalidInputError(
+        f"likelihood must be one of {sorted(_BY_NAME)} or a likelihood object, got {spec!r}"
+    )
+
+
+def likelihood_from_dict(description: Mapping[str, Any]) -> Likelihood:
+    """The likelihood that `to_dict` described; nothing is executed, any other description is an error."""
+    try:
+        name = description["name"]
+        if name == "probit" and set(description) == {"name", "scale"}:
+            return Probit(scale=float.fromhex(description["scale"]))
+        if name in ("logit", "softmax") and set(description) == {"name"}:
+            return _BY_NAME[name]()
+        if name == "one_vs_rest" and set(description) == {"name", "link"}:
+            link = likelihood_from_dict(description["link"])
+            if isinstance(link, BinaryLikelihood):
+                return OneVsRest(link)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    raise InvalidInputError(f"likelihood description must come from to_dict, got {str(description)[:80]}")

@@ -1,0 +1,124 @@
+"""The probit likelihood sigma(f) = Phi(scale f): everything in closed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, ndtr
+
+from gpcert.likelihoods.base import (
+    TINY,
+    UNIT,
+    BinaryLikelihood,
+    LogLikelihood,
+    Tilted,
+    as_moments,
+    as_signs,
+    inside_site_range,
+)
+from gpcert.likelihoods.gaussian import hazard
+from gpcert.validation import Float, positive, require
+
+__all__ = ["Probit"]
+
+_ROOT_TWO_PI = math.sqrt(2 * math.pi)
+# log Phi(z) is -z^2/2 to 1e-40 relative here, and z^2 does not overflow.
+_LARGEST = 1e150
+
+
+@dataclass(frozen=True)
+class Probit(BinaryLikelihood):
+    """sigma(f) = Phi(scale f); E sigma(f) = Phi(mean / sqrt(scale^-2 + var))."""
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        scale = positive("scale", self.scale)
+        require(scale.ndim == 0, f"scale must be one number, got shape {scale.shape}")
+        require(bool(1e-20 <= scale <= 1e20), f"scale must be between 1e-20 and 1e20, got {self.scale}")
+        object.__setattr__(self, "scale", float(scale))
+
+    @property
+    def name(self) -> str:
+        """The name in files: "probit"."""
+        return "probit"
+
+    @property
+    def symmetric(self) -> bool:
+        """Phi(-z) = 1 - Phi(z)."""
+        return True
+
+    def value(self, f: ArrayLike) -> Float:
+        """Phi(scale f), any shape."""
+        return np.asarray(ndtr(self._scaled(np.asarray(f, dtype=np.float64))))
+
+    def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """Phi(mean / sqrt(scale^-2 + var)), any shape."""
+        z, _ = self._standardise(*as_moments(mean, var))
+        return np.asarray(ndtr(z))
+
+    def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """Rounding only: docs/likelihoods.md#probit."""
+        z, _ = self._standardise(*as_moments(mean, var))
+        return np.asarray(8 * UNIT * (ndtr(z) + np.abs(z) * _density(z)) + TINY)
+
+    def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """log Phi(mean / sqrt(scale^-2 + var)), any shape."""
+        z, _ = self._standardise(*as_moments(mean, var))
+        return np.asarray(log_ndtr(z))
+
+    def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """Rounding only: docs/likelihoods.md#probit."""
+        z, _ = self._standardise(*as_moments(mean, var))
+        return np.asarray(8 * UNIT * (1 - log_ndtr(z) + np.abs(z) * hazard(z).ratio) + TINY)
+
+    def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
+        """phi(z)/sigma and -z phi(z)/(2 sigma^2), where sigma^2 = scale^-2 + var, z = mean/sigma."""
+        z, deviation = self._standardise(*as_moments(mean, var))
+        slope = _density(z) / deviation
+        return slope, -0.5 * z * slope / deviation
+
+    def log_expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
+        """r(z)/sigma and -z r(z)/(2 sigma^2), with the hazard r."""
+        z, deviation = self._standardise(*as_moments(mean, var))
+        slope = hazard(z).ratio / deviation
+        return slope, -0.5 * z * slope / deviation
+
+    def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
+        """log Phi(scale y f) and three derivatives in f."""
+        signs = as_signs(y)
+        z = signs * self._scaled(np.asarray(f, dtype=np.float64))
+        h = hazard(z)
+        k = self.scale
+        return LogLikelihood(
+            np.asarray(log_ndtr(z)), signs * k * h.ratio, k * k * (h.spread - 1), signs * k**3 * h.third
+        )
+
+    def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
+        """log Phi(y mean / sqrt(scale^-2 + var)) and two derivatives in the mean."""
+        signs = as_signs(y)
+        m, v = as_moments(mean, var)
+        z, deviation = self._standardise(signs * m, v)
+        h = hazard(z)
+        d2 = (h.spread - 1) / deviation / deviation
+        return Tilted(np.asarray(log_ndtr(z)), signs * h.ratio / deviation, inside_site_range(d2, v))
+
+    def to_dict(self) -> dict[str, Any]:
+        """{"name": "probit", "scale": hexadecimal float}."""
+        return {"name": self.name, "scale": self.scale.hex()}
+
+    def _scaled(self, f: Float) -> Float:
+        return np.clip(self.scale * np.clip(f, -_LARGEST, _LARGEST), -_LARGEST, _LARGEST)
+
+    def _standardise(self, mean: Float, var: Float) -> tuple[Float, Float]:
+        """z = mean / deviation and deviation = sqrt(scale^-2 + var)."""
+        deviation = np.sqrt(self.scale**-2.0 + var)
+        return np.clip(mean / deviation, -_LARGEST, _LARGEST), deviation
+
+
+def _density(z: Float) -> Float:
+    return np.asarray(np.exp(-0.5 * z * z) / _ROOT_TWO_PI)

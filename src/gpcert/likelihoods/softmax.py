@@ -1,0 +1,160 @@
+"""The softmax likelihood p_c = exp(f_c) / sum_j exp(f_j) of several classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods.base import UNIT
+from gpcert.likelihoods.gumbel import (
+    GumbelIntegral,
+    gumbel_gradient,
+    gumbel_integral,
+    relative_size,
+    split_covariance,
+)
+from gpcert.likelihoods.logit import Logit
+from gpcert.likelihoods.nodes import Average, derivatives, lattice_average, tensor_average
+from gpcert.validation import Float, as_floats
+
+__all__ = ["Softmax"]
+
+_LARGEST_RHO = 0.5
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Expectations of p_c = exp(f_c) / sum_j exp(f_j) for Gaussian f.
+
+    mean (n, C); cov (n, C, C), or (n, C) where the latents are independent. Which rule is used:
+    C = 2: the logistic integral of the difference; cov (n, C): one-dimensional Gumbel integrals;
+    C = 3: a tensor trapezoid rule; C >= 4: Gumbel integrals with two orders of the off-diagonal part, whose
+    remainder is in `expectation_error`; where that part is not small, a lattice average, of which only
+    0 <= p <= 1 is proved.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in files: "softmax"."""
+        return "softmax"
+
+    def expectation(self, mean: ArrayLike, cov: ArrayLike) -> Float:
+        """E p_c, (n, C); each row sums to 1."""
+        return self._evaluate(*_latents(mean, cov))[0]
+
+    def expectation_error(self, mean: ArrayLike, cov: ArrayLike) -> Float:
+        """A proved bound (n, C) on |expectation - exact|, docs/likelihoods.md#softmax."""
+        return self._evaluate(*_latents(mean, cov))[1]
+
+    def expectation_gradient(self, mean: ArrayLike, cov: ArrayLike) -> tuple[Float, Float]:
+        """(d E p_c / d mean_j (n, C, C), d E p_c / d cov): an estimate.
+
+        The second is (n, C, C) [point, c, j] for variances, and (n, C, C, C) [point, c, j, k] for a full
+        covariance, symmetric in j, k, so that dP = sum_jk of it times dcov_jk. Beyond three classes with full
+        covariance it is a lattice average (typically to 1e-3).
+        """
+        m, S = _latents(mean, cov)
+        n, classes = m.shape
+        if S.ndim == 2 and classes > 2:
+            first, second = np.empty((n, classes, classes)), np.empty((n, classes, classes))
+            for i in range(n):
+                first[i], second[i] = gumbel_gradient(m[i], S[i])
+            return first, second
+        if classes == 2:
+            return _two_class_gradient(m, S)
+        rule: Callable[[Float, Float], Average] = tensor_average if classes == 3 else lattice_average
+        first, hessian = np.empty((n, classes, classes)), np.empty((n, classes, classes, classes))
+        for i in range(n):
+            first[i], hessian[i] = derivatives(rule(m[i], S[i]))
+        return first, 0.5 * hessian
+
+    def to_dict(self) -> dict[str, Any]:
+        """{"name": "softmax"}."""
+        return {"name": self.name}
+
+    def _evaluate(self, m: Float, S: Float) -> tuple[Float, Float]:
+        """Probabilities and error bounds, (n, C) each."""
+        n, classes = m.shape
+        if classes == 2:
+            difference, var = _difference(m, S)
+            both = np.stack([-difference, difference], axis=1)
+            p, error = (rule(both, var[:, None]) for rule in (Logit().expectation, Logit().expectation_error))
+        else:
+            p, error = np.empty((n, classes)), np.empty((n, classes))
+            for i in range(n):
+                p[i], error[i] = gumbel_integral(m[i], S[i]) if S.ndim == 2 else _correlated(m[i], S[i])
+        return p, np.minimum(error + _input_rounding(m, S)[:, None], np.maximum(p, 1 - p))
+
+
+def _input_rounding(m: Float, S: Float) -> Float:
+    """What rounding differences of means and (co)variances changes, (n,): docs/likelihoods.md#softmax."""
+    classes = m.shape[1]
+    largest = np.abs(S).reshape(len(m), -1).max(axis=1)
+    if S.ndim == 2:
+        return np.asarray(UNIT * classes * (100 + 20 * np.sqrt(largest) + largest))
+    lowest = np.linalg.eigvalsh(S)[:, 0]
+    defect = classes * np.maximum(-lowest, 0.0)
+    return np.asarray(UNIT * classes * (100 + 20 * np.sqrt(largest) + 100 * classes * largest) + defect)
+
+
+def _correlated(mean: Float, cov: Float) -> GumbelIntegral:
+    if mean.size == 3:
+        return _averaged(tensor_average(mean, cov))
+    d, rest = split_covariance(cov)
+    if relative_size(d, rest) <= _LARGEST_RHO:
+        return gumbel_integral(mean, d, rest)
+    return _averaged(lattice_average(mean, cov))
+
+
+def _averaged(average: Average) -> GumbelIntegral:
+    p = average.weights @ average.p
+    return GumbelIntegral(p, np.full(p.shape, average.error))
+
+
+def _difference(m: Float, S: Float) -> tuple[Float, Float]:
+    """Mean (n,) and variance (n,) of f_1 - f_0."""
+    var = S.sum(axis=1) if S.ndim == 2 else S[:, 0, 0] + S[:, 1, 1] - 2 * S[:, 0, 1]
+    return m[:, 1] - m[:, 0], np.maximum(var, 0.0)
+
+
+def _two_class_gradient(m: Float, S: Float) -> tuple[Float, Float]:
+    slope, curve = Logit().expectation_gradient(*_difference(m, S))
+    sign = np.array([-1.0, 1.0])
+    first = slope[:, None, None] * np.multiply.outer(sign, sign)
+    if S.ndim == 2:
+        return first, curve[:, None, None] * np.multiply.outer(sign, np.ones(2))
+    return first, curve[:, None, None, None] * np.multiply.outer(sign, np.multiply.outer(sign, sign))
+
+
+def _latents(mean: ArrayLike, cov: ArrayLike) -> tuple[Float, Float]:
+    m, S = as_floats("mean", mean), as_floats("cov", cov)
+    if m.ndim != 2 or m.shape[1] < 2:
+        raise InvalidInputError(
+            f"mean must have shape (points, classes) with at least 2 classes, got {m.shape}"
+        )
+    n, classes = m.shape
+    if S.shape not in ((n, classes), (n, classes, classes)):
+        raise InvalidInputError(
+            f"cov must have shape {(n, classes)} or {(n, classes, classes)} to go with mean, got {S.shape}"
+        )
+    diagonal = S if S.ndim == 2 else np.diagonal(S, axis1=1, axis2=2)
+    if not (diagonal >= 0).all():
+        raise InvalidInputError(f"cov must have a diagonal >= 0, got {diagonal[~(diagonal >= 0)].flat[0]}")
+    if S.ndim == 3:
+        _check_covariance(S)
+    return m, S
+
+
+def _check_covariance(S: Float) -> None:
+    scale = np.abs(S).max(axis=(1, 2), initial=0.0)
+    asymmetry = np.abs(S - S.swapaxes(1, 2)).max(axis=(1, 2), initial=0.0)
+    if not (asymmetry <= 1e-10 * scale).all():
+        raise InvalidInputError(f"cov must be symmetric, got an asymmetry of {asymmetry.max()}")
+    lowest = np.linalg.eigvalsh(S)[:, 0] if len(S) else np.zeros(0)
+    if not (lowest >= -1e-8 * scale).all():
+        raise InvalidInputError(f"cov must be positive semi-definite, got an eigenvalue of {lowest.min()}")

@@ -1,0 +1,260 @@
+"""The posterior of a Gaussian-process model: the one hand-off from models to bounds.
+
+Two classes (weights (n,), precision (n, n)), with k(x) = k(centres, x):
+    latent mean      m(x) = mean + k(x)^T weights
+    latent variance  S(x) = max(0, k(x, x) - k(x)^T precision k(x))
+Several classes (weights (n, C)): m_c(x) = mean_c + k_c(x)^T weights_c, and the latent covariance
+    S_ce(x) = [c = e] k_c(x, x) - k_c(x)^T precision_ce k_e(x)
+with precision (C, C, n, n), or (C, n, n) where the latents are independent (precision_ce = 0 for c != e).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpcert.errors import InvalidInputError
+from gpcert.kernels import Kernel
+from gpcert.likelihoods import BinaryLikelihood, Likelihood
+from gpcert.posterior_validation import (
+    checked_classes,
+    checked_factors,
+    checked_kernel,
+    checked_likelihood,
+    checked_mean,
+    checked_precision,
+    checked_training,
+    checked_weights,
+)
+from gpcert.validation import Float, as_matrix, as_names, freeze, require
+
+__all__ = ["Posterior"]
+
+_CHUNK = 2**21  # entries of one kernel block during evaluation: 16 MB
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Posterior:
+    """Centres, weights and precision of a trained model with its kernel and likelihood. Immutable.
+
+    centres (n, d); weights (n,) or (n, C); precision (n, n), or (C, C, n, n), or (C, n, n) (see above).
+    `kernel`, `mean`: one, or a sequence of C. `likelihood`: "probit", "logit", "softmax", an object, or
+    None (regression: only latent questions).
+    `classes`: the labels, default 0, 1, ...; a positive latent of two classes speaks for classes[1].
+    `factors`: further named arrays kept and stored with the model ("site_precision": W (n,) or (C, n) with
+    precision = (K + W^-1)^-1). `training`: JSON-able record of how the model was trained.
+    """
+
+    centres: Float
+    weights: Float
+    precision: Float
+    kernel: Kernel | tuple[Kernel, ...]
+    likelihood: Likelihood | None
+    mean: float | Float
+    classes: NDArray[Any] | None
+    feature_names: tuple[str, ...] | None
+    factors: Mapping[str, Float]
+    training: Mapping[str, Any]
+
+    def __init__(
+        self,
+        centres: ArrayLike,
+        weights: ArrayLike,
+        precision: ArrayLike,
+        *,
+        kernel: Kernel | Sequence[Kernel],
+        likelihood: str | Likelihood | None = "probit",
+        mean: ArrayLike = 0.0,
+        classes: ArrayLike | None = None,
+        feature_names: Iterable[str] | None = None,
+        factors: Mapping[str, ArrayLike] | None = None,
+        training: Mapping[str, Any] | None = None,
+    ) -> None:
+        points = as_matrix("centres", centres)
+        require(min(points.shape) >= 1, f"centres must hold points with features, got shape {points.shape}")
+        n, d = points.shape
+        alpha = checked_weights(weights, n)
+        C = None if alpha.ndim == 1 else alpha.shape[1]
+        R = checked_precision(precision, n, C)
+        link = checked_likelihood(likelihood, C, correlated=R.ndim == 4)
+        stored = {
+            "centres": freeze(points),
+            "weights": freeze(alpha),
+            "precision": freeze(R),
+            "kernel": checked_kernel(kernel, C, d),
+            "likelihood": link,
+            "mean": checked_mean(mean, C),
+            "classes": checked_classes(classes, 0 if link is None else C or 2),
+            "feature_names": as_names("feature_names", feature_names, d),
+            "factors": checked_factors(factors, (n,) if C is None else (C, n)),
+            "training": checked_training(training),
+        }
+        for name, value in stored.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_centres(self) -> int:
+        """n, the number of centres."""
+        return len(self.centres)
+
+    @property
+    def n_features(self) -> int:
+        """d, the number of features."""
+        return int(self.centres.shape[1])
+
+    @property
+    def n_latents(self) -> int:
+        """The number of latent functions: 1 for weights (n,), else C."""
+        return 1 if self.weights.ndim == 1 else int(self.weights.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """The number of columns of `probability`; 0 for regression."""
+        return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """One kernel per latent."""
+        return self.kernel if isinstance(self.kernel, tuple) else (self.kernel,) * self.n_latents
+
+    def latent(self, X: ArrayLike) -> tuple[Float, Float]:
+        """Latent mean and variance at X (m, d): (m,), (m,); C latents: (m, C), (m, C, C)."""
+        parts = [self._latent(chunk) for chunk in self._chunks(X)]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def latent_gradient(self, X: ArrayLike) -> tuple[Float, Float]:
+        """Gradients of `latent` in x at X (m, d): (m, d), (m, d); C latents: (m, C, d), (m, C, C, d).
+
+        A variance that is rounded up to 0 has gradient 0.
+        """
+        parts = [self._latent_gradient(chunk) for chunk in self._chunks(X)]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def probability(self, X: ArrayLike) -> Float:
+        """Class probabilities at X (m, d): (m, C), columns in the order of `classes`."""
+        likelihood = self._required_likelihood("probability")
+        mean, var = self.latent(X)
+        if isinstance(likelihood, BinaryLikelihood):
+            p = likelihood.expectation(mean, var)
+            return np.stack([1.0 - p, p], axis=1)
+        return likelihood.expectation(mean, self._spread(var))
+
+    def probability_gradient(self, X: ArrayLike) -> Float:
+        """Gradients of `probability` in x at X (m, d): (m, C, d)."""
+        likelihood = self._required_likelihood("probability_gradient")
+        mean, var = self.latent(X)
+        dmean, dvar = self.latent_gradient(X)
+        if isinstance(likelihood, BinaryLikelihood):
+            by_mean, by_var = likelihood.expectation_gradient(mean, var)
+            slope = by_mean[:, None] * dmean + by_var[:, None] * dvar
+            return np.stack([-slope, slope], axis=1)
+        by_mean, by_var = likelihood.expectation_gradient(mean, self._spread(var))
+        latents = "e" if by_var.ndim == 3 else "ef"
+        gradient = np.einsum("mce,med->mcd", by_mean, dmean)
+        spread = self._spread(dvar)
+        return np.asarray(gradient + np.einsum(f"mc{latents},m{latents}d->mcd", by_var, spread))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The label of the largest probability at X (m, d): (m,)."""
+        columns = self.probability(X).argmax(axis=1)
+        assert self.classes is not None  # probability has refused regression
+        return np.asarray(self.classes[columns])
+
+    def _required_likelihood(self, question: str) -> Likelihood:
+        if self.likelihood is None:
+            raise InvalidInputError(f"{question} needs a likelihood, got a regression (likelihood=None)")
+        return self.likelihood
+
+    def _chunks(self, X: ArrayLike) -> Iterator[Float]:
+        """X in pieces of rows whose kernel blocks stay small; at least one piece, possibly empty."""
+        points = as_matrix("X", X, columns=self.n_features)
+        step = max(1, _CHUNK // (self.n_centres * self.n_latents))
+        return (points[start : start + step] for start in range(0, max(1, len(points)), step))
+
+    def _spread(self, covariance: Float) -> Float:
+        """The variances alone (m, C, ...) of independent latents, else the covariance (m, C, C, ...)."""
+        if self.precision.ndim == 4:
+            return covariance
+        diagonal = np.arange(self.n_latents)
+        return covariance[:, diagonal, diagonal]
+
+    def _latent(self, X: Float) -> tuple[Float, Float]:
+        if self.weights.ndim == 1:
+            k = self.kernels[0](X, self.centres)
+            explained = np.einsum("mi,mi->m", k @ self.precision, k)
+            return self.mean + k @ self.weights, np.maximum(0.0, self.kernels[0].prior_variance - explained)
+        k = self._kernel_blocks(X)
+        mean = self.mean + np.einsum("cmi,ic->mc", k, self.weights)
+        covariance = np.zeros((len(X), self.n_latents, self.n_latents))
+        for c, e, R in self._precision_blocks():
+            covariance[:, c, e] = -np.einsum("mi,mi->m", k[c] @ R, k[e])
+            covariance[:, e, c] = covariance[:, c, e]
+        for c, kernel in enumerate(self.kernels):
+            covariance[:, c, c] = np.maximum(0.0, kernel.prior_variance + covariance[:, c, c])
+        return mean, covariance
+
+    def _latent_gradient(self, X: Float) -> tuple[Float, Float]:
+        Z = self.centres
+        if self.weights.ndim == 1:
+            kernel = self.kernels[0]
+            k = kernel(X, Z)
+            B = k @ self.precision
+            flat = kernel.prior_variance - np.einsum("mi,mi->m", B, k) <= 0.0
+            B *= -2.0
+            B[flat] = 0.0
+            weights = np.broadcast_to(self.weights, k.shape)
+            return kernel.input_gradient(X, Z, weights), kernel.input_gradient(X, Z, B)
+        k = self._kernel_blocks(X)
+        shape = (len(X), self.n_latents, self.n_latents, self.n_features)
+        dmean, dcovariance = np.zeros(shape[:2] + shape[3:]), np.zeros(shape)
+        for c, kernel in enumerate(self.kernels):
+            weights = np.broadcast_to(self.weights[:, c], k[c].shape)
+            dmean[:, c] = kernel.input_gradient(X, Z, weights)
+        for c, e, R in self._precision_blocks():
+            left = self.kernels[c].input_gradient(X, Z, -(k[e] @ R.T))
+            right = left if c == e else self.kernels[e].input_gradient(X, Z, -(k[c] @ R))
+            dcovariance[:, c, e] = dcovariance[:, e, c] = left + right
+            if c == e:
+                flat = self.kernels[c].prior_variance - np.einsum("mi,mi->m", k[c] @ R, k[c]) <= 0.0
+                dcovariance[flat, c, c] = 0.0
+        return dmean, dcovariance
+
+    def _kernel_blocks(self, X: Float) -> Float:
+        """k_c(X, centres) for every latent (C, m, n); a shared kernel is evaluated once."""
+        if not isinstance(self.kernel, tuple):
+            k = self.kernel(X, self.centres)
+            return np.broadcast_to(k, (self.n_latents, *k.shape))
+        return np.stack([kernel(X, self.centres) for kernel in self.kernel])
+
+    def _precision_blocks(self) -> Iterator[tuple[int, int, Float]]:
+        """(c, e, precision_ce (n, n)) for c <= e, of independent latents c = e only."""
+        for c in range(self.n_latents):
+            if self.precision.ndim == 3:
+                yield c, c, self.precision[c]
+            else:
+                yield from ((c, e, self.precision[c, e]) for e in range(c, self.n_latents))
+
+    def __repr__(self) -> str:
+        kernel = repr(self.kernel)
+        sizes = f"n_centres={self.n_centres}, n_features={self.n_features}, n_classes={self.n_classes}"
+        short = kernel if len(kernel) <= 80 else kernel[:77] + "..."
+        return f"Posterior({sizes}, kernel={short}, likelihood={self.likelihood!r})"
+
+    def __copy__(self) -> Posterior:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Posterior:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _rebuild, (values | {"factors": dict(self.factors), "training": dict(self.training)},)
+
+
+def _rebuild(values: dict[str, Any]) -> Posterior:
+    """Unpickling goes through the constructor, so that what arrives is validated and read-only again."""
+    return Posterior(**values)

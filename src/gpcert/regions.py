@@ -1,0 +1,262 @@
+"""Regions of inputs: exact sets given by stored doubles.
+
+`Ball(x, radius, norm, ...)` is the set of all z with |(z - x) / scale|_p <= radius, only `features` moving, inside
+`domain`. `box()` gives the smallest box of doubles that contains the set, rounded outward; `contains` decides
+membership in rational arithmetic, so a witness is in the region as a real number, not to within a tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.errors import InvalidInputError
+from gpcert.validation import Float, as_floats, as_vector, freeze, positive, require
+
+__all__ = ["Ball", "Box", "Region"]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Box:
+    """The set of all z with lower <= z <= upper, both (d,)."""
+
+    lower: Float
+    upper: Float
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+        low = as_vector("lower", lower)
+        high = as_vector("upper", upper, low.size)
+        require(low.size > 0, "lower must have at least one feature, got none")
+        bad = np.flatnonzero(low > high)
+        if bad.size:
+            j = int(bad[0])
+            raise InvalidInputError(f"lower must be <= upper, got {low[j]} > {high[j]} at feature {j}")
+        object.__setattr__(self, "lower", freeze(low))
+        object.__setattr__(self, "upper", freeze(high))
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.lower.size)
+
+    @property
+    def centre(self) -> Float:
+        """A double inside the box, near its middle (d,)."""
+        middle = 0.5 * self.lower + 0.5 * self.upper
+        return np.asarray(np.clip(middle, self.lower, self.upper))
+
+    def box(self) -> Box:
+        """The box itself."""
+        return self
+
+    def inner_box(self) -> Box:
+        """The box itself."""
+        return self
+
+    def contains(self, z: ArrayLike) -> bool:
+        """True if z (d,) is a point of the box; comparisons of doubles are exact."""
+        point = as_vector("z", z, self.n_features)
+        return bool((self.lower <= point).all() and (point <= self.upper).all())
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Ball:
+    """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see `docs/regions`."""
+
+    x: Float
+    radius: float
+    norm: float
+    features: tuple[int, ...] | None
+    domain: tuple[Float, Float] | None
+    scale: Float | None
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        radius: float,
+        norm: float = np.inf,
+        features: Sequence[int] | None = None,
+        domain: tuple[ArrayLike, ArrayLike] | None = None,
+        scale: ArrayLike | None = None,
+    ) -> None:
+        centre = as_vector("x", x)
+        d = centre.size
+        require(d > 0, "x must have at least one feature, got none")
+        set_ = object.__setattr__
+        set_(self, "x", freeze(centre))
+        set_(self, "norm", _norm(norm))
+        set_(self, "radius", _radius(radius, self.norm))
+        set_(self, "features", _features(features, d))
+        set_(self, "domain", _domain(domain, centre))
+        set_(
+            self, "scale", None if scale is None else freeze(_broadcast("scale", positive("scale", scale), d))
+        )
+        if self.norm == 0 and self.domain is None:
+            raise InvalidInputError("domain must be given with norm=0, got None")
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.x.size)
+
+    @property
+    def centre(self) -> Float:
+        """The point x the ball is drawn around (d,)."""
+        return self.x
+
+    def moving(self) -> Float:
+        """Mask (d,) of the features that may move."""
+        mask = np.zeros(self.n_features, dtype=bool)
+        mask[list(range(self.n_features)) if self.features is None else list(self.features)] = True
+        return mask
+
+    def box(self) -> Box:
+        """The smallest box of doubles containing the region, ends rounded outward where they are not doubles."""
+        return self._hull(outward=True)
+
+    def inner_box(self) -> Box:
+        """The largest box of doubles whose every coordinate range the region reaches; for norm=inf, a subset."""
+        return self._hull(outward=False)
+
+    def _hull(self, outward: bool) -> Box:
+        lower, upper = self.x.copy(), self.x.copy()
+        mask = self.moving()
+        if self.norm == 0:
+            assert self.domain is not None
+            if self.radius >= 1:
+                lower[mask], upper[mask] = self.domain[0][mask], self.domain[1][mask]
+            return Box(lower, upper)
+        if self.scale is None:
+            reach = np.full(int(mask.sum()), self.radius)
+            lower[mask] = _add(self.x[mask], -reach, down=outward)
+            upper[mask] = _add(self.x[mask], reach, down=not outward)
+        else:
+            for j in np.flatnonzero(mask):
+                x, step = Fraction(float(self.x[j])), Fraction(self.radius) * Fraction(float(self.scale[j]))
+                lower[j] = (_round_down if outward else _round_up)(x - step)
+                upper[j] = (_round_up if outward else _round_down)(x + step)
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+            raise InvalidInputError(f"radius must keep the region finite, got {self.radius}")
+        if self.domain is not None:
+            lower, upper = np.maximum(lower, self.domain[0]), np.minimum(upper, self.domain[1])
+        return Box(lower, upper)
+
+    def contains(self, z: ArrayLike) -> bool:
+        """True if z (d,) is certainly a point of the region (exact rational arithmetic for norms 0, 1, 2, inf)."""
+        point = as_vector("z", z, self.n_features)
+        if (point[~self.moving()] != self.x[~self.moving()]).any():
+            return False
+        if self.domain is not None and not ((self.domain[0] <= point) & (point <= self.domain[1])).all():
+            return False
+        scale = np.ones(self.n_features) if self.scale is None else self.scale
+        steps = [
+            abs(Fraction(float(a)) - Fraction(float(b))) / Fraction(float(s))
+            for a, b, s in zip(point, self.x, scale, strict=True)
+            if a != b
+        ]
+        return _norm_at_most(steps, self.norm, self.radius)
+
+
+Region = Box | Ball
+
+
+def _norm_at_most(steps: list[Fraction], norm: float, radius: float) -> bool:
+    limit = Fraction(radius)
+    if norm == 0:
+        return len(steps) <= radius
+    if norm == math.inf:
+        return all(step <= limit for step in steps)
+    if norm in (1.0, 2.0):
+        return sum((step ** int(norm) for step in steps), Fraction(0)) <= limit ** int(norm)
+    # Other p: floating point with a margin, so that True is certain.
+    total = math.fsum(float(step) ** norm for step in steps)
+    return total * (1.0 + 1e-12) <= radius**norm * (1.0 - 1e-12)
+
+
+def _add(x: Float, y: Float, down: bool) -> Float:
+    """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = x + y
+        part = total - x
+        error = (x - (total - part)) + (y - part)
+    if down:
+        return np.asarray(np.where(error < 0, np.nextafter(total, -np.inf), total))
+    return np.asarray(np.where(error > 0, np.nextafter(total, np.inf), total))
+
+
+def _round_down(value: Fraction) -> float:
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return -math.inf
+    return math.nextafter(nearest, -math.inf) if Fraction(nearest) > value else nearest
+
+
+def _round_up(value: Fraction) -> float:
+    return -_round_down(-value)
+
+
+def _norm(norm: float) -> float:
+    value = float(as_floats("norm", 0.0 if norm == np.inf else norm))
+    if norm == np.inf:
+        return math.inf
+    require(value == 0 or value >= 1, f"norm must be 0, >= 1 or inf, got {norm}")
+    return value
+
+
+def _radius(radius: float, norm: float) -> float:
+    array = as_floats("radius", radius)
+    require(array.ndim == 0, f"radius must be one number, got shape {array.shape}")
+    value = float(array)
+    require(value >= 0, f"radius must be >= 0, got {value}")
+    if norm == 0:
+        require(value == int(value), f"radius must be an integer with norm=0, got {value}")
+    return value
+
+
+def _features(features: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
+    if features is None:
+        return None
+    indices = []
+    for f in features:
+        integer = isinstance(f, int | np.integer) and not isinstance(f, bool | np.bool_)
+        require(integer and 0 <= int(f) < d, f"features must be indices in 0..{d - 1}, got {f!r}")
+        indices.append(int(f))
+    require(len(set(indices)) == len(indices), f"features must be distinct, got {indices}")
+    return tuple(sorted(indices))
+
+
+def _broadcast(name: str, value: Float, d: int) -> Float:
+    require(
+        value.ndim == 0 or value.shape == (d,), f"{name} must be one number or {d}, got shape {value.shape}"
+    )
+    return np.array(np.broadcast_to(value, (d,)))
+
+
+def _bound(name: str, value: ArrayLike, d: int) -> Float:
+    """One end of a domain: numbers, infinities allowed (a one-sided domain), NaN not."""
+    array = np.array(value, dtype=np.float64)
+    require(not np.isnan(array).any(), f"{name} must not be NaN, got {value!r}")
+    return _broadcast(name, array, d)
+
+
+def _domain(domain: tuple[ArrayLike, ArrayLike] | None, x: Float) -> tuple[Float, Float] | None:
+    if domain is None:
+        return None
+    require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
+    low, high = _bound("domain", domain[0], x.size), _bound("domain", domain[1], x.size)
+    bad = np.flatnonzero(~(low <= high))
+    if bad.size:
+        raise InvalidInputError(f"domain must have low <= high, got {low[bad[0]]} > {high[bad[0]]}")
+    outside = np.flatnonzero((x < low) | (x > high))
+    if outside.size:
+        j = int(outside[0])
+        raise InvalidInputError(
+            f"x must lie in domain, got {x[j]} outside [{low[j]}, {high[j]}] at feature {j}"
+        )
+    return freeze(low), freeze(high)

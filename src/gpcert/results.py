@@ -1,0 +1,64 @@
+"""What a question answers with: enclosures that are valid however the search ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpcert.validation import Float
+
+__all__ = ["Enclosure", "ProbabilityRange", "Status"]
+
+
+class Status(StrEnum):
+    """How a search ended. The bounds are valid under every status; only their width differs."""
+
+    CONVERGED = "converged"
+    TIME = "time limit"
+    NODES = "node limit"
+    MEMORY = "memory limit"
+    NUMERICAL = "numerical limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """A real number known to lie in [lower, upper]."""
+
+    lower: float
+    upper: float
+
+    @property
+    def width(self) -> float:
+        """The length of the enclosure."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class ProbabilityRange:
+    """Enclosures of the smallest and the largest P(label) over a region.
+
+    `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are points
+    of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
+    """
+
+    min: Enclosure
+    max: Enclosure
+    argmin: Float | None
+    argmax: Float | None
+    status: Status
+    nodes: int
+    seconds: float
+    label: int
+    tolerance: float
+    method: str
+
+    @property
+    def lower(self) -> float:
+        """P(label) is at least this on the whole region."""
+        return self.min.lower
+
+    @property
+    def upper(self) -> float:
+        """P(label) is at most this on the whole region."""
+        return self.max.upper

@@ -1,0 +1,49 @@
+"""Local search for a small probability: any point of the box is sound, a good one makes the search short."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gpcert.bounds import BoxBound
+from gpcert.validation import Float
+
+__all__ = ["descend"]
+
+_VERTEX_STEPS = 6
+
+
+def descend(bound: BoxBound, lower: Float, upper: Float) -> Float:
+    """A point (d,) of the box with small P: vertex iteration first, L-BFGS-B where that does not settle."""
+    # Features without data have zero gradient at the centre, a saddle: start a little beside it.
+    tilt = np.where(np.arange(len(lower)) * 0x9E3779B1 & 0x10000, 0.01, -0.01)
+    x = np.clip(0.5 * lower + 0.5 * upper + tilt * (upper - lower), lower, upper)
+    best, gradient = bound.objective(x)
+    point = x
+    for _ in range(_VERTEX_STEPS):
+        vertex = np.where(gradient > 0, lower, np.where(gradient < 0, upper, point))
+        value, gradient = bound.objective(vertex)
+        if value < best:
+            best, point = value, vertex
+        settled = np.where(gradient > 0, lower, np.where(gradient < 0, upper, vertex))
+        if value > best:
+            break
+        if (settled == vertex).all():
+            return point
+    return _polish(bound, lower, upper, point, best)
+
+
+def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
+    width = upper - lower
+
+    def scaled(y: Float) -> tuple[float, Float]:
+        value, gradient = bound.objective(np.clip(lower + y * width, lower, upper))
+        return value, gradient * width
+
+    start = (point - lower) / width
+    result = minimize(
+        scaled, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(width), options={"maxiter": 40}
+    )
+    # Coordinates at an end of the box are set to it exactly: the bound is exact at such a reference.
+    moved = np.where(result.x <= 0, lower, np.where(result.x >= 1, upper, lower + result.x * width))
+    return np.clip(moved, lower, upper) if result.fun < best else point

@@ -1,0 +1,135 @@
+"""Best-first branch and bound, anytime: the state after any step is a valid answer (docs/maths.md, section 6).
+
+`Minimiser` encloses the smallest probability over a box. Every box ever created is either open (on the frontier, with
+its own certified lower bound), or settled (its bound is folded into `settled`); together they cover the region, so
+`lower = min(settled, smallest open bound)` is certified after every step. It never decreases, and `upper`, the value
+at the best point found, never increases.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpcert.bounds import BoxBound
+from gpcert.search.local import descend
+from gpcert.validation import Float
+
+__all__ = ["Minimiser", "OpenBox"]
+
+#: Boxes on the frontier; beyond it the most promising-to-be-harmless ones are settled at their present bound.
+FRONTIER_LIMIT = 200_000
+
+
+@dataclass(order=True, frozen=True)
+class OpenBox:
+    """A box with its certified lower bound; the smallest bound is refined first."""
+
+    bound: float
+    number: int
+    lower: Float = field(compare=False)
+    upper: Float = field(compare=False)
+    reference: Float = field(compare=False)
+
+
+class Minimiser:
+    """Encloses min P over [lower, upper]; `inner_lower`, `inner_upper` bound where witnesses may lie."""
+
+    def __init__(self, bound: BoxBound, lower: Float, upper: Float, inner_lower: Float, inner_upper: Float) -> None:
+        self._bound = bound
+        self._inner = inner_lower, inner_upper
+        self._box = lower, upper
+        self._numbers = itertools.count()
+        self._frontier: list[OpenBox] = []
+        self._settled = 1.0
+        self._started = False
+        self._floor = 0.0
+        self.upper = 1.0
+        self.witness: Float | None = None
+        self.nodes = 0
+        self.coarsened = False
+        self.at_rounding = False
+
+    @property
+    def lower(self) -> float:
+        """The certified lower bound."""
+        if not self._started:
+            return self._floor
+        smallest = self._frontier[0].bound if self._frontier else 1.0
+        return min(self._settled, smallest, self.upper)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left to refine."""
+        return self._started and not self._frontier
+
+    def start(self) -> None:
+        """Find a first point; the whole region becomes one open box with the trivial bound 0."""
+        point = descend(self._bound, *self._inner)
+        self._offer(point)
+        self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
+        self._started = True
+
+    def step(self, tolerance: float) -> None:
+        """Refine the box with the smallest bound: certify it, or split it. Interrupted, nothing is lost."""
+        box = self._frontier[0]
+        if box.bound >= self.upper - tolerance:
+            self._settle(heapq.heappop(self._frontier).bound)
+            return
+        target = self.upper - 0.999 * tolerance
+        certified = self._bound.over(box.lower, box.upper, box.reference, target)
+        self.nodes += 1
+        probability = max(box.bound, certified.probability)
+        if probability < target:
+            self._offer(np.clip(certified.point, *self._inner))
+        done = probability >= self.upper - tolerance
+        children = [] if done else self._split(box, certified.split, certified.point, probability)
+        stuck = not done and (certified.at_rounding or not children)
+        # From here on nothing can be interrupted half-way into losing a box: replace, then push.
+        if done or stuck:
+            self.at_rounding = self.at_rounding or stuck
+            self._settled = min(self._settled, probability)
+            heapq.heappop(self._frontier)
+            return
+        for child in children[1:]:
+            heapq.heappush(self._frontier, child)
+        heapq.heapreplace(self._frontier, children[0])
+        self._coarsen()
+
+    def _settle(self, bound: float) -> None:
+        self._settled = min(self._settled, bound)
+
+    def _offer(self, point: Float) -> None:
+        """Keep the point if the upper end of its enclosure is smaller."""
+        _, upper = self._bound.at(point)
+        if upper < self.upper or self.witness is None:
+            self.upper, self.witness = min(upper, self.upper), point
+
+    def _split(self, box: OpenBox, coordinate: int, point: Float, bound: float) -> list[OpenBox]:
+        """Two halves of the box, or none if its coordinates cannot be halved any more."""
+        order = [coordinate, *np.argsort(box.lower - box.upper, kind="stable")]
+        for j in order:
+            middle = 0.5 * box.lower[j] + 0.5 * box.upper[j]
+            if box.lower[j] < middle < box.upper[j]:
+                break
+        else:
+            return []
+        left_upper, right_lower = box.upper.copy(), box.lower.copy()
+        left_upper[j] = right_lower[j] = middle
+        return [
+            OpenBox(bound, next(self._numbers), low, high, np.clip(point, low, high))
+            for low, high in ((box.lower, left_upper), (right_lower, box.upper))
+        ]
+
+    def _coarsen(self) -> None:
+        """Memory is bounded: past the limit the boxes with the largest bounds are settled as they are."""
+        if len(self._frontier) <= FRONTIER_LIMIT:
+            return
+        self._frontier.sort()
+        keep = FRONTIER_LIMIT // 2
+        self._settled = min(self._settled, self._frontier[keep].bound)
+        self._frontier = self._frontier[:keep]  # sorted lists are heaps
+        self.coarsened = True

@@ -1,0 +1,207 @@
+"""Posteriors in files: safetensors with a versioned JSON header; never pickle.
+
+Tensors (float64): "centres", "weights", "precision", and "factors.NAME" for each further factor. The metadata
+entry "gpcert" is a JSON object with the entries of `_HEADER`; floats in it are hexadecimal strings, so that
+what is loaded equals what was saved bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from gpcert.errors import GpcertError, InvalidInputError, ModelFileError
+from gpcert.kernels import Kernel, exact_float, kernel_from_dict
+from gpcert.likelihoods import likelihood_from_dict
+from gpcert.posterior import Posterior
+from gpcert.validation import Float
+
+__all__ = ["load", "save"]
+
+FORMAT = 1
+_HEADER = {
+    "format",
+    "package_version",
+    "kernel",
+    "likelihood",
+    "mean",
+    "classes",
+    "feature_names",
+    "training",
+}
+_TENSORS = ("centres", "weights", "precision")
+_FACTOR = "factors."
+
+
+def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
+    """Write the posterior to a file, whole or not at all; an existing file is replaced."""
+    if not isinstance(posterior, Posterior):
+        raise InvalidInputError(f"posterior must be a Posterior, got {type(posterior).__name__}")
+    tensors = {name: getattr(posterior, name) for name in _TENSORS}
+    tensors |= {_FACTOR + name: array for name, array in posterior.factors.items()}
+    # safetensors writes raw memory: the rows must lie in C order.
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    metadata = {"gpcert": json.dumps(_header(posterior), allow_nan=False)}
+    with _replacing(Path(path)) as temporary:
+        save_file(contiguous, temporary, metadata=metadata)
+
+
+def load(path: str | os.PathLike[str]) -> Posterior:
+    """Read a posterior that `save` wrote; anything else is one ModelFileError that names the file.
+
+    Nothing in the file is executed, and everything is validated as by the `Posterior` constructor.
+    """
+    name = os.fspath(path)
+    # Devices and pipes could block or never end.
+    if not os.path.isfile(name):
+        raise ModelFileError(f"{name} must be a model file, got {_what_it_is(name)}")
+    try:
+        header, tensors = _read(name)
+        return _posterior(header, tensors)
+    except (SafetensorError, OSError, GpcertError, MemoryError, RecursionError) as error:
+        raise ModelFileError(f"{name} is not a valid gpcert model: {error}") from error
+
+
+def _header(posterior: Posterior) -> dict[str, Any]:
+    kernel, mean, classes = posterior.kernel, posterior.mean, posterior.classes
+    return {
+        "format": FORMAT,
+        "package_version": version("gpcert"),
+        "kernel": kernel.to_dict() if isinstance(kernel, Kernel) else [k.to_dict() for k in kernel],
+        "likelihood": None if posterior.likelihood is None else posterior.likelihood.to_dict(),
+        "mean": mean.hex() if isinstance(mean, float) else [float(m).hex() for m in mean],
+        "classes": None if classes is None else _describe_classes(classes),
+        "feature_names": posterior.feature_names,
+        "training": dict(posterior.training),
+    }
+
+
+def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    labels = classes.tolist()
+    if classes.dtype.kind == "U":
+        return {"dtype": "str", "labels": labels}
+    exact = [label.hex() for label in labels] if classes.dtype.kind == "f" else labels
+    return {"dtype": classes.dtype.name, "labels": exact}
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file next to `path` that takes its place at the end, or disappears."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except SafetensorError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _what_it_is(name: str) -> str:
+    return "something that is not a regular file" if os.path.exists(name) else "no such file"
+
+
+def _read(name: str) -> tuple[dict[str, Any], dict[str, Float]]:
+    with safe_open(name, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if "gpcert" not in metadata:
+            _reject("it has no gpcert header")
+        header = _parse(metadata["gpcert"])
+        # The header first: a newer format may hold other tensors.
+        tensors = {}
+        for key in file.keys():  # noqa: SIM118 (not a mapping)
+            piece = file.get_slice(key)
+            if piece.get_dtype() != "F64":
+                _reject(f"tensor {key[:40]!r} must be float64, got {piece.get_dtype()}")
+            shape = piece.get_shape()
+            if not (len(shape) <= 8 and all(shape)):
+                _reject(f"tensor {key[:40]!r} must have at most 8 axes, none of size 0, got {shape[:9]}")
+            tensors[key] = file.get_tensor(key)
+    return header, tensors
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its header is not JSON ({type(error).__name__})") from error
+    if not isinstance(header, dict):
+        _reject("its header is not an object")
+    found = header.get("format")
+    if type(found) is not int or found < 1:
+        _reject(f"its format version must be a whole number >= 1, got {str(found)[:40]!r}")
+    if found > FORMAT:
+        written_by = str(header.get("package_version"))[:40]
+        _reject(f"it has format version {found} (gpcert {written_by}); this version reads up to {FORMAT}")
+    if set(header) != _HEADER:
+        _reject(f"its header lacks or adds the entries {sorted(set(header) ^ _HEADER)[:5]}")
+    return header
+
+
+def _posterior(header: dict[str, Any], tensors: dict[str, Float]) -> Posterior:
+    if missing := [name for name in _TENSORS if name not in tensors]:
+        _reject(f"it lacks the tensors {missing}")
+    factors = {name.removeprefix(_FACTOR): array for name, array in tensors.items() if name not in _TENSORS}
+    if unknown := [name for name in tensors if name not in _TENSORS and not name.startswith(_FACTOR)]:
+        _reject(f"it has unknown tensors {[name[:40] for name in unknown[:5]]}")
+    names = header["feature_names"]
+    if not (names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))):
+        _reject("its feature_names must be a list of strings or null")
+    if not isinstance(header["package_version"], str):
+        _reject("its package_version must be a string")
+    if not isinstance(header["training"], dict):
+        _reject("its training record must be an object")
+    kernel, likelihood, mean = header["kernel"], header["likelihood"], header["mean"]
+    return Posterior(
+        *(tensors[name] for name in _TENSORS),
+        kernel=[kernel_from_dict(k) for k in kernel]
+        if isinstance(kernel, list)
+        else kernel_from_dict(kernel),
+        likelihood=None if likelihood is None else likelihood_from_dict(likelihood),
+        mean=[exact_float("mean", m) for m in mean] if isinstance(mean, list) else exact_float("mean", mean),
+        classes=_read_classes(header["classes"]),
+        feature_names=names,
+        factors=factors,
+        training=header["training"],
+    )
+
+
+def _read_classes(description: object) -> NDArray[Any] | None:
+    if description is None:
+        return None
+    if not (isinstance(description, dict) and set(description) == {"dtype", "labels"}):
+        _reject("classes must have a dtype and labels")
+    kind, labels = description["dtype"], description["labels"]
+    if not isinstance(labels, list):
+        _reject("labels must be a list")
+    if kind == "str" and all(type(label) is str for label in labels):
+        return np.array(labels, dtype=np.str_)
+    if kind == "bool" and all(type(label) is bool for label in labels):
+        return np.array(labels, dtype=np.bool_)
+    if kind in ("float16", "float32", "float64"):
+        with np.errstate(over="ignore"):
+            return np.array([exact_float("label", label) for label in labels], dtype=kind)
+    integers = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    if kind in integers and all(type(label) is int for label in labels):
+        limits = np.iinfo(kind)
+        if all(limits.min <= label <= limits.max for label in labels):
+            return np.array(labels, dtype=kind)
+    _reject(f"labels do not fit their dtype {str(kind)[:40]!r}")
+
+
+def _reject(reason: str) -> NoReturn:
+    raise ModelFileError(reason)

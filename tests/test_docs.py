@@ -1,0 +1,74 @@
+"""The documents: every Python block runs, shown output is what is printed, links and paths are in order."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import gpcert
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+# A Python block, and the output shown for it if a text block follows at once.
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.MULTILINE | re.DOTALL)
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
+ADDRESS = re.compile(r"https?://([\w.-]+)")
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+WITH_CODE = [path for path in DOCUMENTS if BLOCK.search(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("path", WITH_CODE, ids=identify)
+def test_python_blocks_run_and_print_what_is_shown(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for code, shown in BLOCK.findall(path.read_text(encoding="utf-8")):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, identify(path), "exec"), namespace)
+        if shown:
+            assert printed.getvalue() == shown
+
+
+def test_the_readme_and_the_start_page_hold_code_with_output() -> None:
+    for path in (ROOT / "README.md", ROOT / "docs" / "start.md"):
+        assert any(shown for _, shown in BLOCK.findall(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=identify)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
+        if not ADDRESS.match(target):
+            assert (path.parent / target).exists(), target
+
+
+def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
+    texts = [
+        *DOCUMENTS,
+        ROOT / "Makefile",
+        ROOT / "pyproject.toml",
+        ROOT / "mkdocs.yml",
+        ROOT / ".ci" / "run",
+    ]
+    for folder in ("src", "scripts", "benchmarks"):
+        texts += [p for p in (ROOT / folder).rglob("*") if p.suffix in {".py", ".md"}]
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        assert not MACHINE_PATH.search(text), identify(path)
+        assert not re.search(r"index-url|pypi\.org|find-links", text), identify(path)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = {line.rsplit(".", 1)[1] for line in reference.splitlines() if line.startswith("::: gpcert.")}
+    assert set(gpcert.__all__) - {"datasets"} <= listed

@@ -1,0 +1,130 @@
+"""The package as others get it: a wheel that works outside the checkout, light to import."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import gpcert
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Standard output of a command that must succeed, without this checkout on Python's path."""
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYTEST"))
+    }
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def outside(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a fresh environment with the wheel, taking the dependencies from this one: no network."""
+    folder = tmp_path_factory.mktemp("outside")
+    venv.create(folder / "env", with_pip=False)
+    bin_folder = "Scripts" if os.name == "nt" else "bin"
+    python = folder / "env" / bin_folder / "python"
+    run(
+        *(sys.executable, "-m", "pip", "--python", python, "install"),
+        *("--no-deps", "--no-index", "--quiet", wheel),
+        cwd=folder,
+    )
+    site = Path(
+        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
+    )
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return python
+
+
+def test_wheel_holds_code_data_types_and_licences(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    for name in ("__init__.py", "py.typed", "datasets/data/README.md", "datasets/data/mnist.npz"):
+        assert f"gpcert/{name}" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if not re.match(r"gpcert(-[\w.]+\.dist-info)?/", name)]
+    assert wheel.stat().st_size < 2_000_000
+
+
+WORK = """
+import gpcert as gc, json, sys
+data = gc.datasets.load("synthetic2d")
+clf = gc.GPClassifier(kernel=gc.RBF(1.0, 10.0), max_evals=5).fit(data.X_train[:200], data.y_train[:200])
+gc.save(clf.posterior_, "model.safetensors")
+p = gc.load("model.safetensors").probability(data.X_test)
+right = float((clf.classes_[p.argmax(axis=1)] == data.y_test).mean())
+print(json.dumps({"file": gc.__file__, "version": gc.__version__, "right": right}))
+"""
+
+
+def test_installed_wheel_trains_saves_and_loads_outside_the_checkout(outside: Path, tmp_path: Path) -> None:
+    told = json.loads(run(outside, "-c", WORK, cwd=tmp_path))
+    assert not Path(told["file"]).is_relative_to(ROOT / "src")
+    assert told["version"] == gpcert.__version__
+    assert told["right"] > 0.95
+
+
+def test_installed_command(outside: Path, tmp_path: Path) -> None:
+    command = outside.parent / "gpcert"
+    assert run(command, "--version", cwd=tmp_path) == f"gpcert {gpcert.__version__}\n"
+    assert "demo" in run(command, "--help", cwd=tmp_path)
+    assert run(outside, "-m", "gpcert", "--version", cwd=tmp_path) == f"gpcert {gpcert.__version__}\n"
+
+
+def test_version_is_the_same_everywhere() -> None:
+    assert gpcert.__version__ == version("gpcert")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {gpcert.__version__}\n" in citation
+
+
+def modules_after(statement: str, cwd: Path) -> set[str]:
+    """The modules that are loaded once a fresh interpreter has run the statement."""
+    return set(run(sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)", cwd=cwd).split())
+
+
+def test_import_loads_nothing_but_the_package(tmp_path: Path) -> None:
+    assert not modules_after("import gpcert", tmp_path) & {"numpy", "scipy", "flint", "safetensors"}
+
+
+def test_training_loads_no_optional_or_slow_package(tmp_path: Path) -> None:
+    everything = "import gpcert; [getattr(gpcert, name) for name in gpcert.__all__]"
+    loaded = modules_after(everything, tmp_path)
+    assert "gpcert.estimator" in loaded
+    assert not loaded & {"sklearn", "matplotlib", "pandas", "scipy.stats", "GPy", "torch"}
+
+
+def test_public_names_are_those_that_type_checkers_see() -> None:
+    tree = ast.parse(Path(gpcert.__file__).read_text(encoding="utf-8"))
+    (guarded,) = (node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == set(gpcert.__all__)
+    assert len(gpcert.__all__) == len(typed)
+    for name in gpcert.__all__:
+        assert getattr(gpcert, name) is not None
+        assert name in dir(gpcert)
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="module 'gpcert' has no attribute 'nothing'"):
+        _ = gpcert.nothing
