@@ -48,7 +48,7 @@ docs: $(VENV)/.ready ## the site, built strictly into site/
 soak: $(VENV)/.ready ## every test again and again with fresh random seeds, for SOAK_MINUTES
 	end=$$(( $$(date +%s) + 60 * $(SOAK_MINUTES) )); \
 	while [ $$(date +%s) -lt $$end ]; do \
-	  $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=random || exit 1; \
+	  $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s) || exit 1; \
 	done
 
 clean: ## remove what the targets made

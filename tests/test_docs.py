@@ -52,6 +52,24 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
+def anchors(path: Path) -> set[str]:
+    """What `#name` can point to: headings as mkdocs names them, and explicit ids."""
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*?)(?:\s*\{#[\w-]+\})?$", text, flags=re.MULTILINE)
+    named = re.findall(r"\{#([\w-]+)\}|id=\"([\w-]+)\"", text)
+    slugs = {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", h).strip().lower()) for h in headings}
+    return slugs | {a or b for a, b in named}
+
+
+def test_statements_cited_in_the_code_exist() -> None:
+    for source in sorted((ROOT / "src").rglob("*.py")):
+        for name, anchor in re.findall(
+            r"\b(docs/[\w-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")
+        ):
+            assert (ROOT / name).exists(), f"{identify(source)} cites {name}"
+            assert not anchor or anchor in anchors(ROOT / name), f"{identify(source)} cites {name}#{anchor}"
+
+
 def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
     texts = [
         *DOCUMENTS,

@@ -31,6 +31,10 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+def environment_python(folder: Path) -> Path:
+    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
@@ -44,8 +48,7 @@ def outside(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a fresh environment with the wheel, taking the dependencies from this one: no network."""
     folder = tmp_path_factory.mktemp("outside")
     venv.create(folder / "env", with_pip=False)
-    bin_folder = "Scripts" if os.name == "nt" else "bin"
-    python = folder / "env" / bin_folder / "python"
+    python = environment_python(folder / "env")
     run(
         *(sys.executable, "-m", "pip", "--python", python, "install"),
         *("--no-deps", "--no-index", "--quiet", wheel),
@@ -83,6 +86,19 @@ def test_installed_wheel_trains_saves_and_loads_outside_the_checkout(outside: Pa
     assert not Path(told["file"]).is_relative_to(ROOT / "src")
     assert told["version"] == gpcert.__version__
     assert told["right"] > 0.95
+
+
+@pytest.mark.full
+def test_wheel_brings_all_it_needs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """As a user gets it: pip alone decides what else to install, and that is enough to train."""
+    venv.create(tmp_path / "env", with_pip=True)
+    python = environment_python(tmp_path / "env")
+    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    assert json.loads(run(python, "-c", WORK, cwd=tmp_path))["right"] > 0.95
+    installed = {
+        p["name"] for p in json.loads(run(python, "-m", "pip", "list", "--format=json", cwd=tmp_path))
+    }
+    assert not installed & {"scikit-learn", "matplotlib", "pandas"}
 
 
 def test_installed_command(outside: Path, tmp_path: Path) -> None:

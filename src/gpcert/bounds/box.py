@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.bounds.expansion import expand
 from gpcert.bounds.functional import FunctionalBound, lower_bound
 from gpcert.bounds.levels import Level, Link
-from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, sharp
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.slice import Slice
 from gpcert.rounding import TINY, UNIT, exp_up, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
@@ -87,8 +87,8 @@ class RbfBound:
         level = self.link.level(target)
         expansion = expand(self.slice, lower, upper, reference)
         few = len(lower) <= CHEAP_DIMENSIONS
-        best = self._certify(cheap(expansion) if few else sharp(expansion), level)
-        if few and best.probability < level.p and not best.at_rounding:
+        best = self._certify(cheap(expansion) if few else coarse(expansion), level)
+        if best.probability < level.p and not best.at_rounding:
             trial = self._certify(sharp(expansion), level)
             best = trial if trial.probability >= best.probability else best
         point = np.clip(reference + best.point * self.slice.lengthscale, lower, upper)

@@ -14,12 +14,13 @@ remainder vanishes at the reference, and the bound is exact there. Names follow 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["Expansion", "Tail", "expand"]
@@ -78,6 +79,19 @@ class Expansion:
         """The form |L d|^2 / span^2 (d,)."""
         return self.metric / max(self.span * self.span, TINY)
 
+    @cached_property
+    def M2_negative(self) -> Float:
+        """A matrix P (d, d) with P and M2 + P positive semidefinite, about the negative part of M2 (X7)."""
+        root = np.sqrt(self.metric)
+        unit = np.outer(root, root)
+        values, vectors = np.linalg.eigh(self.M2 / unit)
+        part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
+        slack = 1e-11 * float(np.abs(values).sum()) + TINY
+        P = (part @ part.T + slack * np.eye(len(root))) * unit
+        if is_certainly_psd(self.M2 + P) and is_certainly_psd(P):
+            return P
+        return np.diag(np.abs(self.M2) @ self.reach / np.maximum(self.reach, TINY) * (1.0 + 1e-12))
+
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""
         return sqrt_up(sum_up(self.slice.model.row_weight * y * y))
@@ -100,7 +114,7 @@ class Expansion:
         return rows if rows.value <= smooth else Tail(smooth, self.isotropic)
 
 
-_FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0)
+_FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0, 120.0)
 
 
 def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expansion:

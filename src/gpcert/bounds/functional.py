@@ -78,19 +78,21 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float):  # type: ign
     e = m.expansion
     size = abs(tau)
     span = max(e.span, TINY)
-    # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
-    cubic = m.cubic(a, tau)
-    theta = max(_root(cubic, e) / span, TINY)
-    yield (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
-    fourth = m.fourth(a, tau)
-    yield None, 2.0 * fourth.value * fourth.form, 0.0
+    order = 3 if m.cubic is None else 4
+    if m.cubic is not None:
+        # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
+        cubic = m.cubic_form(a, tau)
+        theta = max(_root(cubic, e) / span, TINY)
+        yield (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
+    for tail in m.tails(a, tau, order):
+        yield None, 2.0 * tail.value * tail.form, 0.0
     if size > 0:
-        # 2 |tau| |V kappa_1| |V kappa_{>=3}| <= |tau| (theta J(d) + third(d) / theta)
-        third = m.third
+        # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
+        rest = m.second if m.cubic is None else m.third
         first = Form(e.J, e.error_q)
-        theta = max(_root(third, e), TINY) / max(_root(first, e), TINY)
+        theta = max(_root(rest, e), TINY) / max(_root(first, e), TINY)
         yield 2.0 * size * theta * e.J, None, size * theta * first.excess
-        yield (2.0 * size / theta) * third.matrix, None, (size / theta) * third.excess
+        yield (2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess
     if tau < 0:
         yield 2.0 * size * m.second.matrix, None, size * m.second.excess
     if a:
@@ -99,11 +101,9 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float):  # type: ign
         falling = float(np.maximum(-e.M1 * e.low, -e.M1 * e.high).sum()) + 2.0 * e.error_M
         slope = growth / max(radius, TINY) if radius > 0 else 1.0
         yield None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0
-        root = np.sqrt(e.metric)
-        frobenius = float(np.linalg.norm(e.M2 / np.outer(root, root))) * (1.0 + 1e-12)
-        yield None, growth * frobenius * e.metric, growth * e.error_M
-        third_M = m.third_M()
-        yield None, 2.0 * growth * third_M.value * third_M.form, 0.0
+        yield growth * e.M2_negative, None, growth * e.error_M
+        for tail in m.tails(1.0, 0.0, 3):
+            yield None, 2.0 * growth * tail.value * tail.form, 0.0
 
 
 def _prior_slope(A: float, B: float, radius: float) -> float:

@@ -1,8 +1,9 @@
-"""Quadratic majorants of the third and higher orders of an expansion, at two prices (docs/maths.md, section 4).
+"""Quadratic majorants of the third and higher orders of an expansion, at three prices (docs/maths.md, section 4).
 
-`cheap`: the cubic through its tensor (n d^3), tails by the contraction of the posterior; no n x n work.
-`sharp`: the cubic and the tails flattened through G = v L^-2 v^T (five n x n products with d columns).
-Both answer the same three questions for the functional a mu - tau S + kappa, so the functional does not know which.
+`coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n products.
+`cheap`:  the cubic through its tensor (n d^3, so few features only), tails by the contraction of the posterior.
+`sharp`:  the cubic and the tails flattened through G = v L^-2 v^T (four n x n products with d or 2d columns).
+All answer the same questions for the functional a mu - tau S + kappa, so the functional does not know which it has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gpcert.bounds.expansion import Expansion, Tail
 from gpcert.rounding import TINY, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["CHEAP_DIMENSIONS", "Form", "Majorants", "cheap", "sharp"]
+__all__ = ["CHEAP_DIMENSIONS", "Form", "Majorants", "cheap", "coarse", "sharp"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 CHEAP_DIMENSIONS = 24
@@ -29,52 +30,91 @@ class Form(NamedTuple):
     excess: float
 
 
+class Cubic(NamedTuple):
+    """The Gram matrix of the cubic of a M + tau q: N[0] + tau N[1] + tau^2 N[2], and its rounding."""
+
+    N: tuple[Float, Float, Float]  #: each (d, d)
+    size: tuple[float, float]  #: (absolute, error) of the part from M ...
+    size_q: tuple[float, float]  #: ... and from q: the form is wrong by at most 2.2 * absolute * error
+
+
+class Norms(NamedTuple):
+    """Quadratic forms (M, M), (M, q), (q, q) of which tails are made, with their error."""
+
+    forms: tuple[float, float, float]
+    sizes: tuple[float, float]  #: sum |alpha| amplitude, sum |R k| amplitude
+    relative: float
+
+    def form(self, a: float, tau: float) -> float:
+        """The form of a M + 2 tau (linear part of q)."""
+        f = self.forms
+        return a * f[0] + 4.0 * tau * a * f[1] + 4.0 * tau * tau * f[2]
+
+    def size(self, a: float, tau: float) -> float:
+        """The size its error is relative to."""
+        return a * self.sizes[0] + 2.0 * abs(tau) * self.sizes[1]
+
+
 @dataclass(frozen=True, eq=False)
 class Majorants:
-    """What bounds orders three and up at one expansion; see `cubic`, `second`, `third`, `fourth`."""
+    """What bounds the high orders at one expansion: the cubic if it has one, tails, and |V kappa|^2."""
 
     expansion: Expansion
-    N: tuple[Float, Float, Float]  #: the cubic's Gram matrix is N[0] + tau N[1] + tau^2 N[2], each (d, d)
-    cubic_size: tuple[float, float]  #: (absolute, error) scale of the cubic of M ...
-    cubic_size_q: tuple[float, float]  #: ... and of q: N is wrong by at most 2.2 * absolute * error
+    cubic: Cubic | None  #: None: tails start at order three
     second: Form  #: |V kappa_{>=2}|^2
     third: Form  #: |V kappa_{>=3}|^2
-    norms: tuple[float, float, float] | None  #: RKHS forms (alpha, alpha), (alpha, R k), (R k, R k)
-    norms_error: tuple[float, float, float]  #: (sum |alpha| amplitude, sum |r| amplitude, relative error)
+    rkhs: Norms | None
+    quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
 
-    def cubic(self, a: float, tau: float) -> Form:
+    def cubic_form(self, a: float, tau: float) -> Form:
         """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""
-        matrix = a * self.N[0] + (a * tau) * self.N[1] + (tau * tau) * self.N[2]
-        size = a * self.cubic_size[0] + abs(tau) * self.cubic_size_q[0]
-        error = a * self.cubic_size[1] + abs(tau) * self.cubic_size_q[1]
-        return Form(matrix, 2.2 * size * error + TINY)
+        assert self.cubic is not None
+        N, size, size_q = self.cubic
+        matrix = a * N[0] + (a * tau) * N[1] + (tau * tau) * N[2]
+        absolute = a * size[0] + abs(tau) * size_q[0]
+        error = a * size[1] + abs(tau) * size_q[1]
+        return Form(matrix, 2.2 * absolute * error + TINY)
 
-    def fourth(self, a: float, tau: float) -> Tail:
-        """C4: the tail of a M + 2 tau (linear part of q) from order four on."""
+    def tails(self, a: float, tau: float, order: int) -> list[Tail]:
+        """C4: tails whose sum bounds a M + 2 tau (linear part of q) from `order` on."""
         e = self.expansion
-        plain, linear = e.tail_M(4), e.tail_q(4)
-        absolute = Tail(a * plain.value + 2.0 * abs(tau) * linear.value, plain.form)
-        return self._smaller(absolute, a, tau, 4)
+        plain, linear = e.tail_M(order), e.tail_q(order)
+        best = [Tail(a * plain.value + 2.0 * abs(tau) * linear.value, plain.form)]
+        if self.rkhs is not None:
+            best = min(best, [self._pythagoras(a, tau, order)], key=_total)
+        if self.quartic is not None and order == 4:
+            best = min(best, [self._fourth(a, tau), *self.tails(a, tau, 5)], key=_total)
+        return best
 
-    def third_M(self) -> Tail:
-        """C4: |M_{>=3}|."""
-        return self._smaller(self.expansion.tail_M(3), 1.0, 0.0, 3)
-
-    def _smaller(self, absolute: Tail, a: float, tau: float, order: int) -> Tail:
-        """The absolute tail, or the RKHS tail by Pythagoras (X5) where that is smaller."""
-        if self.norms is None:
-            return absolute
-        e, f = self.expansion, self.norms
-        square = a * f[0] + 4.0 * tau * a * f[1] + 4.0 * tau * tau * f[2]
-        size = a * self.norms_error[0] + 2.0 * abs(tau) * self.norms_error[1]
+    def _pythagoras(self, a: float, tau: float, order: int) -> Tail:
+        """X5: the RKHS norm less the orders 0 to 2, which are known exactly."""
+        e = self.expansion
+        assert self.rkhs is not None
+        size = self.rkhs.size(a, tau)
         constant = a * e.M0 + 2.0 * tau * e.q0
         gradient = a * e.M1 + 2.0 * tau * e.q1
         hessian = a * e.M2 + 2.0 * tau * e.q2
         head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
-        relative = self.norms_error[2]
-        slack = 2.0 * size * relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
-        rest = sqrt_up(max(square - head, 0.0) + slack) * tail_norm_up(order, e.s)
-        return absolute if absolute.value <= rest else Tail(rest, e.isotropic)
+        slack = 2.0 * size * self.rkhs.relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
+        rest = sqrt_up(max(self.rkhs.form(a, tau) - head, 0.0) + slack)
+        return Tail(rest * tail_norm_up(order, e.s) * (1.0 + 1e-15), e.isotropic)
+
+    def _fourth(self, a: float, tau: float) -> Tail:
+        """C4: |sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt(b^T (G o G o G o G) b) / 24."""
+        e = self.expansion
+        assert self.quartic is not None
+        size = self.quartic.size(a, tau)
+        square = max(self.quartic.form(a, tau), 0.0) + 2.0 * self.quartic.relative * size * size
+        return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
+
+
+def _total(tails: list[Tail]) -> float:
+    return sum(tail.value for tail in tails)
+
+
+def coarse(e: Expansion) -> Majorants:
+    """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
+    return Majorants(e, None, _diagonal(e.tail_V(2)), _diagonal(e.tail_V(3)), _rkhs(e), None)
 
 
 def cheap(e: Expansion) -> Majorants:
@@ -93,16 +133,8 @@ def cheap(e: Expansion) -> Majorants:
     # The float tensor is what is bounded (its own rounding is in error_M, error_q): only the Gram product rounds.
     relative = gamma(d * d + 40)
     second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    return Majorants(
-        expansion=e,
-        N=_parts(N, d, root),
-        cubic_size=(float(sizes[0]) * 1.01, relative * float(sizes[0])),
-        cubic_size_q=(float(sizes[1]) * 1.01, relative * float(sizes[1])),
-        second=second,
-        third=third,
-        norms=None,
-        norms_error=(0.0, 0.0, 0.0),
-    )
+    size, size_q = ((float(x) * 1.01, relative * float(x)) for x in sizes)
+    return Majorants(e, Cubic(_parts(N, d, root), size, size_q), second, third, None, None)
 
 
 def sharp(e: Expansion) -> Majorants:
@@ -113,7 +145,8 @@ def sharp(e: Expansion) -> Majorants:
     G = scaled @ scaled.T
     ak, rk = e.slice.weights * e.k, e.r * e.k
     Z = np.concatenate([(ak / 6.0)[:, None] * e.v, (rk / 3.0)[:, None] * e.v + e.k[:, None] * e.Y], axis=1)
-    N = Z.T @ ((G * G) @ Z)
+    G2 = G * G
+    N = Z.T @ (G2 @ Z)
     RG = R * G
     N2 = e.kv.T @ (RG @ e.kv)
     RG *= G
@@ -126,17 +159,8 @@ def sharp(e: Expansion) -> Majorants:
     # (x + y)^2 <= (1 + t) x^2 + (1 + 1/t) y^2, t balancing the two at the size of the box.
     t = max(np.sqrt(_size(third, e) / max(_size(pure, e), TINY)), 1e-3)
     second = _add(_scale(pure, 1.0 + t), _scale(third, 1.0 + 1.0 / t))
-    norms, norms_error = _rkhs(e)
-    return Majorants(
-        expansion=e,
-        N=_parts(N, d, np.ones(d)),
-        cubic_size=errors[0],
-        cubic_size_q=errors[1],
-        second=second,
-        third=third,
-        norms=norms,
-        norms_error=norms_error,
-    )
+    cubic = Cubic(_parts(N, d, np.ones(d)), errors[0], errors[1])
+    return Majorants(e, cubic, second, third, _rkhs(e), _quartic(e, G2, np.stack([ak, rk], axis=1)))
 
 
 def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float], float, float]:
@@ -161,18 +185,32 @@ def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float
     return size_M, (size_q, error_q), error_2, error_3
 
 
-def _rkhs(e: Expansion) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+def _quartic(e: Expansion, G2: Float, b: Float) -> Norms:
+    """C4: forms of (M, linear part of q) with G o G o G o G; |G_ij| <= norm_i norm_j / span^2."""
+    n, d = e.v.shape
+    forms = b.T @ ((G2 * G2) @ b)
+    power = e.norm**4 / max(e.span**4, TINY)
+    sizes = np.abs(b) * power[:, None]
+    unit = e.relative + gamma(2 * n + 8 * d + 160)
+    drift = e.weighted(e.grown * power) * e.error_r
+    relative = 2.0 * float(np.max(unit, initial=0.0)) + gamma(2 * n + 8 * d + 160)
+    return Norms(_triple(forms), (sum_up(sizes[:, 0]), sum_up(sizes[:, 1]) + drift / min(relative, 1.0)), relative)
+
+
+def _rkhs(e: Expansion) -> Norms:
     """X5: the squared RKHS norms of M and of the linear part of q on the slice, and their error scale."""
     K, entry = e.slice.gram
     n = len(K)
     amplitude = e.slice.amplitude
     b = np.stack([e.slice.weights * amplitude, e.r * amplitude], axis=1)
-    forms = b.T @ (K @ b)
     sums = np.abs(b).sum(axis=0)
-    relative = np.max((e.relative + gamma(n + 60)) * (np.abs(b).sum(axis=1) > 0), initial=0.0)
-    drift = e.weighted(amplitude) * e.error_r / max(float(sums[1]), TINY)
-    error = 2.0 * (entry + gamma(2 * n + 40) + 4.0 * float(relative) + 4.0 * drift)
-    return (float(forms[0, 0]), float(forms[0, 1]), float(forms[1, 1])), (float(sums[0]), float(sums[1]), error)
+    relative = 2.0 * (entry + gamma(2 * n + 40) + 4.0 * (float(np.max(e.relative)) + gamma(n + 60)))
+    drift = e.weighted(amplitude) * e.error_r
+    return Norms(_triple(b.T @ (K @ b)), (float(sums[0]), float(sums[1]) + drift / min(relative, 1.0)), relative)
+
+
+def _triple(forms: Float) -> tuple[float, float, float]:
+    return float(forms[0, 0]), float(forms[0, 1]), float(forms[1, 1])
 
 
 def _parts(N: Float, d: int, root: Float) -> tuple[Float, Float, Float]:

@@ -1,11 +1,13 @@
 """A certified lower bound of a quadratic over a box (docs/maths.md, section 5).
 
-Statement Q1. Let l <= y <= h and D >= 0 be such that A = H + diag(D) is positive semidefinite. Then on the box
-    g.d + d^T H d / 2 >= phi(y) + sum_j min(G_j (l_j - y_j), G_j (h_j - y_j)),
-    c = g - D (l + h) / 2,  G = c + A y,  phi(y) = c.y + y^T A y / 2 + sum_j D_j l_j h_j / 2.
-Any y and D are sound; the search for good ones is ordinary floating point. Coordinates pressed against their bound
-by a gradient can take D_j = 2 |g_j| / (h_j - l_j) for nothing: that alone often makes A definite, and the bound
-exact.
+Q1 (faces). If the gradient component j of g.d + d^T H d / 2 is >= 0 on the whole box and low_j = 0, the minimum is
+attained with d_j = 0 (likewise <= 0 and high_j = 0): the coordinate can be dropped.
+
+Q2 (dual). Let D >= 0 be such that A = H + diag(D) is positive semidefinite, and y any vector. Then on the box
+    g.d + d^T H d / 2 >= c.y + y^T A y / 2 + sum_j D_j low_j high_j / 2 + sum_j min(G_j (low_j - y_j), G_j (high_j - y_j)),
+    c = g - D (low + high) / 2,  G = c + A y.
+Any y and D are sound: the best D is a small semidefinite programme, solved by a few Newton steps on its barrier in
+ordinary floating point; only Q2 for the D found is certified (Cholesky by R4, every sum with its rounding).
 """
 
 from __future__ import annotations
@@ -13,118 +15,128 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from gpcert.rounding import TINY, gamma, is_certainly_psd
 from gpcert.validation import Float
 
 __all__ = ["QuadraticBound", "quadratic_lower_bound"]
 
+_NEWTON_STEPS = 18
+
 
 class QuadraticBound(NamedTuple):
-    """`value` <= the minimum over the box; `point` (d,) is where the relaxation attains its own minimum."""
+    """`value` <= the minimum over the box; `point` (d,) in the box is where the relaxation has its minimum."""
 
     value: float
     point: Float
 
 
-def quadratic_lower_bound(g: Float, H: Float, l: Float, h: Float, enough: float = np.inf) -> QuadraticBound:
-    """Q1 for g (d,), symmetric H (d, d), box [l, h] containing 0; stops trying once `enough` is certified."""
-    width = h - l
-    free = _free_curvature(g, l, h, width)
-    best = _dual(g, H, free, np.zeros_like(g), l, h)
-    if best.value >= min(enough, 0.0):
-        return best
-    try:
-        for D in _curvatures(H, free, width, best.point, l, h):
-            y = _minimise(g - 0.5 * D * (l + h), H + np.diag(D), l, h)
-            trial = _dual(g, H, D, y, l, h)
-            if trial.value > best.value:
-                best = trial
-            if best.value >= enough:
-                break
-    except np.linalg.LinAlgError:
-        pass
-    return best
+def quadratic_lower_bound(
+    g: Float, H: Float, low: Float, high: Float, enough: float = np.inf
+) -> QuadraticBound:
+    """Q1, then Q2, for g (d,), symmetric H (d, d), low <= 0 <= high; stops improving once `enough` is certain."""
+    point = np.zeros_like(g)
+    if not (np.isfinite(g).all() and np.isfinite(H).all()):
+        return QuadraticBound(-np.inf, point)
+    kept = _undecided(g, H, low, high)
+    if kept.size == 0:
+        return QuadraticBound(0.0, point)
+    g, H, low, high = g[kept], H[np.ix_(kept, kept)], low[kept], high[kept]
+    best, found = -np.inf, np.zeros_like(g)
+    for D, y in _curvatures(g, H, low, high, enough):
+        value = _dual(g, H, D, y, low, high)
+        if value > best:
+            best, found = value, y
+    point[kept] = np.clip(found, low, high)
+    return QuadraticBound(best, point)
 
 
-def _free_curvature(g: Float, l: Float, h: Float, width: Float) -> Float:
-    """The largest D that costs nothing at the point 0: where a bound is active and the gradient presses on it."""
-    pressed = ((l == 0) & (g > 0)) | ((h == 0) & (g < 0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        D = np.where(pressed, 2.0 * np.abs(g) / width, 0.0)
-    return np.asarray(np.where(np.isfinite(D), D, 0.0))
-
-
-def _curvatures(H: Float, free: Float, width: Float, start: Float, l: Float, h: Float):  # type: ignore[no-untyped-def]
-    """Candidates D >= `free` making H + diag(D) PSD: the negative part spread by its own diagonal, then evenly."""
-    scaled = (H + np.diag(free)) * np.outer(width, width)
-    values, vectors = np.linalg.eigh(scaled)
-    largest = max(abs(values[0]), abs(values[-1]), TINY)
-    floor = 4e-14 * len(values) * largest
-    negative = values < 0
-    if not negative.any():
-        yield free + floor / width**2
-        return
-    root = vectors[:, negative] * np.sqrt(-values[negative])
-    share = (root * root).sum(axis=1)
-    share = share + 0.02 * share.mean()
-    spread = root / np.sqrt(share)[:, None]
-    scale = np.linalg.eigvalsh(spread.T @ spread)[-1] * (1.0 + 1e-9)
-    yield free + (share * scale + floor) / width**2
-    yield free + (-values[0] * (1.0 + 1e-9) + floor) / width**2
-
-
-def _minimise(c: Float, A: Float, l: Float, h: Float, iterations: int = 30) -> Float:
-    """Projected Newton for min c.y + y^T A y / 2 on the box; any answer in the box is good enough for `_dual`."""
-    y = np.zeros_like(c)
-    gradient = c + A @ y
-    for _ in range(iterations):
-        held = ((y <= l) & (gradient > 0)) | ((y >= h) & (gradient < 0))
-        loose = np.flatnonzero(~held)
-        if loose.size == 0:
+def _undecided(g: Float, H: Float, low: Float, high: Float) -> Float:
+    """Q1 repeated: indices of the coordinates not shown to sit at 0."""
+    kept = np.arange(len(g))
+    positive, negative = np.maximum(H, 0.0), np.minimum(H, 0.0)
+    slack = gamma(2 * len(g) + 8) * (np.abs(g) + np.abs(H) @ np.maximum(-low, high))
+    while kept.size:
+        up = positive[np.ix_(kept, kept)]
+        down = negative[np.ix_(kept, kept)]
+        least = g[kept] + up @ low[kept] + down @ high[kept] - slack[kept]
+        most = g[kept] + up @ high[kept] + down @ low[kept] + slack[kept]
+        settled = ((low[kept] == 0) & (least >= 0)) | ((high[kept] == 0) & (most <= 0))
+        if not settled.any():
             break
-        _, step, info = lapack.dposv(A[np.ix_(loose, loose)], -gradient[loose])
-        if info != 0:
-            break
-        value = 0.5 * (c + gradient) @ y
-        for halving in range(10):
-            trial = y.copy()
-            trial[loose] = np.clip(y[loose] + step * 0.5**halving, l[loose], h[loose])
-            moved = c + A @ trial
-            gain = value - 0.5 * (c + moved) @ trial
-            if gain > 0:
-                break
-        else:
-            break
-        y, gradient = trial, moved
-        if gain <= 1e-7 * abs(value):
-            break
-    return y
+        kept = kept[~settled]
+    return kept
 
 
-def _dual(g: Float, H: Float, D: Float, y: Float, l: Float, h: Float) -> QuadraticBound:
-    """The certified value of Q1 for given D and y, rounded down; -inf if A cannot be verified PSD."""
-    width = h - l
+def _curvatures(g: Float, H: Float, low: Float, high: Float, enough: float):  # type: ignore[no-untyped-def]
+    """Good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle + half * z."""
+    half, middle = 0.5 * (high - low), 0.5 * (low + high)
+    matrix = H * np.outer(half, half)
+    vector = (g + H @ middle) * half
+    constant = g @ middle + 0.5 * middle @ H @ middle
+    n = len(g)
+    values = np.linalg.eigvalsh(matrix)
+    size = max(abs(values[0]), abs(values[-1]), float(np.abs(vector).max()), TINY)
+    D = np.abs(vector) + max(-values[0], 0.0) + 0.01 * size / n
+    diagonal = np.diag_indices(n)
+    mu = 0.0
+    for step in range(_NEWTON_STEPS):
+        A = matrix.copy()
+        A[diagonal] += D
+        inverse = np.linalg.inv(A)
+        z = -inverse @ vector
+        dual = 0.5 * vector @ z - 0.5 * D.sum()
+        clipped = np.clip(z, -1.0, 1.0)
+        gap = vector @ clipped + 0.5 * clipped @ matrix @ clipped - dual
+        # Stop where the target is met with room for rounding, or where no better D can meet it.
+        if dual + constant - 1e-11 * size >= enough or gap <= 1e-6 * abs(dual) or step == _NEWTON_STEPS - 1:
+            break
+        mu = 0.15 * gap / n if step == 0 else mu
+        slope = 0.5 * (z * z - 1.0) + mu * (np.diagonal(inverse) + 1.0 / D)
+        curvature = np.outer(z, z) * inverse + mu * inverse * inverse
+        curvature[diagonal] += mu / D**2
+        change = np.linalg.solve(curvature, slope)
+        length = _longest_step(matrix, D, change)
+        D = D + length * change
+        mu *= 0.15 if length > 0.5 else 0.6
+    yield D / half**2, middle + half * z
+
+
+def _longest_step(matrix: Float, D: Float, change: Float) -> float:
+    """A step keeping D > 0 and matrix + diag(D) positive definite."""
+    shrinking = change < 0
+    length = min(1.0, 0.9 * float(np.min(-D[shrinking] / change[shrinking], initial=np.inf)))
+    for _ in range(40):
+        try:
+            np.linalg.cholesky(matrix + np.diag(D + length * change))
+        except np.linalg.LinAlgError:
+            length *= 0.7
+            continue
+        return length * (0.95 if length < 1.0 else 1.0)
+    return 0.0
+
+
+def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> float:
+    """Q2, rounded down; -inf if A cannot be verified positive semidefinite."""
     A = H.copy()
     # A power of two per coordinate makes the units comparable without any rounding.
-    unit = np.exp2(np.round(np.log2(np.maximum(width, 1e-300))))
+    unit = np.exp2(np.round(np.log2(np.maximum(high - low, 1e-300))))
     scaled = A * np.outer(unit, unit)
     diagonal = np.diag_indices(len(g))
     scaled[diagonal] += D * unit * unit
-    bump = 8.0 * gamma(len(g) + 8) * float(np.abs(scaled[diagonal]).sum())
+    bump = 8.0 * gamma(len(g) + 8) * float(np.abs(scaled[diagonal]).sum()) + TINY
     scaled[diagonal] += bump
     if not is_certainly_psd(scaled):
-        return QuadraticBound(-np.inf, y)
+        return -np.inf
     # Verified was H + D' with D' = what the diagonal of `scaled` has above that of H, rounding included; the bump
     # exceeds that rounding many times over, so taking it twice gives a D >= D'.
     D = D + 2.0 * bump / unit**2
     A[diagonal] += D
-    c = g - 0.5 * D * (l + h)
+    c = g - 0.5 * D * (low + high)
     G = c + A @ y
-    terms = 0.5 * (c + G) * y + 0.5 * D * l * h + np.minimum(G * (l - y), G * (h - y))
-    size = np.abs(c) + np.abs(A) @ np.abs(y)
-    reach = np.abs(y) + np.maximum(np.abs(l - y), np.abs(h - y))
-    error = gamma(4 * len(g) + 40) * float((size * reach + D * np.abs(l * h) + np.abs(g) * reach).sum())
+    terms = 0.5 * (c + G) * y + 0.5 * D * low * high + np.minimum(G * (low - y), G * (high - y))
+    size = np.abs(c) + np.abs(g) + np.abs(A) @ np.abs(y)
+    reach = np.abs(y) + np.maximum(np.abs(low - y), np.abs(high - y))
+    error = gamma(4 * len(g) + 40) * float((size * reach + D * np.abs(low * high)).sum())
     value = float(terms.sum()) - 2.0 * error - TINY
-    return QuadraticBound(value if np.isfinite(value) else -np.inf, y)
+    return value if np.isfinite(value) else -np.inf

@@ -46,7 +46,6 @@ class Dataset:
     scale: Float
 
     def __repr__(self) -> str:
-        """Name and sizes; the arrays would fill pages."""
         n, d = self.X_train.shape
         sizes = f"{n} training, {len(self.X_test)} test, {len(self.X_extra)} extra points"
         return f"<Dataset {self.name}: {sizes}, {d} features>"

@@ -12,6 +12,7 @@ mu_i - w_i Sigma_ii/beta_i: the book's differences of precisions, without their 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,11 +29,11 @@ __all__ = ["fit_ep"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_SWEEPS = 100
-_TOLERANCE = 1e-9
-_GROWTH = 5.0  # an error this many times the best one sends the iteration back there, with half the step
-_LINEAR_BELOW = 1.0  # the largest error at which the linearised cavities are used
-_LINEAR_STEPS = 30
+_SHORTEST_STEP = 0.3
+_LINEAR_STEPS = 40
+_GROWTH = 5.0  # an error this many times the least one starts the linearised problem again, with half the step
 _MEMORY = 5  # of Anderson's mixing
+_NEGLIGIBLE = 1e-50  # root of a site precision that no other site notices
 
 
 @dataclass(frozen=True)
@@ -76,47 +77,60 @@ class _Sweep:
         """The largest scaled change of a site; 0 at the fixed point."""
         return float(np.abs(self.scale * (self.update - self.sites)).max())
 
-    @property
-    def settled(self) -> bool:
+    def settled(self, tolerance: float) -> bool:
         """Whether the error is below the tolerance, widened by the rounding of a matrix of B's trace."""
-        return self.error <= _TOLERANCE + self.rounding
+        return self.error <= tolerance + self.rounding
 
 
-def fit_ep(K: Float, y: Float, likelihood: BinaryLikelihood, start: Sites | None = None) -> Approximation:
+def fit_ep(
+    K: Float,
+    y: Float,
+    likelihood: BinaryLikelihood,
+    start: Sites | None = None,
+    *,
+    tolerance: float = 1e-9,
+) -> Approximation:
     """EP approximation for the kernel matrix K (n, n) and labels y = +-1 (n,).
 
-    Always ends; `converged` says whether the sites reached their fixed point. The first sites are Laplace's
+    Always ends; `converged` says whether the sites reached their fixed point: whether none would change by
+    more than `tolerance`, relative to the posterior's spread. There the log marginal likelihood is
+    stationary, so that its error is of the order of the tolerance squared. The first sites are Laplace's
     unless those of a similar problem are given.
     """
     first = start if start is not None else fit_laplace(K, y, likelihood).sites
-    best, sweeps = _iterate(K, y, likelihood, np.concatenate([first.precision, first.shift]))
-    if start is not None and not best.settled:
-        return fit_ep(K, y, likelihood)
+    best, sweeps = _iterate(K, y, likelihood, np.concatenate([first.precision, first.shift]), tolerance)
+    converged = best.settled(tolerance)
+    if start is not None and not converged:
+        return fit_ep(K, y, likelihood, tolerance=tolerance)
     return Approximation(
         weights=best.w,
         sites=Sites(*np.split(best.sites, 2)),
         factor=best.factor,
         log_marginal_likelihood=best.log_marginal_likelihood,
-        converged=best.settled,
+        converged=converged,
         iterations=sweeps,
     )
 
 
-def _iterate(K: Float, y: Float, likelihood: BinaryLikelihood, sites: Float) -> tuple[_Sweep, int]:
-    """Sweeps from the given sites to the fixed point: the one with the least error, and their number."""
+def _iterate(
+    K: Float, y: Float, likelihood: BinaryLikelihood, sites: Float, tolerance: float
+) -> tuple[_Sweep, int]:
+    """Sweeps from the given sites towards the fixed point: the one with the least error, and their number."""
     best = current = _sweep(K, y, likelihood, sites)
-    goal = best_goal = _goal(best, y, likelihood)
+    goal = _goal(current, y, likelihood, tolerance)
     step = 1.0
     for count in range(1, _MAX_SWEEPS):
-        if best.settled:
+        if best.settled(tolerance):
             return best, count
         trial = _attempt(K, y, likelihood, current.sites + step * (goal - current.sites))
-        if trial is None or not trial.error <= _GROWTH * best.error:
-            current, goal, step = best, best_goal, 0.5 * step
+        # The largest residual need not fall along the way: where short steps do not help, go on from there.
+        if trial is None or (trial.error >= current.error and step > _SHORTEST_STEP):
+            step *= 0.5
             continue
-        current, goal = trial, _goal(trial, y, likelihood)
-        if trial.error < best.error:
-            best, best_goal = current, goal
+        current, goal = trial, _goal(trial, y, likelihood, tolerance)
+        step = min(1.0, 2.0 * step)
+        if current.error < best.error:
+            best = current
     return best, _MAX_SWEEPS
 
 
@@ -159,48 +173,75 @@ def _sweep(K: Float, y: Float, likelihood: BinaryLikelihood, sites: Float) -> _S
     )
 
 
-def _goal(sweep: _Sweep, y: Float, likelihood: BinaryLikelihood) -> Float:
-    """Where to go next (2n,): the fixed point for linearised cavities, or far from it the plain update."""
-    if sweep.settled or sweep.error > _LINEAR_BELOW:
+def _goal(sweep: _Sweep, y: Float, likelihood: BinaryLikelihood, tolerance: float) -> Float:
+    """Where to go next (2n,): the fixed point for linearised cavities, as far as it is found."""
+    if sweep.settled(tolerance):
         return sweep.update
-    n = len(y)
-    # Sigma_ij/beta_i without its diagonal: covariances of the other latents with f_i in the cavity of i.
-    root = np.where(sweep.factor.root > 0.0, sweep.factor.root, np.inf)
-    P = sweep.factor.inverse / -np.multiply.outer(root * sweep.beta, root)
-    P[np.diag_indices(n)] = 0.0
-    Q = P * P
-    target = max(0.1 * sweep.error**2, 0.1 * _TOLERANCE)
-    sites, update = sweep.sites, sweep.update
-    history: deque[tuple[Float, Float]] = deque([(sites, update)], maxlen=_MEMORY + 1)
+    cavities_at = _linearised(sweep)
+    target = max(0.1 * sweep.error**2, 0.1 * tolerance)
+    history = deque([(sweep.sites, sweep.update)], maxlen=_MEMORY + 1)
+    nearest, least = sweep.update, sweep.error
+    step = 1.0
     for _ in range(_LINEAR_STEPS):
-        sites = _mix(history, sweep.scale)
-        dtau, dnu = np.split(sites - sweep.sites, 2)
-        shrunk = Q @ dtau
-        variance = sweep.cavities.variance - shrunk
-        if not (variance > 0.1 * sweep.cavities.variance).all():
-            return sweep.update
-        mean = sweep.cavities.mean + P @ (dnu - sweep.mu * dtau) + sweep.w * shrunk
-        update = _Cavities(mean, variance).updated_sites(likelihood.tilted(y, mean, variance))
-        error = np.abs(sweep.scale * (update - sites)).max()
+        sites = _mix(history, sweep.scale, step)
+        cavities = cavities_at(sites)
+        error = np.inf
+        if cavities is not None:
+            update = cavities.updated_sites(likelihood.tilted(y, cavities.mean, cavities.variance))
+            error = float(np.abs(sweep.scale * (update - sites)).max())
+        if not error <= _GROWTH * least:
+            step *= 0.5
+            history = deque([(sweep.sites, sweep.update)], maxlen=_MEMORY + 1)
+            continue
+        if error < least:
+            nearest, least = update, error
         if error <= target:
             break
         history.append((sites, update))
-    return update
+    return nearest
 
 
-def _mix(history: deque[tuple[Float, Float]], scale: Float) -> Float:
+def _linearised(sweep: _Sweep) -> Callable[[Float], _Cavities | None]:
+    """The cavities as a function of the sites (2n,), in first order around the sweep's; None: out of range.
+
+    Let C_ij = Sigma_ij/beta_i, the covariance of f_i and f_j in the cavity of i. A change of another site j
+    changes its variance by -C_ij^2 dtau_j and its mean by C_ij (dnu_j - mu_j dtau_j) + C_ij^2 w_i dtau_j.
+    It is the precision 1/variance and the shift mean/variance that are linearised, which are exactly linear
+    where the prior is weak. Sigma_ij = -(B^-1)_ij / (tau_i tau_j)^1/2 for i != j.
+    """
+    mean, variance, beta = sweep.cavities.mean, sweep.cavities.variance, sweep.beta
+    root = np.where(sweep.factor.root > _NEGLIGIBLE, sweep.factor.root, np.inf)
+    inverse = sweep.factor.inverse
+    squared = inverse * inverse
+
+    def at(sites: Float) -> _Cavities | None:
+        dtau, dnu = np.split(sites - sweep.sites, 2)
+        u, v = (dnu - sweep.mu * dtau) / root, dtau / root**2
+        moved = (beta * u - inverse @ u) / (root * beta)
+        tightened = (squared @ v - beta**2 * v) / (root * beta) ** 2 / variance
+        growth = 1.0 + tightened  # of the precision
+        if not (growth > 0.1).all():
+            return None
+        shifted = mean * growth + moved + sweep.w * tightened * variance
+        return _Cavities(shifted / growth, variance / growth)
+
+    return at
+
+
+def _mix(history: deque[tuple[Float, Float]], scale: Float, step: float) -> Float:
     """The next sites (2n,) by Anderson's mixing of the (sites, update) in the history, newest last.
 
-    The combination of past changes that best cancels the present residual. Where it would make a precision
-    negative the plain update is taken, which cannot.
+    The combination of past changes that best cancels the present residual, then a step along what is left.
+    Where it would make a precision negative the plain step is taken, which cannot.
     """
-    update = history[-1][1]
+    sites, update = history[-1]
+    plain = sites + step * (update - sites)
     if len(history) == 1:
-        return update
+        return plain
+    positions = np.array([s for s, _ in history])
     residuals = np.array([u - s for s, u in history])
-    updates = np.array([u for _, u in history])
-    changes = scale * np.diff(residuals, axis=0)
-    gamma = np.linalg.lstsq(changes.T, scale * residuals[-1], rcond=1e-10)[0]
-    mixed = update - gamma @ np.diff(updates, axis=0)
+    moves, changes = np.diff(positions, axis=0), np.diff(residuals, axis=0)
+    gamma = np.linalg.lstsq((scale * changes).T, scale * residuals[-1], rcond=1e-10)[0]
+    mixed = plain - gamma @ (moves + step * changes)
     negative = mixed[: len(mixed) // 2] < 0.0
-    return np.where(np.tile(negative, 2), update, mixed)
+    return np.where(np.tile(negative, 2), plain, mixed)

@@ -19,29 +19,32 @@ _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 class Hazard(NamedTuple):
-    """Derivatives of log Phi at z, in the form that loses nothing: arrays of the shape of z.
+    """Derivatives of log Phi at z, each in the form that loses nothing; arrays of the shape of z.
 
-    ratio = r = (log Phi)', excess = z + r > 0, spread = 1 + r' in (0, 1), third = r'' > 0.
+    ratio = r = (log Phi)' > 0, excess = z + r > 0, slope = r' = -r (z + r) in (-1, 0),
+    spread = 1 + r' in (0, 1), third = r'' > 0.
     """
 
     ratio: Float
     excess: Float
+    slope: Float
     spread: Float
     third: Float
 
 
 def hazard(z: Float) -> Hazard:
     """The hazard of the normal distribution at z, any shape, |z| <= 1e150."""
-    body = np.maximum(z, _SWITCH)
+    flat = z.reshape(-1)
+    body = np.maximum(flat, _SWITCH)
     ratio = np.exp(-0.5 * body * body) / (_ROOT_TWO_PI * ndtr(body))
     excess = body + ratio
     slope = -ratio * excess
     spread = 1 + slope
-    third = -slope * excess - ratio * spread
-    tail = z < _SWITCH
+    out = np.stack([ratio, excess, slope, spread, ratio * (excess * excess - spread)])
+    tail = flat < _SWITCH
     if tail.any():
-        ratio[tail], excess[tail], spread[tail], third[tail] = _tail(-z[tail])
-    return Hazard(ratio, excess, spread, third)
+        out[:, tail] = _tail(-flat[tail])
+    return Hazard(*out.reshape(5, *z.shape))
 
 
 def _tail(x: Float) -> Hazard:
@@ -58,4 +61,4 @@ def _tail(x: Float) -> Hazard:
     rho1 = 1 / (x + 2 * rho2)
     spread = rho1 * (2 * rho2 - rho1)
     third = 2 * rho1 * (3 * rho2 * (rho3 - rho1) + rho1 * rho1)
-    return Hazard(x + rho1, rho1, spread, third)
+    return Hazard(x + rho1, rho1, spread - 1, spread, third)

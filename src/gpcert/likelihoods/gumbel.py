@@ -183,7 +183,7 @@ def _grid(mean: Float, d: Float, log_magnitude: float) -> _Grid:
     columns, errors = zip(*(_convolution(y - mj, sj) for mj, sj in zip(m, s, strict=True)), strict=True)
     decay = 2 * math.pi * (_ETA + extra) / h
     discretisation = 2 * math.exp(min(0.5 * curvature * extra**2 - decay, 0.0)) / -math.expm1(-decay)
-    error = discretisation + 1.01 * sum(errors) + _TAILS
+    error = discretisation + 3 * (sum(errors) + _TAILS)
     return _Grid(h, np.stack(columns, axis=-1), error)
 
 

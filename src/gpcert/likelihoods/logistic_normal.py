@@ -31,7 +31,7 @@ _LEFT, _RIGHT = 78.0, 39.0  # the window of the wide rule
 _STRIP = 2.95  # its half strip, < pi
 _C = 8 / math.pi  # slopes of sigma(f) and Phi(f/sqrt c) agree at 0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-_BLOCK = 24_000  # doubles in a points x nodes array: a few of them stay in cache
+_BLOCK = 12_000  # doubles in a points x nodes array: it stays in cache and in the small-block allocator
 
 
 class LogisticNormal(NamedTuple):
@@ -62,12 +62,11 @@ def logistic_normal(mean: Float, var: Float) -> LogisticNormal:
     deviation = np.sqrt(var)
     group = np.searchsorted(_EDGES, deviation)
     for g in np.unique(group):
-        members = np.flatnonzero(group == g)
-        narrow = _narrow_table(_EDGES[g]) if g < len(_EDGES) else None
-        size = _BLOCK // (narrow.nodes.size if narrow else _wide_table().powers.shape[1])
-        for start in range(0, members.size, size):
-            some = members[start : start + size]
-            out[:, some] = _narrow(m[some], deviation[some], narrow) if narrow else _wide(m[some], var[some])
+        some = np.flatnonzero(group == g)
+        if g < len(_EDGES):
+            out[:, some] = _narrow(m[some], deviation[some], _narrow_table(_EDGES[g]))
+        else:
+            out[:, some] = _wide(m[some], var[some])
     log_z, d1, d2 = out
     log_z = np.minimum(log_z, 0.0) + np.where(far, mean + 0.5 * var, 0.0)
     return LogisticNormal(np.minimum(log_z, 0.0), np.where(far, 1 - d1, d1), d2)
@@ -115,9 +114,9 @@ def _wide_table() -> _Wide:
     negative = -np.abs(f)
     delta = -np.sign(f) * (expit(negative) - ndtr(negative / math.sqrt(_C)))
     weights = h * delta
-    strip = 1 / math.cos(theta / 2) + math.exp(_C / 2 + theta * theta / (2 * _C))
+    strip = 1 / math.cos(theta / 2) + math.exp(theta * theta / (2 * _C))
     discretisation = 2 * strip * math.exp(theta**2 / (2 * s * s)) / math.expm1(2 * math.pi * theta / h)
-    truncation = discretisation + 2.5 * (2 * math.exp(_LEFT / -2) + math.exp(-_RIGHT))
+    truncation = 1.01 * (discretisation + 2 * (2 * math.exp(_LEFT / -2) + math.exp(-_RIGHT)))
     return _Wide(
         np.stack([f * f, f, np.ones_like(f)]),
         np.stack([weights, weights * f, weights * f * f], axis=1),
@@ -125,19 +124,26 @@ def _wide_table() -> _Wide:
     )
 
 
+def _blocks(points: int, nodes: int) -> list[slice]:
+    size = max(1, _BLOCK // nodes)
+    return [slice(start, start + size) for start in range(0, points, size)]
+
+
 def _narrow(m: Float, s: Float, table: _Narrow) -> tuple[Float, Float, Float]:
     """The positive sums of (3) for m >= -s^2/2, both (n,)."""
-    odds = np.multiply.outer(-s, table.nodes)
-    odds -= m[:, None]
-    np.exp(odds, out=odds)
-    sigma = 1 / (1 + odds)
-    total = sigma @ table.weights
-    odds *= sigma  # 1 - sigma, without cancellation
-    sigma *= odds
-    d1 = (sigma @ table.weights) / total
-    sigma *= odds
-    second = (sigma @ table.weights) / total
-    return np.log(total), d1, 2 * second - d1 - d1 * d1
+    sums = np.empty((3, m.size))
+    for block in _blocks(m.size, table.nodes.size):
+        odds = np.multiply.outer(-s[block], table.nodes)
+        odds -= m[block, None]
+        np.exp(odds, out=odds)
+        sigma = 1 / (1 + odds)
+        odds *= sigma  # 1 - sigma, without cancellation
+        for power in range(3):
+            sums[power, block] = sigma @ table.weights
+            sigma *= odds
+    total, first, second = sums
+    d1 = first / total
+    return np.log(total), d1, 2 * second / total - d1 - d1 * d1
 
 
 def _wide(m: Float, v: Float) -> tuple[Float, Float, Float]:
@@ -157,10 +163,13 @@ def _wide(m: Float, v: Float) -> tuple[Float, Float, Float]:
     quadratic = np.where(m < 0, ratio * (_C / total), ratio) * m
     log_rest = np.where(m < 0, np.log(0.5 * erfcx(np.maximum(-z, 0.0) / math.sqrt(2))), log_z0)
     offset = -0.5 * quadratic - 0.5 * np.log(v) - _HALF_LOG_TWO_PI - log_rest
-    terms = np.stack([-0.5 / v, ratio, offset], axis=1) @ table.powers
-    np.exp(terms, out=terms)
-    eps, first, second = (terms @ table.moments).T
-    first, second = first / v, second / v / v
+    coefficients = np.stack([-0.5 / v, ratio, offset], axis=1)
+    sums = np.empty((m.size, 3))
+    for block in _blocks(m.size, table.powers.shape[1]):
+        terms = coefficients[block] @ table.powers
+        np.exp(terms, out=terms)
+        sums[block] = terms @ table.moments
+    eps, first, second = sums[:, 0], sums[:, 1] / v, sums[:, 2] / v / v
     g = -ratio * (_C / total) - base.excess / deviation
     gap = (_C + v * base.spread) / total  # 1 + v (log Z0)''
     eps1 = first + g * eps

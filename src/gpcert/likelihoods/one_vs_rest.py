@@ -15,6 +15,8 @@ from gpcert.validation import Float, require
 
 __all__ = ["OneVsRest"]
 
+_UNKNOWN = 1e300  # stands for an infinite error of log p_c, without inf - inf
+
 
 @dataclass(frozen=True)
 class OneVsRest:
@@ -38,20 +40,20 @@ class OneVsRest:
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """Normalised probabilities (n, C) at mean (n, C) and var (n, C)."""
-        return np.asarray(softmax(self.link.log_expectation(*_columns(mean, var)), axis=1))
+        return _softmax(self.link.log_expectation(*_columns(mean, var)))
 
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """A proved bound (n, C) on |expectation - exact|: docs/likelihoods.md#one-vs-rest."""
         m, v = _columns(mean, var)
-        p = self.expectation(m, v)
-        each = self.link.log_expectation_error(m, v)
-        # The log-odds of class c against the rest move by at most its own error plus the largest other one.
-        second, largest = np.sort(each, axis=1)[:, -2:].T
-        worst = np.argmax(each, axis=1)[:, None] == np.arange(p.shape[1])
-        shift = each + np.where(worst, second[:, None], largest[:, None])
-        moved = np.minimum(shift, 1.0)
-        bound = p * (1 - p) * moved * np.exp(moved) + UNIT * (p.shape[1] + 16)
-        return np.where(shift < 1, np.minimum(bound, 1.0), 1.0)
+        log_p = self.link.log_expectation(m, v)
+        slack = np.minimum(self.link.log_expectation_error(m, v), _UNKNOWN)
+        # P_c is extreme where log p_c is at one end of its interval and all others are at the other end.
+        own = 2 * np.eye(m.shape[1]) - 1
+        moved = [
+            np.diagonal(_softmax(log_p[:, None] + t * own * slack[:, None]), axis1=1, axis2=2)
+            for t in (-1, 1)
+        ]
+        return np.asarray(moved[1] - moved[0] + UNIT * (m.shape[1] + 16))
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
         """(d P_c / d mean_j, d P_c / d var_j), each (n, C, C) with index order (point, c, j)."""
@@ -73,3 +75,7 @@ def _columns(mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
             f"mean must have shape (points, classes) with at least 2 classes, got {m.shape}"
         )
     return m, v
+
+
+def _softmax(log_p: Float) -> Float:
+    return np.asarray(softmax(log_p, axis=-1))

@@ -95,7 +95,7 @@ class Probit(BinaryLikelihood):
         h = hazard(z)
         k = self.scale
         return LogLikelihood(
-            np.asarray(log_ndtr(z)), signs * k * h.ratio, k * k * (h.spread - 1), signs * k**3 * h.third
+            np.asarray(log_ndtr(z)), signs * k * h.ratio, k * k * h.slope, signs * k**3 * h.third
         )
 
     def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
@@ -104,7 +104,7 @@ class Probit(BinaryLikelihood):
         m, v = as_moments(mean, var)
         z, deviation = self._standardise(signs * m, v)
         h = hazard(z)
-        d2 = (h.spread - 1) / deviation / deviation
+        d2 = h.slope / deviation / deviation
         return Tilted(np.asarray(log_ndtr(z)), signs * h.ratio / deviation, inside_site_range(d2, v))
 
     def to_dict(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Softmax:
 def _input_rounding(m: Float, S: Float) -> Float:
     """What rounding differences of means and (co)variances changes, (n,): docs/likelihoods.md#softmax."""
     classes = m.shape[1]
-    largest = np.abs(S).reshape(len(m), -1).max(axis=1)
+    largest = np.abs(S).max(axis=tuple(range(1, S.ndim)))
     if S.ndim == 2:
         return np.asarray(UNIT * classes * (100 + 20 * np.sqrt(largest) + largest))
     lowest = np.linalg.eigvalsh(S)[:, 0]
@@ -112,7 +112,7 @@ def _correlated(mean: Float, cov: Float) -> GumbelIntegral:
 
 
 def _averaged(average: Average) -> GumbelIntegral:
-    p = average.weights @ average.p
+    p = np.minimum(average.weights @ average.p, 1.0)
     return GumbelIntegral(p, np.full(p.shape, average.error))
 
 

@@ -1,0 +1,355 @@
+"""Softmax expectations: exact cases in ball arithmetic, independent rules against each other, bounds."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from flint import acb, arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods import Logit, Softmax
+from gpcert.likelihoods.gumbel import gumbel_integral, relative_size, split_covariance
+from gpcert.likelihoods.nodes import lattice_average
+
+model = Softmax()
+SETTINGS = settings(deadline=None, max_examples=25)
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    before = ctx.prec
+    ctx.prec = 100
+    yield
+    ctx.prec = before
+
+
+def line_reference(mean, direction) -> list[arb]:
+    """Balls around E softmax_c(mean + direction z), z standard normal: one rigorous integral each.
+
+    Integrated over |z| <= 14; what is outside is below 1e-43.
+    """
+    tolerance = arb(2) ** -70
+    reach = max(abs(d) for d in direction) * 14
+    pieces = int(reach / 4) + 1
+
+    def integrand(c: int):
+        def value(z: acb, _: bool) -> acb:
+            ratio = acb(0)
+            for m, d in zip(mean, direction, strict=True):
+                ratio += (acb(m) - acb(mean[c]) + (acb(d) - acb(direction[c])) * z).exp()
+            return (-z * z / 2).exp() / ratio / (2 * acb.pi()).sqrt()
+
+        return value
+
+    edges = [acb(14) * (2 * i - pieces) / pieces for i in range(pieces + 1)]
+    balls = []
+    for c in range(len(mean)):
+        total = acb(0)
+        for a, b in pairwise(edges):
+            total += acb.integral(integrand(c), a, b, rel_tol=tolerance, abs_tol=tolerance)
+        balls.append(total.real)
+    return balls
+
+
+def grid_reference(mean, cov, step=0.2):
+    """A slow tensor trapezoid rule in all C - 1 differences, C = 3 or 4; no proof, other factor and step."""
+    classes = len(mean)
+    difference = np.hstack([np.eye(classes - 1), -np.ones((classes - 1, 1))])
+    values, vectors = np.linalg.eigh(difference @ cov @ difference.T)
+    factor = vectors * np.sqrt(np.maximum(values, 0))
+    z = step * np.arange(-int(7 / step), int(7 / step) + 1)
+    nodes = np.stack([axis.ravel() for axis in np.meshgrid(*[z] * (classes - 1), indexing="ij")], axis=1)
+    weights = np.exp(-0.5 * (nodes**2).sum(axis=1))
+    f = np.hstack([nodes @ factor.T, np.zeros((len(nodes), 1))]) + mean
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    return weights @ (p / p.sum(axis=1, keepdims=True)) / weights.sum()
+
+
+def assert_encloses(p, error, balls):
+    for c, ball in enumerate(balls):
+        assert ball.is_finite()
+        assert float(abs(arb(float(p[c])) - ball).upper()) <= error[c]
+
+
+def random_covariance(rng, classes, scale):
+    A = rng.normal(size=(classes, classes))
+    return scale * A @ A.T / classes
+
+
+floats = st.floats(-8, 8)
+
+
+# Exact cases.
+
+
+@SETTINGS
+@given(
+    mean=st.lists(floats, min_size=2, max_size=2),
+    s=st.floats(0.05, 5),
+    t=st.floats(0.05, 5),
+    r=st.floats(-1, 1),
+)
+def test_two_classes_are_the_logistic_of_the_difference(mean, s, t, r):
+    cov = np.array([[s * s, r * s * t], [r * s * t, t * t]])
+    p = model.expectation([mean], [cov])[0]
+    var = max(s * s + t * t - 2 * r * s * t, 0.0)
+    assert p[1] == pytest.approx(float(Logit().expectation(mean[1] - mean[0], var)), abs=1e-14)
+    assert p.sum() == pytest.approx(1, abs=1e-14)
+    if r == 0:
+        np.testing.assert_allclose(p, model.expectation([mean], [[s * s, t * t]])[0], atol=1e-15)
+
+
+@SETTINGS
+@given(
+    mean=st.lists(floats, min_size=3, max_size=3),
+    direction=st.lists(st.floats(-4, 4), min_size=3, max_size=3),
+)
+def test_three_classes_moving_along_a_line(mean, direction):
+    """Covariance of rank one: the integral is one-dimensional and known in ball arithmetic."""
+    cov = np.multiply.outer(direction, direction)
+    error = model.expectation_error([mean], [cov])[0]
+    assert (error <= 1e-9).all()
+    assert_encloses(model.expectation([mean], [cov])[0], error, line_reference(mean, direction))
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    mean=st.lists(floats, min_size=3, max_size=5),
+    s=st.one_of(st.floats(0, 3), st.floats(2.9, 12)),
+    j=st.integers(0, 2),
+)
+def test_one_uncertain_latent_among_independent_ones(mean, s, j):
+    direction = [s if k == j else 0.0 for k in range(len(mean))]
+    var = np.square(direction)
+    error = model.expectation_error([mean], [var])[0]
+    assert (error <= 1e-8).all()
+    assert_encloses(model.expectation([mean], [var])[0], error, line_reference(mean, direction))
+
+
+@pytest.mark.parametrize("classes", [3, 5, 30])
+def test_without_variance_it_is_the_softmax(classes):
+    mean = np.random.default_rng(classes).normal(size=(4, classes)) * 5
+    exact = np.exp(mean) / np.exp(mean).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.expectation(mean, np.zeros((4, classes))), exact, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        model.expectation(mean, np.zeros((4, classes, classes))), exact, rtol=0, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("classes", [3, 4, 10, 100])
+@pytest.mark.parametrize("variance", [0.3, 4.0, 200.0])
+def test_exchangeable_classes_share_equally(classes, variance):
+    mean = np.full((1, classes), 7.7)
+    var = np.full((1, classes), variance)
+    error = model.expectation_error(mean, var)
+    assert (np.abs(model.expectation(mean, var) - 1 / classes) <= error).all()
+    assert (error <= 1e-8).all()
+
+
+# Independent rules agree.
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 6.0, 30.0])
+def test_gumbel_and_tensor_rule_agree(scale):
+    """Every covariance of three classes is a diagonal one up to common shifts of the latents."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        d, x = rng.uniform(0.2, 1, size=3) * scale, rng.uniform(-0.05, 0.05, size=3) * scale
+        cov = np.diag(d) + x[:, None] + x
+        mean = rng.normal(size=3) * np.sqrt(scale)
+        independent, rest = split_covariance(cov)
+        np.testing.assert_allclose(independent, d, rtol=1e-12)
+        np.testing.assert_allclose(rest, 0, atol=1e-13 * scale)
+        one, error_one = model.expectation([mean], [cov]), model.expectation_error([mean], [cov])
+        two, error_two = model.expectation([mean], [d]), model.expectation_error([mean], [d])
+        assert (np.abs(one - two) <= error_one + error_two).all()
+        assert (error_one <= 1e-8).all()
+        assert (error_two <= 1e-8).all()
+
+
+def test_four_independent_classes_against_a_slow_grid():
+    rng = np.random.default_rng(4)
+    mean, var = rng.normal(size=4), rng.uniform(0.3, 2, size=4)
+    slow = grid_reference(mean, np.diag(var))
+    np.testing.assert_allclose(model.expectation([mean], [var])[0], slow, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("coupling", [0.0, 0.01, 0.03, 0.1])
+@pytest.mark.parametrize("variance", [1.0, 3.0])
+def test_four_correlated_classes_within_the_bound(coupling, variance):
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(4, 4))
+    cov = variance * (np.diag(rng.uniform(0.7, 1.3, size=4)) + coupling * (A + A.T) + 0.2)
+    mean = rng.normal(size=4)
+    slow = grid_reference(mean, cov)
+    p, error = model.expectation([mean], [cov])[0], model.expectation_error([mean], [cov])[0]
+    assert relative_size(*split_covariance(cov)) <= 0.5
+    assert (np.abs(p - slow) <= error + 1e-8).all()
+    assert p.sum() == pytest.approx(1, abs=1e-12)
+    independent = gumbel_integral(mean, split_covariance(cov)[0]).p
+    if coupling:
+        assert np.abs(p - slow).max() < 0.05 * np.abs(independent - slow).max()  # both orders count
+        assert (error <= 0.05).all()
+    else:
+        assert (error <= 1e-8).all()
+
+
+def test_the_expansion_is_of_third_order():
+    """Halving the off-diagonal part divides the error by eight."""
+    rng = np.random.default_rng(8)
+    A = rng.normal(size=(4, 4))
+    d, off = rng.uniform(0.8, 1.2, size=4), 0.1 * (A + A.T)
+    np.fill_diagonal(off, 0.0)
+    mean = rng.normal(size=4)
+    errors = []
+    for t in (1.0, 0.5, 0.25):
+        cov = np.diag(d) + t * off
+        errors.append(np.abs(model.expectation([mean], [cov])[0] - grid_reference(mean, cov)).max())
+    order = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert ((order > 2.5) & (order < 4.5)).all()
+
+
+def test_strongly_correlated_classes_are_an_estimate_and_say_so():
+    rng = np.random.default_rng(6)
+    factor = rng.normal(size=(4, 2))
+    cov, mean = 2 * factor @ factor.T, rng.normal(size=4)
+    cov = 0.5 * (cov + cov.T)
+    assert relative_size(*split_covariance(cov)) > 0.5
+    p, error = model.expectation([mean], [cov])[0], model.expectation_error([mean], [cov])[0]
+    np.testing.assert_array_equal(error, np.maximum(p, 1 - p))
+    np.testing.assert_allclose(p, grid_reference(mean, cov), atol=3e-3)
+
+
+@SETTINGS
+@given(st.integers(0, 10**6), st.sampled_from([3, 4, 6]))
+def test_the_split_is_exact_up_to_common_shifts(seed, classes):
+    rng = np.random.default_rng(seed)
+    cov = random_covariance(rng, classes, 3.0)
+    d, rest = split_covariance(cov)
+    np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-12)
+    assert not np.diag(rest).any()
+    # Variances of all differences of latents, which are all that matters, are kept.
+    kept = np.diag(d) + rest
+    contrast = np.eye(classes) - 1 / classes
+    np.testing.assert_allclose(contrast @ cov @ contrast, contrast @ kept @ contrast, atol=1e-12)
+
+
+# Laws.
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("full", [False, True])
+def test_common_shifts_change_nothing(classes, full):
+    rng = np.random.default_rng(7)
+    mean, var = rng.normal(size=(1, classes)), rng.uniform(0.5, 2, size=(1, classes))
+    cov = np.eye(classes) * var[:, None] if full else var
+    p, shifted = model.expectation(mean, cov), model.expectation(mean + 1e3, cov)
+    np.testing.assert_allclose(p, shifted, rtol=0, atol=1e-11)
+    if full:
+        x = rng.uniform(0, 0.3, size=classes)
+        np.testing.assert_allclose(p, model.expectation(mean, cov + x[:, None] + x), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 6])
+@pytest.mark.parametrize("full", [False, True])
+def test_extremes_give_probabilities(classes, full):
+    rng = np.random.default_rng(9)
+    for size in (0.0, 1e3, 1e20, 1e99):
+        for variance in (0.0, 1e-99, 1.0, 1e4, 1e99):
+            mean = rng.normal(size=(1, classes)) * size
+            cov = rng.uniform(0.5, 1, size=(1, classes)) * variance
+            if full:
+                cov = np.eye(classes) * cov[:, None]
+            p, error = model.expectation(mean, cov), model.expectation_error(mean, cov)
+            assert ((p >= 0) & (p <= 1)).all()
+            assert np.abs(p.sum() - 1) <= 1e-12
+            assert ((error >= 0) & (error <= 1)).all()
+            for derivative in model.expectation_gradient(mean, cov):
+                assert np.isfinite(derivative).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_monotone_in_own_mean(classes):
+    mean = np.zeros((9, classes))
+    mean[:, 0] = np.linspace(-8, 8, 9)
+    p = model.expectation(mean, np.full((9, classes), 2.0))
+    assert (np.diff(p[:, 0]) > 0).all()
+    assert (np.diff(p[:, 1]) < 0).all()
+
+
+# Gradients.
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_gradient_in_means_and_variances(classes):
+    rng = np.random.default_rng(10)
+    mean, var = rng.normal(size=(2, classes)), rng.uniform(0.3, 12, size=(2, classes))
+    by_mean, by_var = model.expectation_gradient(mean, var)
+    assert by_mean.shape == by_var.shape == (2, classes, classes)
+    h = 1e-4
+    for j in range(classes):
+        step = h * np.eye(classes)[j]
+        quotient = (model.expectation(mean + step, var) - model.expectation(mean - step, var)) / (2 * h)
+        np.testing.assert_allclose(by_mean[:, :, j], quotient, rtol=0, atol=1e-7)
+        quotient = (model.expectation(mean, var + step) - model.expectation(mean, var - step)) / (2 * h)
+        np.testing.assert_allclose(by_var[:, :, j], quotient, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(("classes", "tolerance"), [(2, 1e-7), (3, 1e-7), (4, 2e-3)])
+def test_gradient_in_the_covariance(classes, tolerance):
+    rng = np.random.default_rng(11)
+    A = rng.normal(size=(classes, classes))
+    cov = np.diag(rng.uniform(1, 2, size=classes)) + 0.03 * (A + A.T)
+    mean = rng.normal(size=classes)
+    by_mean, by_cov = model.expectation_gradient([mean], [cov])
+    assert by_cov.shape == (1, classes, classes, classes)
+    np.testing.assert_array_equal(by_cov, by_cov.swapaxes(2, 3))
+    h = 1e-4
+    for j in range(classes):
+        step = h * np.eye(classes)[j]
+        quotient = (model.expectation([mean + step], [cov]) - model.expectation([mean - step], [cov])) / (
+            2 * h
+        )
+        np.testing.assert_allclose(by_mean[0, :, j], quotient[0], rtol=0, atol=tolerance)
+        for k in range(classes):
+            change = np.zeros((classes, classes))
+            change[j, k] += 0.5 * h
+            change[k, j] += 0.5 * h
+            quotient = (
+                model.expectation([mean], [cov + change]) - model.expectation([mean], [cov - change])
+            ) / (2 * h)
+            np.testing.assert_allclose(by_cov[0, :, j, k], quotient[0], rtol=0, atol=tolerance)
+
+
+def test_the_lattice_is_a_fair_average():
+    mean = np.array([0.3, -1.0, 0.5, 0.0, 2.0])
+    var = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
+    average = lattice_average(mean, np.diag(var))
+    np.testing.assert_allclose(average.weights @ average.p, model.expectation([mean], [var])[0], atol=1e-3)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_no_points_give_no_rows(classes):
+    for cov in (np.zeros((0, classes)), np.zeros((0, classes, classes))):
+        assert model.expectation(np.zeros((0, classes)), cov).shape == (0, classes)
+        assert model.expectation_error(np.zeros((0, classes)), cov).shape == (0, classes)
+
+
+def test_bad_latents_are_refused():
+    with pytest.raises(InvalidInputError, match="at least 2 classes"):
+        model.expectation([[0.0]], [[1.0]])
+    with pytest.raises(InvalidInputError, match="cov must have shape"):
+        model.expectation([[0.0, 1.0]], [[1.0, 1.0, 1.0]])
+    with pytest.raises(InvalidInputError, match="cov must have a diagonal >= 0"):
+        model.expectation([[0.0, 1.0]], [[1.0, -1.0]])
+    with pytest.raises(InvalidInputError, match="cov must be symmetric"):
+        model.expectation([[0.0, 1.0]], [[[1.0, 0.5], [0.0, 1.0]]])
+    with pytest.raises(InvalidInputError, match="cov must be positive semi-definite"):
+        model.expectation([[0.0, 1.0]], [[[1.0, 2.0], [2.0, 1.0]]])
+    with pytest.raises(InvalidInputError, match="mean must be finite"):
+        model.expectation([[0.0, np.inf]], [[1.0, 1.0]])
