@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_expit, log_ndtr, logsumexp
-from test_laplace import LINKS, problem
 
 import gpcert as gc
 from gpcert.inference import Sites, ep, fit_ep
+from test_laplace import LINKS, problem
 
 GRID = np.linspace(-12.0, 12.0, 4001)
 

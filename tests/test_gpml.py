@@ -1,4 +1,4 @@
-"""Parity with GPML, the MATLAB toolbox of the paper: 34 cases, and the optima it reaches in 20 evaluations."""
+"""Parity with GPML, the MATLAB toolbox of the paper: 34 cases, and its optima after 20 evaluations."""
 
 from __future__ import annotations
 

@@ -6,12 +6,13 @@ This is the one interface the search knows (`BoxBound`); other kernels, links an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from gpcert.bounds.expansion import expand
+from gpcert.bounds.expansion import Expansion, expand
 from gpcert.bounds.functional import FunctionalBound, lower_bound
 from gpcert.bounds.levels import Level, Link
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
@@ -83,19 +84,34 @@ class RbfBound:
         return mu / root, ((k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v) / self.slice.lengthscale
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`: the cheap majorants first, the sharp ones where they can matter."""
+        """See `BoxBound.over`: attempts of rising price until one certifies the target."""
         level = self.link.level(target)
-        expansion = expand(self.slice, lower, upper, reference)
-        few = len(lower) <= CHEAP_DIMENSIONS
-        best = self._certify(cheap(expansion) if few else coarse(expansion), level)
-        if best.probability < level.p and not best.at_rounding:
-            trial = self._certify(sharp(expansion), level)
-            best = trial if trial.probability >= best.probability else best
-        point = np.clip(reference + best.point * self.slice.lengthscale, lower, upper)
-        probability = best.probability
-        if probability < level.p:
-            probability = max(probability, self._envelope(lower, upper))
-        return best._replace(point=point, probability=probability)
+        best: Certified | None = None
+        for build, retreat in self._attempts(lower, upper):
+            start = np.clip(reference + retreat * (0.5 * lower + 0.5 * upper - reference), lower, upper)
+            expansion = expand(self.slice, lower, upper, start)
+            trial = self._certify(build(expansion), level)
+            trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
+            if best is None or trial.probability > best.probability:
+                best = trial
+            if best.probability >= level.p or best.at_rounding:
+                break
+        assert best is not None
+        if best.probability < level.p:
+            best = best._replace(probability=max(best.probability, self._envelope(lower, upper)))
+        return best
+
+    def _attempts(self, lower: Float, upper: Float) -> list[tuple[Callable[[Expansion], Majorants], float]]:
+        """Majorants by rising price, each with how far the reference retreats from the predicted worst point.
+
+        At the worst point itself the bound is exact there but pays for the whole width of the box on the far side;
+        retreating towards the centre trades the one for the other. Any reference is sound.
+        """
+        if len(lower) <= CHEAP_DIMENSIONS:
+            return [(cheap, 0.0), (sharp, 0.15)]
+        size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
+        sharps = [(sharp, retreat) for retreat in ((0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.3, 0.5))]
+        return [(coarse, 0.0), *sharps] if size < 0.25 else sharps
 
     def _certify(self, m: Majorants, level: Level) -> Certified:
         """Lemmas L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""

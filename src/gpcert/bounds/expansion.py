@@ -81,16 +81,35 @@ class Expansion:
 
     @cached_property
     def M2_negative(self) -> Float:
-        """A matrix P (d, d) with P and M2 + P positive semidefinite, about the negative part of M2 (X7)."""
+        """P (d, d), PSD, with M2 + P PSD (X7)."""
+        return self._negative_part(self.M2)
+
+    @cached_property
+    def q2_negative(self) -> Float:
+        """P (d, d), PSD, with q2 + J + P PSD (X7)."""
+        return self._negative_part(self.q2 + self.J)
+
+    @cached_property
+    def norm_M2(self) -> float:
+        """Size of M2 in the metric: chooses between two sound forms, certifies nothing."""
+        return float(np.linalg.norm(self.M2 / np.sqrt(np.outer(self.metric, self.metric))))
+
+    @cached_property
+    def norm_q2(self) -> float:
+        """Size of q2 + J in the metric, as `norm_M2`."""
+        return float(np.linalg.norm((self.q2 + self.J) / np.sqrt(np.outer(self.metric, self.metric))))
+
+    def _negative_part(self, matrix: Float) -> Float:
+        """About the negative part of a symmetric matrix, verified to make it PSD; else a dominant diagonal."""
         root = np.sqrt(self.metric)
         unit = np.outer(root, root)
-        values, vectors = np.linalg.eigh(self.M2 / unit)
+        values, vectors = np.linalg.eigh(matrix / unit)
         part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
         slack = 1e-11 * float(np.abs(values).sum()) + TINY
         P = (part @ part.T + slack * np.eye(len(root))) * unit
-        if is_certainly_psd(self.M2 + P) and is_certainly_psd(P):
+        if is_certainly_psd(matrix + P) and is_certainly_psd(P):
             return P
-        return np.diag(np.abs(self.M2) @ self.reach / np.maximum(self.reach, TINY) * (1.0 + 1e-12))
+        return np.diag(np.abs(matrix) @ self.reach / np.maximum(self.reach, TINY) * (1.0 + 1e-12))
 
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""

@@ -1,9 +1,10 @@
 """A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths.md, Theorem 1).
 
-With d the scaled displacement from the reference and r = |d|^2 / 2,
-    e^{2r} (a mu - tau S + kappa) >= base + g.d + d^T H d / 2 - excess        on the box,
-where base is the value at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of
-all higher orders. A box quadratic programme with a certified dual value finishes it.
+With d the scaled displacement from the reference, r = |d|^2 / 2 and f = a mu - tau S + kappa,
+    e^{beta r} f >= base + g.d + d^T H d / 2 - excess        on the box,
+where base is f at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of all higher
+orders. beta = 2 leaves q free of exponentials, beta = 1 leaves M: for a mean and tau <= 0 the latter loses less.
+A box quadratic programme with a certified dual value finishes it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["FunctionalBound", "lower_bound"]
 
 
 class FunctionalBound(NamedTuple):
-    """`value` <= e^{2r} (a mu - tau S + kappa) on the box.
+    """`value` <= e^{beta r} (a mu - tau S + kappa) on the box, 1 <= beta <= 2.
 
     `point` (d,), scaled: where the relaxation attains its minimum; `rounding`: how much of the deficit is rounding;
     `loss` (d,): how much the majorants may cost along each coordinate (guides splitting).
@@ -47,11 +48,14 @@ def lower_bound(m: Majorants, a: float, tau: float, kappa: float, enough: float 
     base = a * e.M0 + kappa - tau * (variance - e.q0)
     g = a * e.M1 + 2.0 * tau * e.q1
     parts = [a * e.M2, 2.0 * tau * e.q2, 2.0 * tau * e.J]
-    diagonals = [np.full_like(g, _prior_slope(a * e.M0, kappa - tau * variance, radius))]
+    prior = kappa - tau * variance
+    light = bool(a) and tau <= 0 and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
+    slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
+    diagonals = [np.full_like(g, slope)]
     excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.defect * float(e.grown @ e.grown) * 1.01
     excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (variance + abs(e.q0))) * grow
     taken = np.zeros_like(g)
-    for part, diagonal, extra in _remainders(m, a, tau, radius):
+    for part, diagonal, extra in _remainders(m, a, tau, radius, light):
         if part is not None:
             parts.append(-part)
             taken += np.diagonal(part)
@@ -73,7 +77,7 @@ def lower_bound(m: Majorants, a: float, tau: float, kappa: float, enough: float 
     return FunctionalBound(value if math.isfinite(value) else -np.inf, bound.point, excess, loss)
 
 
-def _remainders(m: Majorants, a: float, tau: float, radius: float):  # type: ignore[no-untyped-def]
+def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool):  # type: ignore[no-untyped-def]
     """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 + constant."""
     e = m.expansion
     size = abs(tau)
@@ -95,35 +99,64 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float):  # type: ign
         yield (2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess
     if tau < 0:
         yield 2.0 * size * m.second.matrix, None, size * m.second.excess
-    if a:
-        # (e^r - 1)(M_1 + M_2 + M_{>=3}), r <= radius and e^r - 1 <= r (e^radius - 1) / radius
-        growth = expm1_up(radius)
-        falling = float(np.maximum(-e.M1 * e.low, -e.M1 * e.high).sum()) + 2.0 * e.error_M
-        slope = growth / max(radius, TINY) if radius > 0 else 1.0
-        yield None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0
-        yield growth * e.M2_negative, None, growth * e.error_M
-        for tail in m.tails(1.0, 0.0, 3):
-            yield None, 2.0 * growth * tail.value * tail.form, 0.0
+    if light:
+        yield from _decay_of_q(m, tau, radius)
+    elif a:
+        yield from _growth_of_M(m, radius)
 
 
-def _prior_slope(A: float, B: float, radius: float) -> float:
+def _growth_of_M(m: Majorants, radius: float):  # type: ignore[no-untyped-def]
+    """(e^r - 1)(M_1 + M_2 + M_{>=3}), with e^r - 1 <= growth and e^r - 1 <= r growth / radius."""
+    e = m.expansion
+    growth = expm1_up(radius)
+    falling = float(np.maximum(-e.M1 * e.low, -e.M1 * e.high).sum()) + 2.0 * e.error_M
+    slope = growth / radius if radius > 0 else 1.0
+    yield None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0
+    yield growth * e.M2_negative, None, growth * e.error_M
+    for tail in m.tails(1.0, 0.0, 3):
+        yield None, 2.0 * growth * tail.value * tail.form, 0.0
+
+
+def _decay_of_q(m: Majorants, tau: float, radius: float):  # type: ignore[no-untyped-def]
+    """|tau| (1 - e^{-r})(q - q0) for tau <= 0, with 1 - e^{-r} <= min(r, radius); |V kappa_{>=2}|^2 >= 0 is dropped."""
+    e = m.expansion
+    size = abs(tau)
+    rising = 2.0 * size * (float(np.maximum(-e.q1 * e.low, -e.q1 * e.high).sum()) + e.error_q)
+    yield None, np.full_like(e.low, max(rising, 0.0) * (1.0 + 1e-12)), 0.0
+    yield 2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q
+    for tail in m.tails(0.0, tau, 3):
+        yield None, 2.0 * radius * tail.value * tail.form, 0.0
+    theta = max(_root(m.second, e), TINY) / max(_root(Form(e.J, e.error_q), e), TINY)
+    yield 2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q
+    yield (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
+
+
+def _slope_1(A: float, B: float, radius: float) -> float:
+    """X6: a slope c with A e^r + B e^{-r} >= A + B + c r on [0, radius], for B <= 0."""
+    if radius <= 0:
+        return min(A, 0.0)
+    grown, shrunk = math.expm1(radius) / radius, -math.expm1(-radius) / radius
+    slack = 64 * UNIT * (abs(A) * grown + abs(B))
+    if A >= 0 and A + B >= 0:  # second derivative A e^r + B e^{-r} >= 0 from r = 0 on: convex
+        return A - B - slack
+    return min(A, A * grown) - B * shrunk - slack
+
+
+def _slope_2(A: float, B: float, radius: float) -> float:
     """X6: a slope c with A e^r + B e^{2r} >= A + B + c r on [0, radius]."""
     if radius <= 0:
         return min(A, 0.0) + 2.0 * min(B, 0.0)
     first = math.expm1(radius) / radius
     second = math.expm1(2.0 * radius) / radius
     tangent, chord = A + 2.0 * B, A * first + B * second
-    start, end = A + 4.0 * B, A + 4.0 * B * math.exp(radius)
     slack = 64 * UNIT * (abs(A) * first + abs(B) * second)
-    if start >= 0 and end >= 0:  # convex (to rounding, which the slack covers)
-        slope = tangent
-    elif A > 0:  # convex, then concave; or concave: the secant from 0 is smallest at an end
-        slope = min(tangent, chord)
-    elif B <= 0:
-        slope = chord
-    else:  # concave, then convex: chord of the first term, tangent of the second
-        slope = A * first + 2.0 * B
-    return slope - slack
+    if A + 4.0 * B >= 0 and A + 4.0 * B * math.exp(radius) >= 0:  # convex, to rounding, which the slack covers
+        return tangent - slack
+    if A > 0:  # concave, or convex and then concave: the secant from 0 is smallest at an end
+        return min(tangent, chord) - slack
+    if B <= 0:  # concave
+        return chord - slack
+    return A * first + 2.0 * B - slack  # concave, then convex: chord of the first term, tangent of the second
 
 
 def _root(form: Form, e: Expansion) -> float:

@@ -9,7 +9,7 @@ Statements of `docs/maths.md`, section 2:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,6 +36,7 @@ class Model:
     defect: float  #: largest entry of `defect`, >= 0
     row_weight: Float  #: (n,), F2
     contraction: float  #: F3; inf where it could not be verified
+    grams: dict[bytes, tuple[Float, float]] = field(default_factory=dict, repr=False)  #: cache of `Slice.gram`
 
     @property
     def n(self) -> int:

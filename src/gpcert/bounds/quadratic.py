@@ -1,7 +1,7 @@
 """A certified lower bound of a quadratic over a box (docs/maths.md, section 5).
 
-Q1 (faces). If the gradient component j of g.d + d^T H d / 2 is >= 0 on the whole box and low_j = 0, the minimum is
-attained with d_j = 0 (likewise <= 0 and high_j = 0): the coordinate can be dropped.
+Q1 (faces). If the gradient component j of g.d + d^T H d / 2 is >= 0 on the whole box, the minimum is attained with
+d_j = low_j (likewise <= 0 and high_j): the coordinate is substituted, and the rest is a smaller problem.
 
 Q2 (dual). Let D >= 0 be such that A = H + diag(D) is positive semidefinite, and y any vector. Then on the box
     g.d + d^T H d / 2 >= c.y + y^T A y / 2 + sum_j D_j low_j high_j / 2 + sum_j min(G_j (low_j - y_j), G_j (high_j - y_j)),
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.rounding import TINY, gamma, is_certainly_psd
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float
 
 __all__ = ["QuadraticBound", "quadratic_lower_bound"]
@@ -35,41 +35,48 @@ def quadratic_lower_bound(
     g: Float, H: Float, low: Float, high: Float, enough: float = np.inf
 ) -> QuadraticBound:
     """Q1, then Q2, for g (d,), symmetric H (d, d), low <= 0 <= high; stops improving once `enough` is certain."""
-    point = np.zeros_like(g)
     if not (np.isfinite(g).all() and np.isfinite(H).all()):
-        return QuadraticBound(-np.inf, point)
-    kept = _undecided(g, H, low, high)
-    if kept.size == 0:
-        return QuadraticBound(0.0, point)
-    g, H, low, high = g[kept], H[np.ix_(kept, kept)], low[kept], high[kept]
-    best, found = -np.inf, np.zeros_like(g)
-    for D, y in _curvatures(g, H, low, high, enough):
-        value = _dual(g, H, D, y, low, high)
-        if value > best:
-            best, found = value, y
-    point[kept] = np.clip(found, low, high)
-    return QuadraticBound(best, point)
+        return QuadraticBound(-np.inf, np.zeros_like(g))
+    point, free = _settle(g, H, low, high)
+    fixed = np.flatnonzero(~free)
+    H_fixed = H[:, fixed] @ point[fixed]
+    constant = float((g + 0.5 * H_fixed)[fixed] @ point[fixed])
+    # Substitution rounds: the constant, and the reduced gradient, which acts over the reach of the free coordinates.
+    reach = np.where(free, np.maximum(-low, high), np.abs(point))
+    scale = np.abs(g) + np.abs(H[:, fixed]) @ np.abs(point[fixed])
+    constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale @ reach) if point[fixed].any() else 0.0
+    if not free.any():
+        return QuadraticBound(constant, point)
+    g, H, low, high = (g + H_fixed)[free], H[np.ix_(free, free)], low[free], high[free]
+    D, y = _curvature(g, H, low, high, enough - constant)
+    point[free] = np.clip(y, low, high)
+    value = constant + _dual(g, H, D, y, low, high)
+    return QuadraticBound(value - 2.0 * UNIT * abs(value), point)
 
 
-def _undecided(g: Float, H: Float, low: Float, high: Float) -> Float:
-    """Q1 repeated: indices of the coordinates not shown to sit at 0."""
-    kept = np.arange(len(g))
+def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Float]:
+    """Q1 repeated: a point with the settled coordinates at their ends, and the mask of the free ones."""
+    point = np.zeros_like(g)
+    free = np.ones(len(g), dtype=bool)
     positive, negative = np.maximum(H, 0.0), np.minimum(H, 0.0)
-    slack = gamma(2 * len(g) + 8) * (np.abs(g) + np.abs(H) @ np.maximum(-low, high))
-    while kept.size:
-        up = positive[np.ix_(kept, kept)]
-        down = negative[np.ix_(kept, kept)]
-        least = g[kept] + up @ low[kept] + down @ high[kept] - slack[kept]
-        most = g[kept] + up @ high[kept] + down @ low[kept] + slack[kept]
-        settled = ((low[kept] == 0) & (least >= 0)) | ((high[kept] == 0) & (most <= 0))
-        if not settled.any():
+    slack = gamma(4 * len(g) + 20) * (np.abs(g) + np.abs(H) @ np.maximum(-low, high))
+    bottom, top = low.copy(), high.copy()  # the box, with settled coordinates collapsed
+    while free.any():
+        least = g + positive @ bottom + negative @ top - slack
+        most = g + positive @ top + negative @ bottom + slack
+        falls = free & (least >= 0)
+        rises = free & (most <= 0) & ~falls
+        if not (falls.any() or rises.any()):
             break
-        kept = kept[~settled]
-    return kept
+        top[falls], bottom[rises] = low[falls], high[rises]
+        free &= ~(falls | rises)
+    settled = ~free
+    point[settled] = bottom[settled]
+    return point, free
 
 
-def _curvatures(g: Float, H: Float, low: Float, high: Float, enough: float):  # type: ignore[no-untyped-def]
-    """Good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle + half * z."""
+def _curvature(g: Float, H: Float, low: Float, high: Float, enough: float) -> tuple[Float, Float]:
+    """A good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle + half * z."""
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
     vector = (g + H @ middle) * half
@@ -99,7 +106,7 @@ def _curvatures(g: Float, H: Float, low: Float, high: Float, enough: float):  # 
         length = _longest_step(matrix, D, change)
         D = D + length * change
         mu *= 0.15 if length > 0.5 else 0.6
-    yield D / half**2, middle + half * z
+    return D / half**2, middle + half * z
 
 
 def _longest_step(matrix: Float, D: Float, change: Float) -> float:

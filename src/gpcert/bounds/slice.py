@@ -8,7 +8,6 @@ from the origin lose nothing (docs/maths.md, E1).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +16,9 @@ from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
 __all__ = ["Slice", "make_slice"]
+
+#: Gram matrices kept per model: n^2 doubles each.
+_GRAMS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,25 +44,35 @@ class Slice:
         return self.sign * self.model.mean
 
     def flipped(self) -> Slice:
-        """The same slice for the other class, sharing every array (and the Gram matrix once it exists)."""
-        other = replace(self, sign=-self.sign)
-        if "gram" in self.__dict__:
-            other.__dict__["gram"] = self.__dict__["gram"]
-        return other
+        """The same slice for the other class, sharing every array."""
+        return replace(self, sign=-self.sign)
 
-    @cached_property
+    @property
     def gram(self) -> tuple[Float, float]:
-        """exp(-|v_i - v_j|^2 / 2) on the moving features (n, n), and a bound on every entry's absolute error (E2)."""
+        """exp(-|v_i - v_j|^2 / 2) on the moving features (n, n), and a bound on every entry's absolute error (E2).
+
+        It depends on the features only, so queries on the same features share it through the model.
+        """
+        cache, key = self.model.grams, self.features.tobytes()
+        found = cache.get(key)
+        if found is None:
+            while len(cache) >= _GRAMS:
+                cache.pop(next(iter(cache)))
+            found = cache[key] = self._gram()
+        return found
+
+    def _gram(self) -> tuple[Float, float]:
         scaled = (self.points - self.points.mean(axis=0)) / self.lengthscale
         norms = np.einsum("ij,ij->i", scaled, scaled)
         half = scaled @ scaled.T
         half -= 0.5 * norms[:, None]
         half -= 0.5 * norms[None, :]
         np.minimum(half, 0.0, out=half)
-        spread = float(np.abs(self.points).max()) / float(self.lengthscale.min())
-        # Centring rounds each coordinate by at most u * spread, so distances move by the second term.
-        exponent = 8.0 * UNIT * (len(self.lengthscale) + 8) * float(norms.max(initial=0.0))
-        exponent += 8.0 * UNIT * spread * np.sqrt(len(self.lengthscale) * float(norms.max(initial=0.0)))
+        # Centring rounds each coordinate by at most 2u |coordinate|, so distances move by the second term.
+        largest = float(norms.max(initial=0.0))
+        spread = float((np.abs(self.points) / self.lengthscale).max(initial=0.0))
+        exponent = 8.0 * UNIT * (len(self.lengthscale) + 8) * largest
+        exponent += 16.0 * UNIT * spread * np.sqrt(len(self.lengthscale) * largest)
         error = 2.0 * exponent + 32.0 * UNIT if exponent < 0.25 else 1.0
         return np.exp(half, out=half), error
 

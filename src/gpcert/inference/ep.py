@@ -31,7 +31,9 @@ _EPS = float(np.finfo(np.float64).eps)
 _MAX_SWEEPS = 100
 _SHORTEST_STEP = 0.3
 _LINEAR_STEPS = 40
-_GROWTH = 5.0  # an error this many times the least one starts the linearised problem again, with half the step
+_GROWTH = (
+    5.0  # an error this many times the least one starts the linearised problem again, with half the step
+)
 _MEMORY = 5  # of Anderson's mixing
 _NEGLIGIBLE = 1e-50  # root of a site precision that no other site notices
 

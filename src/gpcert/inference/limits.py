@@ -72,7 +72,7 @@ def _default(name: str, X: Float) -> Float:
         scale = widest * float(np.linalg.norm(spread / widest)) if widest > 0.0 else 0.0
     if not scale > 0.0:
         scale = 1.0  # a constant feature: any lengthscale is as good as any other
-    return np.clip(np.array(_LENGTHSCALE) * scale, 1e-300, 1e300)
+    return np.array(_LENGTHSCALE) * min(max(scale, 1e-290), 1e290)
 
 
 def _checked(name: str, value: ArrayLike) -> Float:

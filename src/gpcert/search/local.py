@@ -15,6 +15,8 @@ _VERTEX_STEPS = 6
 
 def descend(bound: BoxBound, lower: Float, upper: Float) -> Float:
     """A point (d,) of the box with small P: vertex iteration first, L-BFGS-B where that does not settle."""
+    if lower.size == 0:
+        return lower.copy()
     # Features without data have zero gradient at the centre, a saddle: start a little beside it.
     tilt = np.where(np.arange(len(lower)) * 0x9E3779B1 & 0x10000, 0.01, -0.01)
     x = np.clip(0.5 * lower + 0.5 * upper + tilt * (upper - lower), lower, upper)

@@ -46,7 +46,6 @@ class Minimiser:
         self._frontier: list[OpenBox] = []
         self._settled = 1.0
         self._started = False
-        self._floor = 0.0
         self.upper = 1.0
         self.witness: Float | None = None
         self.nodes = 0
@@ -57,7 +56,7 @@ class Minimiser:
     def lower(self) -> float:
         """The certified lower bound."""
         if not self._started:
-            return self._floor
+            return 0.0
         smallest = self._frontier[0].bound if self._frontier else 1.0
         return min(self._settled, smallest, self.upper)
 
@@ -70,7 +69,10 @@ class Minimiser:
         """Find a first point; the whole region becomes one open box with the trivial bound 0."""
         point = descend(self._bound, *self._inner)
         self._offer(point)
-        self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
+        if point.size:
+            self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
+        else:  # nothing moves: the region is one point
+            self._settled = self._bound.at(point)[0]
         self._started = True
 
     def step(self, tolerance: float) -> None:
