@@ -6,16 +6,21 @@ Nothing here is shared with `gpcert.bounds`: kernels, quadratic forms and links 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from flint import acb, arb, arb_mat, ctx
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from gpcert.likelihoods import Probit
+from gpcert.kernels import RBF
+from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.regions import Region
+from gpcert.ranges import probability_range
+from gpcert.regions import Ball, Box, Region
+from gpcert.results import ProbabilityRange
 
 PRECISIONS = (160, 640, 2560)  # bits: cancellation in models of condition 1e12 needs more than one
 
@@ -37,7 +42,9 @@ class Exact:
         for row in self.post.centres.tolist():
             scaled = [(arb(c) - p) / s for c, p, s in zip(row, point, self._lengthscale, strict=True)]
             k.append(self._variance * (-sum((v * v for v in scaled), arb(0)) / 2).exp())
-        mean = sum((arb(w) * v for w, v in zip(self.post.weights.tolist(), k, strict=True)), arb(self.post.mean))
+        mean = sum(
+            (arb(w) * v for w, v in zip(self.post.weights.tolist(), k, strict=True)), arb(self.post.mean)
+        )
         column = arb_mat(len(k), 1, k)
         return mean, self._variance - (column.transpose() * self._precision * column)[0, 0]
 
@@ -46,7 +53,7 @@ class Exact:
         mean, variance = self.latent(x)
         mean, variance = (mean if label == 1 else -mean), variance.nonnegative_part()
         if isinstance(self.post.likelihood, Probit):
-            spread = 1 / arb(self.post.likelihood.scale) ** 2 + variance
+            spread = variance + 1 / arb(self.post.likelihood.scale) ** 2
             return (-mean / (2 * spread).sqrt()).erfc() / 2
         return logistic_normal(mean, variance)
 
@@ -84,6 +91,9 @@ def logistic_normal(mean: arb, variance: arb) -> arb:
     """
     if not variance > 0:  # a ball around 0 (S is clipped there): |d E / d S| <= max |sigma''| / 2 < 1/20
         return 1 / (1 + (-mean).exp()) + arb(0, 1) * (variance / 20).upper()
+    if abs(mean) > 10_000 * (1 + variance):  # sigma(f) <= e^f
+        tail = (variance / 2 - abs(mean)).exp().upper() * arb(0.5, 0.5)
+        return tail if mean < 0 else 1 - tail
     s = variance.sqrt()
     c = arb(_mode(float(mean), float(variance))).mid()
     for _ in range(6):  # Newton, quadratic near the mode; where it ends does not matter for the enclosure
@@ -96,13 +106,17 @@ def logistic_normal(mean: arb, variance: arb) -> arb:
     def density(z: acb, _: bool) -> acb:
         f = c + s * z
         # sigma(f) / sigma(c), in the form whose exponential stays small
-        ratio = (1 + (-c).exp()) / (1 + (-f).exp()) if f.real.mid() > 0 else (s * z).exp() * (1 + c.exp()) / (1 + f.exp())
+        ratio = (
+            (1 + (-c).exp()) / (1 + (-f).exp())
+            if f.real.mid() > 0
+            else (s * z).exp() * (1 + c.exp()) / (1 + f.exp())
+        )
         return ratio * (-z * (z + 2 * offset) / 2).exp()
 
     integral = acb.integral(density, acb(-reach), acb(reach), rel_tol=arb(2) ** (20 - ctx.prec)).real
     root = (2 * arb.pi()).sqrt()
-    tail = (slope**2 / 2).exp() * root * ((reach - slope) / arb(2).sqrt()).erfc()
-    return top * (-(offset**2) / 2).exp() * (integral + arb(0, 1) * tail.upper()) / root
+    tail = (slope * slope / 2).exp() * root * ((reach - slope) / arb(2).sqrt()).erfc()
+    return top * (-offset * offset / 2).exp() * (integral + arb(0, 1) * tail.upper()) / root
 
 
 def _mode(mean: float, variance: float) -> float:
@@ -114,7 +128,9 @@ def _mode(mean: float, variance: float) -> float:
     return low
 
 
-def extreme_points(post: Posterior, region: Region, label: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+def extreme_points(
+    post: Posterior, region: Region, label: int, rng: np.random.Generator
+) -> tuple[np.ndarray, ...]:
     """Points of the region (d,) with small and with large P(label): sampling, then L-BFGS from the best few."""
     inner = region.inner_box()
     low, high = inner.lower, inner.upper
@@ -124,12 +140,12 @@ def extreme_points(post: Posterior, region: Region, label: int, rng: np.random.G
     mixed = np.where(rng.random((64, d)) < 0.5, inside[:64], vertices[:64])
     centred = inner.centre + (inside[:64] - inner.centre) * 10.0 ** rng.uniform(-3, 0, (64, 1))
     data = post.centres[rng.permutation(post.n_centres)[:64]]
-    X = np.clip(np.concatenate([inside, vertices, mixed, centred, data, [low, high, inner.centre]]), low, high)
+    X = np.clip(
+        np.concatenate([inside, vertices, mixed, centred, data, [low, high, inner.centre]]), low, high
+    )
     p = post.probability(X)[:, label]
     order = np.argsort(p, kind="stable")
-    return tuple(
-        _refine(post, low, high, label, sign, X[order[::sign][:3]]) for sign in (1, -1)
-    )
+    return tuple(_refine(post, low, high, label, sign, X[order[::sign][:3]]) for sign in (1, -1))
 
 
 def _refine(
@@ -150,7 +166,184 @@ def _refine(
     bounds = list(zip(np.zeros_like(low), (high - low) / width, strict=True))
     for start in starts:
         result = minimize(
-            objective, (start - low) / width, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}
+            objective,
+            (start - low) / width,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": 60},
         )
         found.append(np.clip(low + result.x * width, low, high))
     return found[int(np.argmin(sign * post.probability(np.array(found))[:, label]))]
+
+
+#: Every random query is one choice per line (and a seed for the numbers): hypothesis draws and shrinks them, the
+#: soak run picks them at random. The simplest choice comes first.
+CHOICES: dict[str, Sequence[Any]] = {
+    "n": (1, 2, 3, 5, 8, 13, 30, 80, 200),
+    "d": (1, 2, 3, 5, 8, 13, 25, 30, 60),
+    "link": ("probit", "logit", "scaled probit"),
+    "precision": ("laplace", "zero", "spectrum", "stiff", "excess", "indefinite"),
+    "layout": ("normal", "ard", "duplicates", "symmetric", "offset"),
+    "shape": ("box", "ball", "features", "domain", "scale", "thin", "point"),
+    "place": ("data", "far"),
+    "width": (0.0, 1e-18, 1e-9, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 100.0),
+    "label": (1, 0),
+    "tolerance": (0.02, 0.1, 1e-3, 1e-9),
+    "stop": ("nodes", "few nodes", "seconds", "progress", "interrupt"),
+    "seed": range(2**30),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One random query, reproduced by its fields; `width` in lengthscales, over all moving features together."""
+
+    n: int
+    d: int
+    link: str
+    precision: str
+    layout: str
+    shape: str
+    place: str
+    width: float
+    label: int
+    tolerance: float
+    stop: str
+    seed: int
+
+    @classmethod
+    def pick(cls, rng: np.random.Generator) -> Case:
+        """A random case; large n and d are rarer, since their queries cost more."""
+        drawn = {name: values[int(rng.integers(len(values)))] for name, values in CHOICES.items()}
+        for size in ("n", "d"):
+            drawn[size] = CHOICES[size][int(len(CHOICES[size]) * rng.random() ** 2)]
+        return cls(**drawn)
+
+
+def random_posterior(case: Case, rng: np.random.Generator) -> Posterior:
+    """A posterior of the case's kind: lengthscales 0.05 to 50, variance 1e-3 to 1e3, means of any size."""
+    n, d = case.n, case.d
+    l = 10.0 ** rng.uniform(np.log10(0.05), np.log10(50.0), d if case.layout == "ard" else ())
+    Z = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1.5, 0.5)
+    if case.layout == "duplicates":
+        Z = Z[rng.integers((n + 1) // 2, size=n)]
+    if case.layout == "symmetric":
+        Z = np.where(np.arange(n)[:, None] % 2, -np.roll(Z, 1, axis=0), Z)
+    if case.layout == "offset":
+        Z += rng.choice([-1.0, 1.0], d) * 10.0 ** rng.uniform(1, 6)
+    kernel = RBF(l, 10.0 ** rng.uniform(-3, 3))
+    X = Z * l
+    R = random_precision(case.precision, kernel(X), rng)
+    weights = rng.standard_normal(n) * 10.0 ** rng.uniform(-1, 2.5) / (kernel.variance * n**0.5)
+    if case.layout == "symmetric":
+        weights = np.where(np.arange(n) % 2, -np.roll(weights, 1), weights)
+    link = {"probit": Probit(), "logit": Logit(), "scaled probit": Probit(10.0 ** rng.uniform(-1, 1))}[
+        case.link
+    ]
+    mean = float(rng.choice([0.0, rng.normal(), 5 * rng.normal()]))
+    return Posterior(X, weights, R, kernel=kernel, likelihood=link, mean=mean)
+
+
+def random_precision(kind: str, K: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Symmetric (n, n) for the Gram matrix K: see the names in CHOICES."""
+    n = len(K)
+    if kind == "zero":
+        return np.zeros((n, n))
+    if kind in ("laplace", "stiff"):  # R = (K + W^-1)^-1; stiff: W up to 1e10, R close to K^-1
+        W = 10.0 ** (rng.uniform(-4, 0, n) if kind == "laplace" else rng.uniform(0, 10, n)) / K[0, 0]
+        root = np.sqrt(W)
+        R = root[:, None] * np.linalg.inv(np.eye(n) + root[:, None] * K * root) * root
+    else:  # a spectrum of condition up to 1e12; excess: variances are clipped at 0; indefinite: some are negative
+        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        values = 10.0 ** rng.uniform(-12, 0, n)
+        values[0] = 1.0
+        if kind == "indefinite":
+            values *= rng.choice([-1.0, 1.0], n)
+        size = {"spectrum": 1.0, "excess": 10.0 ** rng.uniform(0, 1), "indefinite": 1.0}[kind]
+        R = (Q * values) @ Q.T
+        R *= size / max(float(np.linalg.eigvals(R @ K).real.max()), 1e-3 * float(np.abs(R @ K).max()))
+    return 0.5 * (R + R.T)
+
+
+def random_region(case: Case, post: Posterior, rng: np.random.Generator) -> Region:
+    """A region of the case's shape, place and width, in raw units."""
+    d = case.d
+    l = np.broadcast_to(post.kernel.lengthscale, (d,))
+    x = (
+        post.centres[rng.integers(post.n_centres)]
+        + l * rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 0.3) / d**0.5
+    )
+    if case.place == "far":
+        x = x + l * rng.choice([-1.0, 1.0], d) * 10.0 ** rng.uniform(0.5, 3)
+    half = 0.5 * case.width * l / d**0.5
+    if case.shape == "point":
+        return Box(x, x)
+    if case.shape in ("box", "thin"):
+        still = rng.random(d) < (0.5 if case.shape == "thin" else 0.0)
+        below, above = (np.where(still, 0.0, half * rng.random(d)) for _ in range(2))
+        return Box(x - below, x + above)
+    radius = float(half.min())
+    features = rng.permutation(d)[: rng.integers(1, d + 1)] if case.shape == "features" else None
+    domain = (np.minimum(x - rng.random(d) * half, x), x) if case.shape == "domain" else None
+    scale = 10.0 ** rng.uniform(-1, 1, d) if case.shape == "scale" else None
+    return Ball(x, radius, features=features, domain=domain, scale=scale)
+
+
+def ask(case: Case, post: Posterior, region: Region, rng: np.random.Generator) -> ProbabilityRange:
+    """The case's question, stopped in the case's way."""
+    calls = int(rng.integers(1, 12))
+
+    def progress(*_: float) -> bool:
+        nonlocal calls
+        calls -= 1
+        if calls <= 0 and case.stop == "interrupt":
+            raise KeyboardInterrupt
+        return calls <= 0 and case.stop == "progress"
+
+    limits = {
+        "nodes": {"max_nodes": 40},
+        "few nodes": {"max_nodes": int(rng.integers(0, 6))},
+        "seconds": {"max_seconds": 10.0 ** rng.uniform(-4, -1), "max_nodes": 40},
+        "progress": {"max_nodes": 40, "progress": progress},
+        "interrupt": {"max_nodes": 40, "progress": progress},
+    }[case.stop]
+    return probability_range(post, region, case.label, tolerance=case.tolerance, **limits)
+
+
+def falsehoods(case: Case) -> list[str]:
+    """Everything that is not true about the answer to the case; each is decided in ball arithmetic."""
+    rng = np.random.default_rng(case.seed)
+    post = random_posterior(case, rng)
+    region = random_region(case, post, rng)
+    answer = ask(case, post, region, rng)
+    return refute(post, region, answer, rng)
+
+
+def refute(post: Posterior, region: Region, answer: ProbabilityRange, rng: np.random.Generator) -> list[str]:
+    """What an adversary can prove wrong about an answer."""
+    label, exact, found = answer.label, Exact(post), []
+    low, high = answer.min, answer.max
+    if not 0 <= low.lower <= low.upper <= 1 or not 0 <= high.lower <= high.upper <= 1:
+        found.append(f"not enclosures within [0, 1]: {low}, {high}")
+    if answer.status == "converged" and max(low.width, high.width) > answer.tolerance:
+        found.append(f"converged to {max(low.width, high.width)} > {answer.tolerance}")
+    for name, point in (("argmin", answer.argmin), ("argmax", answer.argmax)):
+        if point is not None and not region.contains(point):
+            found.append(f"{name} outside the region: {point!r}")
+    if answer.argmin is not None and not exact.at_most(answer.argmin, label, low.upper):
+        found.append(f"min.upper {low.upper!r} not attained at argmin {answer.argmin!r}")
+    if answer.argmax is not None and not exact.at_least(answer.argmax, label, high.lower):
+        found.append(f"max.lower {high.lower!r} not attained at argmax {answer.argmax!r}")
+    for point in (*extreme_points(post, region, label, rng), answer.argmin, answer.argmax):
+        if point is None or not region.contains(point):
+            continue
+        if not exact.at_least(point, label, answer.lower):
+            found.append(
+                f"P < lower {answer.lower!r} by {post.probability([point])[0, label] - answer.lower} at {point!r}"
+            )
+        if not exact.at_most(point, label, answer.upper):
+            found.append(
+                f"P > upper {answer.upper!r} by {post.probability([point])[0, label] - answer.upper} at {point!r}"
+            )
+    return found

@@ -250,6 +250,8 @@ NAN, INF = float("nan"), float("inf")
         ([[0.0], [INF]], [0, 1], "X must be finite, got infinity"),
         ([[0.0], [1j]], [0, 1], "X must be real"),
         ([["a"], ["b"]], [0, 1], "X must be numbers"),
+        ([[0.0], [1.0, 2.0]], [0, 1], "X must be numbers"),
+        ([[0.0], [1.0]], [[0], [1, 2]], "y must be one-dimensional, got rows"),
         ([0.0, 1.0], [0, 1], r"X must be two-dimensional .* got shape \(2,\)"),
         (np.zeros((2, 2, 2)), [0, 1], r"got shape \(2, 2, 2\)"),
         (np.zeros((0, 2)), [], r"0 sample\(s\)"),

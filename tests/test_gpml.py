@@ -1,4 +1,9 @@
-"""Parity with GPML, the MATLAB toolbox of the paper: 34 cases, and its optima after 20 evaluations."""
+"""Parity with GPML, the MATLAB toolbox of the paper: 34 cases, and its optima after 20 evaluations.
+
+`data/gpml.npz` holds GPML's numbers: DATASET.X, .y, .Xtest, and DATASET_INFERENCE_LIKELIHOOD_KERNEL.FIELD
+with hyp_cov (where it was evaluated), nlZ, dnlZ_cov, alpha, sW, and at Xtest fmu, fs2, p; opt_nlZ: after its
+search.
+"""
 
 from __future__ import annotations
 

@@ -232,7 +232,10 @@ class GPClassifier:
 def _as_vector(y: Any) -> Labels:
     """y as an array; a column (n, 1) becomes (n,) with scikit-learn's warning."""
     require(y is not None, "GPClassifier requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise InvalidInputError("y must be one-dimensional, got rows of different lengths") from None
     if labels.ndim != 2 or labels.shape[1] != 1:
         return labels
     warnings.warn(
@@ -248,10 +251,11 @@ def _checked_likelihood(value: Any) -> BinaryLikelihood:
     if isinstance(value, Probit | Logit):
         return value
     links: dict[str, BinaryLikelihood] = {"probit": Probit(), "logit": Logit()}
+    name = value if isinstance(value, str) else ""
     rule = "likelihood must be 'probit', 'logit', Probit(scale) or Logit()"
-    require(value != "softmax", f"{rule}, got 'softmax', which this version cannot train yet")
-    require(isinstance(value, str) and value in links, f"{rule}, got {value!r}")
-    return links[value]
+    require(name != "softmax", f"{rule}, got 'softmax', which this version cannot train yet")
+    require(name in links, f"{rule}, got {value!r}")
+    return links[name]
 
 
 def _count(name: str, value: Any) -> int:

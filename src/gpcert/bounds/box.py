@@ -48,8 +48,13 @@ class BoxBound(Protocol):
         """A lower bound of P over a box, aiming at `target`, exact at `reference` if the box is small."""
 
 
+#: Expansion, and the only tau that will be asked for (None: several), to majorants.
+Builder = Callable[[Expansion, float | None], Majorants]
+
 #: Most pieces of a convex level curve per box.
 _PIECES = 12
+#: The range of S only decides where the pieces lie: it need not be sharp.
+_RANGE_ACCURACY = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +95,7 @@ class RbfBound:
         for build, retreat in self._attempts(lower, upper):
             start = np.clip(reference + retreat * (0.5 * lower + 0.5 * upper - reference), lower, upper)
             expansion = expand(self.slice, lower, upper, start)
-            trial = self._certify(build(expansion), level)
+            trial = self._certify(expansion, build, level)
             trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
             if best is None or trial.probability > best.probability:
                 best = trial
@@ -101,7 +106,7 @@ class RbfBound:
             best = best._replace(probability=max(best.probability, self._envelope(lower, upper)))
         return best
 
-    def _attempts(self, lower: Float, upper: Float) -> list[tuple[Callable[[Expansion], Majorants], float]]:
+    def _attempts(self, lower: Float, upper: Float) -> list[tuple[Builder, float]]:
         """Majorants by rising price, each with how far the reference retreats from the predicted worst point.
 
         At the worst point itself the bound is exact there but pays for the whole width of the box on the far side;
@@ -111,19 +116,18 @@ class RbfBound:
             return [(cheap, 0.0), (sharp, 0.15)]
         size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
         sharps = [(sharp, retreat) for retreat in ((0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.3, 0.5))]
-        return [(coarse, 0.0), *sharps] if size < 0.25 else sharps
+        return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
 
-    def _certify(self, m: Majorants, level: Level) -> Certified:
-        """Lemmas L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""
-        e = m.expansion
+    def _certify(self, e: Expansion, build: Builder, level: Level) -> Certified:
+        """L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""
         model = self.slice.model
-        smallest, largest = 0.0, model.variance * (1.0 + 4 * UNIT)
         if level.concave:
-            tau, kappa = level.tangent(e.S, largest)
-            # The predictor clips S at 0: below it the tangent may undercut the curve by tau times the overshoot (L5).
+            tau, kappa = level.tangent(e.S, model.variance * (1.0 + 4 * UNIT))
+            # The predictor clips S at 0: below it the tangent undercuts the curve by tau times the overshoot (L5).
             overshoot = max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
-            worst = lower_bound(m, 1.0, tau, kappa - tau * overshoot * (1.0 + 4 * UNIT) + self.slice.mean, 0.0)
-            return self._conclude(worst, level, smallest)
+            kappa -= tau * overshoot * (1.0 + 4 * UNIT) if overshoot else 0.0
+            return self._conclude(lower_bound(build(e, tau), 1.0, tau, kappa + self.slice.mean, 0.0), level, 0.0)
+        m = build(e, None)
         smallest, largest = _variance_range(m)
         return self._conclude(self._chords(m, level, smallest, largest), level, smallest)
 
@@ -186,10 +190,10 @@ def _variance_range(m: Majorants) -> tuple[float, float]:
     """Bounds of S over the box by the same theorem with a = 0 (tau = -1 and tau = 1); clipped to [0, s2]."""
     e = m.expansion
     variance = e.slice.model.variance * (1.0 + 4 * UNIT)
-    low = lower_bound(m, 0.0, -1.0, 0.0)
+    low = lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY)
     shrink = exp_up(e.s * e.s * (1.0 + 4 * UNIT))
     smallest = low.value / shrink * (1.0 - 4 * UNIT) if low.value > 0 else 0.0
-    high = lower_bound(m, 0.0, 1.0, 0.0)
+    high = lower_bound(m, 0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY)
     largest = -high.value if high.value < 0 else 0.0
     largest = min(largest * (1.0 + 4 * UNIT), variance) if math.isfinite(largest) else variance
     return min(smallest, variance), max(largest, min(smallest, variance))

@@ -36,7 +36,9 @@ class FunctionalBound(NamedTuple):
     loss: Float
 
 
-def lower_bound(m: Majorants, a: float, tau: float, kappa: float, enough: float = np.inf) -> FunctionalBound:
+def lower_bound(
+    m: Majorants, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
+) -> FunctionalBound:
     """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa)."""
     e = m.expansion
     radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
@@ -70,7 +72,7 @@ def lower_bound(m: Majorants, a: float, tau: float, kappa: float, enough: float 
     size += float(np.abs(g) @ e.reach)
     H[np.diag_indices(len(g))] += diagonal
     excess = (excess + gamma(60) * size) * (1.0 + 1e-12) + TINY
-    bound = quadratic_lower_bound(g, H, e.low, e.high, enough + excess - base)
+    bound = quadratic_lower_bound(g, H, e.low, e.high, enough + excess - base, accuracy)
     value = base + bound.value - excess
     value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess)
     loss = (e.high - e.low) ** 2 * (taken + np.maximum(-np.diagonal(H), 0.0))

@@ -31,11 +31,15 @@ class Form(NamedTuple):
 
 
 class Cubic(NamedTuple):
-    """The Gram matrix of the cubic of a M + tau q: N[0] + tau N[1] + tau^2 N[2], and its rounding."""
+    """The Gram matrix of the cubic of a M + tau q: N[0] + tau N[1] + tau^2 N[2], and its rounding.
 
-    N: tuple[Float, Float, Float]  #: each (d, d)
+    With `only` set, N[0] alone is the matrix, for a = 1 and tau = only.
+    """
+
+    N: tuple[Float, ...]  #: each (d, d)
     size: tuple[float, float]  #: (absolute, error) of the part from M ...
     size_q: tuple[float, float]  #: ... and from q: the form is wrong by at most 2.2 * absolute * error
+    only: float | None = None
 
 
 class Norms(NamedTuple):
@@ -69,8 +73,9 @@ class Majorants:
     def cubic_form(self, a: float, tau: float) -> Form:
         """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""
         assert self.cubic is not None
-        N, size, size_q = self.cubic
-        matrix = a * N[0] + (a * tau) * N[1] + (tau * tau) * N[2]
+        N, size, size_q, only = self.cubic
+        assert only is None or (a == 1.0 and tau == only)
+        matrix = N[0] if only is not None else a * N[0] + (a * tau) * N[1] + (tau * tau) * N[2]
         absolute = a * size[0] + abs(tau) * size_q[0]
         error = a * size[1] + abs(tau) * size_q[1]
         return Form(matrix, 2.2 * absolute * error + TINY)
@@ -112,12 +117,12 @@ def _total(tails: list[Tail]) -> float:
     return sum(tail.value for tail in tails)
 
 
-def coarse(e: Expansion) -> Majorants:
+def coarse(e: Expansion, only: float | None = None) -> Majorants:
     """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
     return Majorants(e, None, _diagonal(e.tail_V(2)), _diagonal(e.tail_V(3)), _rkhs(e), None)
 
 
-def cheap(e: Expansion) -> Majorants:
+def cheap(e: Expansion, only: float | None = None) -> Majorants:
     """C1-C3 without n x n work: the symmetric cubic tensor, and the contraction for the tails of V kappa."""
     n, d = e.v.shape
     scaled = e.v / np.sqrt(e.metric)
@@ -137,30 +142,36 @@ def cheap(e: Expansion) -> Majorants:
     return Majorants(e, Cubic(_parts(N, d, root), size, size_q), second, third, None, None)
 
 
-def sharp(e: Expansion) -> Majorants:
-    """C1-C3 flattened: |V kappa_2|^2 and |V kappa_3|^2 through R o G and R o G o G, the cubic through G o G."""
+def sharp(e: Expansion, only: float | None = None) -> Majorants:
+    """C1-C3 flattened: |V kappa_2|^2 and |V kappa_3|^2 through R o G and R o G o G, the cubic through G o G.
+
+    `only`: the one tau >= 0 that will be asked for with a = 1; the cubic then needs half the columns, and
+    |V kappa_2| none.
+    """
     d = e.v.shape[1]
-    R = e.slice.model.shifted
     scaled = e.v / np.sqrt(e.metric)
     G = scaled @ scaled.T
     ak, rk = e.slice.weights * e.k, e.r * e.k
-    Z = np.concatenate([(ak / 6.0)[:, None] * e.v, (rk / 3.0)[:, None] * e.v + e.k[:, None] * e.Y], axis=1)
+    Z_M, Z_q = (ak / 6.0)[:, None] * e.v, (rk / 3.0)[:, None] * e.v + e.k[:, None] * e.Y
+    Z = np.concatenate([Z_M, Z_q], axis=1) if only is None else Z_M + only * Z_q
     G2 = G * G
     N = Z.T @ (G2 @ Z)
-    RG = R * G
-    N2 = e.kv.T @ (RG @ e.kv)
-    RG *= G
-    N3 = e.kv.T @ (RG @ e.kv)
+    RG = e.slice.model.shifted * G
     span2 = e.span * e.span
-    errors = _sharp_errors(e)
-    fourth = _diagonal(e.tail_V(4))
-    third = _add(_scale(Form(_symmetric(N3), errors[3]), 2.0 * span2 * span2 / 36.0), _scale(fourth, 2.0))
-    pure = _scale(Form(_symmetric(N2), errors[2]), 0.25 * span2)
-    # (x + y)^2 <= (1 + t) x^2 + (1 + 1/t) y^2, t balancing the two at the size of the box.
-    t = max(np.sqrt(_size(third, e) / max(_size(pure, e), TINY)), 1e-3)
-    second = _add(_scale(pure, 1.0 + t), _scale(third, 1.0 + 1.0 / t))
-    cubic = Cubic(_parts(N, d, np.ones(d)), errors[0], errors[1])
+    size, size_q, error_2, error_3 = _sharp_errors(e)
+    pure = None if only is not None else Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_2)
+    RG *= G
+    N3 = Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3)
+    third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
+    cubic = Cubic((_symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
+    second = _diagonal(e.tail_V(2)) if pure is None else _sum_of_squares(_scale(pure, 0.25 * span2), third, e)
     return Majorants(e, cubic, second, third, _rkhs(e), _quartic(e, G2, np.stack([ak, rk], axis=1)))
+
+
+def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:
+    """(|x| + |y|)^2 <= (1 + t) x^2 + (1 + 1/t) y^2, t balancing the two at the size of the box."""
+    t = max(np.sqrt(_size(y, e) / max(_size(x, e), TINY)), 1e-3)
+    return _add(_scale(x, 1.0 + t), _scale(y, 1.0 + 1.0 / t))
 
 
 def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float], float, float]:

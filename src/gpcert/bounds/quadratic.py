@@ -32,9 +32,12 @@ class QuadraticBound(NamedTuple):
 
 
 def quadratic_lower_bound(
-    g: Float, H: Float, low: Float, high: Float, enough: float = np.inf
+    g: Float, H: Float, low: Float, high: Float, enough: float = np.inf, accuracy: float = 1e-6
 ) -> QuadraticBound:
-    """Q1, then Q2, for g (d,), symmetric H (d, d), low <= 0 <= high; stops improving once `enough` is certain."""
+    """Q1, then Q2, for g (d,), symmetric H (d, d), low <= 0 <= high.
+
+    Stops improving once `enough` is certain, or the relaxation is solved to the relative `accuracy`.
+    """
     if not (np.isfinite(g).all() and np.isfinite(H).all()):
         return QuadraticBound(-np.inf, np.zeros_like(g))
     point, free = _settle(g, H, low, high)
@@ -48,7 +51,7 @@ def quadratic_lower_bound(
     if not free.any():
         return QuadraticBound(constant, point)
     g, H, low, high = (g + H_fixed)[free], H[np.ix_(free, free)], low[free], high[free]
-    D, y = _curvature(g, H, low, high, enough - constant)
+    D, y = _curvature(g, H, low, high, enough - constant, accuracy)
     point[free] = np.clip(y, low, high)
     value = constant + _dual(g, H, D, y, low, high)
     return QuadraticBound(value - 2.0 * UNIT * abs(value), point)
@@ -75,7 +78,9 @@ def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Float]:
     return point, free
 
 
-def _curvature(g: Float, H: Float, low: Float, high: Float, enough: float) -> tuple[Float, Float]:
+def _curvature(
+    g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float
+) -> tuple[Float, Float]:
     """A good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle + half * z."""
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
@@ -96,7 +101,7 @@ def _curvature(g: Float, H: Float, low: Float, high: Float, enough: float) -> tu
         clipped = np.clip(z, -1.0, 1.0)
         gap = vector @ clipped + 0.5 * clipped @ matrix @ clipped - dual
         # Stop where the target is met with room for rounding, or where no better D can meet it.
-        if dual + constant - 1e-11 * size >= enough or gap <= 1e-6 * abs(dual) or step == _NEWTON_STEPS - 1:
+        if dual + constant - 1e-11 * size >= enough or gap <= accuracy * abs(dual) or step == _NEWTON_STEPS - 1:
             break
         mu = 0.15 * gap / n if step == 0 else mu
         slope = 0.5 * (z * z - 1.0) + mu * (np.diagonal(inverse) + 1.0 / D)

@@ -1,8 +1,8 @@
 """Expectation propagation for two classes: Rasmussen and Williams (2006), Algorithms 3.5, 3.6 and 5.2.
 
-The fixed point is the book's, the way there is not: all sites are updated at once, and near the fixed point
-the cavities are linearised in the sites and the linearised problem solved, which costs n^2 a step and makes
-the number of n^3 factorisations small (they converge as in Newton's method). Comments name the lines of
+The fixed point is the book's, the way there is not: all sites are updated at once, the cavities are
+linearised in the sites, and the fixed point for linearised cavities is the next goal. Finding it costs n^2 a
+step, and the n^3 factorisations become few, since they converge as in Newton's method. Comments name lines of
 Algorithm 3.5; sites are one vector (2n,), precisions tau first, then shifts nu.
 
 With w = R W^-1 nu and beta_i = (B^-1)_ii, the cavity of site i has variance Sigma_ii/beta_i and mean
@@ -29,11 +29,9 @@ __all__ = ["fit_ep"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_SWEEPS = 100
-_SHORTEST_STEP = 0.3
+_SHORTEST_STEP = 0.3  # to which a step is shortened that does not reduce the error
 _LINEAR_STEPS = 40
-_GROWTH = (
-    5.0  # an error this many times the least one starts the linearised problem again, with half the step
-)
+_GROWTH = 5.0  # of the error, at which the linearised problem is started again with half the step
 _MEMORY = 5  # of Anderson's mixing
 _NEGLIGIBLE = 1e-50  # root of a site precision that no other site notices
 
@@ -49,9 +47,9 @@ class _Cavities:
         """The sites (2n,) that match the tilted moments (lines 8 to 10)."""
         # Variance of the tilted distribution over that of the cavity: in (0, 1] for log-concave likelihoods.
         ratio = np.clip(1.0 + self.variance * tilted.d2, _EPS, 1.0)
-        return np.concatenate([np.maximum(-tilted.d2, 0.0), tilted.d1 - self.mean * tilted.d2]) / np.tile(
-            ratio, 2
-        )
+        tau = np.maximum(-tilted.d2, 0.0) / ratio
+        nu = (tilted.d1 - self.mean * tilted.d2) / ratio
+        return np.concatenate([tau, nu])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gpcert.validation import Float
 
 __all__ = ["Factor", "factorise"]
 
-_BLOCK = 256
+_BLOCK = 64
 # (1 - (B^-1)_ii)/W_i has a relative error of about eps/(1 - (B^-1)_ii); below this it is computed otherwise.
 _CANCELLATION = 1e-6
 

@@ -25,11 +25,12 @@ class _NotNumbersError(InvalidInputError, TypeError):
 def checked_points(X: Any) -> Float:
     """X as a finite float64 matrix (n, d), n, d >= 1."""
     require(not issparse(X), "X must be a dense array, got a sparse matrix")
-    array = np.asarray(X)
-    if np.iscomplexobj(array):
-        raise InvalidInputError(f"X must be real, got {array.dtype}: Complex data not supported")
     try:
+        array = np.asarray(X)
+        require(not np.iscomplexobj(array), f"X must be real, got {array.dtype}: Complex data not supported")
         points = np.ascontiguousarray(array, dtype=np.float64)
+    except InvalidInputError:
+        raise
     except (TypeError, ValueError) as error:
         raise _NotNumbersError(f"X must be numbers, got: {error}") from None
     require(
@@ -46,9 +47,8 @@ def checked_points(X: Any) -> Float:
     return points
 
 
-def checked_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def checked_labels(labels: NDArray[Any], n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The sorted distinct labels (C,), C >= 2, and the index of each point's label (n,)."""
-    labels = np.asarray(y)
     require(labels.ndim == 1, f"y must be one-dimensional, got shape {labels.shape}")
     require(len(labels) == n, f"y must have length {n}, as X has points, got {len(labels)}")
     if labels.dtype == object:
