@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
     from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
+    from gpcert.ranges import probability_range
+    from gpcert.regions import Ball, Box
+    from gpcert.results import Enclosure, ProbabilityRange, Status
     from gpcert.store import load, save
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "RBF",
+    "Ball",
+    "Box",
+    "Enclosure",
     "GPClassifier",
     "GpcertError",
     "InvalidInputError",
@@ -33,13 +39,16 @@ __all__ = [
     "NotFittedError",
     "OneVsRest",
     "Posterior",
+    "ProbabilityRange",
     "Probit",
     "Product",
     "RationalQuadratic",
     "Softmax",
+    "Status",
     "Sum",
     "datasets",
     "load",
+    "probability_range",
     "save",
 ]
 
@@ -49,6 +58,9 @@ _HOME = {
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
     "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
+    "ranges": ("probability_range",),
+    "regions": ("Ball", "Box"),
+    "results": ("Enclosure", "ProbabilityRange", "Status"),
     "store": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -17,7 +17,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.results import Enclosure, ProbabilityRange, Status
 from gpcert.search import Minimiser
-from gpcert.validation import Float, require
+from gpcert.validation import Float, Mask, require
 
 __all__ = ["Progress", "probability_range"]
 
@@ -76,10 +76,10 @@ def probability_range(
 ) -> ProbabilityRange | list[ProbabilityRange]:
     """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
 
-    Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at which
-    an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(lower, upper, nodes,
-    seconds)`: P(label) stays in [lower, upper] on the region; returning True stops. Ctrl-C returns what is known
-    (regions not started: [0, 1]); a second one raises.
+    Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at
+    which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(lower,
+    upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region; returning True stops. Ctrl-C
+    returns what is known (regions not started: [0, 1]); a second one raises.
     """
     _check_model(post, label, method)
     require(bool(tolerance > 0), f"tolerance must be > 0, got {tolerance}")
@@ -116,9 +116,10 @@ def _check_model(post: Posterior, label: int, method: str) -> None:
     require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
     if post.likelihood is None:
         raise InvalidInputError("post must have a likelihood for probabilities, got a regression posterior")
+    name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
     require(
         isinstance(post.likelihood, Probit | Logit),
-        f"post must have the probit or logit likelihood, got {getattr(post.likelihood, 'name', post.likelihood)!r}",
+        f"post must have the probit or logit likelihood and two classes, got {name!r}",
     )
     require(isinstance(post.kernel, RBF), f"post must have the RBF kernel, got {post.kernel!r}")
     require(
@@ -140,13 +141,15 @@ def _check_region(post: Posterior, region: object) -> None:
 
 
 class _Slices:
-    """Slices of one posterior by moving features and standing values: a batch shares them, Gram matrix included."""
+    """Slices of one posterior by moving features and standing values: a batch shares them, Gram matrix
+    included.
+    """
 
     def __init__(self, post: Posterior) -> None:
         self._model = model_of(post)
         self._last: dict[bytes, Slice] = {}
 
-    def get(self, x: Float, moving: Float) -> Slice:
+    def get(self, x: Float, moving: Mask) -> Slice:
         key = moving.tobytes() + x[~moving].tobytes()
         slice_ = self._last.get(key)
         if slice_ is None:
@@ -186,7 +189,9 @@ class _Query:
                 if self._report():
                     return
             while True:
-                active = [s for s in (low, high) if not s.exhausted and s.upper - s.lower > self._limits.tolerance]
+                active = [
+                    s for s in (low, high) if not s.exhausted and s.upper - s.lower > self._limits.tolerance
+                ]
                 if not active:
                     break
                 reason = self._out_of_limits()

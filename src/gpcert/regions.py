@@ -1,8 +1,9 @@
 """Regions of inputs: exact sets given by stored doubles.
 
-`Ball(x, radius, norm, ...)` is the set of all z with |(z - x) / scale|_p <= radius, only `features` moving, inside
-`domain`. `box()` gives the smallest box of doubles that contains the set, rounded outward; `contains` decides
-membership in rational arithmetic, so a witness is in the region as a real number, not to within a tolerance.
+`Ball(x, radius, norm, ...)` is the set of all z with |(z - x) / scale|_p <= radius, only `features` moving,
+inside `domain`. `box()` gives the smallest box of doubles that contains the set, rounded outward; `contains`
+decides membership in rational arithmetic, so a witness is in the region as a real number, not to within a
+tolerance.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float, as_floats, as_vector, freeze, positive, require
+from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require
 
 __all__ = ["Ball", "Box", "Region"]
 
@@ -66,7 +67,9 @@ class Box:
 
 @dataclass(frozen=True, init=False, eq=False)
 class Ball:
-    """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see `docs/regions`."""
+    """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see
+    `docs/regions`.
+    """
 
     x: Float
     radius: float
@@ -109,18 +112,22 @@ class Ball:
         """The point x the ball is drawn around (d,)."""
         return self.x
 
-    def moving(self) -> Float:
+    def moving(self) -> Mask:
         """Mask (d,) of the features that may move."""
         mask = np.zeros(self.n_features, dtype=bool)
         mask[list(range(self.n_features)) if self.features is None else list(self.features)] = True
         return mask
 
     def box(self) -> Box:
-        """The smallest box of doubles containing the region, ends rounded outward where they are not doubles."""
+        """The smallest box of doubles containing the region, ends rounded outward where they are not
+        doubles.
+        """
         return self._hull(outward=True)
 
     def inner_box(self) -> Box:
-        """The largest box of doubles whose every coordinate range the region reaches; for norm=inf, a subset."""
+        """The largest box of doubles whose every coordinate range the region reaches; for norm=inf, a
+        subset.
+        """
         return self._hull(outward=False)
 
     def _hull(self, outward: bool) -> Box:
@@ -147,7 +154,9 @@ class Ball:
         return Box(lower, upper)
 
     def contains(self, z: ArrayLike) -> bool:
-        """True if z (d,) is certainly a point of the region (exact rational arithmetic for norms 0, 1, 2, inf)."""
+        """True if z (d,) is certainly a point of the region (exact rational arithmetic for norms 0, 1, 2,
+        inf).
+        """
         point = as_vector("z", z, self.n_features)
         if (point[~self.moving()] != self.x[~self.moving()]).any():
             return False
@@ -172,10 +181,10 @@ def _norm_at_most(steps: list[Fraction], norm: float, radius: float) -> bool:
     if norm == math.inf:
         return all(step <= limit for step in steps)
     if norm in (1.0, 2.0):
-        return sum((step ** int(norm) for step in steps), Fraction(0)) <= limit ** int(norm)
+        return bool(sum((step ** int(norm) for step in steps), Fraction(0)) <= limit ** int(norm))
     # Other p: floating point with a margin, so that True is certain.
     total = math.fsum(float(step) ** norm for step in steps)
-    return total * (1.0 + 1e-12) <= radius**norm * (1.0 - 1e-12)
+    return bool(total * (1.0 + 1e-12) <= radius**norm * (1.0 - 1e-12))
 
 
 def _add(x: Float, y: Float, down: bool) -> Float:

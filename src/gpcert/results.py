@@ -38,8 +38,8 @@ class Enclosure:
 class ProbabilityRange:
     """Enclosures of the smallest and the largest P(label) over a region.
 
-    `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are points
-    of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
+    `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are
+    points of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
     """
 
     min: Enclosure

@@ -101,7 +101,9 @@ def sqrt_down(x: float) -> float:
 
 
 def tail_norm_up(order: int, s: float) -> float:
-    """R5: an upper bound of tp(m, s) = sqrt(sum_{p >= m} s^(2p) / p!), by a geometric majorant of the tail."""
+    """R5: an upper bound of tp(m, s) = sqrt(sum_{p >= m} s^(2p) / p!), by a geometric majorant of the
+    tail.
+    """
     x = s * s * (1.0 + 4 * UNIT)
     if not x < 700.0:
         return math.inf

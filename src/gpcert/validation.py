@@ -10,9 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
 
-__all__ = ["Float", "as_floats", "as_matrix", "as_names", "as_vector", "freeze", "positive", "require"]
+__all__ = [
+    "Float",
+    "Index",
+    "Mask",
+    "as_floats",
+    "as_matrix",
+    "as_names",
+    "as_vector",
+    "freeze",
+    "positive",
+    "require",
+]
 
 Float = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Index = NDArray[np.intp]
 
 
 def require(condition: bool, message: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from gpcert.bounds.expansion import Expansion, expand
 from gpcert.bounds.functional import FunctionalBound, lower_bound
 from gpcert.bounds.levels import Level, Link
-from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, COLUMN_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.slice import Slice
 from gpcert.rounding import TINY, UNIT, exp_up, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
@@ -24,7 +24,8 @@ __all__ = ["BoxBound", "Certified", "RbfBound"]
 
 
 class Certified(NamedTuple):
-    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split` the coordinate to halve.
+    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split` the coordinate to
+    halve.
 
     `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
     """
@@ -74,7 +75,10 @@ class RbfBound:
         error = sum_up(np.abs(self.slice.weights) * (k + TINY) * unit) * 1.01 + 4 * UNIT * abs(mu)
         roots = np.sqrt(model.row_weight) * (k + TINY)
         S = model.variance - float(k @ r)
-        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots)) + 8 * UNIT * model.variance
+        error_S = (
+            2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
+            + 8 * UNIT * model.variance
+        )
         widest = S + error_S + model.defect * sum_up(k * k) * 1.01
         return self.link.bounds((mu - error, mu + error), (S - error_S, widest))
 
@@ -86,7 +90,9 @@ class RbfBound:
         mu = self.slice.mean + float(self.slice.weights @ k)
         c = self.link.spread + max(model.variance - float(k @ r), 0.0)
         root = math.sqrt(c)
-        return mu / root, ((k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v) / self.slice.lengthscale
+        return mu / root, (
+            (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
+        ) / self.slice.lengthscale
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
@@ -109,27 +115,35 @@ class RbfBound:
     def _attempts(self, lower: Float, upper: Float) -> list[tuple[Builder, float]]:
         """Majorants by rising price, each with how far the reference retreats from the predicted worst point.
 
-        At the worst point itself the bound is exact there but pays for the whole width of the box on the far side;
-        retreating towards the centre trades the one for the other. Any reference is sound.
+        At the worst point itself the bound is exact there but pays for the whole width of the box on the far
+        side; retreating towards the centre trades the one for the other. Any reference is sound.
         """
-        if len(lower) <= CHEAP_DIMENSIONS:
-            return [(cheap, 0.0), (sharp, 0.15)]
         size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
-        sharps = [(sharp, retreat) for retreat in ((0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.3, 0.5))]
+        if len(lower) <= COLUMN_DIMENSIONS:
+            return [(cheap, 0.0 if size < 0.3 else 1.0)]
+        if len(lower) <= CHEAP_DIMENSIONS:
+            return [(cheap, 0.0), (sharp, 0.15 if size < 0.5 else 0.4)]
+        retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.3, 0.5)
+        sharps: list[tuple[Builder, float]] = [(sharp, retreat) for retreat in retreats]
         return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
 
     def _certify(self, e: Expansion, build: Builder, level: Level) -> Certified:
-        """L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""
+        """L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they
+        fail.
+        """
         model = self.slice.model
         if level.concave:
             tau, kappa = level.tangent(e.S, model.variance * (1.0 + 4 * UNIT))
-            # The predictor clips S at 0: below it the tangent undercuts the curve by tau times the overshoot (L5).
+            # The predictor clips S at 0: below it the tangent undercuts the curve by tau times the overshoot
+            # (L5).
             overshoot = max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
             kappa -= tau * overshoot * (1.0 + 4 * UNIT) if overshoot else 0.0
-            return self._conclude(lower_bound(build(e, tau), 1.0, tau, kappa + self.slice.mean, 0.0), level, 0.0)
+            return self._conclude(
+                lower_bound(build(e, tau), 1.0, tau, kappa + self.slice.mean, 0.0), level, 0.0
+            )
         m = build(e, None)
-        smallest, largest = _variance_range(m)
-        return self._conclude(self._chords(m, level, smallest, largest), level, smallest)
+        variances = _variance_range(m)
+        return self._conclude(self._chords(m, level, *variances), level, variances)
 
     def _chords(self, m: Majorants, level: Level, smallest: float, largest: float) -> FunctionalBound:
         S = min(max(m.expansion.S, smallest), largest)
@@ -160,16 +174,18 @@ class RbfBound:
         gap = (offset - fine * middle) - (kappa - tau * middle)
         return bound.value + 0.8 * gap > 0
 
-    def _conclude(self, bound: FunctionalBound, level: Level, smallest: float) -> Certified:
+    def _conclude(self, bound: FunctionalBound, level: Level, variances: tuple[float, float]) -> Certified:
         split = int(np.argmax(bound.loss))
-        if bound.value >= 0:
-            return Certified(level.p, bound.point, split, False)
-        # e^{-2r} <= 1, so a negative bound of e^{2r} f is one of f.
-        probability = level.after_deficit(-bound.value, smallest) if math.isfinite(bound.value) else 0.0
+        if bound.latent >= 0:
+            probability = max(level.p, level.after_surplus(bound.latent, variances[1]))
+            return Certified(probability, bound.point, split, False)
+        probability = level.after_deficit(-bound.latent, variances[0]) if bound.latent > -np.inf else 0.0
         return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
 
     def _envelope(self, lower: Float, upper: Float) -> float:
-        """E4: each k_i between its extremes over the box; S anywhere in [0, s2]. For boxes of many lengthscales."""
+        """E4: each k_i between its extremes over the box; S anywhere in [0, s2]. For boxes of many
+        lengthscales.
+        """
         model, slice_ = self.slice.model, self.slice
         left = (slice_.points - lower) / slice_.lengthscale
         right = (slice_.points - upper) / slice_.lengthscale
@@ -197,4 +213,3 @@ def _variance_range(m: Majorants) -> tuple[float, float]:
     largest = -high.value if high.value < 0 else 0.0
     largest = min(largest * (1.0 + 4 * UNIT), variance) if math.isfinite(largest) else variance
     return min(smallest, variance), max(largest, min(smallest, variance))
-

@@ -6,9 +6,9 @@ k_i(x) = e^{-r} k_i e^{a_i} (docs/maths.md, section 3):
     e^r  mu(x)         = M(d) = sum_i alpha_i k_i e^{a_i},
     e^2r k(x)^T R k(x) = q(d) = |V (k + kappa(d))|^2,   kappa_i = k_i (e^{a_i} - 1).
 
-`Expansion` holds the Taylor coefficients of M and q to second order and bounds of everything beyond. A tail is a
-`Tail(value, form)`: at d it is at most value * sum_j form_j d_j^2, and that sum is at most 1 on the box. So every
-remainder vanishes at the reference, and the bound is exact there. Names follow the page.
+`Expansion` holds the Taylor coefficients of M and q to second order and bounds of everything beyond. A tail
+is a `Tail(value, form)`: at d it is at most value * sum_j form_j d_j^2, and that sum is at most 1 on the
+box. So every remainder vanishes at the reference, and the bound is exact there. Names follow the page.
 """
 
 from __future__ import annotations
@@ -100,13 +100,15 @@ class Expansion:
         return float(np.linalg.norm((self.q2 + self.J) / np.sqrt(np.outer(self.metric, self.metric))))
 
     def _negative_part(self, matrix: Float) -> Float:
-        """About the negative part of a symmetric matrix, verified to make it PSD; else a dominant diagonal."""
+        """About the negative part of a symmetric matrix, verified to make it PSD; else a dominant
+        diagonal.
+        """
         root = np.sqrt(self.metric)
         unit = np.outer(root, root)
         values, vectors = np.linalg.eigh(matrix / unit)
         part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
         slack = 1e-11 * float(np.abs(values).sum()) + TINY
-        P = (part @ part.T + slack * np.eye(len(root))) * unit
+        P: Float = (part @ part.T + slack * np.eye(len(root))) * unit
         if is_certainly_psd(matrix + P) and is_certainly_psd(P):
             return P
         return np.diag(np.abs(matrix) @ self.reach / np.maximum(self.reach, TINY) * (1.0 + 1e-12))

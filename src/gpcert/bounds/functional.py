@@ -2,14 +2,15 @@
 
 With d the scaled displacement from the reference, r = |d|^2 / 2 and f = a mu - tau S + kappa,
     e^{beta r} f >= base + g.d + d^T H d / 2 - excess        on the box,
-where base is f at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of all higher
-orders. beta = 2 leaves q free of exponentials, beta = 1 leaves M: for a mean and tau <= 0 the latter loses less.
-A box quadratic programme with a certified dual value finishes it.
+where base is f at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of
+all higher orders. beta = 2 leaves q free of exponentials, beta = 1 leaves M: for a mean and tau <= 0 the
+latter loses less. A box quadratic programme with a certified dual value finishes it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +24,23 @@ from gpcert.validation import Float
 __all__ = ["FunctionalBound", "lower_bound"]
 
 
+class Remainder(NamedTuple):
+    """Subtracted from the expansion as d^T (matrix + diag(diagonal)) d / 2 + constant; None is zero."""
+
+    matrix: Float | None
+    diagonal: Float | None
+    constant: float
+
+
 class FunctionalBound(NamedTuple):
     """`value` <= e^{beta r} (a mu - tau S + kappa) on the box, 1 <= beta <= 2.
 
-    `point` (d,), scaled: where the relaxation attains its minimum; `rounding`: how much of the deficit is rounding;
-    `loss` (d,): how much the majorants may cost along each coordinate (guides splitting).
+    `point` (d,), scaled: where the relaxation attains its minimum; `rounding`: how much of the deficit is
+    rounding; `loss` (d,): how much the majorants may cost along each coordinate (guides splitting).
     """
 
     value: float
+    latent: float  #: a lower bound of a mu - tau S + kappa itself
     point: Float
     rounding: float
     loss: Float
@@ -44,7 +54,7 @@ def lower_bound(
     radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
     grow = exp_up(2.0 * radius)
     if not math.isfinite(grow):
-        return FunctionalBound(-np.inf, np.zeros_like(e.low), 0.0, e.reach**2)
+        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.low), 0.0, e.reach**2)
     model = e.slice.model
     variance = model.variance
     base = a * e.M0 + kappa - tau * (variance - e.q0)
@@ -54,7 +64,11 @@ def lower_bound(
     light = bool(a) and tau <= 0 and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
     slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
     diagonals = [np.full_like(g, slope)]
-    excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.defect * float(e.grown @ e.grown) * 1.01
+    excess = (
+        a * e.error_M * grow
+        + abs(tau) * e.error_q
+        + abs(tau) * model.defect * float(e.grown @ e.grown) * 1.01
+    )
     excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (variance + abs(e.q0))) * grow
     taken = np.zeros_like(g)
     for part, diagonal, extra in _remainders(m, a, tau, radius, light):
@@ -76,11 +90,16 @@ def lower_bound(
     value = base + bound.value - excess
     value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess)
     loss = (e.high - e.low) ** 2 * (taken + np.maximum(-np.diagonal(H), 0.0))
-    return FunctionalBound(value if math.isfinite(value) else -np.inf, bound.point, excess, loss)
+    value = value if math.isfinite(value) else -np.inf
+    # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
+    latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
+    return FunctionalBound(value, latent, bound.point, excess, loss)
 
 
-def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool):  # type: ignore[no-untyped-def]
-    """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 + constant."""
+def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) -> Iterator[Remainder]:
+    """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 +
+    constant.
+    """
     e = m.expansion
     size = abs(tau)
     span = max(e.span, TINY)
@@ -89,48 +108,54 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool):
         # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
         cubic = m.cubic_form(a, tau)
         theta = max(_root(cubic, e) / span, TINY)
-        yield (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
+        yield Remainder(
+            (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
+        )
     for tail in m.tails(a, tau, order):
-        yield None, 2.0 * tail.value * tail.form, 0.0
+        yield Remainder(None, 2.0 * tail.value * tail.form, 0.0)
     if size > 0:
         # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
         rest = m.second if m.cubic is None else m.third
         first = Form(e.J, e.error_q)
         theta = max(_root(rest, e), TINY) / max(_root(first, e), TINY)
-        yield 2.0 * size * theta * e.J, None, size * theta * first.excess
-        yield (2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess
+        yield Remainder(2.0 * size * theta * e.J, None, size * theta * first.excess)
+        yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
     if tau < 0:
-        yield 2.0 * size * m.second.matrix, None, size * m.second.excess
+        yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
     if light:
         yield from _decay_of_q(m, tau, radius)
     elif a:
         yield from _growth_of_M(m, radius)
 
 
-def _growth_of_M(m: Majorants, radius: float):  # type: ignore[no-untyped-def]
+def _growth_of_M(m: Majorants, radius: float) -> Iterator[Remainder]:
     """(e^r - 1)(M_1 + M_2 + M_{>=3}), with e^r - 1 <= growth and e^r - 1 <= r growth / radius."""
     e = m.expansion
     growth = expm1_up(radius)
     falling = float(np.maximum(-e.M1 * e.low, -e.M1 * e.high).sum()) + 2.0 * e.error_M
     slope = growth / radius if radius > 0 else 1.0
-    yield None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0
-    yield growth * e.M2_negative, None, growth * e.error_M
+    yield Remainder(None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
+    yield Remainder(growth * e.M2_negative, None, growth * e.error_M)
     for tail in m.tails(1.0, 0.0, 3):
-        yield None, 2.0 * growth * tail.value * tail.form, 0.0
+        yield Remainder(None, 2.0 * growth * tail.value * tail.form, 0.0)
 
 
-def _decay_of_q(m: Majorants, tau: float, radius: float):  # type: ignore[no-untyped-def]
-    """|tau| (1 - e^{-r})(q - q0) for tau <= 0, with 1 - e^{-r} <= min(r, radius); |V kappa_{>=2}|^2 >= 0 is dropped."""
+def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
+    """|tau| (1 - e^{-r})(q - q0) for tau <= 0, with 1 - e^{-r} <= min(r, radius); |V kappa_{>=2}|^2 >= 0
+    is dropped.
+    """
     e = m.expansion
     size = abs(tau)
     rising = 2.0 * size * (float(np.maximum(-e.q1 * e.low, -e.q1 * e.high).sum()) + e.error_q)
-    yield None, np.full_like(e.low, max(rising, 0.0) * (1.0 + 1e-12)), 0.0
-    yield 2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q
+    yield Remainder(None, np.full_like(e.low, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
+    yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
     for tail in m.tails(0.0, tau, 3):
-        yield None, 2.0 * radius * tail.value * tail.form, 0.0
+        yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
     theta = max(_root(m.second, e), TINY) / max(_root(Form(e.J, e.error_q), e), TINY)
-    yield 2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q
-    yield (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
+    yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
+    yield Remainder(
+        (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
+    )
 
 
 def _slope_1(A: float, B: float, radius: float) -> float:
@@ -152,7 +177,9 @@ def _slope_2(A: float, B: float, radius: float) -> float:
     second = math.expm1(2.0 * radius) / radius
     tangent, chord = A + 2.0 * B, A * first + B * second
     slack = 64 * UNIT * (abs(A) * first + abs(B) * second)
-    if A + 4.0 * B >= 0 and A + 4.0 * B * math.exp(radius) >= 0:  # convex, to rounding, which the slack covers
+    if (
+        A + 4.0 * B >= 0 and A + 4.0 * B * math.exp(radius) >= 0
+    ):  # convex, to rounding, which the slack covers
         return tangent - slack
     if A > 0:  # concave, or convex and then concave: the secant from 0 is smallest at an end
         return min(tangent, chord) - slack

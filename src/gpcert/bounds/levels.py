@@ -1,10 +1,11 @@
 """Level curves of the Gaussian expectation: which latent mean gives probability p at latent variance S.
 
-For a symmetric link, E sigma(f) >= p at (mu, S) exactly when mu >= m_p(S). For probit and logit, m_p is concave in S
-for p >= 1/2 and convex for p <= 1/2 (docs/maths.md, L1). So an affine functional mu - tau S + kappa >= 0 with
+For a symmetric link, E sigma(f) >= p at (mu, S) exactly when mu >= m_p(S). For probit and logit, m_p is
+concave in S for p >= 1/2 and convex for p <= 1/2 (docs/maths.md, L1). So an affine functional mu - tau S +
+kappa >= 0 with
     tau S - kappa >= m_p(S)
-proves probability p: one tangent serves all S where m_p is concave (L2), one chord per piece where convex (L3).
-Curves hold for S >= 0; the predictor clips the variance at 0, and so do the callers.
+proves probability p: one tangent serves all S where m_p is concave (L2), one chord per piece where convex
+(L3). Curves hold for S >= 0; the predictor clips the variance at 0, and so do the callers.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import ndtri
 
 from gpcert.likelihoods import BinaryLikelihood, Logit, Probit
-from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
+from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, up
 
 __all__ = ["Level", "Link", "LogitLink", "ProbitLink", "link_of"]
 
@@ -27,8 +27,15 @@ Affine = tuple[float, float]
 class Level(ABC):
     """The curve mu = m_p(S) of one probability `p`; `p` itself is certified when the curve is cleared."""
 
-    p: float
-    concave: bool  #: m_p concave in S (p >= 1/2): tangents; else chords
+    @property
+    @abstractmethod
+    def p(self) -> float:
+        """The probability that is certified when the curve is cleared."""
+
+    @property
+    @abstractmethod
+    def concave(self) -> bool:
+        """m_p concave in S (p >= 1/2): tangents; else chords."""
 
     @abstractmethod
     def tangent(self, S: float, largest: float) -> Affine:
@@ -42,13 +49,19 @@ class Level(ABC):
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """A certified probability if mu >= m_p(S) - deficit on a box where S >= smallest; deficit > 0."""
 
+    @abstractmethod
+    def after_surplus(self, surplus: float, largest: float) -> float:
+        """A certified probability if mu >= m_p(S) + surplus on a box where S <= largest; surplus >= 0."""
+
 
 class Link(ABC):
     """The link as the bounds use it: rigorous values at points, and level curves."""
 
     @abstractmethod
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """Enclosure of E sigma over mu in [mu_0, mu_1], S in [S_0, S_1] (S clipped at 0): the corner lemma L4."""
+        """Enclosure of E sigma over mu in [mu_0, mu_1], S in [S_0, S_1] (S clipped at 0): the corner
+        lemma L4.
+        """
 
     @abstractmethod
     def level(self, p: float) -> Level:
@@ -68,7 +81,9 @@ def link_of(likelihood: BinaryLikelihood) -> Link:
     return LogitLink(likelihood)
 
 
-def _corners(mu: tuple[float, float], S: tuple[float, float]) -> tuple[tuple[float, float], tuple[float, float]]:
+def _corners(
+    mu: tuple[float, float], S: tuple[float, float]
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """L4: the (mu, S) corners of the smallest and largest probability: far from 0 S shrinks towards 1/2."""
     low, high = max(S[0], 0.0), max(S[1], 0.0)
     return (mu[0], high if mu[0] >= 0 else low), (mu[1], low if mu[1] >= 0 else high)
@@ -88,7 +103,9 @@ class ProbitLink(Link):
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         """See `Link.bounds`."""
         lower, upper = (self._standard(*corner) for corner in _corners(mu, S))
-        return normal_cdf_bounds(lower - 16 * UNIT * abs(lower))[0], normal_cdf_bounds(upper + 16 * UNIT * abs(upper))[1]
+        return normal_cdf_bounds(lower - 16 * UNIT * abs(lower))[0], normal_cdf_bounds(
+            upper + 16 * UNIT * abs(upper)
+        )[1]
 
     def _standard(self, mu: float, S: float) -> float:
         return mu / math.sqrt(self.spread + S) if math.isfinite(mu) else mu
@@ -107,12 +124,12 @@ class ProbitLevel(Level):
     c_high: float
 
     @property
-    def p(self) -> float:  # type: ignore[override]
+    def p(self) -> float:
         """Phi(t), rounded down."""
         return normal_cdf_down(self.t)
 
     @property
-    def concave(self) -> bool:  # type: ignore[override]
+    def concave(self) -> bool:
         """t >= 0."""
         return self.t >= 0
 
@@ -135,6 +152,11 @@ class ProbitLevel(Level):
         """mu / sqrt(c + S) >= t - deficit / sqrt(c + smallest)."""
         drop = deficit / sqrt_down(self.c_low + max(smallest, 0.0)) * (1.0 + 8 * UNIT)
         return normal_cdf_down(self.t - drop - 4 * UNIT * (abs(self.t) + drop))
+
+    def after_surplus(self, surplus: float, largest: float) -> float:
+        """mu / sqrt(c + S) >= t + surplus / sqrt(c + largest)."""
+        gain = surplus / sqrt_up(self.c_high + max(largest, 0.0)) * (1.0 - 8 * UNIT)
+        return normal_cdf_down(self.t + gain - 4 * UNIT * (abs(self.t) + gain))
 
 
 @dataclass(frozen=True)
@@ -171,10 +193,15 @@ class LogitLevel(Level):
     """m_p(S) of the logistic, enclosed by bracketing the proved quadrature."""
 
     link: LogitLink
-    p: float
+    target: float
 
     @property
-    def concave(self) -> bool:  # type: ignore[override]
+    def p(self) -> float:
+        """The target itself: the curve is enclosed, not the probability."""
+        return self.target
+
+    @property
+    def concave(self) -> bool:
         """p >= 1/2."""
         return self.p >= 0.5
 
@@ -231,3 +258,7 @@ class LogitLevel(Level):
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
         return max(0.0, down(self.p - 0.25 * deficit * (1.0 + 4 * UNIT)))
+
+    def after_surplus(self, surplus: float, largest: float) -> float:
+        """No density bound from below is used: p as it is."""
+        return self.p

@@ -1,9 +1,11 @@
-"""Quadratic majorants of the third and higher orders of an expansion, at three prices (docs/maths.md, section 4).
+"""Quadratic majorants of the third and higher orders of an expansion, at three prices (docs/maths.md,
+section 4).
 
-`coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n products.
-`cheap`:  the cubic through its tensor (n d^3, so few features only), tails by the contraction of the posterior.
-`sharp`:  the cubic and the tails flattened through G = v L^-2 v^T (four n x n products with d or 2d columns).
-All answer the same questions for the functional a mu - tau S + kappa, so the functional does not know which it has.
+`coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n
+products. `cheap`:  the cubic through its tensor (n d^3, so few features only), tails by the contraction of
+the posterior. `sharp`:  the cubic and the tails flattened through G = v L^-2 v^T (four n x n products with d
+or 2d columns). All answer the same questions for the functional a mu - tau S + kappa, so the functional does
+not know which it has.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from gpcert.bounds.expansion import Expansion, Tail
 from gpcert.rounding import TINY, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["CHEAP_DIMENSIONS", "Form", "Majorants", "cheap", "coarse", "sharp"]
+__all__ = ["CHEAP_DIMENSIONS", "COLUMN_DIMENSIONS", "Form", "Majorants", "cheap", "coarse", "sharp"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 CHEAP_DIMENSIONS = 24
+#: Up to this many, |V kappa_2| and |V kappa_3| are flattened exactly through d^2 + d^3 columns.
+COLUMN_DIMENSIONS = 3
 
 
 class Form(NamedTuple):
@@ -100,7 +104,9 @@ class Majorants:
         gradient = a * e.M1 + 2.0 * tau * e.q1
         hessian = a * e.M2 + 2.0 * tau * e.q2
         head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
-        slack = 2.0 * size * self.rkhs.relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
+        slack = (
+            2.0 * size * self.rkhs.relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
+        )
         rest = sqrt_up(max(self.rkhs.form(a, tau) - head, 0.0) + slack)
         return Tail(rest * tail_norm_up(order, e.s) * (1.0 + 1e-15), e.isotropic)
 
@@ -129,17 +135,52 @@ def cheap(e: Expansion, only: float | None = None) -> Majorants:
     pairs = (scaled[:, :, None] * scaled[:, None, :]).reshape(n, d * d)
     ak, rk = e.slice.weights * e.k, e.r * e.k
     root = np.sqrt(e.metric)
-    Z = np.concatenate([(ak / 6.0)[:, None] * scaled, (rk / 3.0)[:, None] * scaled + e.k[:, None] * (e.Y / root)], axis=1)
+    Z = np.concatenate(
+        [(ak / 6.0)[:, None] * scaled, (rk / 3.0)[:, None] * scaled + e.k[:, None] * (e.Y / root)], axis=1
+    )
     tensors = (Z.T @ pairs).reshape(2, d, d, d)
     tensors = (tensors + tensors.transpose(0, 2, 1, 3) + tensors.transpose(0, 3, 2, 1)) / 3.0
     flat = tensors.reshape(2 * d, d * d)
     N = flat @ flat.T
     sizes = np.sqrt(np.diagonal(N)).reshape(2, d) @ (root * e.reach)
-    # The float tensor is what is bounded (its own rounding is in error_M, error_q): only the Gram product rounds.
+    # The float tensor is what is bounded (its own rounding is in error_M, error_q): only the Gram product
+    # rounds.
     relative = gamma(d * d + 40)
-    second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
     size, size_q = ((float(x) * 1.01, relative * float(x)) for x in sizes)
+    if d <= COLUMN_DIMENSIONS:
+        second, third = _by_columns(e, scaled, pairs)
+    else:
+        second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
     return Majorants(e, Cubic(_parts(N, d, root), size, size_q), second, third, None, None)
+
+
+def _by_columns(e: Expansion, scaled: Float, pairs: Float) -> tuple[Form, Form]:
+    """C2, C3 for very few features: (k v)^T (R o G) (k v) is a partial trace of products with the columns
+    k v v.
+    """
+    n, d = e.v.shape
+    triples = (pairs[:, :, None] * scaled[:, None, :]).reshape(n, d**3)
+    columns = e.k[:, None] * np.concatenate([pairs, triples], axis=1)
+    products = e.slice.model.shifted @ columns
+    Q2 = (columns[:, : d * d].T @ products[:, : d * d]).reshape(d, d, d, d)
+    Q3 = (columns[:, d * d :].T @ products[:, d * d :]).reshape(d, d * d, d, d * d)
+    root = np.sqrt(e.metric)
+    unit = np.outer(root, root)
+    _, _, error_2, error_3 = _sharp_errors(e)
+    return _flattened(
+        e,
+        Form(_symmetric(np.einsum("acbc->ab", Q2)) * unit, error_2),
+        Form(_symmetric(np.einsum("acbc->ab", Q3)) * unit, error_3),
+    )
+
+
+def _flattened(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:
+    """C2, C3: |V kappa_{>=2}|^2 and |V kappa_{>=3}|^2 from the flattened pure orders two and three, and
+    tails.
+    """
+    span2 = e.span * e.span
+    third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
+    return _sum_of_squares(_scale(N2, 0.25 * span2), third, e), third
 
 
 def sharp(e: Expansion, only: float | None = None) -> Majorants:
@@ -157,14 +198,16 @@ def sharp(e: Expansion, only: float | None = None) -> Majorants:
     G2 = G * G
     N = Z.T @ (G2 @ Z)
     RG = e.slice.model.shifted * G
-    span2 = e.span * e.span
     size, size_q, error_2, error_3 = _sharp_errors(e)
-    pure = None if only is not None else Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_2)
+    # With tau >= 0 alone, |V kappa_{>=2}|^2 helps and is dropped: any bound of it will do.
+    N2 = (
+        Form(np.zeros((d, d)), np.inf)
+        if only is not None
+        else Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_2)
+    )
     RG *= G
-    N3 = Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3)
-    third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
+    second, third = _flattened(e, N2, Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3))
     cubic = Cubic((_symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
-    second = _diagonal(e.tail_V(2)) if pure is None else _sum_of_squares(_scale(pure, 0.25 * span2), third, e)
     return Majorants(e, cubic, second, third, _rkhs(e), _quartic(e, G2, np.stack([ak, rk], axis=1)))
 
 
@@ -183,7 +226,11 @@ def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float
     size_M = (sum_up(absolute) / span2, sum_up(absolute * unit) / span2)
     linear = e.grown * e.norm**3 / 3.0
     square, single = e.grown * e.norm**2, e.grown * e.norm
-    size_q = (sum_up(np.abs(e.r) * linear) + e.weighted(linear) * e.error_r + e.weighted(square) * e.weighted(single)) / span2
+    size_q = (
+        sum_up(np.abs(e.r) * linear)
+        + e.weighted(linear) * e.error_r
+        + e.weighted(square) * e.weighted(single)
+    ) / span2
     error_q = (
         sum_up(np.abs(e.r) * linear * unit)
         + e.weighted(linear) * e.error_r
@@ -205,7 +252,9 @@ def _quartic(e: Expansion, G2: Float, b: Float) -> Norms:
     unit = e.relative + gamma(2 * n + 8 * d + 160)
     drift = e.weighted(e.grown * power) * e.error_r
     relative = 2.0 * float(np.max(unit, initial=0.0)) + gamma(2 * n + 8 * d + 160)
-    return Norms(_triple(forms), (sum_up(sizes[:, 0]), sum_up(sizes[:, 1]) + drift / min(relative, 1.0)), relative)
+    return Norms(
+        _triple(forms), (sum_up(sizes[:, 0]), sum_up(sizes[:, 1]) + drift / min(relative, 1.0)), relative
+    )
 
 
 def _rkhs(e: Expansion) -> Norms:
@@ -217,7 +266,9 @@ def _rkhs(e: Expansion) -> Norms:
     sums = np.abs(b).sum(axis=0)
     relative = 2.0 * (entry + gamma(2 * n + 40) + 4.0 * (float(np.max(e.relative)) + gamma(n + 60)))
     drift = e.weighted(amplitude) * e.error_r
-    return Norms(_triple(b.T @ (K @ b)), (float(sums[0]), float(sums[1]) + drift / min(relative, 1.0)), relative)
+    return Norms(
+        _triple(b.T @ (K @ b)), (float(sums[0]), float(sums[1]) + drift / min(relative, 1.0)), relative
+    )
 
 
 def _triple(forms: Float) -> tuple[float, float, float]:

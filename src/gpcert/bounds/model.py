@@ -3,7 +3,8 @@
 Statements of `docs/maths.md`, section 2:
 
 * F1  `precision = shifted - diag(defect)` with `shifted` verified positive semidefinite (R4);
-* F2  y^T |shifted| y <= sum_i weight_i y_i^2, `weight_i` the rounded-up row sums of |shifted| (diagonal dominance);
+* F2  y^T |shifted| y <= sum_i weight_i y_i^2, `weight_i` the rounded-up row sums of |shifted| (diagonal
+dominance);
 * F3  |V k|^2 <= contraction * s2 for every k = (k(x_i, x))_i: shifted <= contraction K^-1, verified.
 """
 
@@ -36,7 +37,9 @@ class Model:
     defect: float  #: largest entry of `defect`, >= 0
     row_weight: Float  #: (n,), F2
     contraction: float  #: F3; inf where it could not be verified
-    grams: dict[bytes, tuple[Float, float]] = field(default_factory=dict, repr=False)  #: cache of `Slice.gram`
+    grams: dict[bytes, tuple[Float, float]] = field(
+        default_factory=dict, repr=False
+    )  #: cache of `Slice.gram`
 
     @property
     def n(self) -> int:
@@ -79,7 +82,9 @@ def _verify(posterior: Posterior) -> Model:
 
 
 def _shift_to_psd(precision: Float) -> tuple[Float, float]:
-    """F1: the smallest shift of a doubling sequence that makes the matrix verifiably PSD; (shifted, largest shift)."""
+    """F1: the smallest shift of a doubling sequence that makes the matrix verifiably PSD; (shifted,
+    largest shift).
+    """
     n = len(precision)
     diagonal = np.diagonal(precision)
     # The check itself needs about 2 gamma(n) tr(A); start there, so that a PSD matrix passes at once.

@@ -1,13 +1,15 @@
 """A certified lower bound of a quadratic over a box (docs/maths.md, section 5).
 
-Q1 (faces). If the gradient component j of g.d + d^T H d / 2 is >= 0 on the whole box, the minimum is attained with
-d_j = low_j (likewise <= 0 and high_j): the coordinate is substituted, and the rest is a smaller problem.
+Q1 (faces). If the gradient component j of g.d + d^T H d / 2 is >= 0 on the whole box, the minimum is
+attained with d_j = low_j (likewise <= 0 and high_j): the coordinate is substituted, and the rest is a
+smaller problem.
 
 Q2 (dual). Let D >= 0 be such that A = H + diag(D) is positive semidefinite, and y any vector. Then on the box
-    g.d + d^T H d / 2 >= c.y + y^T A y / 2 + sum_j D_j low_j high_j / 2 + sum_j min(G_j (low_j - y_j), G_j (high_j - y_j)),
-    c = g - D (low + high) / 2,  G = c + A y.
-Any y and D are sound: the best D is a small semidefinite programme, solved by a few Newton steps on its barrier in
-ordinary floating point; only Q2 for the D found is certified (Cholesky by R4, every sum with its rounding).
+    g.d + d^T H d / 2 >= c.y + y^T A y / 2 + sum_j D_j low_j high_j / 2 + sum_j min(G_j (low_j - y_j), G_j
+    (high_j - y_j)), c = g - D (low + high) / 2,  G = c + A y.
+Any y and D are sound: the best D is a small semidefinite programme, solved by a few Newton steps on its
+barrier in ordinary floating point; only Q2 for the D found is certified (Cholesky by R4, every sum with its
+rounding).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
-from gpcert.validation import Float
+from gpcert.validation import Float, Mask
 
 __all__ = ["QuadraticBound", "quadratic_lower_bound"]
 
@@ -25,7 +27,9 @@ _NEWTON_STEPS = 18
 
 
 class QuadraticBound(NamedTuple):
-    """`value` <= the minimum over the box; `point` (d,) in the box is where the relaxation has its minimum."""
+    """`value` <= the minimum over the box; `point` (d,) in the box is where the relaxation has its
+    minimum.
+    """
 
     value: float
     point: Float
@@ -44,7 +48,8 @@ def quadratic_lower_bound(
     fixed = np.flatnonzero(~free)
     H_fixed = H[:, fixed] @ point[fixed]
     constant = float((g + 0.5 * H_fixed)[fixed] @ point[fixed])
-    # Substitution rounds: the constant, and the reduced gradient, which acts over the reach of the free coordinates.
+    # Substitution rounds: the constant, and the reduced gradient, which acts over the reach of the free
+    # coordinates.
     reach = np.where(free, np.maximum(-low, high), np.abs(point))
     scale = np.abs(g) + np.abs(H[:, fixed]) @ np.abs(point[fixed])
     constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale @ reach) if point[fixed].any() else 0.0
@@ -57,7 +62,7 @@ def quadratic_lower_bound(
     return QuadraticBound(value - 2.0 * UNIT * abs(value), point)
 
 
-def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Float]:
+def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask]:
     """Q1 repeated: a point with the settled coordinates at their ends, and the mask of the free ones."""
     point = np.zeros_like(g)
     free = np.ones(len(g), dtype=bool)
@@ -81,7 +86,9 @@ def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Float]:
 def _curvature(
     g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float
 ) -> tuple[Float, Float]:
-    """A good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle + half * z."""
+    """A good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle
+    + half * z.
+    """
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
     vector = (g + H @ middle) * half
@@ -101,7 +108,11 @@ def _curvature(
         clipped = np.clip(z, -1.0, 1.0)
         gap = vector @ clipped + 0.5 * clipped @ matrix @ clipped - dual
         # Stop where the target is met with room for rounding, or where no better D can meet it.
-        if dual + constant - 1e-11 * size >= enough or gap <= accuracy * abs(dual) or step == _NEWTON_STEPS - 1:
+        if (
+            dual + constant - 1e-11 * size >= enough
+            or gap <= accuracy * abs(dual)
+            or step == _NEWTON_STEPS - 1
+        ):
             break
         mu = 0.15 * gap / n if step == 0 else mu
         slope = 0.5 * (z * z - 1.0) + mu * (np.diagonal(inverse) + 1.0 / D)
@@ -140,8 +151,8 @@ def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> fl
     scaled[diagonal] += bump
     if not is_certainly_psd(scaled):
         return -np.inf
-    # Verified was H + D' with D' = what the diagonal of `scaled` has above that of H, rounding included; the bump
-    # exceeds that rounding many times over, so taking it twice gives a D >= D'.
+    # Verified was H + D' with D' = what the diagonal of `scaled` has above that of H, rounding included; the
+    # bump exceeds that rounding many times over, so taking it twice gives a D >= D'.
     D = D + 2.0 * bump / unit**2
     A[diagonal] += D
     c = g - 0.5 * D * (low + high)

@@ -1,8 +1,8 @@
 """The posterior restricted to the features that move: what all boxes of one query share.
 
-k_i(x) = amplitude_i exp(-|v_i|^2 / 2) with v_i = (centre_i - x) / lengthscale over the moving features only; the
-features that stand still enter through `amplitude`. Distances come from differences of raw doubles, so data far
-from the origin lose nothing (docs/maths.md, E1).
+k_i(x) = amplitude_i exp(-|v_i|^2 / 2) with v_i = (centre_i - x) / lengthscale over the moving features only;
+the features that stand still enter through `amplitude`. Distances come from differences of raw doubles, so
+data far from the origin lose nothing (docs/maths.md, E1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from gpcert.bounds.model import Model
 from gpcert.rounding import UNIT
-from gpcert.validation import Float
+from gpcert.validation import Float, Index
 
 __all__ = ["Slice", "make_slice"]
 
@@ -26,7 +26,7 @@ class Slice:
     """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign."""
 
     model: Model
-    features: Float  #: indices of the moving features (d,)
+    features: Index  #: indices of the moving features (d,)
     points: Float  #: centres on those features (n, d), raw units
     lengthscale: Float  #: (d,)
     amplitude: Float  #: (n,)
@@ -49,7 +49,8 @@ class Slice:
 
     @property
     def gram(self) -> tuple[Float, float]:
-        """exp(-|v_i - v_j|^2 / 2) on the moving features (n, n), and a bound on every entry's absolute error (E2).
+        """exp(-|v_i - v_j|^2 / 2) on the moving features (n, n), and a bound on every entry's absolute error
+        (E2).
 
         It depends on the features only, so queries on the same features share it through the model.
         """
@@ -84,7 +85,7 @@ class Slice:
         return v, k, UNIT * ((self.model.centres.shape[1] + 16) * (z + self.still) + 40.0)
 
 
-def make_slice(model: Model, x: Float, features: Float, sign: float = 1.0) -> Slice:
+def make_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> Slice:
     """The slice of `model` through x (D,) along `features`."""
     rest = np.ones(model.centres.shape[1], dtype=bool)
     rest[features] = False

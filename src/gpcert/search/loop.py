@@ -1,9 +1,9 @@
-"""Best-first branch and bound, anytime: the state after any step is a valid answer (docs/maths.md, section 6).
+"""Best-first branch and bound, anytime: the state after any step is a valid answer (docs/maths.md, 6).
 
-`Minimiser` encloses the smallest probability over a box. Every box ever created is either open (on the frontier, with
-its own certified lower bound), or settled (its bound is folded into `settled`); together they cover the region, so
-`lower = min(settled, smallest open bound)` is certified after every step. It never decreases, and `upper`, the value
-at the best point found, never increases.
+`Minimiser` encloses the smallest probability over a box. Every box ever created is either open (on the
+frontier, with its own certified lower bound), or settled (its bound is folded into `settled`); together they
+cover the region, so `lower = min(settled, smallest open bound)` is certified after every step. It never
+decreases, and `upper`, the value at the best point found, never increases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class OpenBox:
 class Minimiser:
     """Encloses min P over [lower, upper]; `inner_lower`, `inner_upper` bound where witnesses may lie."""
 
-    def __init__(self, bound: BoxBound, lower: Float, upper: Float, inner_lower: Float, inner_upper: Float) -> None:
+    def __init__(
+        self, bound: BoxBound, lower: Float, upper: Float, inner_lower: Float, inner_upper: Float
+    ) -> None:
         self._bound = bound
         self._inner = inner_lower, inner_upper
         self._box = lower, upper
