@@ -138,9 +138,8 @@ class RbfBound:
             # (L5).
             overshoot = max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
             kappa -= tau * overshoot * (1.0 + 4 * UNIT) if overshoot else 0.0
-            return self._conclude(
-                lower_bound(build(e, tau), 1.0, tau, kappa + self.slice.mean, 0.0), level, 0.0
-            )
+            bound = lower_bound(build(e, tau), 1.0, tau, kappa + self.slice.mean, 0.0)
+            return self._conclude(bound, level, (0.0, model.variance * (1.0 + 4 * UNIT)))
         m = build(e, None)
         variances = _variance_range(m)
         return self._conclude(self._chords(m, level, *variances), level, variances)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from scipy.special import ndtri
 
 from gpcert.likelihoods import BinaryLikelihood, Logit, Probit
-from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, up
+from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
 __all__ = ["Level", "Link", "LogitLink", "ProbitLink", "link_of"]
 
