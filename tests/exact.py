@@ -184,7 +184,7 @@ CHOICES: dict[str, Sequence[Any]] = {
     "d": (1, 2, 3, 5, 8, 13, 25, 30, 60),
     "link": ("probit", "logit", "scaled probit"),
     "precision": ("laplace", "zero", "spectrum", "stiff", "excess", "indefinite"),
-    "layout": ("normal", "ard", "duplicates", "symmetric", "offset"),
+    "layout": ("normal", "multimodal", "ard", "duplicates", "symmetric", "offset"),
     "shape": ("box", "ball", "features", "domain", "scale", "thin", "point"),
     "place": ("data", "far"),
     "width": (0.0, 1e-18, 1e-9, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 100.0),
@@ -226,6 +226,8 @@ def random_posterior(case: Case, rng: np.random.Generator) -> Posterior:
     n, d = case.n, case.d
     l = 10.0 ** rng.uniform(np.log10(0.05), np.log10(50.0), d if case.layout == "ard" else ())
     Z = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1.5, 0.5)
+    if case.layout == "multimodal":
+        Z = rng.uniform(-3.0, 3.0, (n, d))
     if case.layout == "duplicates":
         Z = Z[rng.integers((n + 1) // 2, size=n)]
     if case.layout == "symmetric":
@@ -241,7 +243,7 @@ def random_posterior(case: Case, rng: np.random.Generator) -> Posterior:
     link = {"probit": Probit(), "logit": Logit(), "scaled probit": Probit(10.0 ** rng.uniform(-1, 1))}[
         case.link
     ]
-    mean = float(rng.choice([0.0, rng.normal(), 5 * rng.normal()]))
+    mean = float(rng.choice([0.0, rng.normal(), kernel.variance**0.5 * rng.normal()]))
     return Posterior(X, weights, R, kernel=kernel, likelihood=link, mean=mean)
 
 

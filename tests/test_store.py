@@ -304,7 +304,7 @@ def test_deeply_nested_entries_are_refused(entry, depth, good, target):
         ({"extra": np.ones(2)}, r"unknown tensors \['extra'\]"),
         ({"factors.": np.ones(2)}, "factors must be named by identifiers"),
         ({"weights": np.ones(4, dtype=np.float32)}, "tensor 'weights' must be float64, got F32"),
-        ({"weights": np.ones(4, dtype=np.complex64)}, "tensor 'weights' must be float64"),
+        ({"weights": np.ones(4, dtype=np.int64)}, "tensor 'weights' must be float64, got I64"),
         ({"weights": np.ones(5)}, r"weights must have shape \(4,\)"),
         ({"weights": np.ones((1,) * 9)}, "must have at most 8 axes"),
         ({"centres": np.ones((0, 2))}, "none of size 0"),

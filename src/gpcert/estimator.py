@@ -42,25 +42,45 @@ class GPClassifier:
 
     Parameters
     ----------
-    kernel : where the search for hyper-parameters starts; None: `RBF()`.
-    likelihood : "probit", "logit", `Probit(scale)` or `Logit()`.
-    inference : "laplace" or "ep" (expectation propagation).
-    max_evals : evaluations of the marginal likelihood, at most (of each class's, if there are more than two);
-        0 keeps the kernel.
-    random_state : seed of the restarts (int, None, or a numpy generator).
-    bounds : parameter name ("lengthscale", "variance", "terms[0].alpha", ...) to its (lowest, highest) value.
-    n_restarts : further random starts, sharing `max_evals`.
-    progress : called after each evaluation with (evaluations, log marginal likelihood, theta); returning True
-        stops the search.
+    kernel : Kernel or None
+        Where the search for hyper-parameters starts; None: `RBF()`.
+    likelihood : str or BinaryLikelihood
+        "probit", "logit", `Probit(scale)` or `Logit()`.
+    inference : str
+        "laplace" or "ep" (expectation propagation).
+    max_evals : int
+        Evaluations of the marginal likelihood, at most (of each class's, if there are more than two); 0 keeps
+        the kernel.
+    random_state : int, None or numpy generator
+        Seed of the restarts.
+    bounds : mapping or None
+        Parameter name ("lengthscale", "variance", "terms[0].alpha", ...) to its (lowest, highest) value.
+    n_restarts : int
+        Further random starts, sharing `max_evals`.
+    progress : callable or None
+        Called after each evaluation with (evaluations, log marginal likelihood, theta); returning True stops
+        the search.
 
     Attributes
     ----------
-    classes_ : labels (C,).
-    posterior_ : the trained `Posterior`, its centres in the order of X.
-    kernel_, trace_ : the kernel, and the log marginal likelihood of every evaluation; tuples of C for C > 2.
-    log_marginal_likelihood_, n_evals_, converged_ : sum, largest and conjunction over the latents.
-        `converged_` is about the inference at `kernel_`, not about the search that led there.
-    n_features_in_, feature_names_in_ : d, and the names (d,) if X had names.
+    classes_ : array (C,)
+        Labels.
+    posterior_ : Posterior
+        The trained posterior, its centres in the order of X.
+    kernel_ : Kernel, or tuple of C for C > 2
+        The kernel found.
+    trace_ : tuple of floats, or of C such tuples for C > 2
+        The log marginal likelihood of every evaluation.
+    log_marginal_likelihood_ : float
+        Of `kernel_`; summed over the latents.
+    n_evals_ : int
+        Evaluations used; the largest over the latents.
+    converged_ : bool
+        Whether the inference at `kernel_` converged, for every latent; not about the search that led there.
+    n_features_in_ : int
+        d.
+    feature_names_in_ : array (d,)
+        The names, if X had names.
     """
 
     def __init__(

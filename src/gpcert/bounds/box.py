@@ -1,6 +1,6 @@
 """The certified bound of one box: a lower bound of the probability, a candidate point, where to split.
 
-This is the one interface the search knows (`BoxBound`); other kernels, links and array libraries join here.
+`BoxBound` is the one interface the search knows; other kernels, links and array libraries join here.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from gpcert.bounds.functional import FunctionalBound, lower_bound
 from gpcert.bounds.levels import Level, Link
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, COLUMN_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, exp_up, gamma, sqrt_up, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["BoxBound", "Certified", "RbfBound"]
 
 
 class Certified(NamedTuple):
-    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split` the coordinate to
-    halve.
+    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split`: coordinate to halve.
 
     `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
     """
@@ -43,10 +42,10 @@ class BoxBound(Protocol):
         """Enclosure of P at x (d,)."""
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """A smooth increasing function of P (estimated) and its gradient at x (d,): for local search only."""
+        """An increasing function of P (estimated) and its gradient at x (d,): for local search only."""
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """A lower bound of P over a box, aiming at `target`, exact at `reference` if the box is small."""
+        """A lower bound of P over a box, aiming at `target`; `reference` (d,) is where P seems smallest."""
 
 
 #: Expansion, and the only tau that will be asked for (None: several), to majorants.
@@ -69,18 +68,17 @@ class RbfBound:
         """E3: mean and variance with their rounding, through the corner lemma."""
         model = self.slice.model
         _, k, relative = self.slice.kernel(x)
-        r = model.shifted @ k
         unit = relative + gamma(len(k) + 20)
         mu = self.slice.mean + float(self.slice.weights @ k)
-        error = sum_up(np.abs(self.slice.weights) * (k + TINY) * unit) * 1.01 + 4 * UNIT * abs(mu)
+        error = sum_up(np.abs(self.slice.weights) * (k + TINY) * unit) * 1.01
+        error += 4 * UNIT * (abs(mu) + abs(self.slice.mean))
+        # k^T R k = k^T shifted k - sum defect k^2 (F1), the last to a few roundings and the error of k.
+        extra = float((model.defect * k) @ k)
+        S = model.variance - float(k @ (model.shifted @ k)) + extra
         roots = np.sqrt(model.row_weight) * (k + TINY)
-        S = model.variance - float(k @ r)
-        error_S = (
-            2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
-            + 8 * UNIT * model.variance
-        )
-        widest = S + error_S + model.defect * sum_up(k * k) * 1.01
-        return self.link.bounds((mu - error, mu + error), (S - error_S, widest))
+        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
+        error_S += 2.02 * sum_up(model.defect * (k + TINY) ** 2 * unit) + 8 * UNIT * (model.variance + extra)
+        return self.link.bounds((mu - error, mu + error), (S - error_S, S + error_S))
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
@@ -90,18 +88,17 @@ class RbfBound:
         mu = self.slice.mean + float(self.slice.weights @ k)
         c = self.link.spread + max(model.variance - float(k @ r), 0.0)
         root = math.sqrt(c)
-        return mu / root, (
-            (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
-        ) / self.slice.lengthscale
+        slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
+        return mu / root, slope / self.slice.lengthscale
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
         level = self.link.level(target)
+        middle = 0.5 * lower + 0.5 * upper
         best: Certified | None = None
         for build, retreat in self._attempts(lower, upper):
-            start = np.clip(reference + retreat * (0.5 * lower + 0.5 * upper - reference), lower, upper)
-            expansion = expand(self.slice, lower, upper, start)
-            trial = self._certify(expansion, build, level)
+            start = np.clip(reference + retreat * (middle - reference), lower, upper)
+            trial = self._certify(expand(self.slice, lower, upper, start), build, level)
             trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
             if best is None or trial.probability > best.probability:
                 best = trial
@@ -128,21 +125,25 @@ class RbfBound:
         return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
 
     def _certify(self, e: Expansion, build: Builder, level: Level) -> Certified:
-        """L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they
-        fail.
-        """
-        model = self.slice.model
+        """L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""
         if level.concave:
-            tau, kappa = level.tangent(e.S, model.variance * (1.0 + 4 * UNIT))
-            # The predictor clips S at 0: below it the tangent undercuts the curve by tau times the overshoot
-            # (L5).
-            overshoot = max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
-            kappa -= tau * overshoot * (1.0 + 4 * UNIT) if overshoot else 0.0
-            bound = lower_bound(build(e, tau), 1.0, tau, kappa + self.slice.mean, 0.0)
-            return self._conclude(bound, level, (0.0, model.variance * (1.0 + 4 * UNIT)))
+            return self._tangent(e, build, level)
         m = build(e, None)
         variances = _variance_range(m)
         return self._conclude(self._chords(m, level, *variances), level, variances)
+
+    def _tangent(self, e: Expansion, build: Builder, level: Level) -> Certified:
+        model = self.slice.model
+        largest = e.largest_variance
+        tau, kappa = level.tangent(e.S, largest)
+        overshoot = max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
+        several = not overshoot <= 1e-3 * model.variance
+        m = build(e, None if several else tau)
+        if several:  # not a posterior of this kernel: bound S from below on this box instead
+            overshoot = max(0.0, -lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent)
+        # The predictor clips S at 0: below, the tangent undercuts the curve by tau times the overshoot (L5).
+        kappa -= tau * overshoot * (1.0 + 8 * UNIT) if tau > 0 else 0.0
+        return self._conclude(lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0), level, (0.0, largest))
 
     def _chords(self, m: Majorants, level: Level, smallest: float, largest: float) -> FunctionalBound:
         S = min(max(m.expansion.S, smallest), largest)
@@ -154,24 +155,27 @@ class RbfBound:
             used += 1
             tau, kappa = level.chord(start, end)
             bound = lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0)
-            if bound.value < 0 and used < _PIECES and self._worth_refining(bound, level, start, end):
+            if bound.value < 0 and used < _PIECES and _worth_refining(bound, level, start, end):
                 middle = 0.5 * (start + end)
                 pieces += [(start, middle), (middle, end)]
                 continue
-            if worst is None or bound.value < worst.value:
+            if worst is None or bound.latent < worst.latent:
                 worst = bound
             if not bound.value >= 0:
-                break
+                # The pieces not looked at may be worse still: a deficit is certified by all of them.
+                return self._finish(m, level, pieces, worst)
         assert worst is not None
         return worst
 
-    def _worth_refining(self, bound: FunctionalBound, level: Level, start: float, end: float) -> bool:
-        """Whether the chord's own gap could pay for the deficit."""
-        middle = 0.5 * (start + end)
-        tau, kappa = level.chord(start, end)
-        fine, offset = level.chord(middle, middle)
-        gap = (offset - fine * middle) - (kappa - tau * middle)
-        return bound.value + 0.8 * gap > 0
+    def _finish(
+        self, m: Majorants, level: Level, pieces: list[tuple[float, float]], worst: FunctionalBound
+    ) -> FunctionalBound:
+        """The smallest bound over all remaining pieces, each as it stands."""
+        for start, end in pieces:
+            tau, kappa = level.chord(start, end)
+            bound = lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0)
+            worst = bound if bound.latent < worst.latent else worst
+        return worst
 
     def _conclude(self, bound: FunctionalBound, level: Level, variances: tuple[float, float]) -> Certified:
         split = int(np.argmax(bound.loss))
@@ -182,9 +186,7 @@ class RbfBound:
         return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
 
     def _envelope(self, lower: Float, upper: Float) -> float:
-        """E4: each k_i between its extremes over the box; S anywhere in [0, s2]. For boxes of many
-        lengthscales.
-        """
+        """E4: each k_i between its extremes over the box, S anywhere: for boxes of many lengthscales."""
         model, slice_ = self.slice.model, self.slice
         left = (slice_.points - lower) / slice_.lengthscale
         right = (slice_.points - upper) / slice_.lengthscale
@@ -198,17 +200,22 @@ class RbfBound:
         terms = np.where(slice_.weights > 0, slice_.weights * np.maximum(small, 0.0), slice_.weights * large)
         error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01
         mu = slice_.mean + float(terms.sum()) - error - 4 * UNIT * abs(slice_.mean)
-        return self.link.bounds((mu, mu), (0.0, model.variance))[0]
+        most = model.variance * (1.0 + 4 * UNIT) + model.excess_variance(large)
+        return self.link.bounds((mu, mu), (0.0, most))[0]
+
+
+def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: float) -> bool:
+    """Whether the chord's own gap could pay for the deficit."""
+    middle = 0.5 * (start + end)
+    tau, kappa = level.chord(start, end)
+    fine, offset = level.chord(middle, middle)
+    gap = (offset - fine * middle) - (kappa - tau * middle)
+    return bound.value + 0.8 * gap > 0
 
 
 def _variance_range(m: Majorants) -> tuple[float, float]:
-    """Bounds of S over the box by the same theorem with a = 0 (tau = -1 and tau = 1); clipped to [0, s2]."""
-    e = m.expansion
-    variance = e.slice.model.variance * (1.0 + 4 * UNIT)
-    low = lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY)
-    shrink = exp_up(e.s * e.s * (1.0 + 4 * UNIT))
-    smallest = low.value / shrink * (1.0 - 4 * UNIT) if low.value > 0 else 0.0
-    high = lower_bound(m, 0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY)
-    largest = -high.value if high.value < 0 else 0.0
-    largest = min(largest * (1.0 + 4 * UNIT), variance) if math.isfinite(largest) else variance
-    return min(smallest, variance), max(largest, min(smallest, variance))
+    """Bounds of S over the box by the same theorem with a = 0, tau = -1 and tau = 1; S is clipped at 0."""
+    smallest = max(0.0, lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent)
+    largest = -lower_bound(m, 0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent
+    largest = min(max(largest, 0.0), m.expansion.largest_variance)
+    return min(smallest, largest), largest

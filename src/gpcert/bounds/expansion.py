@@ -70,6 +70,12 @@ class Expansion:
         return self.slice.model.variance - self.q0
 
     @property
+    def largest_variance(self) -> float:
+        """S <= s2 + sum_i defect_i k_i^2 on the box, up (F1)."""
+        model = self.slice.model
+        return model.variance * (1.0 + 4 * UNIT) + model.excess_variance(self.grown)
+
+    @property
     def isotropic(self) -> Float:
         """The form |d|^2 / s^2 (d,)."""
         return np.full(len(self.low), 1.0 / max(self.s * self.s, TINY))

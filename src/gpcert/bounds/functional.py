@@ -64,11 +64,7 @@ def lower_bound(
     light = bool(a) and tau <= 0 and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
     slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
     diagonals = [np.full_like(g, slope)]
-    excess = (
-        a * e.error_M * grow
-        + abs(tau) * e.error_q
-        + abs(tau) * model.defect * float(e.grown @ e.grown) * 1.01
-    )
+    excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
     excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (variance + abs(e.q0))) * grow
     taken = np.zeros_like(g)
     for part, diagonal, extra in _remainders(m, a, tau, radius, light):

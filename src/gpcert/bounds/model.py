@@ -34,17 +34,16 @@ class Model:
     weights: Float  #: alpha (n,)
     mean: float
     shifted: Float  #: (n, n), certainly PSD; precision = shifted - diag(defect)
-    defect: float  #: largest entry of `defect`, >= 0
+    defect: Float  #: (n,), >= 0, each to one rounding
     row_weight: Float  #: (n,), F2
     contraction: float  #: F3; inf where it could not be verified
     grams: dict[bytes, tuple[Float, float]] = field(
         default_factory=dict, repr=False
     )  #: cache of `Slice.gram`
 
-    @property
-    def n(self) -> int:
-        """Number of centres."""
-        return int(self.centres.shape[0])
+    def excess_variance(self, k: Float) -> float:
+        """F1: an upper bound of sum_i defect_i k_i^2 for k_i <= k (n,): by this S may exceed s2 - |V k|^2."""
+        return sum_up(self.defect * k * k) * (1.0 + 8 * UNIT)
 
 
 _models: WeakKeyDictionary[Posterior, Model] = WeakKeyDictionary()
@@ -81,10 +80,8 @@ def _verify(posterior: Posterior) -> Model:
     )
 
 
-def _shift_to_psd(precision: Float) -> tuple[Float, float]:
-    """F1: the smallest shift of a doubling sequence that makes the matrix verifiably PSD; (shifted,
-    largest shift).
-    """
+def _shift_to_psd(precision: Float) -> tuple[Float, Float]:
+    """F1: (shifted, defect) with the smallest shift of a growing sequence that is verifiably PSD."""
     n = len(precision)
     diagonal = np.diagonal(precision)
     # The check itself needs about 2 gamma(n) tr(A); start there, so that a PSD matrix passes at once.
@@ -93,10 +90,9 @@ def _shift_to_psd(precision: Float) -> tuple[Float, float]:
         shifted = precision.copy()
         shifted[np.diag_indices(n)] = diagonal + shift
         if is_certainly_psd(shifted):
-            defect = float((np.diagonal(shifted) - diagonal).max()) * (1.0 + 4 * UNIT)
-            return shifted, defect
+            return shifted, np.diagonal(shifted) - diagonal
         shift *= 4.0
-    return np.full_like(precision, np.nan), np.inf
+    return np.full_like(precision, np.nan), np.full(n, np.inf)
 
 
 def _contraction(scaled: Float, variance: float, shifted: Float) -> float:

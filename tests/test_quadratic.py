@@ -1,0 +1,182 @@
+"""The certified lower bound of a quadratic over a box, against exact values at its vertices, minimisers and more."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from flint import fmpq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.bounds.quadratic import quadratic_lower_bound
+from oracle import examples, rational
+
+KINDS = ("psd", "indefinite", "low rank", "negative", "diagonal", "badly scaled", "zero")
+
+
+def symmetric(A):
+    """The matrix with the lower triangle of A mirrored: symmetric as doubles."""
+    return np.tril(A) + np.tril(A, -1).T
+
+
+def matrix(rng, kind, n):
+    A = rng.standard_normal((n, n))
+    u = rng.standard_normal((n, max(1, n // 3)))
+    s = 10.0 ** rng.uniform(-6, 6, n)
+    return symmetric(
+        {
+            "psd": A @ A.T,
+            "indefinite": A + A.T,
+            "low rank": u @ u.T,
+            "negative": -u @ u.T,
+            "diagonal": np.diag(A[0] * s),
+            "badly scaled": (A + A.T) * np.outer(s, s),
+            "zero": np.zeros((n, n)),
+        }[kind]
+    )
+
+
+@st.composite
+def problems(draw, kinds=KINDS, exponents=(0, 0, -12, 12, -100, 150)):
+    """(g, H, low, high, rng): the box around 0 from a vertex, an edge, or inside; some widths tiny."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(1, 12))
+    H = matrix(rng, draw(st.sampled_from(kinds)), n) * 10.0 ** draw(st.sampled_from(exponents))
+    size = np.abs(H).max() or 1.0
+    g = rng.standard_normal(n) * size * draw(st.sampled_from([0.0, 1e-6, 1e-2, 1.0, 1e3]))
+    if draw(st.booleans()):
+        g *= rng.random(n) < 0.5
+    width = 10.0 ** rng.uniform(-4, 1, n) if draw(st.booleans()) else np.full(n, 10.0 ** rng.uniform(-6, 2))
+    share = draw(st.sampled_from(["vertex", "mixed", "inside"]))
+    t = {"vertex": rng.integers(0, 2, n), "mixed": rng.choice([0.0, 0.5, 1.0, 0.3], n), "inside": rng.random(n)}[share]
+    return g, H, -width * t, width * (1.0 - t), rng
+
+
+def exact(g, H, d):
+    """g.d + d^T H d / 2 as a rational number."""
+    d = [rational(v) for v in d]
+    rows = [sum((rational(h) * v for h, v in zip(row, d, strict=True)), fmpq(0)) for row in H]
+    return sum(((rational(a) + r / 2) * v for a, r, v in zip(g, rows, d, strict=True)), fmpq(0))
+
+
+def descend(g, H, low, high, start):
+    """Exact coordinate minimisation in floating point from `start`, a few sweeps."""
+    x = start.copy()
+    for _ in range(12):
+        for j in range(len(x)):
+            slope = g[j] + H[j] @ x - H[j, j] * x[j]
+            ends = [low[j], high[j]]
+            if H[j, j] > 0:
+                ends.append(float(np.clip(-slope / H[j, j], low[j], high[j])))
+            x[j] = min(ends, key=lambda t, j=j, slope=slope: slope * t + 0.5 * H[j, j] * t * t)
+    return x
+
+
+def low_points(g, H, low, high, rng, extra):
+    """Points of the box with small values: the best of many, and what coordinate descent makes of them."""
+    n = len(g)
+    if n <= 7:
+        vertices = np.array(list(itertools.product(*zip(low, high, strict=True))))
+    else:
+        vertices = np.where(rng.random((256, n)) < 0.5, low, high)
+    inside = low + rng.random((128, n)) * (high - low)
+    X = np.concatenate([vertices, inside, np.where(rng.random((64, n)) < 0.5, inside[:64], 0.0), [extra, np.zeros(n)]])
+    values = X @ g + 0.5 * np.einsum("ij,jk,ik->i", X, H, X)
+    best = X[np.argsort(values)[:3]]
+    return [*best, *(descend(g, H, low, high, x) for x in best[:2])]
+
+
+def bound(g, H, low, high, **options):
+    with np.errstate(all="ignore"):  # as the search calls it: overflow may only weaken the bound
+        return quadratic_lower_bound(g, H, low, high, **options)
+
+
+@settings(max_examples=examples(600))
+@given(problem=problems(), enough=st.sampled_from([np.inf, 0.0, -1.0]), accuracy=st.sampled_from([1e-6, 0.05]))
+def test_never_above_an_exact_value(problem, enough, accuracy):
+    g, H, low, high, rng = problem
+    found = bound(g, H, low, high, enough=enough, accuracy=accuracy)
+    assert not np.isnan(found.value)
+    if np.isfinite(found.value):
+        assert (low <= found.point).all()
+        assert (found.point <= high).all()
+        assert all(rational(found.value) <= exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point))
+
+
+@settings(max_examples=examples(150))
+@given(problem=problems(kinds=("psd", "low rank", "zero"), exponents=(0, -6, 6)))
+def test_convex_problems_are_solved(problem):
+    g, H, low, high, rng = problem
+    found = bound(g, H, low, high)
+    width = high - low
+    size = np.abs(g) @ width + width @ np.abs(H) @ width
+    least = min(exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point))
+    assert float(least) - found.value <= 2e-5 * size
+
+
+@settings(max_examples=examples(100))
+@given(problem=problems(kinds=("psd", "indefinite", "negative"), exponents=(0, -6, 6)))
+def test_a_strict_vertex_is_found_exactly(problem):
+    """0 is a vertex, and the gradient points into the box everywhere on it: the minimum is 0 and so is the bound."""
+    _, H, low, high, _ = problem
+    width = high - low
+    g = 1.01 * np.abs(H) @ width + 1e-3
+    zero = np.zeros_like(width)
+    assert bound(g, H, zero, width).value == 0.0
+    assert bound(-g, H, -width, zero).value == 0.0
+    assert (bound(g, H, zero, width).point == 0.0).all()
+
+
+@settings(max_examples=examples(100))
+@given(problem=problems(kinds=("indefinite", "negative"), exponents=(0, -6, 6)))
+def test_a_strict_vertex_away_from_zero_is_found_to_rounding(problem):
+    _, H, low, high, _ = problem
+    g = 1.01 * np.abs(H) @ (high - low) + 1e-3
+    least = exact(g, H, low)
+    assert rational(bound(g, H, low, high).value) <= least
+    assert float(least) - bound(g, H, low, high).value <= 1e-12 * (np.abs(g) @ (high - low))
+
+
+def test_one_dimension_without_convexity_is_exact():
+    """-d^2/2 + d/4 on [-1, 2]: the minimum -3/2 is at the right end."""
+    found = bound(np.array([0.25]), np.array([[-1.0]]), np.array([-1.0]), np.array([2.0]))
+    assert found.value <= -1.5
+    assert found.value == pytest.approx(-1.5, abs=1e-5)
+
+
+@settings(max_examples=examples(60))
+@given(problem=problems(kinds=("psd", "indefinite", "negative"), exponents=(0,)))
+def test_coordinates_of_width_zero(problem):
+    g, H, low, high, rng = problem
+    still = rng.random(len(g)) < 0.5
+    low, high = np.where(still, 0.0, low), np.where(still, 0.0, high)
+    found = bound(g, H, low, high)
+    least = min(exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point))
+    assert found.value == -np.inf or rational(found.value) <= least
+
+
+@pytest.mark.parametrize("g", [1e-307, 1e-318, 1e-320])
+def test_underflow_in_the_substitution_is_counted(g):
+    low, high = np.array([-1.5617e-4]), np.array([1.5617e-4])
+    assert rational(bound(np.array([-g]), np.zeros((1, 1)), low, high).value) <= exact([-g], [[0.0]], high)
+
+
+@pytest.mark.parametrize(
+    ("g", "H", "width"),
+    [
+        (0.0, 1e300, 1e10),
+        (0.0, -1e300, 1e10),
+        (1e308, 1e308, 1e308),
+        (np.nan, 1.0, 1.0),
+        (1.0, np.inf, 1.0),
+        (0.0, -1.0, 1e-200),
+        (1e-300, -1e-300, 1e-100),
+    ],
+)
+def test_overflow_and_nan_only_weaken(g, H, width):
+    low, high = np.full(2, -width), np.full(2, width)
+    found = bound(np.full(2, g), np.full((2, 2), H), low, high)
+    assert found.value <= 0.0
+    assert (np.clip(found.point, low, high) == found.point).all()
