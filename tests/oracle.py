@@ -1,6 +1,6 @@
-"""Ground truth for the tests of bounds: exact definiteness, functionals as balls, random posteriors and boxes.
+"""Ground truth for the tests of bounds: exact definiteness, functionals as balls, random models and boxes.
 
-Means and variances of a posterior in ball arithmetic come from `exact.Exact`; nothing is shared with `gpcert.bounds`.
+Means and variances in ball arithmetic come from `exact.Exact`; nothing is shared with `gpcert.bounds`.
 """
 
 from __future__ import annotations
@@ -80,15 +80,21 @@ def is_certainly_indefinite(matrix: arb_mat) -> bool:
 
 def gram(post: Posterior) -> arb_mat:
     """The kernel matrix of the stored centres (n, n) as balls."""
-    scale = [arb(float(v)) for v in lengthscale(post)]
-    points = [[arb(v) / s for v, s in zip(row, scale, strict=True)] for row in post.centres.tolist()]
-    variance, n = arb(float(post.kernel.variance)), len(points)
+    points, n = post.centres, post.n_centres
+    variance = arb(float(post.kernel.variance))
     entries = [
-        variance * (-sum(((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True)), arb(0)) / 2).exp()
-        for i in range(n)
-        for j in range(n)
+        variance * (-half_square(points[i], points[j], post)).exp() for i in range(n) for j in range(n)
     ]
     return arb_mat(n, n, entries)
+
+
+def half_square(x: np.ndarray, y: np.ndarray, post: Posterior) -> arb:
+    """Half the squared scaled distance of two points (d,) as a ball."""
+    steps = [
+        (arb(float(a)) - arb(float(b))) / arb(float(s))
+        for a, b, s in zip(x, y, lengthscale(post), strict=True)
+    ]
+    return sum((v * v for v in steps), arb(0)) / 2
 
 
 def balls(matrix: np.ndarray) -> arb_mat:
@@ -116,16 +122,11 @@ class Functional:
         S = post.kernel.variance - np.einsum("ij,jk,ik->i", k, post.precision, k)
         return self.a * self.sign * (k @ post.weights) - self.tau * S + self.kappa
 
-    def is_at_least(self, value: float, exact: Exact, x: np.ndarray, reference: np.ndarray) -> bool:
-        """Whether value <= e^{beta r} f(x) for beta = 1 or 2, r half the squared scaled distance to the reference."""
-        with bits(BITS):
-            mean, S = exact.latent(x)
-            mean = arb(self.sign) * (mean - arb(exact.post.mean))
-            f = arb(self.a) * mean - arb(self.tau) * S + arb(self.kappa)
-            steps = zip(x, reference, lengthscale(exact.post), strict=True)
-            r = sum(((arb(float(p)) - arb(float(q))) ** 2 / arb(float(s)) ** 2 for p, q, s in steps), arb(0)) / 2
-            bound = arb(value)
-            return bool(bound <= f * r.exp() or bound <= f * (2 * r).exp())
+    def ball(self, exact: Exact, x: np.ndarray) -> arb:
+        """f(x) as a ball."""
+        mean, S = exact.latent(x)
+        mean = arb(self.sign) * (mean - arb(exact.post.mean))
+        return arb(self.a) * mean - arb(self.tau) * S + arb(self.kappa)
 
 
 @st.composite
@@ -152,7 +153,7 @@ def random_posterior(
     offset: float = 0.0,
     likelihood: BinaryLikelihood | None = None,
 ) -> Posterior:
-    """n centres `offset` lengthscales from the origin; lengthscales 0.05 to 50, ARD or one; variances 1e-3 to 1e3."""
+    """n centres `offset` lengthscales from the origin; lengthscales 0.05 to 50, variances 1e-3 to 1e3."""
     ard = rng.random() < 0.5
     scale = 10.0 ** rng.uniform(-1.3, 1.7, size=d) if ard else np.full(d, 10.0 ** rng.uniform(-1.3, 1.7))
     variance = 10.0 ** rng.uniform(-3, 3)
@@ -204,9 +205,10 @@ class BoxCase:
 
 
 def random_box(rng: np.random.Generator, post: Posterior, largest: float = 3.0) -> BoxCase:
-    """A box near the data, from 1e-6 to `largest` lengthscales, the reference at vertices, faces or inside."""
+    """A box near the data, 1e-6 to `largest` lengthscales wide; reference at a vertex, a face or inside."""
     d, scale = post.n_features, lengthscale(post)
-    near = post.centres[rng.integers(post.n_centres)] + scale * rng.standard_normal(d) * 10.0 ** rng.uniform(-2, 0.5)
+    near = post.centres[rng.integers(post.n_centres)]
+    near = near + scale * rng.standard_normal(d) * 10.0 ** rng.uniform(-2, 0.5)
     width = scale * 10.0 ** rng.uniform(-6, np.log10(largest)) * rng.uniform(0.1, 1.0, size=d)
     lower = near - width
     upper = np.maximum(near + width, np.nextafter(lower, np.inf))

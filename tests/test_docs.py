@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import runpy
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 import gpcert
 
@@ -15,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 # A Python block, and the output shown for it if a text block follows at once.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d+\.\d*|\d+")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
 ADDRESS = re.compile(r"https?://([\w.-]+)")
 
@@ -24,6 +27,22 @@ def identify(path: Path) -> str:
 
 
 WITH_CODE = [path for path in DOCUMENTS if BLOCK.search(path.read_text(encoding="utf-8"))]
+
+
+def assert_shown(printed: str, shown: str) -> None:
+    """The same text; decimals may differ by one unit of the last digit shown: machines round differently."""
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
+    for real, told in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
+        digits = len(told.partition(".")[2])
+        unit = 10.0**-digits if digits else 0.0
+        assert float(real) == pytest.approx(float(told), rel=0, abs=1.001 * unit), (printed, shown)
+
+
+def test_shown_numbers_are_compared_to_their_last_digit() -> None:
+    assert_shown("0.553 <= P, 12 nodes, 1. x", "0.554 <= P, 12 nodes, 1. x")
+    for other in ("0.555 <= P, 12 nodes, 1. x", "0.553 < P, 12 nodes, 1. x", "0.553 <= P, 13 nodes, 1. x"):
+        with pytest.raises(AssertionError):
+            assert_shown("0.553 <= P, 12 nodes, 1. x", other)
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=identify)
@@ -37,7 +56,7 @@ def test_python_blocks_run_and_print_what_is_shown(
         with contextlib.redirect_stdout(printed):
             exec(compile(code, identify(path), "exec"), namespace)
         if shown:
-            assert printed.getvalue() == shown
+            assert_shown(printed.getvalue(), shown)
 
 
 def test_the_readme_and_the_start_page_hold_code_with_output() -> None:
@@ -70,6 +89,17 @@ def test_statements_cited_in_the_code_exist() -> None:
             assert not anchor or anchor in anchors(ROOT / name), f"{identify(source)} cites {name}#{anchor}"
 
 
+def test_pictures_are_drawn_by_their_script(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "pictures" / "draw.py"
+    runpy.run_path(str(script))["main"](tmp_path)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in script.parent.glob("*.png")}
+    for name in drawn:
+        stored, fresh = (imread(folder / name) for folder in (script.parent, tmp_path))
+        assert stored.shape == fresh.shape
+        assert (script.parent / name).stat().st_size < 50_000
+
+
 def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
     texts = [
         *DOCUMENTS,
@@ -78,7 +108,7 @@ def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
         ROOT / "mkdocs.yml",
         ROOT / ".ci" / "run",
     ]
-    for folder in ("src", "scripts", "benchmarks"):
+    for folder in ("src", "scripts", "benchmarks", "docs"):
         texts += [p for p in (ROOT / folder).rglob("*") if p.suffix in {".py", ".md"}]
     for path in texts:
         text = path.read_text(encoding="utf-8")

@@ -51,7 +51,11 @@ def clears(likelihood, level, affine, S):
 
 @EACH
 @settings(max_examples=examples(30))
-@given(p=st.sampled_from([q for q in PROBABILITIES if q >= 0.5]) | st.floats(0.5, 1 - 1e-6), S=variances, largest=variances)
+@given(
+    p=st.sampled_from([q for q in PROBABILITIES if q >= 0.5]) | st.floats(0.5, 1 - 1e-6),
+    S=variances,
+    largest=variances,
+)
 def test_tangents_dominate_concave_curves(likelihood, p, S, largest):
     level = link_of(likelihood).level(p)
     assert level.concave
@@ -61,7 +65,11 @@ def test_tangents_dominate_concave_curves(likelihood, p, S, largest):
 
 @EACH
 @settings(max_examples=examples(30))
-@given(p=st.sampled_from([q for q in PROBABILITIES if q < 0.5]) | st.floats(1e-6, 0.4999), one=variances, other=variances)
+@given(
+    p=st.sampled_from([q for q in PROBABILITIES if q < 0.5]) | st.floats(1e-6, 0.4999),
+    one=variances,
+    other=variances,
+)
 def test_chords_dominate_convex_curves_on_their_piece(likelihood, p, one, other):
     level = link_of(likelihood).level(p)
     assert not level.concave
@@ -78,7 +86,7 @@ def test_probit_lines_dominate_the_curve_itself(scale, p, S, other):
     level = ProbitLink(scale).level(p)
     start, end = sorted((S, other))
     tau, kappa = level.tangent(S, end) if level.concave else level.chord(start, end)
-    for x in (grid(1e4) if level.concave else np.linspace(start, end, 20).clip(start, end).tolist()):
+    for x in grid(1e4) if level.concave else np.linspace(start, end, 20).clip(start, end).tolist():
         curve = arb(level.t) * (1 / arb(scale) ** 2 + arb(x)).sqrt()
         assert arb(tau) * arb(x) - arb(kappa) >= curve or curve == 0
 

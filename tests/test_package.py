@@ -77,15 +77,19 @@ clf = gc.GPClassifier(kernel=gc.RBF(1.0, 10.0), max_evals=5).fit(data.X_train[:2
 gc.save(clf.posterior_, "model.safetensors")
 p = gc.load("model.safetensors").probability(data.X_test)
 right = float((clf.classes_[p.argmax(axis=1)] == data.y_test).mean())
-print(json.dumps({"file": gc.__file__, "version": gc.__version__, "right": right}))
+r = gc.probability_range(clf.posterior_, gc.Ball(data.X_test[0], 0.1), label=1)
+told = {"file": gc.__file__, "version": gc.__version__, "right": right, "range": [r.lower, p[0, 1], r.upper]}
+print(json.dumps(told))
 """
 
 
-def test_installed_wheel_trains_saves_and_loads_outside_the_checkout(outside: Path, tmp_path: Path) -> None:
+def test_installed_wheel_trains_and_certifies_outside_the_checkout(outside: Path, tmp_path: Path) -> None:
     told = json.loads(run(outside, "-c", WORK, cwd=tmp_path))
     assert not Path(told["file"]).is_relative_to(ROOT / "src")
     assert told["version"] == gpcert.__version__
     assert told["right"] > 0.95
+    assert told["range"] == sorted(told["range"])
+    assert told["range"][2] - told["range"][0] < 0.5
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""The certified lower bound of a quadratic over a box, against exact values at its vertices, minimisers and more."""
+"""The certified lower bound of a quadratic over a box, against exact values at vertices and minimisers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ def problems(draw, kinds=KINDS, exponents=(0, 0, -12, 12, -100, 150)):
         g *= rng.random(n) < 0.5
     width = 10.0 ** rng.uniform(-4, 1, n) if draw(st.booleans()) else np.full(n, 10.0 ** rng.uniform(-6, 2))
     share = draw(st.sampled_from(["vertex", "mixed", "inside"]))
-    t = {"vertex": rng.integers(0, 2, n), "mixed": rng.choice([0.0, 0.5, 1.0, 0.3], n), "inside": rng.random(n)}[share]
+    t = {
+        "vertex": rng.integers(0, 2, n),
+        "mixed": rng.choice([0.0, 0.5, 1.0, 0.3], n),
+        "inside": rng.random(n),
+    }[share]
     return g, H, -width * t, width * (1.0 - t), rng
 
 
@@ -82,7 +86,9 @@ def low_points(g, H, low, high, rng, extra):
     else:
         vertices = np.where(rng.random((256, n)) < 0.5, low, high)
     inside = low + rng.random((128, n)) * (high - low)
-    X = np.concatenate([vertices, inside, np.where(rng.random((64, n)) < 0.5, inside[:64], 0.0), [extra, np.zeros(n)]])
+    X = np.concatenate(
+        [vertices, inside, np.where(rng.random((64, n)) < 0.5, inside[:64], 0.0), [extra, np.zeros(n)]]
+    )
     values = X @ g + 0.5 * np.einsum("ij,jk,ik->i", X, H, X)
     best = X[np.argsort(values)[:3]]
     return [*best, *(descend(g, H, low, high, x) for x in best[:2])]
@@ -94,7 +100,9 @@ def bound(g, H, low, high, **options):
 
 
 @settings(max_examples=examples(600))
-@given(problem=problems(), enough=st.sampled_from([np.inf, 0.0, -1.0]), accuracy=st.sampled_from([1e-6, 0.05]))
+@given(
+    problem=problems(), enough=st.sampled_from([np.inf, 0.0, -1.0]), accuracy=st.sampled_from([1e-6, 0.05])
+)
 def test_never_above_an_exact_value(problem, enough, accuracy):
     g, H, low, high, rng = problem
     found = bound(g, H, low, high, enough=enough, accuracy=accuracy)
@@ -102,7 +110,9 @@ def test_never_above_an_exact_value(problem, enough, accuracy):
     if np.isfinite(found.value):
         assert (low <= found.point).all()
         assert (found.point <= high).all()
-        assert all(rational(found.value) <= exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point))
+        assert all(
+            rational(found.value) <= exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point)
+        )
 
 
 @settings(max_examples=examples(150))
@@ -119,7 +129,7 @@ def test_convex_problems_are_solved(problem):
 @settings(max_examples=examples(100))
 @given(problem=problems(kinds=("psd", "indefinite", "negative"), exponents=(0, -6, 6)))
 def test_a_strict_vertex_is_found_exactly(problem):
-    """0 is a vertex, and the gradient points into the box everywhere on it: the minimum is 0 and so is the bound."""
+    """0 is a vertex and the gradient points into the box everywhere: minimum and bound are 0."""
     _, H, low, high, _ = problem
     width = high - low
     g = 1.01 * np.abs(H) @ width + 1e-3

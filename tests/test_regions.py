@@ -45,7 +45,10 @@ def interval(ball, j):
     step = Fraction(ball.radius) * Fraction(1.0 if ball.scale is None else float(ball.scale[j]))
     low, high = x - step, x + step
     if ball.domain is not None:
-        low, high = max(low, Fraction(float(ball.domain[0][j]))), min(high, Fraction(float(ball.domain[1][j])))
+        low, high = (
+            max(low, Fraction(float(ball.domain[0][j]))),
+            min(high, Fraction(float(ball.domain[1][j]))),
+        )
     return low, high
 
 
@@ -112,7 +115,8 @@ def test_membership_for_norms_1_and_2_is_exact(ball, data):
     if ball.domain is not None:
         z = np.clip(z, *ball.domain)
     steps = [
-        abs(Fraction(float(a)) - Fraction(float(b))) / Fraction(float(s)) for a, b, s in zip(z, ball.x, scale, strict=True)
+        abs(Fraction(float(a)) - Fraction(float(b))) / Fraction(float(s))
+        for a, b, s in zip(z, ball.x, scale, strict=True)
     ]
     p = int(ball.norm)
     assert ball.contains(z) == (sum(step**p for step in steps) <= Fraction(ball.radius) ** p)

@@ -1,4 +1,4 @@
-"""One-sided functions against ball arithmetic, sums against exact ones, definiteness against exact elimination."""
+"""One-sided functions against ball arithmetic, sums and definiteness against exact arithmetic."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def _bits():
 
 
 def sweep(low, high, count=400, seed=0):
-    return np.concatenate([np.linspace(low, high, count), np.random.default_rng(seed).uniform(low, high, count)])
+    return np.concatenate(
+        [np.linspace(low, high, count), np.random.default_rng(seed).uniform(low, high, count)]
+    )
 
 
 @given(x=finite)
@@ -159,7 +161,7 @@ def test_normal_cdf_beyond_everything():
 
 @st.composite
 def almost_singular(draw):
-    """Gram matrices of small integers, rank-deficient or not, badly scaled, shifted by about their rounding."""
+    """Gram matrices of small integers, some rank-deficient, badly scaled, shifted by about their rounding."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 9))
     B = rng.integers(-3, 4, size=(n, draw(st.integers(1, 10)))).astype(float)
@@ -178,7 +180,7 @@ def test_never_certain_of_a_matrix_that_is_not_psd(A):
 
 @pytest.mark.parametrize("n", [2, 5, 40, 150])
 def test_one_slightly_negative_eigenvalue_is_never_certain(n):
-    """ones(n, n) has the eigenvalue 0 n - 1 times: less 1e-15 of the trace, it is indefinite by construction."""
+    """ones(n, n) has the eigenvalue 0 n - 1 times: less 1e-15 of the trace, it is indefinite."""
     A = np.ones((n, n)) - 1e-15 * n * np.eye(n)
     v = np.zeros(n)
     v[:2] = 1.0, -1.0
@@ -209,7 +211,7 @@ def test_not_certain_of_what_is_not_finite(bad):
 
 @pytest.mark.parametrize("n", [3, 10, 100, 300])
 def test_overflow_inside_the_factorisation_is_not_certain(n):
-    """The 2 x 2 minor of the first and last rows is negative; the factor overflows and its pivots become NaN."""
+    """The minor of the first and last rows is negative; the factor overflows and its pivots become NaN."""
     A = np.eye(n)
     A[0, 0] = 0.5
     A[0, -1] = A[-1, 0] = 1.7e308

@@ -63,7 +63,7 @@ class GPClassifier:
 
     Attributes
     ----------
-    classes_ : array (C,)
+    classes_ : array of shape (C,)
         Labels.
     posterior_ : Posterior
         The trained posterior, its centres in the order of X.
@@ -79,7 +79,7 @@ class GPClassifier:
         Whether the inference at `kernel_` converged, for every latent; not about the search that led there.
     n_features_in_ : int
         d.
-    feature_names_in_ : array (d,)
+    feature_names_in_ : array of shape (d,)
         The names, if X had names.
     """
 

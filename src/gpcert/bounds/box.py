@@ -51,8 +51,12 @@ class BoxBound(Protocol):
 #: Expansion, and the only tau that will be asked for (None: several), to majorants.
 Builder = Callable[[Expansion, float | None], Majorants]
 
+#: Diameter, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope alone is used.
+_TOO_LARGE = 4.0
 #: Most pieces of a convex level curve per box.
-_PIECES = 12
+_PIECES = 24
+#: A failing piece is halved while its gap exceeds this share of the deficit.
+_WORTH = 0.03
 #: The range of S only decides where the pieces lie: it need not be sharp.
 _RANGE_ACCURACY = 0.05
 
@@ -95,8 +99,11 @@ class RbfBound:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
         level = self.link.level(target)
         middle = 0.5 * lower + 0.5 * upper
+        widths = (upper - lower) / self.slice.lengthscale
+        if not np.linalg.norm(widths) < _TOO_LARGE:
+            return Certified(self._envelope(lower, upper), reference, int(np.argmax(widths)), False)
         best: Certified | None = None
-        for build, retreat in self._attempts(lower, upper):
+        for build, retreat in self._attempts(widths):
             start = np.clip(reference + retreat * (middle - reference), lower, upper)
             trial = self._certify(expand(self.slice, lower, upper, start), build, level)
             trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
@@ -109,23 +116,23 @@ class RbfBound:
             best = best._replace(probability=max(best.probability, self._envelope(lower, upper)))
         return best
 
-    def _attempts(self, lower: Float, upper: Float) -> list[tuple[Builder, float]]:
+    def _attempts(self, widths: Float) -> list[tuple[Builder, float]]:
         """Majorants by rising price, each with how far the reference retreats from the predicted worst point.
 
         At the worst point itself the bound is exact there but pays for the whole width of the box on the far
         side; retreating towards the centre trades the one for the other. Any reference is sound.
         """
-        size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
-        if len(lower) <= COLUMN_DIMENSIONS:
+        size, d = float(np.linalg.norm(widths)), len(widths)
+        if d <= COLUMN_DIMENSIONS:
             return [(cheap, 0.0 if size < 0.3 else 1.0)]
-        if len(lower) <= CHEAP_DIMENSIONS:
+        if d <= CHEAP_DIMENSIONS:
             return [(cheap, 0.0), (sharp, 0.15 if size < 0.5 else 0.4)]
-        retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.3, 0.5)
+        retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3)
         sharps: list[tuple[Builder, float]] = [(sharp, retreat) for retreat in retreats]
         return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
 
     def _certify(self, e: Expansion, build: Builder, level: Level) -> Certified:
-        """L2, L3: one tangent, or chords on both sides of the reference's variance, refined where they fail."""
+        """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
         if level.concave:
             return self._tangent(e, build, level)
         m = build(e, None)
@@ -205,12 +212,15 @@ class RbfBound:
 
 
 def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: float) -> bool:
-    """Whether the chord's own gap could pay for the deficit."""
+    """Whether shorter chords may help: the chord's own gap is not small against the deficit.
+
+    They help by more than the gap, because a chord rises above the curve outside its piece.
+    """
     middle = 0.5 * (start + end)
     tau, kappa = level.chord(start, end)
     fine, offset = level.chord(middle, middle)
     gap = (offset - fine * middle) - (kappa - tau * middle)
-    return bound.value + 0.8 * gap > 0
+    return gap > -_WORTH * bound.value
 
 
 def _variance_range(m: Majorants) -> tuple[float, float]:

@@ -155,9 +155,9 @@ def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expan
     r, Y = np.ascontiguousarray(product[:, 0]), np.ascontiguousarray(product[:, 1:])
     ak, rk = slice_.weights * k, r * k
     reach = np.maximum(-low, high)
-    # Any positive metric is sound; the spread of the data makes the flattened bounds small.
+    # Any positive metric is sound; this power of the spread of the data makes the flattened bounds small.
     deviation = np.sqrt(np.einsum("ij,ij->j", v, v) / n)
-    metric = np.maximum(deviation, 1e-3 * float(deviation.max()) + 1e-12)
+    metric = np.maximum(deviation**0.75, 1e-3 * float(deviation.max()) + 1e-12)
     span = sqrt_up(sum_up(metric * reach * reach))
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward

@@ -54,9 +54,11 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 
 
 _STYLE = """
-:root { --ink: #1c2128; --soft: #57606a; --paper: #ffffff; --line: #d0d7de; --mark: #b42318; }
+:root { --ink: #1c2128; --soft: #57606a; --paper: #ffffff; --line: #d0d7de;
+        --mark: #b42318; --good: #1a7f37; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ed; --soft: #9aa4af; --paper: #14181d; --line: #363d47; --mark: #ff8a7a; }
+  :root { --ink: #e6e9ed; --soft: #9aa4af; --paper: #14181d; --line: #363d47;
+          --mark: #ff8a7a; --good: #5fc27e; }
 }
 body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif;
        max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
@@ -75,5 +77,20 @@ figcaption { color: var(--soft); font-size: .88rem; }
 .gallery { display: grid; gap: 1rem; margin: 1rem 0;
            grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr)); }
 .gallery img { width: 100%; image-rendering: pixelated; border: 1px solid var(--line); display: block; }
+.card, .query { display: flex; gap: .5rem .8rem; align-items: flex-start; }
+.card > div { flex: 1; }
+.query { flex-wrap: wrap; margin-bottom: 1rem; }
+.card img { width: clamp(3.4rem, 14vw, 6rem); image-rendering: pixelated; border: 1px solid var(--line);
+            display: block; }
+.facts { flex: 1 1 20rem; }
+.facts p { margin: 0 0 .25rem; }
+.bar { width: 100%; max-width: 26rem; display: block; margin-bottom: .25rem; }
+.frame { fill: none; stroke: var(--line); }
+.half { stroke: var(--ink); }
+.dot { fill: var(--paper); stroke: var(--ink); stroke-width: 1.5; }
+.safe { color: var(--good); }
+.unsafe { color: var(--mark); }
+.undecided, .soft { color: var(--soft); }
+.soft { font-size: .88rem; }
 .wrong { color: var(--mark); font-weight: 600; }
 """

@@ -12,8 +12,9 @@ import numpy as np
 from gpcert.report.figures import grey_image, plane
 from gpcert.report.html import Html, join, table, tag
 from gpcert.report.study import Study
+from gpcert.validation import Float
 
-__all__ = ["confusion", "decision_plane", "gallery", "headline", "settings", "versions"]
+__all__ = ["confusion", "decision_plane", "gallery", "headline", "probability_plane", "settings", "versions"]
 
 _PACKAGES = ("gpcert", "numpy", "scipy", "python-flint", "safetensors", "matplotlib")
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -61,13 +62,21 @@ def gallery(study: Study, title: str, order: Iterable[int]) -> Html:
     return join([tag("h3", title), tag("div", *pictures, class_="gallery")])
 
 
-def decision_plane(study: Study, steps: int = 121) -> Html:
-    """The probability over the plane of a data set with two features, and the test points."""
-    X, names = study.data.X_test, study.data.feature_names
+def probability_plane(study: Study, steps: int = 121) -> tuple[tuple[Float, Float], Float]:
+    """Grid lines around the test points of a data set with two features, and the probability of the second
+    class on the grid, (steps, steps).
+    """
+    X = study.data.X_test
     low, high = X.min(axis=0) - 0.7, X.max(axis=0) + 0.7
     axes = (np.linspace(low[0], high[0], steps), np.linspace(low[1], high[1], steps))
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    p = study.classifier.predict_proba(grid)[:, 1].reshape(steps, steps)
+    return axes, study.classifier.predict_proba(grid)[:, 1].reshape(steps, steps)
+
+
+def decision_plane(study: Study) -> Html:
+    """The probability over the plane of a data set with two features, and the test points."""
+    X, names = study.data.X_test, study.data.feature_names
+    axes, p = probability_plane(study)
     points = {f"class {label}": X[study.data.y_test == label] for label in study.classes}
     picture = plane(axes, p, points, (names[0], names[1]), f"P(class {study.classes[1]})")
     caption = "Test points and the probability of the second class; the line is probability one half."
