@@ -96,6 +96,10 @@ def draw(rows: list[Row], path: pathlib.Path) -> None:
                 linestyle=style,
                 label=sweep.split(", ")[-1] if len(sweeps) > 1 else None,
             )
+        values = sorted({float(row[column]) for row in rows if row["sweep"] in sweeps})
+        axis.set_xticks(values[:: 1 + len(values) // 7], minor=False)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.xaxis.set_minor_locator(plt.NullLocator())
         axis.set_xlabel(label)
         axis.grid(True, which="both", alpha=0.25)
         if len(sweeps) > 1:

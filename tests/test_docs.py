@@ -8,6 +8,7 @@ import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.image import imread
 
@@ -89,15 +90,14 @@ def test_statements_cited_in_the_code_exist() -> None:
             assert not anchor or anchor in anchors(ROOT / name), f"{identify(source)} cites {name}#{anchor}"
 
 
-def test_pictures_are_drawn_by_their_script(tmp_path: Path) -> None:
-    script = ROOT / "docs" / "pictures" / "draw.py"
-    runpy.run_path(str(script))["main"](tmp_path)
-    drawn = {path.name for path in tmp_path.iterdir()}
-    assert drawn == {path.name for path in script.parent.glob("*.png")}
-    for name in drawn:
-        stored, fresh = (imread(folder / name) for folder in (script.parent, tmp_path))
-        assert stored.shape == fresh.shape
-        assert (script.parent / name).stat().st_size < 50_000
+def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "images" / "draw.py"
+    drawn = runpy.run_path(str(script))["main"](tmp_path)
+    stored = script.parent / drawn.name
+    assert f"(docs/images/{drawn.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    # Fonts and rounding differ by machine: nearly all pixels, not each bit.
+    assert np.mean(np.abs(imread(stored) - imread(drawn)) > 0.1) < 0.05
+    assert stored.stat().st_size < 50_000
 
 
 def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:

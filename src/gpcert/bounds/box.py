@@ -56,7 +56,7 @@ _TOO_LARGE = 4.0
 #: Most pieces of a convex level curve per box.
 _PIECES = 24
 #: A failing piece is halved while its gap exceeds this share of the deficit.
-_WORTH = 0.03
+_WORTH = 0.1
 #: The range of S only decides where the pieces lie: it need not be sharp.
 _RANGE_ACCURACY = 0.05
 

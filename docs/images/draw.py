@@ -1,6 +1,6 @@
 """Draws the picture of the README, `range.png`: a digit, its worst case, how the pixels moved, the range.
 
-Run it where gpcert and matplotlib are installed: python docs/pictures/draw.py [folder]
+Run it where gpcert and matplotlib are installed: python docs/images/draw.py [folder]
 """
 
 from __future__ import annotations
