@@ -10,7 +10,7 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.quadratic import quadratic_lower_bound
+from gpcert.bounds.quadratic import _dual, quadratic_lower_bound
 from oracle import examples, rational
 
 KINDS = ("psd", "indefinite", "low rank", "negative", "diagonal", "badly scaled", "zero")
@@ -113,6 +113,21 @@ def test_never_above_an_exact_value(problem, enough, accuracy):
         assert all(
             rational(found.value) <= exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point)
         )
+
+
+@settings(max_examples=examples(400))
+@given(problem=problems(exponents=(0, -12, 12)), lift=st.sampled_from([0.0, 0.5, 1.0, 1.0 + 1e-15, 1.1]))
+def test_any_diagonal_and_any_point_are_sound(problem, lift):
+    """Q2 for a D that is too small, just large enough or too large, at the relaxation's own minimum."""
+    g, H, low, high, rng = problem
+    D = np.full(len(g), lift * max(0.0, -float(np.linalg.eigvalsh(H)[0])))
+    D += 1e-9 * np.abs(g).max()  # so that flat directions count as convex
+    A = H + np.diag(D)
+    y = np.linalg.lstsq(A, 0.5 * D * (low + high) - g)[0] if rng.random() < 0.7 else low + rng.random() * high
+    with np.errstate(all="ignore"):
+        value = _dual(g, H, D, y, low, high)
+    points = low_points(g, H, low, high, rng, np.clip(y, low, high))
+    assert value == -np.inf or all(rational(value) <= exact(g, H, x) for x in points)
 
 
 @settings(max_examples=examples(150))

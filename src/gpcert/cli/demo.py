@@ -1,4 +1,4 @@
-"""`gpcert demo`: train on the shipped data and write an HTML page."""
+"""`gpcert demo`: train on the shipped data, certify ranges, and write an HTML page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["add_parser"]
 def add_parser(verbs: Verbs) -> None:
     """Declare the verb and its options."""
     parser = verbs.add_parser(
-        "demo", help="train on the shipped data and write an HTML page", description=__doc__
+        "demo", help="train on the shipped data, certify, write an HTML page", description=__doc__
     )
     parser.add_argument(
         "--output", type=Path, default=Path("out/demo"), help="folder of the page (%(default)s)"
