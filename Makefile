@@ -21,7 +21,7 @@ help: ## list the targets
 
 setup: $(VENV)/.ready ## a virtual environment in .venv with the package and what tests need
 
-demo: $(VENV)/.ready ## train on shipped data, leave out/demo/index.html
+demo: $(VENV)/.ready ## train on shipped data, certify it, leave out/demo/index.html
 	$(BIN)/gpcert demo --output out/demo
 
 test: lint ## lint, types, layers, and every test that is not heavy

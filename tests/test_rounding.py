@@ -193,6 +193,20 @@ def quadratic(A, v):
     return [(A[i, j], v[i], v[j]) for i in np.flatnonzero(v) for j in np.flatnonzero(v)]
 
 
+@pytest.mark.parametrize("n", [60, 100, 300, 1000])
+def test_roundings_that_all_go_one_way_are_counted(n):
+    """[[I, c], [c^T, a]], a just below |c|^2: a plain Cholesky loses small squares beside the large one."""
+    c = np.full(n - 1, math.sqrt(0.45 * UNIT))
+    c[0] = 1.0
+    square = sum((Fraction(v) ** 2 for v in c.tolist()), Fraction(0))
+    a = float(square)
+    a = a if Fraction(a) < square else down(a)
+    A = np.eye(n)
+    A[-1, :-1] = A[:-1, -1] = c
+    A[-1, -1] = a
+    assert not is_certainly_psd(A)
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 60, 300])
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_certain_of_comfortably_definite_matrices(n, scale):

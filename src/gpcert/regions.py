@@ -9,6 +9,7 @@ tolerance.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -137,6 +138,8 @@ class Ball:
             assert self.domain is not None
             if self.radius >= 1:
                 lower[mask], upper[mask] = self.domain[0][mask], self.domain[1][mask]
+            for end in (*lower, *upper):
+                require(bool(np.isfinite(end)), f"domain must be finite with norm=0, got {end}")
             return Box(lower, upper)
         if self.scale is None:
             reach = np.full(int(mask.sum()), self.radius)
@@ -147,10 +150,10 @@ class Ball:
                 x, step = Fraction(float(self.x[j])), Fraction(self.radius) * Fraction(float(self.scale[j]))
                 lower[j] = (_round_down if outward else _round_up)(x - step)
                 upper[j] = (_round_up if outward else _round_down)(x + step)
-        if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
-            raise InvalidInputError(f"radius must keep the region finite, got {self.radius}")
         if self.domain is not None:
             lower, upper = np.maximum(lower, self.domain[0]), np.minimum(upper, self.domain[1])
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+            raise InvalidInputError(f"radius must keep the region finite, got {self.radius}")
         return Box(lower, upper)
 
     def contains(self, z: ArrayLike) -> bool:
@@ -182,9 +185,12 @@ def _norm_at_most(steps: list[Fraction], norm: float, radius: float) -> bool:
         return all(step <= limit for step in steps)
     if norm in (1.0, 2.0):
         return bool(sum((step ** int(norm) for step in steps), Fraction(0)) <= limit ** int(norm))
-    # Other p: floating point with a margin, so that True is certain.
-    total = math.fsum(float(step) ** norm for step in steps)
-    return bool(total * (1.0 + 1e-12) <= radius**norm * (1.0 - 1e-12))
+    # Other p: floating point relative to the radius, with a margin, so that True is certain; overflow is not.
+    try:
+        total = math.fsum(float(step / limit) ** norm for step in steps)
+    except (OverflowError, ZeroDivisionError):
+        return not steps
+    return total * (1.0 + 1e-12) <= 1.0 - 1e-12 or not steps
 
 
 def _add(x: Float, y: Float, down: bool) -> Float:
@@ -202,7 +208,7 @@ def _round_down(value: Fraction) -> float:
     try:
         nearest = float(value)
     except OverflowError:
-        return -math.inf
+        return -math.inf if value < 0 else sys.float_info.max
     return math.nextafter(nearest, -math.inf) if Fraction(nearest) > value else nearest
 
 
@@ -211,11 +217,16 @@ def _round_up(value: Fraction) -> float:
 
 
 def _norm(norm: float) -> float:
-    value = float(as_floats("norm", 0.0 if norm == np.inf else norm))
+    array = as_floats("norm", np.where(np.isposinf(norm), 0.0, norm) if _is_number(norm) else norm)
+    require(array.ndim == 0, f"norm must be one number, got shape {array.shape}")
     if norm == np.inf:
         return math.inf
-    require(value == 0 or value >= 1, f"norm must be 0, >= 1 or inf, got {norm}")
-    return value
+    require(bool(array == 0 or array >= 1), f"norm must be 0, >= 1 or inf, got {norm}")
+    return float(array)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number)
 
 
 def _radius(radius: float, norm: float) -> float:
@@ -231,6 +242,10 @@ def _radius(radius: float, norm: float) -> float:
 def _features(features: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
     if features is None:
         return None
+    try:
+        iter(features)
+    except TypeError:
+        raise InvalidInputError(f"features must be a sequence of indices, got {features!r}") from None
     indices = []
     for f in features:
         integer = isinstance(f, int | np.integer) and not isinstance(f, bool | np.bool_)
@@ -249,7 +264,10 @@ def _broadcast(name: str, value: Float, d: int) -> Float:
 
 def _bound(name: str, value: ArrayLike, d: int) -> Float:
     """One end of a domain: numbers, infinities allowed (a one-sided domain), NaN not."""
-    array = np.array(value, dtype=np.float64)
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be numbers, got {value!r}") from None
     require(not np.isnan(array).any(), f"{name} must not be NaN, got {value!r}")
     return _broadcast(name, array, d)
 
@@ -257,6 +275,7 @@ def _bound(name: str, value: ArrayLike, d: int) -> Float:
 def _domain(domain: tuple[ArrayLike, ArrayLike] | None, x: Float) -> tuple[Float, Float] | None:
     if domain is None:
         return None
+    require(isinstance(domain, tuple | list), f"domain must be (low, high), got {domain!r}")
     require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
     low, high = _bound("domain", domain[0], x.size), _bound("domain", domain[1], x.size)
     bad = np.flatnonzero(~(low <= high))

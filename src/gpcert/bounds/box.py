@@ -17,7 +17,7 @@ from gpcert.bounds.functional import FunctionalBound, lower_bound
 from gpcert.bounds.levels import Level, Link
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, COLUMN_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["BoxBound", "Certified", "RbfBound"]
@@ -74,14 +74,15 @@ class RbfBound:
         _, k, relative = self.slice.kernel(x)
         unit = relative + gamma(len(k) + 20)
         mu = self.slice.mean + float(self.slice.weights @ k)
-        error = sum_up(np.abs(self.slice.weights) * (k + TINY) * unit) * 1.01
+        bound = k + self.slice.floor
+        error = sum_up(np.abs(self.slice.weights) * bound * unit) * 1.01
         error += 4 * UNIT * (abs(mu) + abs(self.slice.mean))
         # k^T R k = k^T shifted k - sum defect k^2 (F1), the last to a few roundings and the error of k.
         extra = float((model.defect * k) @ k)
         S = model.variance - float(k @ (model.shifted @ k)) + extra
-        roots = np.sqrt(model.row_weight) * (k + TINY)
+        roots = np.sqrt(model.row_weight) * bound
         error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
-        error_S += 2.02 * sum_up(model.defect * (k + TINY) ** 2 * unit) + 8 * UNIT * (model.variance + extra)
+        error_S += 2.02 * sum_up(model.defect * bound * bound * unit) + 8 * UNIT * (model.variance + extra)
         return self.link.bounds((mu - error, mu + error), (S - error_S, S + error_S))
 
     def objective(self, x: Float) -> tuple[float, Float]:
@@ -202,8 +203,12 @@ class RbfBound:
         unit = UNIT * (model.centres.shape[1] + 16)
         far = np.einsum("ij,ij->i", farthest, farthest) * 0.5
         near = np.einsum("ij,ij->i", nearest, nearest) * 0.5
-        small = slice_.amplitude * np.exp(-far) * (1.0 - unit * (far + slice_.still) - 64 * UNIT) - TINY
-        large = slice_.amplitude * np.exp(-near) * (1.0 + unit * (near + slice_.still) + 64 * UNIT) + TINY
+        small = (
+            slice_.amplitude * np.exp(-far) * (1.0 - unit * (far + slice_.still) - 64 * UNIT) - slice_.floor
+        )
+        large = (
+            slice_.amplitude * np.exp(-near) * (1.0 + unit * (near + slice_.still) + 64 * UNIT) + slice_.floor
+        )
         terms = np.where(slice_.weights > 0, slice_.weights * np.maximum(small, 0.0), slice_.weights * large)
         error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01
         mu = slice_.mean + float(terms.sum()) - error - 4 * UNIT * abs(slice_.mean)

@@ -144,10 +144,15 @@ class Expansion:
 _FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0, 120.0)
 
 
+_NARROWEST = 1e-60
+
+
 def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expansion:
     """X1-X4 at `reference` for the box [lower, upper] (raw units, (d,) each, reference inside)."""
     low = (lower - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
     high = (upper - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
+    # Widths at the edge of underflow are enlarged: sound, and products of spans stay normal numbers.
+    high = np.where(np.maximum(-low, high) < _NARROWEST, _NARROWEST, high)
     n, d = slice_.points.shape
     v, k, relative = slice_.kernel(reference)
     kv = k[:, None] * v
@@ -162,7 +167,7 @@ def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expan
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
     X = np.minimum(np.abs(v) @ reach * outward, norm)
-    grown = k * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT) + TINY
+    grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     roots = np.sqrt(slice_.model.row_weight) * grown
     error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
     J = kv.T @ Y

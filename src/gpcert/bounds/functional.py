@@ -103,7 +103,7 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
     if m.cubic is not None:
         # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
         cubic = m.cubic_form(a, tau)
-        theta = max(_root(cubic, e) / span, TINY)
+        theta = _balance(_root(cubic, e), span)
         yield Remainder(
             (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
         )
@@ -113,7 +113,7 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
         # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
         rest = m.second if m.cubic is None else m.third
         first = Form(e.J, e.error_q)
-        theta = max(_root(rest, e), TINY) / max(_root(first, e), TINY)
+        theta = _balance(_root(rest, e), _root(first, e))
         yield Remainder(2.0 * size * theta * e.J, None, size * theta * first.excess)
         yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
     if tau < 0:
@@ -142,12 +142,14 @@ def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
     """
     e = m.expansion
     size = abs(tau)
+    if size == 0:
+        return
     rising = 2.0 * size * (float(np.maximum(-e.q1 * e.low, -e.q1 * e.high).sum()) + e.error_q)
     yield Remainder(None, np.full_like(e.low, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
     yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
     for tail in m.tails(0.0, tau, 3):
         yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
-    theta = max(_root(m.second, e), TINY) / max(_root(Form(e.J, e.error_q), e), TINY)
+    theta = _balance(_root(m.second, e), _root(Form(e.J, e.error_q), e))
     yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
     yield Remainder(
         (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
@@ -182,6 +184,11 @@ def _slope_2(A: float, B: float, radius: float) -> float:
     if B <= 0:  # concave
         return chord - slack
     return A * first + 2.0 * B - slack  # concave, then convex: chord of the first term, tangent of the second
+
+
+def _balance(x: float, y: float) -> float:
+    """x / y kept well inside the range of doubles: any positive number is a sound theta."""
+    return float(np.clip(np.divide(x, y), 1e-100, 1e100)) if x < np.inf and y > 0 else 1.0
 
 
 def _root(form: Form, e: Expansion) -> float:

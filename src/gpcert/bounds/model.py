@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gpcert.bounds.gram import unit_gram
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
@@ -66,7 +67,7 @@ def _verify(posterior: Posterior) -> Model:
     with np.errstate(all="ignore"):
         shifted, defect = _shift_to_psd(precision)
         row_weight = np.abs(shifted).sum(axis=1) * (1.0 + 2.0 * gamma(len(centres))) + TINY
-        contraction = _contraction(centres / lengthscale, kernel.variance, shifted)
+        contraction = _contraction(centres, lengthscale, kernel.variance, shifted)
     return Model(
         centres=centres,
         lengthscale=lengthscale,
@@ -95,20 +96,15 @@ def _shift_to_psd(precision: Float) -> tuple[Float, Float]:
     return np.full_like(precision, np.nan), np.full(n, np.inf)
 
 
-def _contraction(scaled: Float, variance: float, shifted: Float) -> float:
+def _contraction(centres: Float, lengthscale: Float, variance: float, shifted: Float) -> float:
     """F3: c with lambda_max(V K V^T) <= c, V^T V = shifted up to a bounded error that is included."""
-    n, d = scaled.shape
+    n = len(centres)
     lower, info = lapack.dpotrf(np.array(shifted, order="F"), lower=1, clean=1)
     if info != 0:
         return np.inf
-    scaled = scaled - scaled.mean(axis=0)
-    norms = np.einsum("ij,ij->i", scaled, scaled)
-    half = 0.5 * (norms[:, None] + norms[None, :]) - scaled @ scaled.T
-    K = np.exp(-np.maximum(half, 0.0))
+    K, entry = unit_gram(centres, lengthscale)
     product = blas.dtrmm(1.0, lower, np.array(K, order="F"), trans_a=1, lower=1)
     product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
-    # Entries of K: exponent error 8u(d+8) max|x|^2 (centring included), exp 8 ulps; then two products.
-    entry = 8.0 * UNIT * (d + 8) * float(norms.max()) + 32.0 * UNIT
     columns = np.abs(lower).sum(axis=0)
     spread = sum_up(columns**2)  # >= norm of |V| 1 1^T |V|^T >= norm of |V| |K| |V|^T
     error = (entry * 1.01 + 2.0 * gamma(2 * n + 8)) * spread

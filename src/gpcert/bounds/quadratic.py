@@ -24,6 +24,7 @@ from gpcert.validation import Float, Mask
 __all__ = ["QuadraticBound", "quadratic_lower_bound"]
 
 _NEWTON_STEPS = 18
+_LARGEST = 1e150  # beyond it, products of the terms overflow
 
 
 class QuadraticBound(NamedTuple):
@@ -42,8 +43,14 @@ def quadratic_lower_bound(
 
     Stops improving once `enough` is certain, or the relaxation is solved to the relative `accuracy`.
     """
-    if not (np.isfinite(g).all() and np.isfinite(H).all()):
-        return QuadraticBound(-np.inf, np.zeros_like(g))
+    with np.errstate(all="ignore"):  # overflow ends as -inf, never as a bound
+        extent = np.abs(g) @ (high - low) + (high - low) @ np.abs(H) @ (high - low)
+        if not extent < _LARGEST:
+            return QuadraticBound(-np.inf, np.zeros_like(g))
+        return _bound(g, H, low, high, enough, accuracy)
+
+
+def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float) -> QuadraticBound:
     point, free = _settle(g, H, low, high)
     fixed = np.flatnonzero(~free)
     H_fixed = H[:, fixed] @ point[fixed]
@@ -52,7 +59,8 @@ def quadratic_lower_bound(
     # coordinates.
     reach = np.where(free, np.maximum(-low, high), np.abs(point))
     scale = np.abs(g) + np.abs(H[:, fixed]) @ np.abs(point[fixed])
-    constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale @ reach) if point[fixed].any() else 0.0
+    if ((scale > 0) & (reach > 0)).any() and point[fixed].any():
+        constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale @ reach) + len(g) * TINY
     if not free.any():
         return QuadraticBound(constant, point)
     g, H, low, high = (g + H_fixed)[free], H[np.ix_(free, free)], low[free], high[free]

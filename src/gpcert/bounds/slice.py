@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpcert.bounds.gram import unit_gram
 from gpcert.bounds.model import Model
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
@@ -59,23 +60,13 @@ class Slice:
         if found is None:
             while len(cache) >= _GRAMS:
                 cache.pop(next(iter(cache)))
-            found = cache[key] = self._gram()
+            found = cache[key] = unit_gram(self.points, self.lengthscale)
         return found
 
-    def _gram(self) -> tuple[Float, float]:
-        scaled = (self.points - self.points.mean(axis=0)) / self.lengthscale
-        norms = np.einsum("ij,ij->i", scaled, scaled)
-        half = scaled @ scaled.T
-        half -= 0.5 * norms[:, None]
-        half -= 0.5 * norms[None, :]
-        np.minimum(half, 0.0, out=half)
-        # Centring rounds each coordinate by at most 2u |coordinate|, so distances move by the second term.
-        largest = float(norms.max(initial=0.0))
-        spread = float((np.abs(self.points) / self.lengthscale).max(initial=0.0))
-        exponent = 8.0 * UNIT * (len(self.lengthscale) + 8) * largest
-        exponent += 16.0 * UNIT * spread * np.sqrt(len(self.lengthscale) * largest)
-        error = 2.0 * exponent + 32.0 * UNIT if exponent < 0.25 else 1.0
-        return np.exp(half, out=half), error
+    @property
+    def floor(self) -> float:
+        """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
+        return 2.0**-960 * (1.0 + float(self.amplitude.max()))
 
     def kernel(self, x: Float) -> tuple[Float, Float, Float]:
         """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""
