@@ -23,18 +23,13 @@ probabilities = st.sampled_from(PROBABILITIES) | st.floats(1e-6, 1 - 1e-6)
 variances = st.sampled_from([0.0, 1e-12, 1e4]) | st.floats(-9.0, 4.0).map(lambda e: 10.0**e)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _bits():
-    with bits(120):
-        yield
-
-
+@bits(120)
 def expectation(likelihood, mu, S):
     """E sigma(f), f ~ N(mu, S), as a ball; mu and S balls or doubles."""
     mu, S = arb(mu), arb(S)
     if isinstance(likelihood, Probit):
         return (-mu / (2 * (S + 1 / arb(likelihood.scale) ** 2)).sqrt()).erfc() / 2
-    return logistic_normal(mu, S)
+    return logistic_normal(mu, S if S > 1e-20 else arb(0, S))  # below, a ball around 0 is sharp enough
 
 
 def grid(largest):
@@ -43,10 +38,29 @@ def grid(largest):
     return [share * largest for share in shares]
 
 
+@bits(120)
+def line(affine, S):
+    """tau S - kappa as a ball."""
+    tau, kappa = affine
+    return arb(tau) * arb(S) - arb(kappa)
+
+
+@bits(120)
+def probit_curve(level, scale, S):
+    """t sqrt(scale^-2 + S) as a ball."""
+    return arb(level.t) * (1 / arb(scale) ** 2 + arb(S)).sqrt()
+
+
+def curve(likelihood, level, S):
+    """m_p(S) as a ball for the probit; for the logit no more than its enclosure above it."""
+    if isinstance(likelihood, Probit):
+        return probit_curve(level, likelihood.scale, S)
+    return arb(level.curve(S)[1])
+
+
 def clears(likelihood, level, affine, S):
     """Whether mu = tau S - kappa has probability at least `level.p`, for certain."""
-    tau, kappa = affine
-    return bool(expectation(likelihood, arb(tau) * arb(S) - arb(kappa), S) >= arb(level.p))
+    return bool(expectation(likelihood, line(affine, S), S) >= arb(level.p))
 
 
 @EACH
@@ -85,10 +99,9 @@ def test_probit_lines_dominate_the_curve_itself(scale, p, S, other):
     """Sharper than through probabilities, which round: tau S' - kappa >= t sqrt(scale^-2 + S') as reals."""
     level = ProbitLink(scale).level(p)
     start, end = sorted((S, other))
-    tau, kappa = level.tangent(S, end) if level.concave else level.chord(start, end)
+    affine = level.tangent(S, end) if level.concave else level.chord(start, end)
     for x in grid(1e4) if level.concave else np.linspace(start, end, 20).clip(start, end).tolist():
-        curve = arb(level.t) * (1 / arb(scale) ** 2 + arb(x)).sqrt()
-        assert arb(tau) * arb(x) - arb(kappa) >= curve or curve == 0
+        assert level.t == 0 or line(affine, x) >= probit_curve(level, scale, x)
 
 
 @EACH
@@ -98,8 +111,8 @@ def test_lines_touch_the_curve(likelihood, p, S):
     """Close to the curve where they are asked to be: the probability is not given away."""
     level = link_of(likelihood).level(p)
     assert level.p == pytest.approx(p, rel=1e-9)
-    tau, kappa = level.tangent(S, 100.0) if level.concave else level.chord(S, S)
-    reached = expectation(likelihood, arb(tau) * arb(S) - arb(kappa), S)
+    affine = level.tangent(S, 100.0) if level.concave else level.chord(S, S)
+    reached = expectation(likelihood, line(affine, S), S)
     assert abs(float(reached) - p) <= 1e-3 * min(p, 1 - p)
 
 
@@ -110,12 +123,23 @@ def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit, share):
     """mu = m_p(S) - deficit, S >= smallest: the probability is at least `after_deficit`."""
     level, drop = link_of(likelihood).level(p), 10.0**deficit
     certified = level.after_deficit(drop, share * S)
-    if isinstance(likelihood, Probit):
-        mean = arb(level.t) * (1 / arb(likelihood.scale) ** 2 + arb(S)).sqrt()
-    else:
-        mean = arb(level.curve(S)[1])
+    mean = curve(likelihood, level, S)
     assert 0.0 <= certified <= level.p
-    assert certified == 0.0 or expectation(likelihood, mean - arb(drop), S) >= arb(certified)
+    with bits(120):
+        mean = mean - arb(drop)
+    assert certified == 0.0 or expectation(likelihood, mean, S) >= arb(certified)
+
+
+@EACH
+@settings(max_examples=examples(60))
+@given(p=probabilities, S=variances, surplus=st.floats(-12.0, 3.0), share=st.floats(1.0, 10.0))
+def test_a_surplus_gains_no_more_than_what_is_there(likelihood, p, S, surplus, share):
+    """mu = m_p(S) + surplus, S <= largest: the probability is at least `after_surplus`."""
+    level, rise = link_of(likelihood).level(p), 10.0**surplus
+    certified = level.after_surplus(rise, share * S)
+    with bits(120):
+        mean = curve(likelihood, level, S) + arb(rise)
+    assert expectation(likelihood, mean, S) >= arb(certified)
 
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()], ids=repr)
@@ -128,7 +152,7 @@ def test_a_small_deficit_costs_little(likelihood):
 @given(p=probabilities, S=variances)
 def test_the_logit_curve_is_enclosed(p, S):
     lower, upper = LogitLink(Logit()).level(p).curve(S)
-    assert logistic_normal(arb(lower), arb(S)) <= arb(p) <= logistic_normal(arb(upper), arb(S))
+    assert expectation(Logit(), lower, S) <= arb(p) <= expectation(Logit(), upper, S)
     # 1 - p is known to rounding only, and the curve no better than that.
     assert upper - lower <= (1e-11 + 1e-14 / min(p, 1 - p)) * (1 + abs(lower)) * (1 + math.sqrt(S))
 

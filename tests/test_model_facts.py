@@ -1,30 +1,38 @@
-"""The verified facts of a model (F1-F3) against exact arithmetic on the stored doubles."""
+"""The verified facts of a model (F1-F3) and of an expansion (C1-C4) against exact arithmetic."""
 
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.model import model_of
+from gpcert.bounds import make_slice, model_of
+from gpcert.bounds.expansion import expand
+from gpcert.bounds.majorants import cheap, coarse, sharp
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT
 from oracle import (
+    BITS,
     PRECISIONS,
+    BoxCase,
     balls,
     bits,
     examples,
     gram,
+    half_square,
     is_certainly_indefinite,
     is_psd,
+    lengthscale,
     posteriors,
+    random_box,
     random_posterior,
 )
 
@@ -144,3 +152,132 @@ def test_the_model_is_verified_once_and_dies_with_its_posterior():
     del post
     gc.collect()
     assert alive() is None
+
+
+#: Underflow, which the functional counts once for all parts, and the radii of balls around zero.
+NOTHING = arb(2) ** -250
+
+
+class Orders:
+    """The exact parts of an expansion at a displacement d (balls)."""
+
+    def __init__(self, post, e, d):
+        n = post.n_centres
+        self.post, self.metric = (
+            post,
+            sum((arb(float(m)) * v * v for m, v in zip(e.metric, d, strict=True)), arb(0)),
+        )
+        self.k = [self._kernel(e.reference, row) for row in post.centres]
+        scale = [arb(float(s)) for s in lengthscale(post)]
+        reference = [arb(float(v)) for v in e.reference]
+        self.a = [
+            sum(
+                ((arb(float(c)) - x) / s * v for c, x, s, v in zip(row, reference, scale, d, strict=True)),
+                arb(0),
+            )
+            for row in post.centres
+        ]
+        self.R = balls(model_of(post).shifted)
+        self.r = self.R * arb_mat(n, 1, self.k)
+
+    def _kernel(self, x, centre):
+        return arb(float(self.post.kernel.variance)) * (-half_square(x, centre, self.post)).exp()
+
+    def kappa(self, p):
+        """Order p alone (n,)."""
+        return [k * a**p / math.factorial(p) for k, a in zip(self.k, self.a, strict=True)]
+
+    def tail(self, p):
+        """Everything from order p on (n,)."""
+        heads = [sum((a**q / math.factorial(q) for q in range(p)), arb(0)) for a in self.a]
+        return [k * (a.exp() - head) for k, a, head in zip(self.k, self.a, heads, strict=True)]
+
+    def mean(self, kappa):
+        return sum((arb(float(w)) * v for w, v in zip(self.post.weights, kappa, strict=True)), arb(0))
+
+    def linear(self, kappa):
+        return sum((self.r[i, 0] * v for i, v in enumerate(kappa)), arb(0))
+
+    def inner(self, x, y):
+        n = len(x)
+        return (arb_mat(1, n, x) * self.R * arb_mat(n, 1, y))[0, 0]
+
+
+def form_value(form, d):
+    """d^T matrix d + excess as a ball."""
+    column = arb_mat(len(d), 1, d)
+    return (column.transpose() * balls(form.matrix) * column)[0, 0] + arb(float(form.excess))
+
+
+def tails_value(tails, d):
+    return sum(
+        (
+            arb(t.value) * sum((arb(float(c)) * v * v for c, v in zip(t.form, d, strict=True)), arb(0))
+            for t in tails
+        ),
+        arb(0),
+    )
+
+
+def check_majorants(post, box, a, tau, x):
+    """C1-C4, X2-X5: each part of the expansion at x against the majorant that is said to bound it."""
+    e = expand(
+        make_slice(model_of(post), box.reference, np.arange(post.n_features)),
+        box.lower,
+        box.upper,
+        box.reference,
+    )
+    d = [
+        (arb(float(p)) - arb(float(q))) / arb(float(s))
+        for p, q, s in zip(x, box.reference, lengthscale(post), strict=True)
+    ]
+    exact = Orders(post, e, d)
+    one, two = exact.kappa(1), exact.kappa(2)
+    cubic = arb(a) * exact.mean(exact.kappa(3)) + arb(2 * tau) * (
+        exact.linear(exact.kappa(3)) + exact.inner(one, two)
+    )
+    rounding = arb(a * e.error_M + abs(tau) * e.error_q)
+    for build in (cheap, coarse, sharp):
+        m = build(e)
+        if m.cubic is not None:
+            form = form_value(m.cubic_form(a, tau), d)
+            assert form >= 0
+            assert abs(cubic) <= exact.metric * form.sqrt() + rounding + NOTHING
+        assert exact.inner(exact.tail(2), exact.tail(2)) <= form_value(m.second, d) + NOTHING
+        assert exact.inner(exact.tail(3), exact.tail(3)) <= form_value(m.third, d) + NOTHING
+        for order in (3, 4):
+            rest = exact.tail(order)
+            part = arb(a) * exact.mean(rest) + arb(2 * tau) * exact.linear(rest)
+            assert abs(part) <= tails_value(m.tails(a, tau, order), d) + NOTHING
+
+
+@settings(max_examples=examples(300))
+@given(
+    post=posteriors(n=st.integers(1, 8), d=st.integers(1, 4)),
+    seed=st.integers(0, 2**32 - 1),
+    a=st.sampled_from([0.0, 1.0]),
+    tau=st.sampled_from([-3.0, -0.01, 0.0, 0.01, 3.0]),
+)
+def test_majorants_dominate_the_parts_they_bound(post, seed, a, tau):
+    rng = np.random.default_rng(seed)
+    box = random_box(rng, post)
+    with bits(BITS), np.errstate(all="ignore"):
+        for x in (rng.permutation(box.points(rng, 3))[0], box.points(rng, 1)[0]):
+            check_majorants(post, box, a, tau, x)
+
+
+@settings(max_examples=examples(300))
+@given(
+    v=st.floats(-3.0, 3.0),
+    width=st.floats(0.01, 1.5),
+    right=st.booleans(),
+    tau=st.sampled_from([-1.0, 0.0, 1.0]),
+)
+def test_majorants_of_one_centre_on_a_line_are_tight_and_true(v, width, right, tau):
+    """One centre, one feature: flattening loses nothing at the far end, so a wrong constant shows there."""
+    post = Posterior([[v]], [-1.0], [[0.8]], kernel=RBF())
+    lower, upper = np.array([0.0]), np.array([width])
+    box = BoxCase(lower, upper, upper if right else lower)
+    with bits(BITS), np.errstate(all="ignore"):
+        check_majorants(post, box, 1.0, tau, lower if right else upper)
+        check_majorants(post, box, 0.0, tau, 0.5 * (lower + upper))

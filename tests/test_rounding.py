@@ -33,12 +33,6 @@ from oracle import bits, examples, is_psd
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _bits():
-    with bits(200):
-        yield
-
-
 def sweep(low, high, count=400, seed=0):
     return np.concatenate(
         [np.linspace(low, high, count), np.random.default_rng(seed).uniform(low, high, count)]
@@ -83,7 +77,8 @@ def test_sum_up_where_every_rounding_goes_down():
 def test_exponentials_enclose():
     points = np.concatenate([sweep(-760.0, 709.5), sweep(-1.0, 1.0), [0.0, -0.0, 5e-324, -5e-324, 709.0]])
     for x in points.tolist():
-        exact = arb(x).exp()
+        with bits(200):
+            exact = arb(x).exp()
         assert arb(exp_down(x)) <= exact
         assert math.isinf(exp_up(x)) or exact <= arb(exp_up(x))
         if -650 < x <= 709:  # and not by much
@@ -100,10 +95,11 @@ def test_exponentials_at_the_ends_of_the_line():
 
 def test_expm1_is_an_upper_bound():
     for x in [*np.geomspace(1e-320, 709.0, 800).tolist(), 0.0]:
-        exact = arb(x).expm1()
+        with bits(200):
+            exact = arb(x).expm1()
         assert exact <= arb(expm1_up(x))
         if x > 1e-280:
-            assert arb(expm1_up(x)) <= exact * arb(1 + 1e-14)
+            assert expm1_up(x) <= float(exact) * (1 + 1e-14)
 
 
 @given(x=st.floats(0.0, allow_infinity=False, allow_nan=False))
@@ -126,7 +122,7 @@ def test_tail_norm_is_an_upper_bound_and_close(order):
             x = arb(s) ** 2
             tail = (x.exp() - sum((x**p / math.factorial(p) for p in range(order)), arb(0))).sqrt()
         assert tail <= arb(tail_norm_up(order, s))
-        assert arb(tail_norm_up(order, s)) <= tail * arb(1 + 1e-9) + arb(1e-140)
+        assert tail_norm_up(order, s) <= float(tail) * (1 + 1e-9) + 1e-140
 
 
 @pytest.mark.parametrize("s", [0.0, 1e-200, 5e-324])
@@ -149,7 +145,10 @@ def test_normal_cdf_encloses_from_one_tail_to_the_other():
         assert (low, high) == (normal_cdf_down(x), normal_cdf_up(x))
         assert 0.0 <= low <= high <= 1.0
         if x > -37:
-            assert high - low <= 4 * 2.0**-52 * high
+            assert high - low <= 1e-12 * high
+        with bits(10):  # whatever precision a user left behind
+            assert normal_cdf_bounds(x)[0] <= high
+            assert low <= normal_cdf_bounds(x)[1]
 
 
 def test_normal_cdf_beyond_everything():

@@ -71,9 +71,10 @@ class Expansion:
 
     @property
     def largest_variance(self) -> float:
-        """S <= s2 + sum_i defect_i k_i^2 on the box, up (F1)."""
+        """S <= s2 + sum_i defect_i k_i^2 on the box, up (F1); k_i is at most its amplitude everywhere."""
         model = self.slice.model
-        return model.variance * (1.0 + 4 * UNIT) + model.excess_variance(self.grown)
+        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.floor)
+        return model.variance * (1.0 + 4 * UNIT) + model.excess_variance(most)
 
     @property
     def isotropic(self) -> Float:

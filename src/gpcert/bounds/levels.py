@@ -208,6 +208,8 @@ class LogitLevel(Level):
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S): the quadrature with its error brackets p there."""
         likelihood, p = self.link.likelihood, self.p
+        if not 0.0 <= S < 1e90:
+            return -math.inf, math.inf
         m = float(ndtri(p)) * math.sqrt(self.link.spread + S)
         for _ in range(50):
             value = float(likelihood.expectation(m, S))
@@ -215,6 +217,8 @@ class LogitLevel(Level):
             step = (p - value) / slope
             # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
             m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
+            if not abs(m) < 1e90:
+                return -math.inf, math.inf
             if abs(step) <= 1e-13 * (1.0 + abs(m)):
                 break
         width = 1e-13 * (1.0 + abs(m))
