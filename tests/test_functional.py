@@ -122,6 +122,26 @@ def test_many_features(build, post, f, seed):
     check_everywhere(build, post, random_box(rng, post, largest=0.5), f, rng)
 
 
+@EACH
+@settings(max_examples=examples(100))
+@given(
+    v=st.floats(-3.0, 3.0),
+    width=st.floats(0.01, 1.5),
+    right=st.booleans(),
+    a=st.sampled_from([0.0, 1.0]),
+    tau=st.sampled_from([-1.0, 1.0]),
+    prior=st.booleans(),
+)
+def test_one_centre_on_a_line(build, v, width, right, a, tau, prior):
+    """Where the majorants lose least; without the prior part (kappa = tau s2) almost nothing at the far end."""
+    post = Posterior([[v]], [-1.0], [[0.8]], kernel=RBF())
+    lower, upper = np.array([0.0]), np.array([width])
+    box, f = BoxCase(lower, upper, upper if right else lower), Functional(a, tau, 0.0 if prior else tau)
+    bound, exact = bound_of(build, post, box, f), Exact(post)
+    for share in (0.0, 0.3, 0.7, 1.0):
+        check(bound, exact, box, f, share * upper)
+
+
 @settings(max_examples=examples(60))
 @given(post=posteriors(n=st.integers(1, 10), d=st.integers(2, 5)), f=functionals(), seed=seeds)
 def test_features_that_stand_still(post, f, seed):

@@ -281,3 +281,28 @@ def test_majorants_of_one_centre_on_a_line_are_tight_and_true(v, width, right, t
     with bits(BITS), np.errstate(all="ignore"):
         check_majorants(post, box, 1.0, tau, lower if right else upper)
         check_majorants(post, box, 0.0, tau, 0.5 * (lower + upper))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_majorants_that_cancel_to_rounding_noise_stay_majorants(seed):
+    """Trap 1: octagons with weights that are even and a rank-one precision of alternating signs around 0.
+
+    The cubic is exactly zero, |V kappa_2| and |V kappa_3| almost: their matrices are noise of either sign.
+    """
+    rng = np.random.default_rng(seed)
+    rings = rng.uniform(0.3, 1.2, size=int(rng.integers(1, 4)))
+    corners = np.array([(1, 1), (1, -1), (-1, -1), (-1, 1)]) / math.sqrt(2)
+    axes = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
+    centres = np.concatenate([s * np.concatenate([corners, axes]) for s in rings])
+    signs = np.tile(np.repeat([0.25, -0.25], 4), len(rings))
+    weights = np.repeat(rng.standard_normal(2 * len(rings)), 4)
+    order = rng.permutation(len(centres))
+    post = Posterior(
+        centres[order], weights[order], np.outer(signs, signs)[np.ix_(order, order)], kernel=RBF()
+    )
+    width = np.full(2, 10.0 ** rng.uniform(-4, -0.5))
+    box = BoxCase(-width, width, np.zeros(2))
+    with bits(BITS), np.errstate(all="ignore"):
+        for x in (box.lower, box.upper, *box.points(rng, 1)[:2]):
+            check_majorants(post, box, 1.0, 0.0, x)
+            check_majorants(post, box, 1.0, float(rng.choice([-1.0, 1.0])), x)

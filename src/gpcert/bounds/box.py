@@ -154,6 +154,7 @@ class RbfBound:
         return self._conclude(lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0), level, (0.0, largest))
 
     def _chords(self, m: Majorants, level: Level, smallest: float, largest: float) -> FunctionalBound:
+        """L3: the worst of the pieces' bounds; failing pieces are halved while that can pay."""
         S = min(max(m.expansion.S, smallest), largest)
         pieces = [(a, b) for a, b in ((smallest, S), (S, largest)) if b > a] or [(smallest, largest)]
         worst: FunctionalBound | None = None
@@ -161,8 +162,7 @@ class RbfBound:
         while pieces:
             start, end = pieces.pop()
             used += 1
-            tau, kappa = level.chord(start, end)
-            bound = lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0)
+            bound = self._piece(m, level, start, end)
             if bound.value < 0 and used < _PIECES and _worth_refining(bound, level, start, end):
                 middle = 0.5 * (start + end)
                 pieces += [(start, middle), (middle, end)]
@@ -171,19 +171,14 @@ class RbfBound:
                 worst = bound
             if not bound.value >= 0:
                 # The pieces not looked at may be worse still: a deficit is certified by all of them.
-                return self._finish(m, level, pieces, worst)
+                rest = [self._piece(m, level, a, b) for a, b in pieces]
+                return min([worst, *rest], key=lambda each: each.latent)
         assert worst is not None
         return worst
 
-    def _finish(
-        self, m: Majorants, level: Level, pieces: list[tuple[float, float]], worst: FunctionalBound
-    ) -> FunctionalBound:
-        """The smallest bound over all remaining pieces, each as it stands."""
-        for start, end in pieces:
-            tau, kappa = level.chord(start, end)
-            bound = lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0)
-            worst = bound if bound.latent < worst.latent else worst
-        return worst
+    def _piece(self, m: Majorants, level: Level, start: float, end: float) -> FunctionalBound:
+        tau, kappa = level.chord(start, end)
+        return lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0)
 
     def _conclude(self, bound: FunctionalBound, level: Level, variances: tuple[float, float]) -> Certified:
         split = int(np.argmax(bound.loss))

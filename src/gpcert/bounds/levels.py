@@ -42,8 +42,17 @@ class Level(ABC):
         """(tau, kappa) with tau S' - kappa >= m_p(S') for all S' in [0, largest], nearly equal at S."""
 
     @abstractmethod
+    def curve(self, S: float) -> tuple[float, float]:
+        """[lower, upper] containing m_p(S)."""
+
     def chord(self, start: float, end: float) -> Affine:
-        """(tau, kappa) with tau S' - kappa >= m_p(S') for S' in [start, end], for a convex curve."""
+        """L3: (tau, kappa) with tau S' - kappa >= m_p(S') for S' in [start, end], for a convex curve."""
+        a, b = -self.curve(start)[1], -self.curve(end)[1]
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return 0.0, -math.inf
+        tau = -(b - a) / (end - start) if end > start else 0.0
+        kappa = min(down(a + tau * start), down(b + tau * end))
+        return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
 
     @abstractmethod
     def after_deficit(self, deficit: float, smallest: float) -> float:
@@ -141,12 +150,11 @@ class ProbitLevel(Level):
         top = tau * self.c_high + self.t * self.t / (4.0 * tau)
         return tau, -up(top * (1.0 + 8 * UNIT))
 
-    def chord(self, start: float, end: float) -> Affine:
-        """L3: -m is concave, so -m(S) - (-tau S + kappa) is smallest at an end."""
-        a, b = (-self.t * sqrt_down(self.c_low + S) for S in (start, end))
-        tau = -(b - a) / (end - start) if end > start else 0.0
-        kappa = min(down(a + tau * start), down(b + tau * end))
-        return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
+    def curve(self, S: float) -> tuple[float, float]:
+        """t sqrt(c + S), rounded outward."""
+        roots = sqrt_down(self.c_low + S), sqrt_up(self.c_high + S)
+        ends = sorted(self.t * root for root in roots)
+        return ends[0] - 4 * UNIT * abs(ends[0]), ends[1] + 4 * UNIT * abs(ends[1])
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """mu / sqrt(c + S) >= t - deficit / sqrt(c + smallest)."""
@@ -249,15 +257,6 @@ class LogitLevel(Level):
             max(0.0, (upper[0] - lower[1]) / left) * points[0],
         )
         return tau, -up((max(upper) + max(rises)) * 1.0 + size)
-
-    def chord(self, start: float, end: float) -> Affine:
-        """L3, as for the probit."""
-        a, b = -self.curve(start)[1], -self.curve(end)[1]
-        if not (math.isfinite(a) and math.isfinite(b)):
-            return 0.0, -math.inf
-        tau = -(b - a) / (end - start) if end > start else 0.0
-        kappa = min(down(a + tau * start), down(b + tau * end))
-        return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
