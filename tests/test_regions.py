@@ -142,6 +142,14 @@ def test_membership_for_other_norms_is_true_only_if_certain(norm, exponent, step
         assert inside or not well_inside
 
 
+def test_membership_for_a_huge_norm_counts_the_rounding_of_the_steps():
+    """step / radius rounds down across 2^(-1/p): the power p magnifies half an ulp beyond a fixed margin."""
+    p, radius, z = 4e6, 1.8050029237453802, 1.8050026109622355
+    with bits(200):
+        assert 2 * (arb(z) / arb(radius)) ** arb(p) > 1
+    assert not Ball([0.0, 0.0], radius, norm=p).contains([z, z])
+
+
 @pytest.mark.parametrize("radius", [0, 1, 2, 3])
 def test_norm_0_counts_coordinates(radius):
     ball = Ball([0.5, 0.5, 0.5], radius, norm=0, domain=(0.0, 1.0))

@@ -150,8 +150,10 @@ class RbfBound:
         if several:  # not a posterior of this kernel: bound S from below on this box instead
             overshoot = max(0.0, -lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent)
         # The predictor clips S at 0: below, the tangent undercuts the curve by tau times the overshoot (L5).
-        kappa -= tau * overshoot * (1.0 + 8 * UNIT) if tau > 0 else 0.0
-        return self._conclude(lower_bound(m, 1.0, tau, kappa + self.slice.mean, 0.0), level, (0.0, largest))
+        loss = tau * overshoot * (1.0 + 8 * UNIT) if tau > 0 else 0.0
+        bound = lower_bound(m, 1.0, tau, kappa - loss + self.slice.mean, 0.0)
+        bound = bound._replace(rounding=bound.rounding + (0.0 if several else loss))
+        return self._conclude(bound, level, (0.0, largest))
 
     def _chords(self, m: Majorants, level: Level, smallest: float, largest: float) -> FunctionalBound:
         """L3: the worst of the pieces' bounds; failing pieces are halved while that can pay."""

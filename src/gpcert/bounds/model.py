@@ -112,7 +112,7 @@ def _contraction(centres: Float, lengthscale: Float, variance: float, shifted: F
     # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
     backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
     symmetric = 0.5 * (product + product.T)
-    for slack in (1e-9, 1e-6, 1e-3, 1.0, 1e3):
+    for slack in (1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e3):
         bound = (1.0 + slack) / variance
         test = -symmetric
         test[np.diag_indices(n)] += bound - error - gamma(4) * bound

@@ -48,11 +48,11 @@ class Minimiser:
         self._frontier: list[OpenBox] = []
         self._settled = 1.0
         self._started = False
+        self._blur = 0.0  # width of the enclosure of P at the witness: finer targets are beyond rounding
         self.upper = 1.0
         self.witness: Float | None = None
         self.nodes = 0
         self.coarsened = False
-        self.at_rounding = False
 
     @property
     def lower(self) -> float:
@@ -80,10 +80,10 @@ class Minimiser:
     def step(self, tolerance: float) -> None:
         """Refine the box with the smallest bound: certify it, or split it. Interrupted, nothing is lost."""
         box = self._frontier[0]
-        if box.bound >= self.upper - tolerance:
-            self._settle(heapq.heappop(self._frontier).bound)
+        target = self.upper - max(0.999 * tolerance, 4.0 * self._blur)
+        if box.bound >= self.upper - tolerance or target <= 0.0:
+            self._settle(box.bound)
             return
-        target = self.upper - 0.999 * tolerance
         certified = self._bound.over(box.lower, box.upper, box.reference, target)
         self.nodes += 1
         probability = max(box.bound, certified.probability)
@@ -91,26 +91,26 @@ class Minimiser:
             self._offer(np.clip(certified.point, *self._inner))
         done = probability >= self.upper - tolerance
         children = [] if done else self._split(box, certified.split, certified.point, probability)
-        stuck = not done and (certified.at_rounding or not children)
-        # From here on nothing can be interrupted half-way into losing a box: replace, then push.
+        resolved = probability >= self.upper - 8.0 * self._blur
+        stuck = not done and (certified.at_rounding or resolved or not children)
         if done or stuck:
-            self.at_rounding = self.at_rounding or stuck
-            self._settled = min(self._settled, probability)
-            heapq.heappop(self._frontier)
+            self._settle(probability)
             return
-        for child in children[1:]:
-            heapq.heappush(self._frontier, child)
+        # The parent stays first (its bound and number are the smallest) until its halves replace it.
+        heapq.heappush(self._frontier, children[1])
         heapq.heapreplace(self._frontier, children[0])
         self._coarsen()
 
     def _settle(self, bound: float) -> None:
+        """Close the first box of the frontier; in this order, so that an interrupt between cannot lose it."""
         self._settled = min(self._settled, bound)
+        heapq.heappop(self._frontier)
 
     def _offer(self, point: Float) -> None:
         """Keep the point if the upper end of its enclosure is smaller."""
-        _, upper = self._bound.at(point)
+        lower, upper = self._bound.at(point)
         if upper < self.upper or self.witness is None:
-            self.upper, self.witness = min(upper, self.upper), point
+            self.upper, self.witness, self._blur = min(upper, self.upper), point, upper - lower
 
     def _split(self, box: OpenBox, coordinate: int, point: Float, bound: float) -> list[OpenBox]:
         """Two halves of the box, or none if its coordinates cannot be halved any more."""
