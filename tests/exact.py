@@ -6,7 +6,6 @@ Nothing is shared with `gpcert.bounds`: kernel, quadratic form and links are wri
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +22,13 @@ from gpcert.ranges import probability_range
 from gpcert.regions import Ball, Box, Region
 from gpcert.results import ProbabilityRange
 
-#: How many times the default number of random queries the tests ask.
-SOAK = int(os.environ.get("GPCERT_SOAK", "1"))
+Point = np.ndarray | Sequence[float | arb]
+
 PRECISIONS = (160, 640, 2560)  # bits: cancellation in models of condition 1e12 needs more than one
 
 
 class Exact:
-    """Mean, variance and probability of a two-class RBF posterior at a point of doubles (d,), as balls."""
+    """Mean, variance and probability of a two-class RBF posterior at a point (d,) of doubles or balls."""
 
     def __init__(self, post: Posterior) -> None:
         n, d = post.centres.shape
@@ -38,9 +37,9 @@ class Exact:
         self._variance = arb(float(post.kernel.variance))
         self._precision = arb_mat(n, n, [arb(float(v)) for v in post.precision.ravel()])
 
-    def latent(self, x: np.ndarray) -> tuple[arb, arb]:
+    def latent(self, x: Point) -> tuple[arb, arb]:
         """Latent mean and (unclipped) latent variance at x (d,)."""
-        point = [arb(float(v)) for v in x]
+        point = [v if isinstance(v, arb) else arb(float(v)) for v in x]
         k = []
         for row in self.post.centres.tolist():
             scaled = [(arb(c) - p) / s for c, p, s in zip(row, point, self._lengthscale, strict=True)]
@@ -51,7 +50,7 @@ class Exact:
         column = arb_mat(len(k), 1, k)
         return mean, self._variance - (column.transpose() * self._precision * column)[0, 0]
 
-    def probability(self, x: np.ndarray, label: int) -> arb:
+    def probability(self, x: Point, label: int) -> arb:
         """P(label) at x (d,), at the precision of the context."""
         mean, variance = self.latent(x)
         mean, variance = (mean if label == 1 else -mean), variance.nonnegative_part()
@@ -60,15 +59,15 @@ class Exact:
             return (-mean / (2 * spread).sqrt()).erfc() / 2
         return logistic_normal(mean, variance)
 
-    def at_most(self, x: np.ndarray, label: int, bound: float) -> bool:
+    def at_most(self, x: Point, label: int, bound: float) -> bool:
         """Whether P(label) <= bound at x (d,), decided with certainty."""
         return bound >= 1.0 or self._decide(x, label, lambda p: (p <= bound, p > bound))
 
-    def at_least(self, x: np.ndarray, label: int, bound: float) -> bool:
+    def at_least(self, x: Point, label: int, bound: float) -> bool:
         """Whether P(label) >= bound at x (d,), decided with certainty."""
         return bound <= 0.0 or self._decide(x, label, lambda p: (p >= bound, p < bound))
 
-    def _decide(self, x: np.ndarray, label: int, compare: Callable[[arb], tuple[bool, bool]]) -> bool:
+    def _decide(self, x: Point, label: int, compare: Callable[[arb], tuple[bool, bool]]) -> bool:
         for _ in at_rising_precision():
             yes, no = compare(self.probability(x, label))
             if yes or no:
@@ -90,7 +89,7 @@ def logistic_normal(mean: arb, variance: arb) -> arb:
     """E 1 / (1 + e^-f) for f ~ N(mean, variance), relatively accurate in the tails.
 
     The integrand g is log-concave: with slope b = (log g)'(c) at any c, its integral beyond Z deviations s
-    of c is at most g(c) e^(b^2 s^2 / 2) s sqrt(2 pi) erfc((Z - b s) / sqrt 2). Integrated: g / g(c), c -+ Z s.
+    of c is at most g(c) e^(b^2 s^2 / 2) s sqrt(2 pi) erfc((Z - b s) / sqrt 2). Inside, g / g(c) is summed.
     """
     if not variance > 0:  # a ball around 0 (S is clipped there): |d E / d S| <= max |sigma''| / 2 < 1/20
         return 1 / (1 + (-mean).exp()) + arb(0, 1) * (variance / 20).upper()
@@ -246,6 +245,18 @@ def random_posterior(case: Case, rng: np.random.Generator) -> Posterior:
     ]
     mean = float(rng.choice([0.0, rng.normal(), kernel.variance**0.5 * rng.normal()]))
     return Posterior(X, weights, R, kernel=kernel, likelihood=link, mean=mean)
+
+
+def small_model(
+    n: int = 12, d: int = 2, likelihood: str = "probit", seed: int = 0, **options: Any
+) -> Posterior:
+    """A well-conditioned model with several valleys around the origin; `options` as for the posterior."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    kernel = RBF(0.8, 4.0)
+    R = np.linalg.inv(kernel(X) + np.diag(10.0 ** rng.uniform(-1, 1, n)))
+    weights = rng.standard_normal(n)
+    return Posterior(X, weights, 0.5 * (R + R.T), kernel=kernel, likelihood=likelihood, **options)
 
 
 def random_precision(kind: str, K: np.ndarray, rng: np.random.Generator) -> np.ndarray:

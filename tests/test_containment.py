@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exact import CHOICES, SOAK, Case, Exact, ask, falsehoods, random_posterior, random_region, refute
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exact import CHOICES, Case, Exact, ask, falsehoods, random_posterior, random_region, refute
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.ranges import probability_range
 from gpcert.regions import Box
 from gpcert.results import Enclosure
+from oracle import examples
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-INDEFINITE = "indefinite"
+DEFINITE = [kind for kind in CHOICES["precision"] if kind != "indefinite"]
 
 
 def cases(**fixed):
@@ -28,40 +28,33 @@ def cases(**fixed):
     return st.builds(Case, **{name: st.sampled_from(values) for name, values in choices.items()})
 
 
-def examples(count: int):
-    return settings(max_examples=count * SOAK, deadline=None, suppress_health_check=SLOW)
-
-
-DEFINITE = [kind for kind in CHOICES["precision"] if kind != INDEFINITE]
-
-
-@examples(240)
+@settings(max_examples=examples(240))
 @given(cases(precision=DEFINITE))
 def test_bounds_hold_for_semidefinite_precisions(case):
     assert falsehoods(case) == []
 
 
-@examples(40)
-@given(cases(precision=INDEFINITE))
+@settings(max_examples=examples(40))
+@given(cases(precision="indefinite"))
 def test_bounds_hold_for_indefinite_precisions(case):
     assert falsehoods(case) == []
 
 
-@examples(40)
+@settings(max_examples=examples(40))
 @given(cases(precision=DEFINITE, shape=("point", "thin"), tolerance=(1e-9, 1e-15), n=(1, 2, 3), d=(1, 2, 3)))
 def test_bounds_hold_where_little_moves(case):
     assert falsehoods(case) == []
 
 
-@examples(20)
+@settings(max_examples=examples(20))
 @given(cases(precision=DEFINITE, n=(30, 80), d=(25, 30, 60), width=(0.1, 0.5, 1.0), tolerance=(0.02, 1e-3)))
 def test_bounds_hold_with_many_moving_features(case):
     assert falsehoods(case) == []
 
 
-@pytest.mark.parametrize("seed", range(300 * SOAK))
+@pytest.mark.parametrize("seed", range(examples(300)))
 def test_bounds_hold_with_many_local_minima(seed):
-    """One feature, several valleys, P < 1/2: the first local search is often wrong, and every stop must be true."""
+    """One feature, several valleys, P < 1/2: the first local search often errs; every stop must be true."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
     X = rng.uniform(-3, 3, (n, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import signal
 import subprocess
@@ -138,7 +139,7 @@ def test_batches_answer_in_order_and_repeats_are_identical():
 def test_nested_regions_and_the_two_labels_agree():
     post = small_model(likelihood="logit")
     answers = gc.probability_range(post, [gc.Ball([0.2, -0.3], r) for r in (0.0, 0.1, 0.3, 0.6, 1.0)])
-    for inner, outer in zip(answers[:-1], answers[1:], strict=True):
+    for inner, outer in itertools.pairwise(answers):
         assert outer.min.lower <= inner.min.upper
         assert outer.max.upper >= inner.max.lower
     one, other = (gc.probability_range(post, HARD, label=label, tolerance=1e-4) for label in (1, 0))
