@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ def test_convex_problems_are_solved(problem):
     width = high - low
     size = np.abs(g) @ width + width @ np.abs(H) @ width
     least = min(exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point))
-    assert float(least) - found.value <= 2e-5 * size
+    assert float(Fraction(int(least.p), int(least.q))) - found.value <= 2e-5 * size
 
 
 @settings(max_examples=examples(100))
@@ -161,7 +162,9 @@ def test_a_strict_vertex_away_from_zero_is_found_to_rounding(problem):
     g = 1.01 * np.abs(H) @ (high - low) + 1e-3
     least = exact(g, H, low)
     assert rational(bound(g, H, low, high).value) <= least
-    assert float(least) - bound(g, H, low, high).value <= 1e-12 * (np.abs(g) @ (high - low))
+    assert float(Fraction(int(least.p), int(least.q))) - bound(g, H, low, high).value <= 1e-12 * (
+        np.abs(g) @ (high - low)
+    )
 
 
 def test_one_dimension_without_convexity_is_exact():

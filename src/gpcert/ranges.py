@@ -82,11 +82,13 @@ def probability_range(
     returns what is known (regions not started: [0, 1]); a second one raises.
     """
     _check_model(post, label, method)
-    require(bool(tolerance > 0), f"tolerance must be > 0, got {tolerance}")
+    _check_number("tolerance", tolerance, least=0.0, strict=True)
     for name, value in (("max_seconds", max_seconds), ("max_nodes", max_nodes)):
-        require(value is None or bool(value >= 0), f"{name} must be >= 0, got {value}")
+        if value is not None:
+            _check_number(name, value, least=0.0, strict=False)
+    require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
     single = isinstance(region, Box | Ball)
-    regions: list[Region] = [region] if isinstance(region, Box | Ball) else list(region)
+    regions = [region] if isinstance(region, Box | Ball) else _several(region)
     for r in regions:
         _check_region(post, r)
     answers: list[ProbabilityRange] = []
@@ -127,6 +129,24 @@ def _check_model(post: Posterior, label: int, method: str) -> None:
         f"label must be a class index, 0 or 1, got {label!r}",
     )
     require(method in ("auto",), f"method must be 'auto', got {method!r}")
+
+
+def _check_number(name: str, value: object, least: float, strict: bool) -> None:
+    """One real number above (or at) `least`; NaN is not."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    rule = f"must be {'>' if strict else '>='} {least:g}"
+    require(number, f"{name} {rule}, got {value!r}")
+    assert isinstance(value, int | float | np.integer | np.floating)
+    require(bool(value > least if strict else value >= least), f"{name} {rule}, got {value}")
+
+
+def _several(regions: Sequence[Region]) -> list[Region]:
+    try:
+        return list(regions)
+    except TypeError:
+        raise InvalidInputError(
+            f"region must be a Box, a Ball or a sequence of them, got {regions!r}"
+        ) from None
 
 
 def _check_region(post: Posterior, region: object) -> None:
@@ -201,9 +221,6 @@ class _Query:
                 max(active, key=lambda s: s.upper - s.lower).step(self._limits.tolerance)
                 if self._report():
                     return
-        if any(s.upper - s.lower > self._limits.tolerance for s in self._sides):
-            coarsened = any(s.coarsened for s in self._sides)
-            self.status = Status.MEMORY if coarsened else Status.NUMERICAL
 
     def _out_of_limits(self) -> Status | None:
         if time.perf_counter() >= self._limits.deadline:
@@ -227,20 +244,27 @@ class _Query:
     def answer(self, method: str) -> ProbabilityRange:
         """The enclosures as they stand."""
         low, high = self._sides
+        smallest = Enclosure(low.lower, low.upper)
         # 1 - x of doubles in [0, 1] rounds to nearest: one ulp outward keeps both ends true.
         largest = Enclosure(_complement(high.upper, -1), _complement(high.lower, 1))
         return ProbabilityRange(
-            min=Enclosure(low.lower, low.upper),
+            min=smallest,
             max=largest,
             argmin=self._point(low.witness),
             argmax=self._point(high.witness),
-            status=self.status,
+            status=self._final_status(max(smallest.width, largest.width)),
             nodes=self._nodes(),
             seconds=time.perf_counter() - self._start,
             label=self._label,
             tolerance=self._limits.tolerance,
             method=method,
         )
+
+    def _final_status(self, width: float) -> Status:
+        """A search that ran out of boxes has converged only if the enclosures as reported are narrow enough."""
+        if self.status is not Status.CONVERGED or width <= self._limits.tolerance:
+            return self.status
+        return Status.MEMORY if any(side.coarsened for side in self._sides) else Status.NUMERICAL
 
     def _point(self, witness: Float | None) -> Float | None:
         if witness is None:

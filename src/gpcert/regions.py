@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
+from gpcert.rounding import UNIT
 from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require
 
 __all__ = ["Ball", "Box", "Region"]
@@ -190,7 +191,8 @@ def _norm_at_most(steps: list[Fraction], norm: float, radius: float) -> bool:
         total = math.fsum(float(step / limit) ** norm for step in steps)
     except (OverflowError, ZeroDivisionError):
         return not steps
-    return total * (1.0 + 1e-12) <= 1.0 - 1e-12 or not steps
+    margin = 1e-12 + 8.0 * norm * UNIT  # half an ulp of a quotient, to the power p
+    return total * (1.0 + margin) <= 1.0 - margin or not steps
 
 
 def _add(x: Float, y: Float, down: bool) -> Float:

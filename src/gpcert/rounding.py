@@ -164,10 +164,13 @@ def is_certainly_psd(matrix: Float) -> bool:
     diagonal = np.diagonal(matrix)
     if not np.isfinite(matrix).all() or not (diagonal >= 0).all():
         return False
+    if np.abs(matrix).max(initial=0.0) > diagonal.max(initial=0.0):  # |a_ij|^2 <= a_ii a_jj fails
+        return False
     g = gamma(n + 3)
     shift = 2.0 * g / (1.0 - g) * float(diagonal.sum()) + n * TINY
     shifted = np.array(matrix, order="F")
     # Rounding the shifted diagonal to nearest costs one ulp more: take it off explicitly.
     shifted[np.diag_indices(n)] = np.nextafter(diagonal - shift, -np.inf)
-    _, info = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-    return bool(info == 0)
+    factor, info = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+    # An overflow inside can turn pivots into NaN, which LAPACK takes for positive.
+    return bool(info == 0 and np.isfinite(np.diagonal(factor)).all())

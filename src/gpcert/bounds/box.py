@@ -17,7 +17,7 @@ from gpcert.bounds.functional import FunctionalBound, lower_bound
 from gpcert.bounds.levels import Level, Link
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, COLUMN_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import UNIT, down, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["BoxBound", "Certified", "RbfBound"]
@@ -151,7 +151,7 @@ class RbfBound:
             overshoot = max(0.0, -lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent)
         # The predictor clips S at 0: below, the tangent undercuts the curve by tau times the overshoot (L5).
         loss = tau * overshoot * (1.0 + 8 * UNIT) if tau > 0 else 0.0
-        bound = lower_bound(m, 1.0, tau, kappa - loss + self.slice.mean, 0.0)
+        bound = lower_bound(m, 1.0, tau, down(kappa - loss) + self.slice.mean, 0.0)
         bound = bound._replace(rounding=bound.rounding + (0.0 if several else loss))
         return self._conclude(bound, level, (0.0, largest))
 

@@ -148,6 +148,11 @@ _FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0, 120.0)
 _NARROWEST = 1e-60
 
 
+def _symmetric(A: Float) -> Float:
+    """Products round differently on the two sides of the diagonal; what is verified must be what is used."""
+    return 0.5 * (A + A.T)
+
+
 def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expansion:
     """X1-X4 at `reference` for the box [lower, upper] (raw units, (d,) each, reference inside)."""
     low = (lower - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
@@ -171,7 +176,6 @@ def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expan
     grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     roots = np.sqrt(slice_.model.row_weight) * grown
     error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
-    J = kv.T @ Y
     return Expansion(
         slice=slice_,
         reference=reference,
@@ -193,9 +197,9 @@ def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expan
         q0=float(rk.sum()),
         M1=ak @ v,
         q1=rk @ v,
-        M2=v.T @ (ak[:, None] * v),
-        q2=v.T @ (rk[:, None] * v),
-        J=0.5 * (J + J.T),
+        M2=_symmetric(v.T @ (ak[:, None] * v)),
+        q2=_symmetric(v.T @ (rk[:, None] * v)),
+        J=_symmetric(kv.T @ Y),
         error_M=sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,

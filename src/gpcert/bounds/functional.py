@@ -157,14 +157,14 @@ def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
 
 
 def _slope_1(A: float, B: float, radius: float) -> float:
-    """X6: a slope c with A e^r + B e^{-r} >= A + B + c r on [0, radius], for B <= 0."""
+    """X6: a slope c with A e^r + B e^{-r} >= A + B + c r on [0, radius]."""
     if radius <= 0:
         return min(A, 0.0)
     grown, shrunk = math.expm1(radius) / radius, -math.expm1(-radius) / radius
     slack = 64 * UNIT * (abs(A) * grown + abs(B))
     if A >= 0 and A + B >= 0:  # second derivative A e^r + B e^{-r} >= 0 from r = 0 on: convex
         return A - B - slack
-    return min(A, A * grown) - B * shrunk - slack
+    return min(A, A * grown) - (B if B > 0 else B * shrunk) - slack
 
 
 def _slope_2(A: float, B: float, radius: float) -> float:

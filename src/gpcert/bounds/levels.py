@@ -256,7 +256,7 @@ class LogitLevel(Level):
             max(0.0, (upper[2] - lower[1]) / right) * max(0.0, largest - points[2]),
             max(0.0, (upper[0] - lower[1]) / left) * points[0],
         )
-        return tau, -up((max(upper) + max(rises)) * 1.0 + size)
+        return tau, -up(max(upper) + max(rises) + size)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""

@@ -151,7 +151,7 @@ def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> fl
     """Q2, rounded down; -inf if A cannot be verified positive semidefinite."""
     A = H.copy()
     # A power of two per coordinate makes the units comparable without any rounding.
-    unit = np.exp2(np.round(np.log2(np.maximum(high - low, 1e-300))))
+    unit = np.ldexp(1.0, np.round(np.log2(np.maximum(high - low, 1e-300))).astype(int))
     scaled = A * np.outer(unit, unit)
     diagonal = np.diag_indices(len(g))
     scaled[diagonal] += D * unit * unit
