@@ -1,6 +1,5 @@
 """The state after any step is a valid answer: reports, limits, Ctrl-C at any moment, a full frontier."""
 
-import heapq
 import signal
 import subprocess
 import sys
@@ -203,38 +202,39 @@ class Waves:
         return Certified(max(0.0, self.value(lower + half) - 2.1 * half[0]), reference, 0, False)
 
 
-SMALLEST = min(Waves().value(np.array([x])) for x in np.linspace(0.0, 2.0, 20001))
+SMALLEST, ARGMIN = min((Waves().value(np.array([x])), x) for x in np.linspace(0.0, 2.0, 20001))
 
 
-def waves(tolerance: float, steps: int) -> Minimiser:
+def waves(tolerance: float, steps: int, at: int = 0) -> tuple[Minimiser, int]:
+    """The search stopped after so many boxes or at call number `at`, and how many calls it made."""
     zero, two = np.zeros(1), np.full(1, 2.0)
     search = Minimiser(Waves(), zero, two, zero, two)
-    try:
-        search.start()
-        while not search.exhausted and search.upper - search.lower > tolerance and search.nodes < steps:
-            search.step(tolerance)
-    except KeyboardInterrupt:
-        pass
-    return search
+    # dataclasses compile their methods, comparisons among them, as <string>
+    with Injector(at, str(Path("search") / "loop.py"), "<string>") as injector:
+        try:
+            search.start()
+            while not search.exhausted and search.upper - search.lower > tolerance and search.nodes < steps:
+                search.step(tolerance)
+        except KeyboardInterrupt:
+            pass
+    return search, injector.calls
 
 
 def test_the_loop_encloses_a_known_minimum():
     for steps in range(60):
-        search = waves(0.01, steps)
+        search, _ = waves(0.01, steps)
         assert search.lower <= SMALLEST <= search.upper
-    assert waves(0.01, 1000).upper - waves(0.01, 1000).lower <= 0.01
+    converged, _ = waves(0.01, 1000)
+    assert converged.upper - converged.lower <= 0.01
 
 
 def test_ctrl_c_at_any_call_of_the_loop_loses_no_box():
     """Comparisons of boxes included: a heap operation cut short must not leave a false smallest bound."""
-    files = (str(Path("search") / "loop.py"), "<string>")  # dataclasses compile their methods as <string>
-    with Injector(0, *files) as whole:
-        waves(0.01, 1000)
-    for at in range(1, whole.calls + 1):
-        with Injector(at, *files):
-            search = waves(0.01, 1000)
-        assert search.lower <= SMALLEST, at
-        assert search.upper >= SMALLEST - 1e-9, at
+    _, calls = waves(0.01, 1000)
+    assert calls > 100
+    for at in range(1, calls + 1):
+        search, _ = waves(0.01, 1000, at)
+        assert search.lower <= SMALLEST <= search.upper, at
 
 
 @pytest.mark.parametrize("limit", [4, 16])
@@ -248,22 +248,20 @@ def test_a_full_frontier_coarsens_and_ends(monkeypatch, limit):
 
 
 def test_a_search_ends_when_no_open_box_can_improve_it():
-    """One part of the region is at rounding level: its bound caps the answer, the rest cannot improve it."""
+    """Around its minimum P is at rounding level: that bound caps the answer, the rest cannot improve it."""
 
     class Blocked(Waves):
         def over(self, lower, upper, reference, target):
-            certified = super().over(lower, upper, reference, target)
-            return certified._replace(at_rounding=bool(upper[0] <= 0.25))
+            blocked = lower[0] <= ARGMIN <= upper[0] and upper[0] - lower[0] < 0.3
+            return super().over(lower, upper, reference, target)._replace(at_rounding=bool(blocked))
 
     zero, two = np.zeros(1), np.full(1, 2.0)
     search = Minimiser(Blocked(), zero, two, zero, two)
     search.start()
     while not search.exhausted and search.nodes < 2000:
-        before, blocked = search.lower, search.nodes
         search.step(1e-9)
-        if search.lower == before and search.nodes > 300:
-            break
-    assert search.exhausted, f"still refining after {blocked} boxes"
+    assert search.lower <= SMALLEST <= search.upper
+    assert search.nodes < 2000
 
 
 LONG = """
@@ -294,16 +292,3 @@ def test_a_real_ctrl_c_returns_what_is_known():
         output, _ = process.communicate(timeout=120)
     assert output == "interrupted interrupted True True []\n"
     assert process.returncode == 0
-
-
-def test_comparisons_inside_heap_operations_can_be_interrupted():
-    """What the loop is guarded against: Python runs signal handlers inside comparisons written in Python."""
-
-    class Item(float):
-        def __lt__(self, other: object) -> bool:
-            raise KeyboardInterrupt
-
-    heap = [1.0, 2.0, 3.0]
-    with pytest.raises(KeyboardInterrupt):
-        heapq.heapreplace(heap, Item(9.0))
-    assert heap[0] == 9.0  # not the smallest any more

@@ -91,26 +91,16 @@ def probability_range(
     regions = [region] if isinstance(region, Box | Ball) else _several(region)
     for r in regions:
         _check_region(post, r)
-    answers: list[ProbabilityRange] = []
     slices = _Slices(post)
-    interrupted = False
-    for r in regions:
-        limits = _Limits(
-            tolerance,
-            np.inf if max_seconds is None else time.perf_counter() + max_seconds,
-            np.inf if max_nodes is None else max_nodes,
-            progress,
-        )
-        query = _Query(post, slices, r, label, limits)
-        if not interrupted:
-            try:
-                query.run()
-            except KeyboardInterrupt:
-                interrupted = True
-                query.status = Status.INTERRUPTED
-        else:
-            query.status = Status.INTERRUPTED
-        answers.append(query.answer(method))
+    queries = [_Query(r, int(label)) for r in regions]
+    try:
+        for query in queries:
+            deadline = np.inf if max_seconds is None else time.perf_counter() + max_seconds
+            most = np.inf if max_nodes is None else max_nodes
+            query.run(slices, _Limits(tolerance, deadline, most, progress))
+    except KeyboardInterrupt:
+        pass  # what is known is returned; a query that did not end says so itself
+    answers = [query.answer(method, tolerance) for query in queries]
     return answers[0] if single else answers
 
 
@@ -161,115 +151,115 @@ def _check_region(post: Posterior, region: object) -> None:
 
 
 class _Slices:
-    """Slices of one posterior by moving features and standing values: a batch shares them, Gram matrix
-    included.
-    """
+    """Slices of one posterior by moving features and standing values: a batch shares them and the Gram matrix."""
 
     def __init__(self, post: Posterior) -> None:
-        self._model = model_of(post)
+        self._post = post
         self._last: dict[bytes, Slice] = {}
 
-    def get(self, x: Float, moving: Mask) -> Slice:
+    def bounds(self, x: Float, moving: Mask) -> tuple[RbfBound, RbfBound]:
+        """Bounds of P(1) and of P(0) on the slice through x (d,) along the moving features (d,)."""
+        assert isinstance(self._post.likelihood, BinaryLikelihood)
+        link = link_of(self._post.likelihood)
         key = moving.tobytes() + x[~moving].tobytes()
         slice_ = self._last.get(key)
         if slice_ is None:
-            slice_ = make_slice(self._model, x, np.flatnonzero(moving))
+            slice_ = make_slice(model_of(self._post), x, np.flatnonzero(moving))
             if len(self._last) >= 4:
                 self._last.pop(next(iter(self._last)))
             self._last[key] = slice_
-        return slice_
+        return RbfBound(slice_, link), RbfBound(slice_.flipped(), link)
 
 
 class _Query:
-    """One region: the search for the minimum and, on the other class, for the maximum."""
+    """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, post: Posterior, slices: _Slices, region: Region, label: int, limits: _Limits) -> None:
-        outer, inner = region.box(), region.inner_box()
-        moving = outer.lower < outer.upper
-        self._fixed = inner.lower
-        self._moving = moving
-        self._limits = limits
+    def __init__(self, region: Region, label: int) -> None:
+        self._region = region
         self._label = label
-        self._start = time.perf_counter()
-        self.status = Status.CONVERGED
-        assert isinstance(post.likelihood, BinaryLikelihood)
-        link = link_of(post.likelihood)
-        slice_ = slices.get(inner.lower, moving)
+        self._inner = region.inner_box()
+        self._moving: Mask = np.zeros(region.n_features, dtype=bool)
+        self._sides: tuple[Minimiser, Minimiser] | None = None  # None: not started
+        self._seconds = 0.0
+        self._status = Status.INTERRUPTED  # until the search ends in another way
+
+    def run(self, slices: _Slices, limits: _Limits) -> None:
+        """Both searches, always the wider one next, within the limits."""
+        start = time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):
+                self._status = self._search(slices, limits, start)
+        finally:
+            self._seconds = time.perf_counter() - start
+
+    def _search(self, slices: _Slices, limits: _Limits, start: float) -> Status:
+        outer, inner = self._region.box(), self._inner
+        moving = self._moving = outer.lower < outer.upper
         ends = (outer.lower[moving], outer.upper[moving], inner.lower[moving], inner.upper[moving])
-        positive, negative = (Minimiser(RbfBound(s, link), *ends) for s in (slice_, slice_.flipped()))
+        one, zero = (Minimiser(bound, *ends) for bound in slices.bounds(inner.lower, moving))
         # The minimum of P(label), and 1 - its maximum = the minimum of the other class's probability.
-        self._sides = (positive, negative) if label == 1 else (negative, positive)
+        sides = self._sides = (one, zero) if self._label == 1 else (zero, one)
+        for side in sides:
+            side.start()
+            if self._told_to_stop(limits, sides, start):
+                return Status.INTERRUPTED
+        while True:
+            active = [s for s in sides if not s.exhausted and s.upper - s.lower > limits.tolerance]
+            if not active:
+                return Status.CONVERGED
+            if time.perf_counter() >= limits.deadline:
+                return Status.TIME
+            if sum(side.nodes for side in sides) >= limits.max_nodes:
+                return Status.NODES
+            max(active, key=lambda s: s.upper - s.lower).step(limits.tolerance)
+            if self._told_to_stop(limits, sides, start):
+                return Status.INTERRUPTED
 
-    def run(self) -> None:
-        """Both searches, one after the other, each with what is left of the limits."""
-        low, high = self._sides
-        with np.errstate(all="ignore"):
-            for side in self._sides:
-                side.start()
-                if self._report():
-                    return
-            while True:
-                active = [
-                    s for s in (low, high) if not s.exhausted and s.upper - s.lower > self._limits.tolerance
-                ]
-                if not active:
-                    break
-                reason = self._out_of_limits()
-                if reason is not None:
-                    self.status = reason
-                    return
-                max(active, key=lambda s: s.upper - s.lower).step(self._limits.tolerance)
-                if self._report():
-                    return
-
-    def _out_of_limits(self) -> Status | None:
-        if time.perf_counter() >= self._limits.deadline:
-            return Status.TIME
-        return Status.NODES if self._nodes() >= self._limits.max_nodes else None
-
-    def _report(self) -> bool:
-        """Tell the callback; True if it asks to stop."""
-        if self._limits.progress is None:
+    def _told_to_stop(self, limits: _Limits, sides: tuple[Minimiser, Minimiser], start: float) -> bool:
+        """Tell the callback where the search stands; True if it asks to stop."""
+        if limits.progress is None:
             return False
-        low, high = self._sides
-        seconds = time.perf_counter() - self._start
-        if self._limits.progress(low.lower, 1.0 - high.lower, self._nodes(), seconds) is True:
-            self.status = Status.INTERRUPTED
-            return True
-        return False
+        low, high = sides
+        upper = _complement(high.lower, 1)
+        stop = limits.progress(low.lower, upper, low.nodes + high.nodes, time.perf_counter() - start)
+        return isinstance(stop, bool | np.bool_) and bool(stop)
 
-    def _nodes(self) -> int:
-        return sum(side.nodes for side in self._sides)
-
-    def answer(self, method: str) -> ProbabilityRange:
+    def answer(self, method: str, tolerance: float) -> ProbabilityRange:
         """The enclosures as they stand."""
-        low, high = self._sides
-        smallest = Enclosure(low.lower, low.upper)
-        # 1 - x of doubles in [0, 1] rounds to nearest: one ulp outward keeps both ends true.
-        largest = Enclosure(_complement(high.upper, -1), _complement(high.lower, 1))
+        smallest = largest = Enclosure(0.0, 1.0)
+        argmin = argmax = None
+        nodes = 0
+        if self._sides is not None:
+            low, high = self._sides
+            smallest = Enclosure(low.lower, low.upper)
+            # 1 - x of doubles in [0, 1] rounds to nearest: one ulp outward keeps both ends true.
+            largest = Enclosure(_complement(high.upper, -1), _complement(high.lower, 1))
+            argmin, argmax = self._point(low.witness), self._point(high.witness)
+            nodes = low.nodes + high.nodes
         return ProbabilityRange(
             min=smallest,
             max=largest,
-            argmin=self._point(low.witness),
-            argmax=self._point(high.witness),
-            status=self._final_status(max(smallest.width, largest.width)),
-            nodes=self._nodes(),
-            seconds=time.perf_counter() - self._start,
+            argmin=argmin,
+            argmax=argmax,
+            status=self._final_status(max(smallest.width, largest.width), tolerance),
+            nodes=nodes,
+            seconds=self._seconds,
             label=self._label,
-            tolerance=self._limits.tolerance,
+            tolerance=tolerance,
             method=method,
         )
 
-    def _final_status(self, width: float) -> Status:
+    def _final_status(self, width: float, tolerance: float) -> Status:
         """A search that ran out of boxes has converged only if the enclosures as reported are narrow enough."""
-        if self.status is not Status.CONVERGED or width <= self._limits.tolerance:
-            return self.status
+        if self._status is not Status.CONVERGED or width <= tolerance:
+            return self._status
+        assert self._sides is not None
         return Status.MEMORY if any(side.coarsened for side in self._sides) else Status.NUMERICAL
 
     def _point(self, witness: Float | None) -> Float | None:
         if witness is None:
             return None
-        point = self._fixed.copy()
+        point = self._inner.lower.copy()
         point[self._moving] = witness
         return point
 

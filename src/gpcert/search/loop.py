@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +24,18 @@ __all__ = ["Minimiser", "OpenBox"]
 FRONTIER_LIMIT = 200_000
 
 
-@dataclass(order=True, frozen=True)
-class OpenBox:
-    """A box with its certified lower bound; the smallest bound is refined first."""
+class OpenBox(NamedTuple):
+    """A box with its certified lower bound; the smallest bound is refined first.
+
+    A tuple that compares by two numbers: heap operations then run without a single byte code of Python in
+    between, so that Ctrl-C cannot leave a heap half ordered.
+    """
 
     bound: float
     number: int
-    lower: Float = field(compare=False)
-    upper: Float = field(compare=False)
-    reference: Float = field(compare=False)
+    lower: Float
+    upper: Float
+    reference: Float
 
 
 class Minimiser:
@@ -64,8 +67,8 @@ class Minimiser:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left to refine."""
-        return self._started and not self._frontier
+        """Whether no open box is left, or none whose refinement could raise the lower bound."""
+        return self._started and not (self._frontier and self._frontier[0].bound < self._settled)
 
     def start(self) -> None:
         """Find a first point; the whole region becomes one open box with the trivial bound 0."""
@@ -110,7 +113,9 @@ class Minimiser:
         """Keep the point if the upper end of its enclosure is smaller."""
         lower, upper = self._bound.at(point)
         if upper < self.upper or self.witness is None:
-            self.upper, self.witness, self._blur = min(upper, self.upper), point, upper - lower
+            # The witness first: an interrupt between the two leaves a larger bound, which it attains too.
+            self.witness, self._blur = point, upper - lower
+            self.upper = min(upper, self.upper)
 
     def _split(self, box: OpenBox, coordinate: int, point: Float, bound: float) -> list[OpenBox]:
         """Two halves of the box, or none if its coordinates cannot be halved any more."""
