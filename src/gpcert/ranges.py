@@ -151,7 +151,7 @@ def _check_region(post: Posterior, region: object) -> None:
 
 
 class _Slices:
-    """Slices of one posterior by moving features and standing values: a batch shares them and the Gram matrix."""
+    """Slices of one posterior by moving features and standing values, shared by a batch."""
 
     def __init__(self, post: Posterior) -> None:
         self._post = post
@@ -250,7 +250,7 @@ class _Query:
         )
 
     def _final_status(self, width: float, tolerance: float) -> Status:
-        """A search that ran out of boxes has converged only if the enclosures as reported are narrow enough."""
+        """A search that ran out of boxes has converged only if what it reports is narrow enough."""
         if self._status is not Status.CONVERGED or width <= tolerance:
             return self._status
         assert self._sides is not None
