@@ -50,7 +50,8 @@ class Profile(ABC):
     def derivative(self, z: Float, order: int) -> Float:
         """The derivative of phi of the given order (1 to 4) in z, same shape as z; +-inf where singular."""
         require(order in (1, 2, 3, 4), f"order must be 1, 2, 3 or 4, got {order!r}")
-        return self._derivative(np.asarray(z, dtype=np.float64), order)
+        with np.errstate(over="ignore"):  # close to a singularity the value is beyond the doubles: infinite
+            return self._derivative(np.asarray(z, dtype=np.float64), order)
 
     @abstractmethod
     def _derivative(self, z: Float, order: int) -> Float: ...
