@@ -1,12 +1,22 @@
-"""Settings shared by all tests: GPCERT_SOAK multiplies the number of examples of every property."""
+"""Settings shared by all tests: GPCERT_SOAK multiplies the number of examples of every property.
+
+Without it the examples are the same on every run, so that a commit is judged by its own changes; the soak run
+draws new ones.
+"""
 
 from __future__ import annotations
+
+import os
 
 from hypothesis import HealthCheck, settings
 
 from oracle import examples
 
 settings.register_profile(
-    "gpcert", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "gpcert",
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="GPCERT_SOAK" not in os.environ,
 )
 settings.load_profile("gpcert")
