@@ -124,7 +124,11 @@ def test_any_diagonal_and_any_point_are_sound(problem, lift):
     D = np.full(len(g), lift * max(0.0, -float(np.linalg.eigvalsh(H)[0])))
     D += 1e-9 * np.abs(g).max()  # so that flat directions count as convex
     A = H + np.diag(D)
-    y = np.linalg.lstsq(A, 0.5 * D * (low + high) - g)[0] if rng.random() < 0.7 else low + rng.random() * high
+    y = (
+        np.linalg.lstsq(A, 0.5 * D * (low + high) - g, rcond=None)[0]
+        if rng.random() < 0.7
+        else low + rng.random() * high
+    )
     with np.errstate(all="ignore"):
         value = _dual(g, H, D, y, low, high)
     points = low_points(g, H, low, high, rng, np.clip(y, low, high))
