@@ -18,7 +18,7 @@ from scipy.special import expit
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.ranges import probability_range
+from gpcert.questions import probability_range
 from gpcert.regions import Ball, Box, Region
 from gpcert.results import ProbabilityRange
 

@@ -14,7 +14,7 @@ from exact import CHOICES, Case, Exact, ask, falsehoods, random_posterior, rando
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.ranges import probability_range
+from gpcert.questions import probability_range
 from gpcert.regions import Box
 from gpcert.results import Enclosure
 from oracle import examples

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
     from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
-    from gpcert.ranges import probability_range
+    from gpcert.questions import probability_range
     from gpcert.regions import Ball, Box
     from gpcert.results import Enclosure, ProbabilityRange, Status
     from gpcert.store import load, save
@@ -58,7 +58,7 @@ _HOME = {
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
     "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
-    "ranges": ("probability_range",),
+    "questions": ("probability_range",),
     "regions": ("Ball", "Box"),
     "results": ("Enclosure", "ProbabilityRange", "Status"),
     "store": ("load", "save"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import StrEnum
 
-from gpcert.ranges import probability_range
+from gpcert.questions import probability_range
 from gpcert.regions import Ball, Region
 from gpcert.report.study import Study
 from gpcert.results import Enclosure, ProbabilityRange

@@ -1,0 +1,7 @@
+"""The public questions: one module each, all on the same certified bounds and the same search."""
+
+from __future__ import annotations
+
+from gpcert.questions.ranges import probability_range
+
+__all__ = ["probability_range"]
