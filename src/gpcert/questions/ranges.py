@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import overload
 
 import numpy as np
 
 from gpcert.bounds import RbfBound, Slice, link_of, make_slice, model_of
-from gpcert.errors import InvalidInputError
-from gpcert.kernels import RBF
-from gpcert.likelihoods import BinaryLikelihood, Logit, Probit
+from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Box, Region
+from gpcert.questions.checks import (
+    Limits,
+    Progress,
+    check_label,
+    check_method,
+    check_model,
+    checked_limits,
+    checked_regions,
+)
+from gpcert.regions import Region
 from gpcert.results import Enclosure, ProbabilityRange, Status
 from gpcert.search import Minimiser
-from gpcert.validation import Float, Mask, require
+from gpcert.validation import Float, Mask
 
 __all__ = ["Progress", "probability_range"]
-
-#: Called after every step with (lower, upper, nodes, seconds); returning True stops the search.
-Progress = Callable[[float, float, int, float], object]
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """When to stop, and whom to tell."""
-
-    tolerance: float
-    deadline: float
-    max_nodes: float
-    progress: Progress | None
 
 
 @overload
@@ -81,73 +74,20 @@ def probability_range(
     upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region; returning True stops. Ctrl-C
     returns what is known (regions not started: [0, 1]); a second one raises.
     """
-    _check_model(post, label, method)
-    _check_number("tolerance", tolerance, least=0.0, strict=True)
-    for name, value in (("max_seconds", max_seconds), ("max_nodes", max_nodes)):
-        if value is not None:
-            _check_number(name, value, least=0.0, strict=False)
-    require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
-    single = isinstance(region, Box | Ball)
-    regions = [region] if isinstance(region, Box | Ball) else _several(region)
-    for r in regions:
-        _check_region(post, r)
+    check_model(post)
+    check_label(post, label)
+    check_method(method, "auto")
+    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    regions, single = checked_regions(post, region)
     slices = _Slices(post)
     queries = [_Query(r, int(label)) for r in regions]
     try:
         for query in queries:
-            deadline = np.inf if max_seconds is None else time.perf_counter() + max_seconds
-            most = np.inf if max_nodes is None else max_nodes
-            query.run(slices, _Limits(tolerance, deadline, most, progress))
+            query.run(slices, limits)
     except KeyboardInterrupt:
         pass  # what is known is returned; a query that did not end says so itself
     answers = [query.answer(method, tolerance) for query in queries]
     return answers[0] if single else answers
-
-
-def _check_model(post: Posterior, label: int, method: str) -> None:
-    require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
-    if post.likelihood is None:
-        raise InvalidInputError("post must have a likelihood for probabilities, got a regression posterior")
-    name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
-    require(
-        isinstance(post.likelihood, Probit | Logit),
-        f"post must have the probit or logit likelihood and two classes, got {name!r}",
-    )
-    require(isinstance(post.kernel, RBF), f"post must have the RBF kernel, got {post.kernel!r}")
-    require(
-        isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < 2,
-        f"label must be a class index, 0 or 1, got {label!r}",
-    )
-    require(method in ("auto",), f"method must be 'auto', got {method!r}")
-
-
-def _check_number(name: str, value: object, least: float, strict: bool) -> None:
-    """One real number above (or at) `least`; NaN is not."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    rule = f"must be {'>' if strict else '>='} {least:g}"
-    require(number, f"{name} {rule}, got {value!r}")
-    assert isinstance(value, int | float | np.integer | np.floating)
-    require(bool(value > least if strict else value >= least), f"{name} {rule}, got {value}")
-
-
-def _several(regions: Sequence[Region]) -> list[Region]:
-    try:
-        return list(regions)
-    except TypeError:
-        raise InvalidInputError(
-            f"region must be a Box, a Ball or a sequence of them, got {regions!r}"
-        ) from None
-
-
-def _check_region(post: Posterior, region: object) -> None:
-    require(isinstance(region, Box | Ball), f"region must be a Box or a Ball, got {type(region).__name__}")
-    assert isinstance(region, Box | Ball)
-    require(
-        region.n_features == post.n_features,
-        f"region must have {post.n_features} features, got {region.n_features}",
-    )
-    if isinstance(region, Ball):
-        require(region.norm == np.inf, f"region must have norm inf or be a Box, got norm {region.norm}")
 
 
 class _Slices:
@@ -183,7 +123,7 @@ class _Query:
         self._seconds = 0.0
         self._status = Status.INTERRUPTED  # until the search ends in another way
 
-    def run(self, slices: _Slices, limits: _Limits) -> None:
+    def run(self, slices: _Slices, limits: Limits) -> None:
         """Both searches, always the wider one next, within the limits."""
         start = time.perf_counter()
         try:
@@ -192,7 +132,8 @@ class _Query:
         finally:
             self._seconds = time.perf_counter() - start
 
-    def _search(self, slices: _Slices, limits: _Limits, start: float) -> Status:
+    def _search(self, slices: _Slices, limits: Limits, start: float) -> Status:
+        deadline = limits.deadline()
         outer, inner = self._region.box(), self._inner
         moving = self._moving = outer.lower < outer.upper
         ends = (outer.lower[moving], outer.upper[moving], inner.lower[moving], inner.upper[moving])
@@ -207,7 +148,7 @@ class _Query:
             active = [s for s in sides if not s.exhausted and s.upper - s.lower > limits.tolerance]
             if not active:
                 return Status.CONVERGED
-            if time.perf_counter() >= limits.deadline:
+            if time.perf_counter() >= deadline:
                 return Status.TIME
             if sum(side.nodes for side in sides) >= limits.max_nodes:
                 return Status.NODES
@@ -215,7 +156,7 @@ class _Query:
             if self._told_to_stop(limits, sides, start):
                 return Status.INTERRUPTED
 
-    def _told_to_stop(self, limits: _Limits, sides: tuple[Minimiser, Minimiser], start: float) -> bool:
+    def _told_to_stop(self, limits: Limits, sides: tuple[Minimiser, Minimiser], start: float) -> bool:
         """Tell the callback where the search stands; True if it asks to stop."""
         if limits.progress is None:
             return False

@@ -1,0 +1,126 @@
+"""What every question checks before any work: the model, the label, regions, limits; one sentence each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.errors import InvalidInputError
+from gpcert.kernels import RBF
+from gpcert.likelihoods import Logit, Probit
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from gpcert.validation import require
+
+__all__ = [
+    "Limits",
+    "Progress",
+    "check_label",
+    "check_method",
+    "check_model",
+    "check_number",
+    "check_region",
+    "checked_limits",
+    "checked_regions",
+]
+
+#: Called after every step with (lower, upper, nodes, seconds); returning True stops the search.
+Progress = Callable[[float, float, int, float], object]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and whom to tell; `max_seconds` and `max_nodes` are per region, inf where not given."""
+
+    tolerance: float
+    max_seconds: float
+    max_nodes: float
+    progress: Progress | None
+
+    def deadline(self) -> float:
+        """When a search that starts now has to end, on the clock of `time.perf_counter`."""
+        return time.perf_counter() + self.max_seconds
+
+
+def checked_limits(
+    tolerance: float, max_seconds: float | None, max_nodes: int | None, progress: Progress | None
+) -> Limits:
+    """The arguments common to all questions."""
+    check_number("tolerance", tolerance, least=0.0, strict=True)
+    for name, value in (("max_seconds", max_seconds), ("max_nodes", max_nodes)):
+        if value is not None:
+            check_number(name, value, least=0.0, strict=False)
+    require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
+    seconds, nodes = (np.inf if value is None else float(value) for value in (max_seconds, max_nodes))
+    return Limits(float(tolerance), seconds, nodes, progress)
+
+
+def check_model(post: Posterior) -> None:
+    """A posterior whose probabilities can be certified."""
+    require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
+    if post.likelihood is None:
+        raise InvalidInputError("post must have a likelihood for probabilities, got a regression posterior")
+    name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
+    require(
+        isinstance(post.likelihood, Probit | Logit),
+        f"post must have the probit or logit likelihood and two classes, got {name!r}",
+    )
+    require(isinstance(post.kernel, RBF), f"post must have the RBF kernel, got {post.kernel!r}")
+
+
+def check_label(post: Posterior, label: int) -> None:
+    """A class index: a column of `post.probability`."""
+    count = post.n_classes
+    rule = "0 or 1" if count == 2 else f"0 to {count - 1}"
+    require(
+        isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < count,
+        f"label must be a class index, {rule}, got {label!r}",
+    )
+
+
+def check_method(method: str, *known: str) -> None:
+    """One of the known names."""
+    names = " or ".join(repr(name) for name in known)
+    require(isinstance(method, str) and method in known, f"method must be {names}, got {method!r}")
+
+
+def check_number(name: str, value: object, least: float, strict: bool) -> None:
+    """One real number above (or at) `least`; NaN is not."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    rule = f"must be {'>' if strict else '>='} {least:g}"
+    require(number, f"{name} {rule}, got {value!r}")
+    assert isinstance(value, int | float | np.integer | np.floating)
+    require(bool(value > least if strict else value >= least), f"{name} {rule}, got {value}")
+
+
+def checked_regions(post: Posterior, region: Region | Sequence[Region]) -> tuple[list[Region], bool]:
+    """The regions as a list, each checked, and whether a single one was given."""
+    single = isinstance(region, Box | Ball)
+    regions = [region] if isinstance(region, Box | Ball) else _several(region)
+    for each in regions:
+        check_region(post, each)
+    return regions, single
+
+
+def _several(regions: Sequence[Region]) -> list[Region]:
+    try:
+        return list(regions)
+    except TypeError:
+        raise InvalidInputError(
+            f"region must be a Box, a Ball or a sequence of them, got {regions!r}"
+        ) from None
+
+
+def check_region(post: Posterior, region: object) -> None:
+    """A region of the posterior's features that can be certified."""
+    require(isinstance(region, Box | Ball), f"region must be a Box or a Ball, got {type(region).__name__}")
+    assert isinstance(region, Box | Ball)
+    require(
+        region.n_features == post.n_features,
+        f"region must have {post.n_features} features, got {region.n_features}",
+    )
+    if isinstance(region, Ball):
+        require(region.norm == np.inf, f"region must have norm inf or be a Box, got norm {region.norm}")
