@@ -1,8 +1,23 @@
 """Certified bounds of a posterior over one box; the search knows them only as `BoxBound`."""
 
-from gpcert.bounds.box import BoxBound, Certified, RbfBound
+from gpcert.bounds.box import BoxBound, Certified, LevelBound
+from gpcert.bounds.domain import BoxShape, Domain, Shape
 from gpcert.bounds.levels import link_of
 from gpcert.bounds.model import Model, model_of
+from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 
-__all__ = ["BoxBound", "Certified", "Model", "RbfBound", "Slice", "link_of", "make_slice", "model_of"]
+__all__ = [
+    "BoxBound",
+    "BoxShape",
+    "Certified",
+    "Domain",
+    "LevelBound",
+    "Model",
+    "RbfBound",
+    "Shape",
+    "Slice",
+    "link_of",
+    "make_slice",
+    "model_of",
+]

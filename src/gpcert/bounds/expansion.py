@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpcert.bounds.domain import Domain
 from gpcert.bounds.slice import Slice
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
@@ -39,10 +40,9 @@ class Expansion:
 
     slice: Slice
     reference: Float  #: (d,), raw units
-    low: Float  #: (d,), scaled, <= 0
-    high: Float  #: (d,), scaled, >= 0
-    reach: Float  #: w = max(-low, high) (d,)
-    s: float  #: |w|, up
+    domain: Domain  #: the displacements d
+    reach: Float  #: w: the largest |d_j| (d,)
+    s: float  #: sup |d|, up
     v: Float  #: (n, d)
     k: Float  #: (n,)
     relative: Float  #: relative error of k (n,)
@@ -50,7 +50,7 @@ class Expansion:
     r: Float  #: R k (n,)
     Y: Float  #: R (k v) (n, d)
     metric: Float  #: lam (d,): |L d|^2 = sum_j lam_j d_j^2
-    span: float  #: |L w|, up
+    span: float  #: sup |L d|, up
     norm: Float  #: (n,), up: |a_i| <= norm_i |L d| / span
     grown: Float  #: (n,), up: k_i e^{sup |a_i|}
     M0: float
@@ -79,7 +79,7 @@ class Expansion:
     @property
     def isotropic(self) -> Float:
         """The form |d|^2 / s^2 (d,)."""
-        return np.full(len(self.low), 1.0 / max(self.s * self.s, TINY))
+        return np.full(len(self.reach), 1.0 / max(self.s * self.s, TINY))
 
     @property
     def elliptic(self) -> Float:
@@ -145,44 +145,36 @@ class Expansion:
 _FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0, 120.0)
 
 
-_NARROWEST = 1e-60
-
-
 def _symmetric(A: Float) -> Float:
     """Products round differently on the two sides of the diagonal; what is verified must be what is used."""
     return 0.5 * (A + A.T)
 
 
-def expand(slice_: Slice, lower: Float, upper: Float, reference: Float) -> Expansion:
-    """X1-X4 at `reference` for the box [lower, upper] (raw units, (d,) each, reference inside)."""
-    low = (lower - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
-    high = (upper - reference) / slice_.lengthscale * (1.0 + 4 * UNIT)
-    # Widths at the edge of underflow are enlarged: sound, and products of spans stay normal numbers.
-    high = np.where(np.maximum(-low, high) < _NARROWEST, _NARROWEST, high)
+def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
+    """X1-X4 at `reference` (d,), raw units, for the displacements in `domain`."""
     n, d = slice_.points.shape
     v, k, relative = slice_.kernel(reference)
     kv = k[:, None] * v
     product = slice_.model.shifted @ np.concatenate([k[:, None], kv], axis=1)
     r, Y = np.ascontiguousarray(product[:, 0]), np.ascontiguousarray(product[:, 1:])
     ak, rk = slice_.weights * k, r * k
-    reach = np.maximum(-low, high)
+    reach = domain.reach
     # Any positive metric is sound; this power of the spread of the data makes the flattened bounds small.
     deviation = np.sqrt(np.einsum("ij,ij->j", v, v) / n)
     metric = np.maximum(deviation**0.75, 1e-3 * float(deviation.max()) + 1e-12)
-    span = sqrt_up(sum_up(metric * reach * reach))
+    span = domain.norm(metric)
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
-    X = np.minimum(np.abs(v) @ reach * outward, norm)
+    X = np.minimum(domain.linear(v), norm)
     grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     roots = np.sqrt(slice_.model.row_weight) * grown
     error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
     return Expansion(
         slice=slice_,
         reference=reference,
-        low=low,
-        high=high,
+        domain=domain,
         reach=reach,
-        s=sqrt_up(sum_up(reach * reach)),
+        s=domain.norm(np.ones(d)),
         v=v,
         k=k,
         relative=relative,

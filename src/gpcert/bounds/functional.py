@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.expansion import Expansion
+from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import Form, Majorants
-from gpcert.bounds.quadratic import quadratic_lower_bound
 from gpcert.rounding import TINY, UNIT, exp_up, expm1_up, gamma
 from gpcert.validation import Float
 
-__all__ = ["FunctionalBound", "lower_bound"]
+__all__ = ["lower_bound"]
 
 
 class Remainder(NamedTuple):
@@ -32,20 +32,6 @@ class Remainder(NamedTuple):
     constant: float
 
 
-class FunctionalBound(NamedTuple):
-    """`value` <= e^{beta r} (a mu - tau S + kappa) on the box, 1 <= beta <= 2.
-
-    `point` (d,), scaled: where the relaxation attains its minimum; `rounding`: how much of the deficit is
-    rounding; `loss` (d,): how much the majorants may cost along each coordinate (guides splitting).
-    """
-
-    value: float
-    latent: float  #: a lower bound of a mu - tau S + kappa itself
-    point: Float
-    rounding: float
-    loss: Float
-
-
 def lower_bound(
     m: Majorants, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
 ) -> FunctionalBound:
@@ -54,7 +40,7 @@ def lower_bound(
     radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
     grow = exp_up(2.0 * radius)
     if not math.isfinite(grow):
-        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.low), 0.0, e.reach**2)
+        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.reach), 0.0, e.reach**2)
     model = e.slice.model
     variance = model.variance
     base = a * e.M0 + kappa - tau * (variance - e.q0)
@@ -82,10 +68,10 @@ def lower_bound(
     size += float(np.abs(g) @ e.reach)
     H[np.diag_indices(len(g))] += diagonal
     excess = (excess + gamma(60) * size) * (1.0 + 1e-12) + TINY
-    bound = quadratic_lower_bound(g, H, e.low, e.high, enough + excess - base, accuracy)
+    bound = e.domain.minimise(g, H, enough + excess - base, accuracy)
     value = base + bound.value - excess
     value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess)
-    loss = (e.high - e.low) ** 2 * (taken + np.maximum(-np.diagonal(H), 0.0))
+    loss = (e.domain.high - e.domain.low) ** 2 * (taken + np.maximum(-np.diagonal(H), 0.0))
     value = value if math.isfinite(value) else -np.inf
     # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
     latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
@@ -128,9 +114,9 @@ def _growth_of_M(m: Majorants, radius: float) -> Iterator[Remainder]:
     """(e^r - 1)(M_1 + M_2 + M_{>=3}), with e^r - 1 <= growth and e^r - 1 <= r growth / radius."""
     e = m.expansion
     growth = expm1_up(radius)
-    falling = float(np.maximum(-e.M1 * e.low, -e.M1 * e.high).sum()) + 2.0 * e.error_M
+    falling = float(e.domain.support(-e.M1[None])[0]) + 2.0 * e.error_M
     slope = growth / radius if radius > 0 else 1.0
-    yield Remainder(None, np.full_like(e.low, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
+    yield Remainder(None, np.full_like(e.reach, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
     yield Remainder(growth * e.M2_negative, None, growth * e.error_M)
     for tail in m.tails(1.0, 0.0, 3):
         yield Remainder(None, 2.0 * growth * tail.value * tail.form, 0.0)
@@ -144,8 +130,8 @@ def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
     size = abs(tau)
     if size == 0:
         return
-    rising = 2.0 * size * (float(np.maximum(-e.q1 * e.low, -e.q1 * e.high).sum()) + e.error_q)
-    yield Remainder(None, np.full_like(e.low, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
+    rising = 2.0 * size * (float(e.domain.support(-e.q1[None])[0]) + e.error_q)
+    yield Remainder(None, np.full_like(e.reach, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
     yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
     for tail in m.tails(0.0, tau, 3):
         yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)

@@ -1,0 +1,112 @@
+"""The set over which one local bound holds, seen from its reference: what the bounds ask of its geometry.
+
+A `Domain` is a set of scaled displacements d = (x - reference) / lengthscale. Every supremum that enters a
+remainder, and the quadratic programme at the end, go through it, so that a ball joins by answering the same
+four questions. A `Shape` is the region of a query: it cuts each box of the search to a `Domain`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gpcert.bounds.quadratic import QuadraticBound, quadratic_lower_bound
+from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
+from gpcert.validation import Float
+
+__all__ = ["BoxDomain", "BoxShape", "Domain", "Shape", "scaled_box"]
+
+#: Widths at the edge of underflow are enlarged to this: sound, and products of spans stay normal numbers.
+_NARROWEST = 1e-60
+
+
+@dataclass(frozen=True, eq=False)
+class Domain(ABC):
+    """A set of displacements inside the box [low, high], which contains 0; all (d,)."""
+
+    low: Float
+    high: Float
+
+    @property
+    def reach(self) -> Float:
+        """The largest |d_j| on the enclosing box (d,)."""
+        return np.maximum(-self.low, self.high)
+
+    @abstractmethod
+    def norm(self, metric: Float) -> float:
+        """At least sup sqrt(sum_j metric_j d_j^2), for metric (d,) >= 0."""
+
+    @abstractmethod
+    def support(self, rows: Float) -> Float:
+        """At least sup rows_i . d, for rows (n, d): (n,)."""
+
+    @abstractmethod
+    def minimise(
+        self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6
+    ) -> QuadraticBound:
+        """A certified lower bound of g.d + d^T H d / 2; effort ends once `enough` is certain."""
+
+    def linear(self, rows: Float) -> Float:
+        """At least sup |rows_i . d| (n,)."""
+        return np.maximum(self.support(rows), self.support(-rows))
+
+
+@dataclass(frozen=True, eq=False)
+class BoxDomain(Domain):
+    """The whole box."""
+
+    def norm(self, metric: Float) -> float:
+        """At the far corner."""
+        reach = self.reach
+        return sqrt_up(sum_up(metric * reach * reach))
+
+    def support(self, rows: Float) -> Float:
+        """At a corner per row."""
+        sums = np.maximum(rows, 0.0) @ self.high + np.minimum(rows, 0.0) @ self.low
+        return np.asarray(sums * (1.0 + 4.0 * gamma(2 * len(self.low) + 16)))
+
+    def linear(self, rows: Float) -> Float:
+        """|rows| @ reach: nearly as sharp as two supports, at half the price."""
+        return np.asarray(np.abs(rows) @ self.reach * (1.0 + 4.0 * gamma(2 * len(self.low) + 16)))
+
+    def minimise(
+        self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6
+    ) -> QuadraticBound:
+        """Q1, Q2."""
+        return quadratic_lower_bound(g, H, self.low, self.high, enough, accuracy)
+
+
+def scaled_box(lower: Float, upper: Float, reference: Float, lengthscale: Float) -> tuple[Float, Float]:
+    """[low, high] of the displacements of a box around a reference inside it, rounded outward."""
+    low = (lower - reference) / lengthscale * (1.0 + 4 * UNIT)
+    high = (upper - reference) / lengthscale * (1.0 + 4 * UNIT)
+    return low, np.where(np.maximum(-low, high) < _NARROWEST, _NARROWEST, high)
+
+
+class Shape(Protocol):
+    """The region of a query on its moving features."""
+
+    def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
+        """The part of the region in the box [lower, upper] seen from `reference`, raw units; None: empty."""
+
+    def project(self, point: Float) -> Float:
+        """A point (d,) of the region near `point`, exactly inside."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxShape:
+    """A box region; [lower, upper] (d,) is where witnesses may lie."""
+
+    lower: Float
+    upper: Float
+
+    def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
+        """The box as it is: the boxes of the search cover the region rounded outward."""
+        return BoxDomain(*scaled_box(lower, upper, reference, lengthscale))
+
+    def project(self, point: Float) -> Float:
+        """Clipped."""
+        return np.clip(point, self.lower, self.upper)

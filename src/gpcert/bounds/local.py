@@ -1,0 +1,52 @@
+"""What a kernel owes to the rest: certified affine functionals of mean and variance around one reference.
+
+Everything above (level curves, probabilities, latent ranges, the search) knows a kernel only through this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gpcert.validation import Float
+
+__all__ = ["FunctionalBound", "LocalModel"]
+
+
+class FunctionalBound(NamedTuple):
+    """`latent` <= a mu - tau S + kappa on the set; `value` has its sign and what is minimised is its scale.
+
+    `point` (d,), scaled displacement: where the relaxation attains its minimum; `rounding`: how much of the
+    deficit is rounding; `loss` (d,): how much the remainders may cost along each coordinate (for splitting).
+    """
+
+    value: float
+    latent: float
+    point: Float
+    rounding: float
+    loss: Float
+
+
+class LocalModel(Protocol):
+    """The posterior around one reference, over one `Domain`."""
+
+    @property
+    def S(self) -> float:
+        """The latent variance at the reference, computed."""
+
+    @property
+    def largest_variance(self) -> float:
+        """A certified upper bound of S on the set, from the model alone."""
+
+    @property
+    def deepest(self) -> float:
+        """A certified bound of how far S may lie below 0 on the set, from the model alone; inf: unknown."""
+
+    def only(self, tau: float) -> LocalModel:
+        """The same for functionals with a = 1 and this tau alone, which may cost less."""
+
+    def lower_bound(
+        self, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
+    ) -> FunctionalBound:
+        """Certified for a in {0, 1}, mu without the prior mean; effort ends once `enough` is certain."""

@@ -1,0 +1,160 @@
+"""The Gaussian kernel: values at points, local models, and the envelope for boxes of many lengthscales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.bounds.box import LevelBound
+from gpcert.bounds.expansion import Expansion, expand
+from gpcert.bounds.functional import lower_bound
+from gpcert.bounds.local import FunctionalBound
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, COLUMN_DIMENSIONS, Majorants, cheap, coarse, sharp
+from gpcert.bounds.slice import Slice
+from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
+from gpcert.validation import Float
+
+__all__ = ["RbfBound", "RbfLocal"]
+
+#: Expansion, and the only tau that will be asked for (None: several), to majorants.
+Builder = Callable[[Expansion, float | None], Majorants]
+
+#: Size of a set, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope is used.
+_TOO_LARGE = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class RbfLocal:
+    """A `LocalModel`: the expansion with majorants of one price, built when first needed."""
+
+    expansion: Expansion
+    build: Builder
+    tau: float | None = None  #: the only tau that will be asked for
+
+    @cached_property
+    def _majorants(self) -> Majorants:
+        return self.build(self.expansion, self.tau)
+
+    @property
+    def S(self) -> float:
+        """The latent variance at the reference."""
+        return self.expansion.S
+
+    @property
+    def largest_variance(self) -> float:
+        """F1."""
+        return self.expansion.largest_variance
+
+    @property
+    def deepest(self) -> float:
+        """F3: S >= (1 - contraction) s2."""
+        model = self.expansion.slice.model
+        return max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
+
+    def only(self, tau: float) -> RbfLocal:
+        """Majorants for one tau."""
+        return replace(self, tau=tau)
+
+    def lower_bound(
+        self, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
+    ) -> FunctionalBound:
+        """Theorem 1."""
+        return lower_bound(self._majorants, a, tau, kappa, enough, accuracy)
+
+
+@dataclass(frozen=True, eq=False)
+class RbfBound(LevelBound):
+    """Probability bounds of a two-class posterior with the Gaussian kernel on one slice."""
+
+    slice: Slice
+
+    @property
+    def mean(self) -> float:
+        """The prior mean of the class bounded."""
+        return self.slice.mean
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,)."""
+        return self.slice.lengthscale
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """E3: mean and variance with their rounding, through the corner lemma."""
+        model = self.slice.model
+        _, k, relative = self.slice.kernel(x)
+        unit = relative + gamma(len(k) + 20)
+        mu = self.slice.mean + float(self.slice.weights @ k)
+        bound = k + self.slice.floor
+        error = sum_up(np.abs(self.slice.weights) * bound * unit) * 1.01
+        error += 4 * UNIT * (abs(mu) + abs(self.slice.mean))
+        # k^T R k = k^T shifted k - sum defect k^2 (F1), the last to a few roundings and the error of k.
+        extra = float((model.defect * k) @ k)
+        S = model.variance - float(k @ (model.shifted @ k)) + extra
+        roots = np.sqrt(model.row_weight) * bound
+        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
+        error_S += 2.02 * sum_up(model.defect * bound * bound * unit) + 8 * UNIT * (model.variance + extra)
+        return self.link.bounds((mu - error, mu + error), (S - error_S, S + error_S))
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
+        model = self.slice.model
+        v, k, _ = self.slice.kernel(x)
+        r = model.shifted @ k
+        mu = self.slice.mean + float(self.slice.weights @ k)
+        c = self.link.spread + max(model.variance - float(k @ r), 0.0)
+        root = math.sqrt(c)
+        slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
+        return mu / root, slope / self.slice.lengthscale
+
+    def attempts(
+        self, lower: Float, upper: Float, reference: Float
+    ) -> Iterator[tuple[Float, RbfLocal] | None]:
+        """Majorants by rising price, each with how far the reference retreats from the predicted worst point.
+
+        At the worst point itself the bound is exact there but pays for the whole width of the box on the far
+        side; retreating towards the centre trades the one for the other. Any reference is sound.
+        """
+        middle = 0.5 * lower + 0.5 * upper
+        size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
+        if not size < _TOO_LARGE:
+            return
+        for build, retreat in _attempts(size, len(lower)):
+            start = np.clip(reference + retreat * (middle - reference), lower, upper)
+            domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
+            yield None if domain is None else (start, RbfLocal(expand(self.slice, domain, start), build))
+
+    def envelope(self, lower: Float, upper: Float) -> float:
+        """E4: each k_i between its extremes over the box, S anywhere."""
+        model, slice_ = self.slice.model, self.slice
+        left = (slice_.points - lower) / slice_.lengthscale
+        right = (slice_.points - upper) / slice_.lengthscale
+        farthest = np.maximum(np.abs(left), np.abs(right))
+        nearest = np.where(left * right <= 0, 0.0, np.minimum(np.abs(left), np.abs(right)))
+        unit = UNIT * (model.centres.shape[1] + 16)
+        far = np.einsum("ij,ij->i", farthest, farthest) * 0.5
+        near = np.einsum("ij,ij->i", nearest, nearest) * 0.5
+        small = (
+            slice_.amplitude * np.exp(-far) * (1.0 - unit * (far + slice_.still) - 64 * UNIT) - slice_.floor
+        )
+        large = (
+            slice_.amplitude * np.exp(-near) * (1.0 + unit * (near + slice_.still) + 64 * UNIT) + slice_.floor
+        )
+        terms = np.where(slice_.weights > 0, slice_.weights * np.maximum(small, 0.0), slice_.weights * large)
+        error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01
+        mu = slice_.mean + float(terms.sum()) - error - 4 * UNIT * abs(slice_.mean)
+        most = model.variance * (1.0 + 4 * UNIT) + model.excess_variance(large)
+        return self.link.bounds((mu, mu), (0.0, most))[0]
+
+
+def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:
+    if d <= COLUMN_DIMENSIONS:
+        return [(cheap, 0.0 if size < 0.3 else 1.0)]
+    if d <= CHEAP_DIMENSIONS:
+        return [(cheap, 0.0), (sharp, 0.15 if size < 0.5 else 0.4)]
+    retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3)
+    sharps: list[tuple[Builder, float]] = [(sharp, retreat) for retreat in retreats]
+    return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
