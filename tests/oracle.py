@@ -1,6 +1,7 @@
 """Ground truth for the tests of bounds: exact definiteness, functionals as balls, random models and boxes.
 
-Means and variances in ball arithmetic come from `exact.Exact`; nothing is shared with `gpcert.bounds`.
+Means and variances in ball arithmetic come from `exact.Exact`; nothing of it is shared with `gpcert.bounds`
+(`around` only calls what is tested).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from flint import arb, arb_mat, ctx, fmpq
 from hypothesis import strategies as st
 
 from exact import Exact
+from gpcert.bounds.domain import BoxDomain, scaled_box
+from gpcert.bounds.expansion import expand
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Probit
 from gpcert.posterior import Posterior
@@ -214,3 +217,8 @@ def random_box(rng: np.random.Generator, post: Posterior, largest: float = 3.0) 
     upper = np.maximum(near + width, np.nextafter(lower, np.inf))
     share = np.where(rng.random(d) < 0.25, rng.random(d), rng.choice([0.0, 0.5, 1.0], size=d))
     return BoxCase(lower, upper, np.clip(lower + share * (upper - lower), lower, upper))
+
+
+def around(slice_, lower, upper, reference):
+    """The expansion at a reference over the box [lower, upper]."""
+    return expand(slice_, BoxDomain(*scaled_box(lower, upper, reference, slice_.lengthscale)), reference)

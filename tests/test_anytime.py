@@ -13,7 +13,7 @@ import pytest
 import gpcert as gc
 import gpcert.search.loop
 from exact import Exact, extreme_points, refute, small_model
-from gpcert.bounds import Certified
+from gpcert.bounds import BoxShape, Certified
 from gpcert.search import Minimiser
 
 LINKS = ["probit", "logit"]
@@ -188,6 +188,8 @@ def test_ctrl_c_at_any_call_returns_what_is_known(likelihood):
 class Waves:
     """A stand-in for a model: P is known, its bound over a box is Lipschitz, its local search is poor."""
 
+    shape = BoxShape(np.zeros(1), np.full(1, 2.0))
+
     def value(self, x: np.ndarray) -> float:
         return float(0.5 + 0.2 * np.cos(9 * x[0]) - 0.1 * np.cos(3 * x[0] - 2))
 
@@ -208,7 +210,7 @@ SMALLEST, ARGMIN = min((Waves().value(np.array([x])), x) for x in np.linspace(0.
 def waves(tolerance: float, steps: int, at: int = 0) -> tuple[Minimiser, int]:
     """The search stopped after so many boxes or at call number `at`, and how many calls it made."""
     zero, two = np.zeros(1), np.full(1, 2.0)
-    search = Minimiser(Waves(), zero, two, zero, two)
+    search = Minimiser(Waves(), zero, two)
     # dataclasses compile their methods, comparisons among them, as <string>
     with Injector(at, str(Path("search") / "loop.py"), "<string>") as injector:
         try:
@@ -256,7 +258,7 @@ def test_a_search_ends_when_no_open_box_can_improve_it():
             return super().over(lower, upper, reference, target)._replace(at_rounding=bool(blocked))
 
     zero, two = np.zeros(1), np.full(1, 2.0)
-    search = Minimiser(Blocked(), zero, two, zero, two)
+    search = Minimiser(Blocked(), zero, two)
     search.start()
     while not search.exhausted and search.nodes < 2000:
         search.step(1e-9)

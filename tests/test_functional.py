@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from exact import Exact
-from gpcert.bounds import RbfBound, link_of, make_slice, model_of
-from gpcert.bounds.expansion import expand
+from gpcert.bounds import BoxShape, RbfBound, link_of, make_slice, model_of
 from gpcert.bounds.functional import lower_bound
 from gpcert.bounds.majorants import cheap, coarse, sharp
 from gpcert.kernels import RBF
@@ -25,6 +24,7 @@ from oracle import (
     PRECISIONS,
     BoxCase,
     Functional,
+    around,
     bits,
     examples,
     half_square,
@@ -51,7 +51,7 @@ def bound_of(build, post, box, f, only=False):
     """The functional's bound over the box with all features moving."""
     slice_ = make_slice(model_of(post), box.reference, np.arange(post.n_features), f.sign)
     with np.errstate(all="ignore"):  # as the search calls it
-        majorants = build(expand(slice_, box.lower, box.upper, box.reference), f.tau if only else None)
+        majorants = build(around(slice_, box.lower, box.upper, box.reference), f.tau if only else None)
         return lower_bound(majorants, f.a, f.tau, f.kappa)
 
 
@@ -156,7 +156,7 @@ def test_features_that_stand_still(post, f, seed):
     exact = Exact(post)
     for build in BUILDERS:
         with np.errstate(all="ignore"):
-            e = expand(slice_, lower[moving], upper[moving], box.reference[moving])
+            e = around(slice_, lower[moving], upper[moving], box.reference[moving])
             bound = lower_bound(build(e), f.a, f.tau, f.kappa)
         for x in box.points(rng, 10)[rng.permutation(41)[:3]]:
             check(bound, exact, box, f, x)
@@ -218,7 +218,7 @@ def test_underflow_through_features_that_stand_still(build):
     x = np.array([38.65, 26.0])
     slice_ = make_slice(model_of(post), x, np.array([1]))
     with np.errstate(all="ignore"):
-        e = expand(slice_, np.array([0.0]), np.array([26.0]), np.array([26.0]))
+        e = around(slice_, np.array([0.0]), np.array([26.0]), np.array([26.0]))
         bound = lower_bound(build(e), 1.0, 0.0, 0.0)
     box = BoxCase(np.array([38.65, 0.0]), x, x)
     check(bound, Exact(post), box, Functional(1.0, 0.0, 0.0), box.lower)
@@ -304,7 +304,7 @@ def test_trap_7_extremes_weaken_and_never_raise(build, weight, lower, upper):
 
 def certified(post, box, target, label):
     slice_ = make_slice(model_of(post), box.reference, np.arange(post.n_features), 2.0 * label - 1.0)
-    rbf = RbfBound(slice_, link_of(post.likelihood))
+    rbf = RbfBound(link_of(post.likelihood), BoxShape(box.lower, box.upper), slice_)
     with np.errstate(all="ignore"):
         return rbf.over(box.lower, box.upper, box.reference, target)
 
@@ -352,6 +352,6 @@ def test_points_are_enclosed(kind, n, d, seed, likelihood):
     post = random_posterior(rng, n, d, kind, float(rng.choice(OFFSETS)), likelihood)
     x, label = random_box(rng, post).reference, int(rng.integers(2))
     slice_ = make_slice(model_of(post), x, np.arange(d), 2.0 * label - 1.0)
-    low, high = RbfBound(slice_, link_of(likelihood)).at(x)
+    low, high = RbfBound(link_of(likelihood), BoxShape(x, x), slice_).at(x)
     assert Exact(post).at_least(x, label, low)
     assert Exact(post).at_most(x, label, high)

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.bounds import make_slice, model_of
-from gpcert.bounds.expansion import expand
 from gpcert.bounds.majorants import cheap, coarse, sharp
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
@@ -23,6 +22,7 @@ from oracle import (
     BITS,
     PRECISIONS,
     BoxCase,
+    around,
     balls,
     bits,
     examples,
@@ -221,7 +221,7 @@ def tails_value(tails, d):
 
 def check_majorants(post, box, a, tau, x):
     """C1-C4, X2-X5: each part of the expansion at x against the majorant that is said to bound it."""
-    e = expand(
+    e = around(
         make_slice(model_of(post), box.reference, np.arange(post.n_features)),
         box.lower,
         box.upper,

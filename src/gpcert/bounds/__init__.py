@@ -2,12 +2,14 @@
 
 from gpcert.bounds.box import BoxBound, Certified, LevelBound
 from gpcert.bounds.domain import BoxShape, Domain, Shape
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.levels import link_of
 from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 
 __all__ = [
+    "BoundFactory",
     "BoxBound",
     "BoxShape",
     "Certified",
@@ -20,4 +22,5 @@ __all__ = [
     "link_of",
     "make_slice",
     "model_of",
+    "shape_of",
 ]

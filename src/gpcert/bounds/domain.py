@@ -44,9 +44,7 @@ class Domain(ABC):
         """At least sup rows_i . d, for rows (n, d): (n,)."""
 
     @abstractmethod
-    def minimise(
-        self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6
-    ) -> QuadraticBound:
+    def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """A certified lower bound of g.d + d^T H d / 2; effort ends once `enough` is certain."""
 
     def linear(self, rows: Float) -> Float:
@@ -72,9 +70,7 @@ class BoxDomain(Domain):
         """|rows| @ reach: nearly as sharp as two supports, at half the price."""
         return np.asarray(np.abs(rows) @ self.reach * (1.0 + 4.0 * gamma(2 * len(self.low) + 16)))
 
-    def minimise(
-        self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6
-    ) -> QuadraticBound:
+    def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """Q1, Q2."""
         return quadratic_lower_bound(g, H, self.low, self.high, enough, accuracy)
 
@@ -95,6 +91,9 @@ class Shape(Protocol):
     def project(self, point: Float) -> Float:
         """A point (d,) of the region near `point`, exactly inside."""
 
+    def vertex(self, gradient: Float, point: Float) -> Float:
+        """A point of the region where gradient . x is about smallest; `point` decides where that is free."""
+
 
 @dataclass(frozen=True, eq=False)
 class BoxShape:
@@ -110,3 +109,7 @@ class BoxShape:
     def project(self, point: Float) -> Float:
         """Clipped."""
         return np.clip(point, self.lower, self.upper)
+
+    def vertex(self, gradient: Float, point: Float) -> Float:
+        """A corner."""
+        return np.where(gradient > 0, self.lower, np.where(gradient < 0, self.upper, point))

@@ -8,8 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from gpcert.bounds import RbfBound, Slice, link_of, make_slice, model_of
-from gpcert.likelihoods import BinaryLikelihood
+from gpcert.bounds import BoundFactory, shape_of
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     Limits,
@@ -79,36 +78,15 @@ def probability_range(
     check_method(method, "auto")
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
-    slices = _Slices(post)
     queries = [_Query(r, int(label)) for r in regions]
     try:
+        bounds = BoundFactory(post)
         for query in queries:
-            query.run(slices, limits)
+            query.run(bounds, limits)
     except KeyboardInterrupt:
         pass  # what is known is returned; a query that did not end says so itself
     answers = [query.answer(method, tolerance) for query in queries]
     return answers[0] if single else answers
-
-
-class _Slices:
-    """Slices of one posterior by moving features and standing values, shared by a batch."""
-
-    def __init__(self, post: Posterior) -> None:
-        self._post = post
-        self._last: dict[bytes, Slice] = {}
-
-    def bounds(self, x: Float, moving: Mask) -> tuple[RbfBound, RbfBound]:
-        """Bounds of P(1) and of P(0) on the slice through x (d,) along the moving features (d,)."""
-        assert isinstance(self._post.likelihood, BinaryLikelihood)
-        link = link_of(self._post.likelihood)
-        key = moving.tobytes() + x[~moving].tobytes()
-        slice_ = self._last.get(key)
-        if slice_ is None:
-            slice_ = make_slice(model_of(self._post), x, np.flatnonzero(moving))
-            if len(self._last) >= 4:
-                self._last.pop(next(iter(self._last)))
-            self._last[key] = slice_
-        return RbfBound(slice_, link), RbfBound(slice_.flipped(), link)
 
 
 class _Query:
@@ -117,29 +95,30 @@ class _Query:
     def __init__(self, region: Region, label: int) -> None:
         self._region = region
         self._label = label
-        self._inner = region.inner_box()
+        self._base = region.inner_box().lower  # its standing features are those of every point
         self._moving: Mask = np.zeros(region.n_features, dtype=bool)
         self._sides: tuple[Minimiser, Minimiser] | None = None  # None: not started
         self._seconds = 0.0
         self._status = Status.INTERRUPTED  # until the search ends in another way
 
-    def run(self, slices: _Slices, limits: Limits) -> None:
+    def run(self, bounds: BoundFactory, limits: Limits) -> None:
         """Both searches, always the wider one next, within the limits."""
         start = time.perf_counter()
         try:
             with np.errstate(all="ignore"):
-                self._status = self._search(slices, limits, start)
+                self._status = self._search(bounds, limits, start)
         finally:
             self._seconds = time.perf_counter() - start
 
-    def _search(self, slices: _Slices, limits: Limits, start: float) -> Status:
+    def _search(self, bounds: BoundFactory, limits: Limits, start: float) -> Status:
         deadline = limits.deadline()
-        outer, inner = self._region.box(), self._inner
-        moving = self._moving = outer.lower < outer.upper
-        ends = (outer.lower[moving], outer.upper[moving], inner.lower[moving], inner.upper[moving])
-        one, zero = (Minimiser(bound, *ends) for bound in slices.bounds(inner.lower, moving))
-        # The minimum of P(label), and 1 - its maximum = the minimum of the other class's probability.
-        sides = self._sides = (one, zero) if self._label == 1 else (zero, one)
+        box = self._region.box()
+        moving = self._moving = box.lower < box.upper
+        shape = shape_of(self._region, moving)
+        # The minimum of P(label), and 1 - its maximum: the minimum of the complement.
+        low, high = bounds.pair(self._label, shape, self._base, moving)
+        ends = box.lower[moving], box.upper[moving]
+        sides = self._sides = (Minimiser(low, *ends), Minimiser(high, *ends))
         for side in sides:
             side.start()
             if self._told_to_stop(limits, sides, start):
@@ -200,7 +179,7 @@ class _Query:
     def _point(self, witness: Float | None) -> Float | None:
         if witness is None:
             return None
-        point = self._inner.lower.copy()
+        point = self._base.copy()
         point[self._moving] = witness
         return point
 

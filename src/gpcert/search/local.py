@@ -14,20 +14,23 @@ _VERTEX_STEPS = 6
 
 
 def descend(bound: BoxBound, lower: Float, upper: Float) -> Float:
-    """A point (d,) of the box with small P: vertex iteration first, L-BFGS-B where that does not settle."""
+    """A point (d,) of the bound's region, which lies in the box, with small P: vertex iteration first,
+    L-BFGS-B where that does not settle.
+    """
     if lower.size == 0:
         return lower.copy()
     # Features without data have zero gradient at the centre, a saddle: start a little beside it.
     tilt = np.where(np.arange(len(lower)) * 0x9E3779B1 & 0x10000, 0.01, -0.01)
-    x = np.clip(0.5 * lower + 0.5 * upper + tilt * (upper - lower), lower, upper)
+    shape = bound.shape
+    x = shape.project(0.5 * lower + 0.5 * upper + tilt * (upper - lower))
     best, gradient = bound.objective(x)
     point = x
     for _ in range(_VERTEX_STEPS):
-        vertex = np.where(gradient > 0, lower, np.where(gradient < 0, upper, point))
+        vertex = shape.vertex(gradient, point)
         value, gradient = bound.objective(vertex)
         if value < best:
             best, point = value, vertex
-        settled = np.where(gradient > 0, lower, np.where(gradient < 0, upper, vertex))
+        settled = shape.vertex(gradient, vertex)
         if value > best:
             break
         if (settled == vertex).all():
@@ -39,7 +42,7 @@ def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: flo
     width = upper - lower
 
     def scaled(y: Float) -> tuple[float, Float]:
-        value, gradient = bound.objective(np.clip(lower + y * width, lower, upper))
+        value, gradient = bound.objective(lower + y * width)
         return value, gradient * width
 
     start = (point - lower) / width
@@ -48,4 +51,4 @@ def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: flo
     )
     # Coordinates at an end of the box are set to it exactly: the bound is exact at such a reference.
     moved = np.where(result.x <= 0, lower, np.where(result.x >= 1, upper, lower + result.x * width))
-    return np.clip(moved, lower, upper) if result.fun < best else point
+    return bound.shape.project(moved) if result.fun < best else point

@@ -39,13 +39,10 @@ class OpenBox(NamedTuple):
 
 
 class Minimiser:
-    """Encloses min P over [lower, upper]; `inner_lower`, `inner_upper` bound where witnesses may lie."""
+    """Encloses min P over the bound's region; the box [lower, upper] (d,) contains it."""
 
-    def __init__(
-        self, bound: BoxBound, lower: Float, upper: Float, inner_lower: Float, inner_upper: Float
-    ) -> None:
+    def __init__(self, bound: BoxBound, lower: Float, upper: Float) -> None:
         self._bound = bound
-        self._inner = inner_lower, inner_upper
         self._box = lower, upper
         self._numbers = itertools.count()
         self._frontier: list[OpenBox] = []
@@ -72,7 +69,7 @@ class Minimiser:
 
     def start(self) -> None:
         """Find a first point; the whole region becomes one open box with the trivial bound 0."""
-        point = descend(self._bound, *self._inner)
+        point = descend(self._bound, *self._box)
         self._offer(point)
         if point.size:
             self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
@@ -91,7 +88,7 @@ class Minimiser:
         self.nodes += 1
         probability = max(box.bound, certified.probability)
         if probability < target:
-            self._offer(np.clip(certified.point, *self._inner))
+            self._offer(self._bound.shape.project(certified.point))
         done = probability >= self.upper - tolerance
         children = [] if done else self._split(box, certified.split, certified.point, probability)
         resolved = probability >= self.upper - 8.0 * self._blur

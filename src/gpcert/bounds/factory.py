@@ -1,0 +1,54 @@
+"""From a posterior and a region to the bounds of a search: the one place that chooses by kernel, likelihood
+and norm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpcert.bounds.box import BoxBound
+from gpcert.bounds.domain import BoxShape, Shape
+from gpcert.bounds.levels import link_of
+from gpcert.bounds.model import model_of
+from gpcert.bounds.rbf import RbfBound
+from gpcert.bounds.slice import Slice, make_slice
+from gpcert.likelihoods import BinaryLikelihood
+from gpcert.posterior import Posterior
+from gpcert.regions import Region
+from gpcert.validation import Float, Mask
+
+__all__ = ["BoundFactory", "shape_of"]
+
+#: Slices kept: queries through the same point, or with the same features, come one after another.
+_SLICES = 4
+
+
+def shape_of(region: Region, moving: Mask) -> Shape:
+    """The region on its moving features (D,)."""
+    inner = region.inner_box()
+    return BoxShape(inner.lower[moving], inner.upper[moving])
+
+
+class BoundFactory:
+    """Bounds of one posterior; a batch of queries shares the factory, and through it slices and Grams."""
+
+    def __init__(self, post: Posterior) -> None:
+        self._post = post
+        self._slices: dict[bytes, Slice] = {}
+
+    def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
+        """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
+        assert isinstance(self._post.likelihood, BinaryLikelihood)
+        link = link_of(self._post.likelihood)
+        slice_ = self._slice(x, moving)
+        one, zero = RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
+        return (one, zero) if label == 1 else (zero, one)
+
+    def _slice(self, x: Float, moving: Mask) -> Slice:
+        key = moving.tobytes() + x[~moving].tobytes()
+        found = self._slices.get(key)
+        if found is None:
+            while len(self._slices) >= _SLICES:
+                self._slices.pop(next(iter(self._slices)))
+            found = self._slices[key] = make_slice(model_of(self._post), x, np.flatnonzero(moving))
+        return found
