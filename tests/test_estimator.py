@@ -275,9 +275,9 @@ def test_bad_data_is_one_clear_error(X: object, y: object, message: str) -> None
     [
         ({"kernel": "rbf"}, "kernel must be a kernel, got 'rbf'"),
         ({"kernel": gc.RBF([1.0, 1.0, 1.0])}, "one lengthscale or 2, as X has features, got 3"),
-        ({"likelihood": "softmax"}, "cannot train yet"),
+        ({"likelihood": "softmax", "inference": "ep"}, "'laplace' for the softmax"),
         ({"likelihood": "cauchy"}, "likelihood must be 'probit', 'logit'.* got 'cauchy'"),
-        ({"likelihood": gc.Softmax()}, "likelihood must be"),
+        ({"likelihood": gc.OneVsRest(gc.Probit())}, "likelihood must be"),
         ({"inference": "vi"}, "inference must be one of laplace, ep, got 'vi'"),
         ({"max_evals": -1}, "max_evals must be an integer >= 0, got -1"),
         ({"max_evals": 2.5}, "max_evals must be an integer"),

@@ -25,10 +25,12 @@ from gpcert.inference import (
     Trained,
     checked_labels,
     checked_points,
+    feature_names,
+    name_mismatch,
     train,
 )
 from gpcert.kernels import RBF, Kernel
-from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Probit
+from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
@@ -38,19 +40,20 @@ Labels = NDArray[Any]
 
 
 class GPClassifier:
-    """Gaussian-process classifier; more than two classes are trained one against the rest.
+    """Gaussian-process classifier: two classes; more by softmax, or one against the rest.
 
     Parameters
     ----------
     kernel : Kernel or None
         Where the search for hyper-parameters starts; None: `RBF()`.
-    likelihood : str or BinaryLikelihood
-        "probit", "logit", `Probit(scale)` or `Logit()`.
+    likelihood : str, BinaryLikelihood or Softmax
+        "probit", "logit", `Probit(scale)` or `Logit()`: two classes, more are trained one against the rest.
+        "softmax" or `Softmax()`: all classes together, one latent each, with one kernel.
     inference : str
-        "laplace" or "ep" (expectation propagation).
+        "laplace" or "ep" (expectation propagation; not for softmax).
     max_evals : int
-        Evaluations of the marginal likelihood, at most (of each class's, if there are more than two); 0 keeps
-        the kernel.
+        Evaluations of the marginal likelihood, at most (of each class's, if trained one against the rest); 0
+        keeps the kernel.
     random_state : int, None or numpy generator
         Seed of the restarts.
     bounds : mapping or None
@@ -67,16 +70,16 @@ class GPClassifier:
         Labels.
     posterior_ : Posterior
         The trained posterior, its centres in the order of X.
-    kernel_ : Kernel, or tuple of C for C > 2
+    kernel_ : Kernel, or tuple of C where one against the rest
         The kernel found.
-    trace_ : tuple of floats, or of C such tuples for C > 2
+    trace_ : tuple of floats, or of C such tuples where one against the rest
         The log marginal likelihood of every evaluation.
     log_marginal_likelihood_ : float
-        Of `kernel_`; summed over the latents.
+        Of `kernel_`; summed over the models.
     n_evals_ : int
-        Evaluations used; the largest over the latents.
+        Evaluations used; the largest over the models.
     converged_ : bool
-        Whether the inference at `kernel_` converged, for every latent; not about the search that led there.
+        Whether the inference at `kernel_` converged, for every model; not about the search that led there.
     n_features_in_ : int
         d.
     feature_names_in_ : array of shape (d,)
@@ -86,7 +89,7 @@ class GPClassifier:
     def __init__(
         self,
         kernel: Kernel | None = None,
-        likelihood: str | BinaryLikelihood = "probit",
+        likelihood: str | BinaryLikelihood | Softmax = "probit",
         inference: str = "laplace",
         max_evals: int = 40,
         random_state: Any = 0,
@@ -105,17 +108,17 @@ class GPClassifier:
         self.progress = progress
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Train on points X (n, d) with labels y (n,), numbers or strings, of at least two classes."""
-        names = _feature_names(X)
+        """Train on points X (n, d) with labels y (n,), numbers or strings, of at least two classes.
+
+        More than two classes need at least two points each.
+        """
+        names = feature_names(X)
         points = checked_points(X)
         classes, codes = checked_labels(_as_vector(y), len(points))
         kernel, link, settings = self._checked_parameters(points.shape[1])
         random = _generator(self.random_state)
-        # Two classes are one latent, which speaks for the second.
-        positives = (1,) if len(classes) == 2 else range(len(classes))
-        models = [
-            train(points, np.where(codes == c, 1.0, -1.0), kernel, link, settings, random) for c in positives
-        ]
+        targets = _targets(codes, len(classes), together=isinstance(link, Softmax))
+        models = [train(points, target, kernel, link, settings, random) for target in targets]
         self.classes_ = classes
         self.n_features_in_ = points.shape[1]
         vars(self).pop("feature_names_in_", None)
@@ -133,7 +136,7 @@ class GPClassifier:
         """Class probabilities (m, C) at X (m, d), columns in the order of `classes_`."""
         if not self.__sklearn_is_fitted__():
             raise _not_fitted_error()(f"{type(self).__name__} must be fitted first, got a call before fit")
-        self._check_names(_feature_names(X))
+        self._check_names(feature_names(X))
         points = checked_points(X)
         require(
             points.shape[1] == self.n_features_in_,
@@ -164,7 +167,7 @@ class GPClassifier:
             setattr(self, name, value)
         return self
 
-    def _checked_parameters(self, d: int) -> tuple[Kernel, BinaryLikelihood, Settings]:
+    def _checked_parameters(self, d: int) -> tuple[Kernel, BinaryLikelihood | Softmax, Settings]:
         kernel = RBF() if self.kernel is None else self.kernel
         require(isinstance(kernel, Kernel), f"kernel must be a kernel, got {kernel!r}")
         require(
@@ -175,6 +178,11 @@ class GPClassifier:
             isinstance(self.inference, str) and self.inference in METHODS,
             f"inference must be one of {', '.join(METHODS)}, got {self.inference!r}",
         )
+        likelihood = _checked_likelihood(self.likelihood)
+        require(
+            self.inference == "laplace" or not isinstance(likelihood, Softmax),
+            f"inference must be 'laplace' for the softmax likelihood, got {self.inference!r}",
+        )
         settings = Settings(
             inference=self.inference,
             max_evals=_count("max_evals", self.max_evals),
@@ -182,10 +190,9 @@ class GPClassifier:
             n_restarts=_count("n_restarts", self.n_restarts),
             progress=self.progress,
         )
-        return kernel, _checked_likelihood(self.likelihood), settings
+        return kernel, likelihood, settings
 
-    def _posterior(self, points: Float, models: list[Trained], link: BinaryLikelihood) -> Posterior:
-        two = len(models) == 1
+    def _posterior(self, points: Float, models: list[Trained], link: BinaryLikelihood | Softmax) -> Posterior:
         record = {
             "inference": self.inference,
             "likelihood": link.name,
@@ -197,19 +204,17 @@ class GPClassifier:
             "converged": _one_or_all([model.converged for model in models]),
             "optimum_found": _one_or_all([model.optimum_found for model in models]),
         }
+        single = len(models) == 1
+        sites = [model.site_precision for model in models if model.site_precision is not None]
         return Posterior(
             points,
-            models[0].weights if two else np.stack([model.weights for model in models], axis=1),
-            models[0].precision if two else np.stack([model.precision for model in models]),
-            kernel=models[0].kernel if two else [model.kernel for model in models],
-            likelihood=link if two else OneVsRest(link),
+            models[0].weights if single else np.stack([model.weights for model in models], axis=1),
+            models[0].precision if single else np.stack([model.precision for model in models]),
+            kernel=models[0].kernel if single else [model.kernel for model in models],
+            likelihood=OneVsRest(link) if not single and isinstance(link, BinaryLikelihood) else link,
             classes=self.classes_,
             feature_names=getattr(self, "feature_names_in_", None),
-            factors={
-                "site_precision": models[0].site_precision
-                if two
-                else np.stack([model.site_precision for model in models])
-            },
+            factors={"site_precision": sites[0] if single else np.stack(sites)} if sites else None,
             training=record,
         )
 
@@ -224,7 +229,7 @@ class GPClassifier:
                 f"X does not have valid feature names, but {me} was fitted with feature names", stacklevel=4
             )
         elif fitted is not None and names is not None and list(fitted) != list(names):
-            raise InvalidInputError(_name_mismatch(list(fitted), list(names)))
+            raise InvalidInputError(name_mismatch(list(fitted), list(names)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")
@@ -267,15 +272,29 @@ def _as_vector(y: Any) -> Labels:
     return labels[:, 0]
 
 
-def _checked_likelihood(value: Any) -> BinaryLikelihood:
-    if isinstance(value, Probit | Logit):
+def _checked_likelihood(value: Any) -> BinaryLikelihood | Softmax:
+    if isinstance(value, Probit | Logit | Softmax):
         return value
-    links: dict[str, BinaryLikelihood] = {"probit": Probit(), "logit": Logit()}
+    known: dict[str, BinaryLikelihood | Softmax] = {
+        "probit": Probit(),
+        "logit": Logit(),
+        "softmax": Softmax(),
+    }
     name = value if isinstance(value, str) else ""
-    rule = "likelihood must be 'probit', 'logit', Probit(scale) or Logit()"
-    require(name != "softmax", f"{rule}, got 'softmax', which this version cannot train yet")
-    require(name in links, f"{rule}, got {value!r}")
-    return links[name]
+    rule = "likelihood must be 'probit', 'logit', 'softmax', Probit(scale), Logit() or Softmax()"
+    require(name in known, f"{rule}, got {value!r}")
+    return known[name]
+
+
+def _targets(codes: NDArray[np.intp], classes: int, together: bool) -> list[Float]:
+    """What each model is trained on: the class indices, or +-1 for one class against the rest.
+
+    Two classes against each other are one latent, which speaks for the second.
+    """
+    if together:
+        return [codes.astype(np.float64)]
+    positives = (1,) if classes == 2 else range(classes)
+    return [np.where(codes == c, 1.0, -1.0) for c in positives]
 
 
 def _count(name: str, value: Any) -> int:
@@ -291,32 +310,6 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InvalidInputError(f"random_state must be a seed or generator, got {random_state!r}") from None
-
-
-def _feature_names(X: Any) -> Labels | None:
-    """Column names (d,) of a data frame if all are strings, else None; a mixture is an error."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return None
-    names = np.array(list(columns), dtype=object)
-    strings = [isinstance(name, str) for name in names]
-    require(
-        all(strings) or not any(strings),
-        "Feature names are only supported if all input features have string names, got a mixture",
-    )
-    return names if len(names) and all(strings) else None
-
-
-def _name_mismatch(fitted: list[str], names: list[str]) -> str:
-    lines = ["The feature names should match those that were passed during fit."]
-    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
-    if unseen:
-        lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in unseen)]
-    if missing:
-        lines += ["Feature names seen at fit time, yet now missing:", *(f"- {name}" for name in missing)]
-    if not unseen and not missing:
-        lines.append("Feature names must be in the same order as they were in fit.")
-    return "\n".join(lines) + "\n"
 
 
 def _sklearn_class(name: str, otherwise: type[Any]) -> type[Any]:

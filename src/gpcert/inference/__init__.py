@@ -2,11 +2,12 @@
 
 from gpcert.inference.approximation import Approximation, Fit, Sites
 from gpcert.inference.ep import fit_ep
-from gpcert.inference.inputs import checked_labels, checked_points
+from gpcert.inference.inputs import checked_labels, checked_points, feature_names, name_mismatch
 from gpcert.inference.laplace import fit_laplace
 from gpcert.inference.limits import Bounds, log_bounds
 from gpcert.inference.marginal import Evaluation, marginal_likelihood
 from gpcert.inference.optimise import Optimum, Progress, maximise
+from gpcert.inference.softmax import SoftmaxApproximation, fit_softmax
 from gpcert.inference.train import METHODS, Settings, Trained, train
 
 __all__ = [
@@ -19,13 +20,17 @@ __all__ = [
     "Progress",
     "Settings",
     "Sites",
+    "SoftmaxApproximation",
     "Trained",
     "checked_labels",
     "checked_points",
+    "feature_names",
     "fit_ep",
     "fit_laplace",
+    "fit_softmax",
     "log_bounds",
     "marginal_likelihood",
     "maximise",
+    "name_mismatch",
     "train",
 ]

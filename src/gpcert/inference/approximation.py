@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import blas
 
 from gpcert.inference.factor import Factor
-from gpcert.likelihoods import BinaryLikelihood
 from gpcert.validation import Float
 
-__all__ = ["Approximation", "Fit", "Sites"]
+__all__ = ["Approximated", "Approximation", "Fit", "Sites"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,37 @@ class Approximation:
         return np.where(W > 0.0, 1.0 - self.factor.inverse.diagonal(), 0.0) / np.where(W > 0.0, W, 1.0)
 
 
-class Fit(Protocol):
-    """An inference method: K (n, n), labels y = +-1 (n,), likelihood, the sites of a similar problem."""
+class Approximated(Protocol):
+    """What training needs of an approximation, of one latent or of several."""
 
-    def __call__(
-        self, K: Float, y: Float, likelihood: BinaryLikelihood, start: Sites | None = None
-    ) -> Approximation:
-        """The Gaussian approximation of the posterior of the n latent values."""
+    @property
+    def weights(self) -> Float:
+        """(n,), or (n, C)."""
+
+    @property
+    def sites(self) -> Any:
+        """The start of a similar problem."""
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """log p(y | X, kernel), approximated."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the approximation is the one sought."""
+
+    def precision(self) -> Float:
+        """(n, n), or (C, C, n, n)."""
+
+    def gradient_matrix(self, K: Float) -> Float:
+        """G (n, n): d log_marginal_likelihood / d theta = sum_ij G_ij dK_ij/d theta."""
+
+
+class Fit(Protocol):
+    """An inference method: K (n, n), labels y (n,), likelihood, the sites of a similar problem.
+
+    Labels are +-1 for a two-class likelihood, class indices for softmax.
+    """
+
+    def __call__(self, K: Float, y: Float, likelihood: Any, start: Any = None) -> Approximated:
+        """The Gaussian approximation of the posterior of the latent values at the n points."""

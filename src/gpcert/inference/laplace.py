@@ -14,17 +14,11 @@ import numpy as np
 
 from gpcert.inference.approximation import Approximation, Sites
 from gpcert.inference.factor import factorise
+from gpcert.inference.newton import DECREMENT, MAX_ITERATIONS, ascend
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.validation import Float
 
 __all__ = ["fit_laplace"]
-
-_MAX_ITERATIONS = 200
-# A full Newton step whose decrement (the step's length in the metric of the Hessian) is this small
-# leaves an error of about its square, below 1e-10.
-_DECREMENT = 1e-5
-_FAIR_PART = 0.1
-_HALVINGS = 20
 
 
 @dataclass(frozen=True)
@@ -55,18 +49,18 @@ def fit_laplace(
 
     point = _first_point(K, at, start)
     settled = False
-    for iteration in range(1, _MAX_ITERATIONS + 1):
+    for iteration in range(1, MAX_ITERATIONS + 1):
         factor = factorise(K, point.W)  # 3.1, lines 4 and 5
-        if settled or iteration == _MAX_ITERATIONS:
+        if settled or iteration == MAX_ITERATIONS:
             break
         b = point.W * point.f + point.gradient  # 3.1, line 6
         a = b - factor.solve(K @ b)  # 3.1, line 7
         f = K @ a  # 3.1, line 8
         # The gradient in f is `gradient - a`, so this is the squared decrement.
         decrement = float((f - point.f) @ (point.gradient - point.a))
-        following = _ascend(point, a, f, decrement, at)
+        following = ascend(point, a, f, decrement, at)
         # No gain: what is left is rounding.
-        settled = decrement <= _DECREMENT**2 or following.objective <= point.objective
+        settled = decrement <= DECREMENT**2 or following.objective <= point.objective
         point = following
     return Approximation(
         weights=point.a,
@@ -87,29 +81,3 @@ def _first_point(K: Float, at: Callable[[Float, Float], _Point], start: Sites | 
     a = start.shift - factorise(K, start.precision).solve(K @ start.shift)
     warm = at(a, K @ a)
     return warm if warm.objective > zero.objective else zero
-
-
-def _ascend(
-    point: _Point, a: Float, f: Float, decrement: float, at: Callable[[Float, Float], _Point]
-) -> _Point:
-    """The Newton point (a, f) if it gains a fair part of decrement/2, else the best one on the way there.
-
-    The objective is concave: it is highest where its slope along the way changes sign, found by halving.
-    """
-    newton = at(a, f)
-    rounding = 4.0 * np.finfo(np.float64).eps * (abs(point.objective) + len(f))
-    if newton.objective >= point.objective + _FAIR_PART * decrement - rounding:
-        return newton
-    da, df = a - point.a, f - point.f
-    best = point
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        candidate = at(point.a + middle * da, point.f + middle * df)
-        if candidate.objective > best.objective:
-            best = candidate
-        if df @ (candidate.gradient - candidate.a) > 0.0:
-            low = middle
-        else:
-            high = middle
-    return best

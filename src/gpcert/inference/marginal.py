@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from gpcert.inference.approximation import Approximation, Fit, Sites
+from gpcert.inference.approximation import Approximated, Fit
 from gpcert.kernels import Gram, Kernel
-from gpcert.likelihoods import BinaryLikelihood
+from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
 
 __all__ = ["Evaluation", "marginal_likelihood"]
@@ -20,7 +21,7 @@ class Evaluation:
 
     kernel: Kernel
     gram: Gram
-    approximation: Approximation
+    approximation: Approximated
 
     @property
     def value(self) -> float:
@@ -34,15 +35,15 @@ class Evaluation:
 
 
 def marginal_likelihood(
-    X: Float, y: Float, kernel: Kernel, likelihood: BinaryLikelihood, fit: Fit
+    X: Float, y: Float, kernel: Kernel, likelihood: BinaryLikelihood | Softmax, fit: Fit
 ) -> Callable[[Kernel], Evaluation]:
-    """The function kernel -> Evaluation for points X (n, d), labels y = +-1 (n,) and kernels like `kernel`.
+    """The function kernel -> Evaluation for points X (n, d), labels y (n,) as `fit` takes them.
 
-    It remembers the unscaled distances of X, and the sites of its last evaluation as the next one's start:
-    in a sequence of similar kernels this saves about half the time.
+    Kernels must be like `kernel`. It remembers the unscaled distances of X, and the sites of its last
+    evaluation as the next one's start: in a sequence of similar kernels this saves about half the time.
     """
     gram = kernel.gram_builder(X)
-    sites: Sites | None = None
+    sites: Any = None
 
     def evaluate(kernel: Kernel) -> Evaluation:
         nonlocal sites

@@ -1,4 +1,4 @@
-"""Training one two-class model: hyper-parameters, then the posterior at the best ones."""
+"""Training one model, of two classes or softmax: hyper-parameters, then the posterior at the best ones."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from types import MappingProxyType
 
 import numpy as np
 
-from gpcert.inference.approximation import Fit
+from gpcert.inference.approximation import Approximation, Fit
 from gpcert.inference.ep import fit_ep
 from gpcert.inference.laplace import fit_laplace
 from gpcert.inference.limits import Bounds, log_bounds
 from gpcert.inference.marginal import Evaluation, marginal_likelihood
 from gpcert.inference.optimise import Progress, maximise
+from gpcert.inference.softmax import fit_softmax
 from gpcert.kernels import Kernel
-from gpcert.likelihoods import BinaryLikelihood
+from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
 
 __all__ = ["METHODS", "Settings", "Trained", "train"]
 
 METHODS: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": fit_ep})
-"""Inference methods by name."""
+"""Inference methods of two classes by name."""
 
 # During the search a looser tolerance saves EP a sweep in six; values still have an error below 1e-12.
 _SEARCH: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": partial(fit_ep, tolerance=1e-7)})
@@ -41,9 +42,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained two-class model; arrays in the order of the training points.
+    """A trained model; arrays in the order of the training points.
 
-    `weights` (n,), `precision` (n, n), `site_precision` (n,). `converged`: whether the inference at this
+    Two classes: `weights` (n,), `precision` (n, n), `site_precision` (n,). Softmax: (n, C), (C, C, n, n) and
+    None (sites of C latents are C x C blocks, not precisions). `converged`: whether the inference at this
     kernel did; `optimum_found`: whether the search for the kernel ended before its budget. `trace`: the log
     marginal likelihood of every evaluation.
     """
@@ -51,7 +53,7 @@ class Trained:
     kernel: Kernel
     weights: Float
     precision: Float
-    site_precision: Float
+    site_precision: Float | None
     log_marginal_likelihood: float
     converged: bool
     optimum_found: bool
@@ -62,17 +64,20 @@ def train(
     X: Float,
     y: Float,
     kernel: Kernel,
-    likelihood: BinaryLikelihood,
+    likelihood: BinaryLikelihood | Softmax,
     settings: Settings,
     random: np.random.Generator,
 ) -> Trained:
-    """Train on points X (n, d) with labels y = +-1 (n,), both present.
+    """Train on points X (n, d) with labels y (n,): +-1 for a two-class likelihood, else class indices.
 
     The points are brought into lexicographic order first, so that their order in X cannot matter: rounding
     would otherwise differ, and a search multiplies rounding.
     """
     order = np.lexsort((y, *X.T))
-    evaluate = marginal_likelihood(X[order], y[order], kernel, likelihood, _SEARCH[settings.inference])
+    several = isinstance(likelihood, Softmax)
+    search: Fit = fit_softmax if several else _SEARCH[settings.inference]
+    fit: Fit = fit_softmax if several else METHODS[settings.inference]
+    evaluate = marginal_likelihood(X[order], y[order], kernel, likelihood, search)
     best: Evaluation
     trace: tuple[float, ...] = ()
     found = False
@@ -89,14 +94,13 @@ def train(
             progress=settings.progress,
         )
         best, trace, found = optimum.best, optimum.trace, optimum.converged
-    fit = METHODS[settings.inference]
     answer = fit(best.gram.matrix, y[order], likelihood, best.approximation.sites)
     rank = np.argsort(order)
     return Trained(
         kernel=best.kernel,
         weights=answer.weights[rank],
-        precision=answer.precision()[np.ix_(rank, rank)],
-        site_precision=answer.site_precision[rank],
+        precision=answer.precision()[..., rank[:, None], rank],
+        site_precision=answer.site_precision[rank] if isinstance(answer, Approximation) else None,
         log_marginal_likelihood=answer.log_marginal_likelihood,
         converged=answer.converged,
         optimum_found=found,
