@@ -304,7 +304,9 @@ def random_region(case: Case, post: Posterior, rng: np.random.Generator) -> Regi
     return Ball(x, radius, features=features, domain=domain, scale=scale)
 
 
-def ask(case: Case, post: Posterior, region: Region, rng: np.random.Generator) -> ProbabilityRange:
+def ask(
+    case: Case, post: Posterior, region: Region, rng: np.random.Generator, method: str = "auto"
+) -> ProbabilityRange:
     """The case's question, stopped in the case's way."""
     calls = int(rng.integers(1, 12))
 
@@ -322,15 +324,15 @@ def ask(case: Case, post: Posterior, region: Region, rng: np.random.Generator) -
         "progress": {"max_nodes": 40, "progress": progress},
         "interrupt": {"max_nodes": 40, "progress": progress},
     }[case.stop]
-    return probability_range(post, region, case.label, tolerance=case.tolerance, **limits)
+    return probability_range(post, region, case.label, method, tolerance=case.tolerance, **limits)
 
 
-def falsehoods(case: Case) -> list[str]:
+def falsehoods(case: Case, method: str = "auto") -> list[str]:
     """Everything that is not true about the answer to the case; each is decided in ball arithmetic."""
     rng = np.random.default_rng(case.seed)
     post = random_posterior(case, rng)
     region = random_region(case, post, rng)
-    answer = ask(case, post, region, rng)
+    answer = ask(case, post, region, rng, method)
     return refute(post, region, answer, rng)
 
 

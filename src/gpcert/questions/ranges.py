@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import overload
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
+from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     Limits,
@@ -25,6 +26,9 @@ from gpcert.search import Minimiser
 from gpcert.validation import Float, Mask
 
 __all__ = ["Progress", "probability_range"]
+
+#: (label, region, x, moving features) to bounds of P(label) and of 1 - P(label): the method.
+Pair = Callable[[int, Shape, Float, Mask], tuple[BoxBound, BoxBound]]
 
 
 @overload
@@ -71,18 +75,19 @@ def probability_range(
     Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at
     which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(lower,
     upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region; returning True stops. Ctrl-C
-    returns what is known (regions not started: [0, 1]); a second one raises.
+    returns what is known (regions not started: [0, 1]); a second one raises. `method="paper"`: the published
+    bounds (AISTATS 2020), for comparison.
     """
     check_model(post)
     check_label(post, label)
-    check_method(method, "auto")
+    check_method(method, "auto", "paper")
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
     queries = [_Query(r, int(label)) for r in regions]
     try:
-        bounds = BoundFactory(post)
+        pair = (PaperFactory(post, tolerance) if method == "paper" else BoundFactory(post)).pair
         for query in queries:
-            query.run(bounds, limits)
+            query.run(pair, limits)
     except KeyboardInterrupt:
         pass  # what is known is returned; a query that did not end says so itself
     answers = [query.answer(method, tolerance) for query in queries]
@@ -101,22 +106,22 @@ class _Query:
         self._seconds = 0.0
         self._status = Status.INTERRUPTED  # until the search ends in another way
 
-    def run(self, bounds: BoundFactory, limits: Limits) -> None:
+    def run(self, pair: Pair, limits: Limits) -> None:
         """Both searches, always the wider one next, within the limits."""
         start = time.perf_counter()
         try:
             with np.errstate(all="ignore"):
-                self._status = self._search(bounds, limits, start)
+                self._status = self._search(pair, limits, start)
         finally:
             self._seconds = time.perf_counter() - start
 
-    def _search(self, bounds: BoundFactory, limits: Limits, start: float) -> Status:
+    def _search(self, pair: Pair, limits: Limits, start: float) -> Status:
         deadline = limits.deadline()
         box = self._region.box()
         moving = self._moving = box.lower < box.upper
         shape = shape_of(self._region, moving)
         # The minimum of P(label), and 1 - its maximum: the minimum of the complement.
-        low, high = bounds.pair(self._label, shape, self._base, moving)
+        low, high = pair(self._label, shape, self._base, moving)
         ends = box.lower[moving], box.upper[moving]
         sides = self._sides = (Minimiser(low, *ends), Minimiser(high, *ends))
         for side in sides:

@@ -1,0 +1,36 @@
+"""From a posterior and a region to the published bounds of a search, in place of ours."""
+
+from __future__ import annotations
+
+import math
+
+from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
+from gpcert.likelihoods import BinaryLikelihood, Probit
+from gpcert.paper.bound import PaperBound
+from gpcert.paper.latent_space import Partition, partition
+from gpcert.posterior import Posterior
+from gpcert.validation import Float, Mask
+
+__all__ = ["PaperFactory"]
+
+#: Intervals of the latent space: the paper's 2 / tolerance, within these limits.
+_FEWEST, _MOST = 20, 20_000
+
+
+class PaperFactory:
+    """Published bounds of one posterior, on the slices of our own factory."""
+
+    def __init__(self, post: Posterior, tolerance: float) -> None:
+        assert isinstance(post.likelihood, BinaryLikelihood)
+        self._bounds = BoundFactory(post)
+        self._partition: Partition | None = None
+        if not isinstance(post.likelihood, Probit):
+            intervals = math.ceil(min(max(2.0 / tolerance, _FEWEST), _MOST))
+            self._partition = partition(post.likelihood, intervals)
+
+    def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
+        """See `BoundFactory.pair`."""
+        low, high = self._bounds.pair(label, shape, x, moving)
+        assert isinstance(low, RbfBound)
+        assert isinstance(high, RbfBound)
+        return PaperBound(low, self._partition), PaperBound(high, self._partition)

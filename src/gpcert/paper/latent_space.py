@@ -1,0 +1,105 @@
+"""Propositions 1 and 2: a monotone likelihood on a partition of the latent space (docs/paper.md, P6, P7).
+
+On each interval [a, b] of the partition sigma lies between its values at the ends, and the mass that
+N(mu, S) puts there is extreme where Proposition 2 says. With half = (b - a)/2 and `offset` the distance of mu
+from the midpoint, the mass is
+    Phi((half - offset)/s) - Phi((-half - offset)/s),
+decreasing in the offset: so mu is nearest for the maximum, farthest for the minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from gpcert.likelihoods import BinaryLikelihood, Link
+from gpcert.rounding import UNIT, gamma
+from gpcert.validation import Float
+
+__all__ = ["Partition", "integral_bounds", "partition"]
+
+Interval = tuple[float, float]
+
+#: Error of scipy's ndtr and of its argument, absolute: the density times the argument is below 1/4.
+_NDTR = 64 * UNIT
+#: Latent values searched for the edges: any partition is sound.
+_LARGEST = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Inner edges (N - 1,), increasing, of N intervals of the real line, and sigma enclosed on each (N,)."""
+
+    edges: Float
+    lower: Float
+    upper: Float
+
+
+def partition(likelihood: BinaryLikelihood, intervals: int) -> Partition:
+    """At most `intervals` intervals on which sigma rises by about equal steps."""
+    levels = np.arange(1, intervals) / intervals
+    low, high = np.full(len(levels), -_LARGEST), np.full(len(levels), _LARGEST)
+    for _ in range(90):
+        middle = 0.5 * (low + high)
+        below = likelihood.value(middle) < levels
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    edges = np.unique(high)
+    if isinstance(likelihood, Link):
+        ends = np.concatenate([[-np.finfo(float).max], edges, [np.finfo(float).max]])
+        lower, upper = likelihood.enclose(ends[:-1], ends[1:])
+        return Partition(edges, np.append(0.0, lower[1:]), np.append(upper[:-1], 1.0))
+    sigma = likelihood.value(edges)
+    slack = 64 * UNIT
+    lower, upper = np.append(0.0, sigma * (1.0 - slack)), np.append(sigma * (1.0 + slack), 1.0)
+    return Partition(edges, lower, np.minimum(upper, 1.0))
+
+
+def integral_bounds(p: Partition, mu: Interval, S: Interval) -> Interval:
+    """Proposition 1: encloses E sigma(f) for all f ~ N(m, s), m in mu, s in S (clipped at 0)."""
+    if not np.isfinite([*mu, *S]).all():
+        return 0.0, 1.0
+    variances = max(S[0], 0.0), max(S[1], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # no variance: quotients are infinite, or nothing
+        least, most = masses(p.edges, mu, variances)
+    error = gamma(len(p.edges) + 8)
+    lower = float(p.lower @ least) * (1.0 - error)
+    upper = float(p.upper @ most) * (1.0 + error)
+    return max(lower, 0.0), min(upper, 1.0)
+
+
+def masses(edges: Float, mu: Interval, S: Interval) -> tuple[Float, Float]:
+    """Proposition 2: bounds (N,) of the mass of N(m, s) on each interval, over m in mu, s in S."""
+    left, right = edges[:-1], edges[1:]
+    grow = 4 * UNIT * (np.abs(left) + np.abs(right) + max(map(abs, mu)))
+    middle, half = 0.5 * (left + right), 0.5 * (right - left)
+    farthest = np.maximum(np.abs(middle - mu[0]), np.abs(middle - mu[1])) + grow
+    nearest = np.maximum(np.maximum(mu[0] - middle, middle - mu[1]) - grow, 0.0)
+    least = np.minimum(*(_inner(half - grow, farthest, s) for s in S))
+    most = _inner(half + grow, nearest, np.clip(_peak_variance(half + grow, nearest), *S))
+    # The two unbounded intervals: (-inf, first edge] and [last edge, inf).
+    first, last = edges[0], edges[-1]
+    outer_least = [min(_below(first - mu[1], s) for s in S), min(_below(mu[0] - last, s) for s in S)]
+    outer_most = [max(_below(first - mu[0], s) for s in S), max(_below(mu[1] - last, s) for s in S)]
+    least = np.concatenate([[outer_least[0]], least, [outer_least[1]]])
+    most = np.concatenate([[outer_most[0]], most, [outer_most[1]]])
+    # A quotient 0/0 (mu on an edge, no variance) decides nothing.
+    least, most = np.where(np.isnan(least), 0.0, least), np.where(np.isnan(most), 1.0, most)
+    return np.clip(least - _NDTR, 0.0, 1.0), np.clip(most + _NDTR, 0.0, 1.0)
+
+
+def _peak_variance(half: Float, offset: Float) -> Float:
+    """The variance at which the mass is largest: Sigma^m of Proposition 2 beside the interval, 0 inside."""
+    beside = offset > half
+    gap = np.where(beside, offset - half, 1.0)
+    return np.where(beside, 2.0 * offset * half / np.log1p(2.0 * half / gap), 0.0)
+
+
+def _inner(half: Float, offset: Float, S: float | Float) -> Float:
+    root = np.sqrt(S)
+    return np.asarray(ndtr((half - offset) / root) - ndtr((-half - offset) / root))
+
+
+def _below(distance: float, S: float) -> float:
+    return float(ndtr(np.float64(distance) / np.sqrt(S)))
