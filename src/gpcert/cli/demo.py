@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+from gpcert.report import write_demo
 
-__all__ = ["add_parser"]
+__all__ = ["configure", "run"]
+
+DESCRIPTION = "Train on the shipped data, certify ranges, and write one HTML page with the answers."
+EXAMPLES = """
+  gpcert demo --output out/demo
+"""
 
 
-def add_parser(verbs: Verbs) -> None:
-    """Declare the verb and its options."""
-    parser = verbs.add_parser(
-        "demo", help="train on the shipped data, certify, write an HTML page", description=__doc__
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     parser.add_argument(
         "--output", type=Path, default=Path("out/demo"), help="folder of the page (%(default)s)"
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(parsed: argparse.Namespace) -> None:
-    # Imported here: `gpcert --help` needs neither scipy nor matplotlib.
-    from gpcert.report import write_demo
-
+def run(parsed: argparse.Namespace) -> int:
+    """Write the page and say where it is."""
     path = write_demo(parsed.output, say=print)
     print(f"page written: {path.resolve()}")
+    return 0

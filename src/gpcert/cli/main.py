@@ -3,33 +3,83 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
 
 from gpcert import __version__
-from gpcert.cli import demo
+from gpcert.cli.show import printable
 from gpcert.errors import GpcertError
 
-__all__ = ["main"]
+__all__ = ["VERBS", "declare", "main", "make_parser"]
 
-_VERBS = (demo,)
+#: What the verbs do, in the order of `gpcert --help`; each is a module of this package with DESCRIPTION,
+#: EXAMPLES, configure(parser) and run(parsed), and is imported only when it is asked for.
+VERBS = {
+    "fit": "train a classifier on a table",
+    "range": "lowest and highest probability of a class over regions",
+    "demo": "train on shipped data, certify, write an HTML page",
+    "completion": "script for tab completion",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with its errors as one line, as everywhere in gpcert."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, printable(f"{self.prog}: {message}; see {self.prog} --help") + "\n")
+
+
+def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
+    """The parser, with the options of the wanted verb only: the others' modules are not even imported."""
+    parser = _Parser(
+        prog="gpcert",
+        description="Guaranteed ranges of a Gaussian-process classifier's probability over regions.",
+        epilog="gpcert VERB --help shows the options of a verb, with examples.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"gpcert {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
+    for verb, summary in VERBS.items():
+        own = verbs.add_parser(
+            verb, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        )
+        if verb == wanted:
+            declare(own, verb)
+    return parser
+
+
+def declare(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Give the parser what the verb's module says: text, examples, options, and what to run."""
+    module = import_module(f"gpcert.cli.{verb}")
+    parser.description = module.DESCRIPTION.strip()
+    parser.epilog = "examples:\n" + module.EXAMPLES.strip("\n")
+    module.configure(parser)
+    parser.set_defaults(run=module.run)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; 0 when done, 2 for bad input, 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(
-        prog="gpcert", description="Guaranteed ranges of GP-classifier probabilities."
-    )
-    parser.add_argument("--version", action="version", version=f"gpcert {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in _VERBS:
-        verb.add_parser(verbs)
-    parsed = parser.parse_args(arguments)
+    """Run one verb; 0 when done, 2 for bad input, 130 after Ctrl-C, 1 if the work broke."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    parsed = make_parser(given[0] if given else None).parse_args(given)
     try:
-        parsed.run(parsed)
-    except (GpcertError, OSError) as error:
-        print(f"gpcert: {error}", file=sys.stderr)
-        return 2
+        return int(parsed.run(parsed) or 0)
+    except BrokenPipeError:
+        # The reader of a pipe (`| head`) has gone: nobody to tell, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except GpcertError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except MemoryError:
+        return _refuse("out of memory; fewer rows, features or --jobs need less")
     except KeyboardInterrupt:
         return 130
-    return 0
+
+
+def _refuse(reason: str) -> int:
+    print(printable(f"gpcert: {reason}".replace("\n", " ")), file=sys.stderr)
+    return 2

@@ -1,0 +1,182 @@
+"""From options to regions: a ball around each row, or boxes from a file."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpcert.cli.csv_table import read_csv
+from gpcert.cli.sources import SHIPPED, feature_names
+from gpcert.cli.tables import Columns, Table
+from gpcert.errors import InvalidInputError
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from gpcert.validation import Float, require
+
+__all__ = ["Shape", "balls", "boxes", "read_radii", "read_shape"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What a ball is besides its centre and radius: the arguments of `gc.Ball`."""
+
+    norm: float
+    features: tuple[int, ...] | None
+    domain: tuple[Float, Float] | None
+    scale: Float | None
+
+    def ball(self, x: Float, radius: float) -> Ball:
+        """The ball around x (d,)."""
+        return Ball(x, radius, self.norm, features=self.features, domain=self.domain, scale=self.scale)
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of the questions that draw their own balls."""
+        return {
+            "norm": self.norm,
+            "features": self.features,
+            "domain": self.domain,
+            "scale": self.scale,
+        }
+
+    def told(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """The same in JSON, features by name; an infinite end is null."""
+        return {
+            "norm": "inf" if self.norm == math.inf else self.norm,
+            "features": None if self.features is None else [names[j] for j in self.features],
+            "domain": None if self.domain is None else [_finite(end) for end in self.domain],
+            "scale": None if self.scale is None else self.scale.tolist(),
+        }
+
+
+def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None) -> Shape:
+    """Norm, moving features, domain and units from the options; a shipped data set brings its domain."""
+    names = feature_names(post)
+    moving = (
+        None if parsed.features is None else tuple(_position(names, f, "--features") for f in parsed.features)
+    )
+    given = parsed.domain
+    if given is None and table is not None and table.domain is not None:
+        given = ["{}:{}".format(*table.domain)]
+    return Shape(parsed.norm, moving, _domain(given, names), _scale(parsed.scale, names, post))
+
+
+def read_radii(parsed: argparse.Namespace, table: Table) -> list[float]:
+    """One radius for each row: the same, or from a column."""
+    if parsed.radius_column is None:
+        require(parsed.radius is not None, "--radius or --radius-column must be given, got neither")
+        return [parsed.radius] * len(table.X)
+    require(parsed.radius is None, "--radius and --radius-column exclude each other, got both")
+    name = parsed.radius_column
+    require(
+        not parsed.data.startswith(SHIPPED) and not parsed.data.endswith(".npz"),
+        f"--radius-column must name a column of a CSV file, got {name!r} for {table.source}",
+    )
+    column = read_csv(Path(parsed.data), Columns(features=(name,)), parsed.delimiter)
+    radii = [float(column.X[i, 0]) for i in table.rows]
+    for i, radius in zip(table.rows, radii, strict=True):
+        require(radius >= 0, f"{table.place(i, name)} must be >= 0, got {radius}")
+    return radii
+
+
+def balls(table: Table, radii: list[float], shape: Shape) -> list[Region]:
+    """A ball around each row of the table."""
+    return [_around(table, i, radius, shape) for i, radius in enumerate(radii)]
+
+
+def _around(table: Table, i: int, radius: float, shape: Shape) -> Region:
+    try:
+        return shape.ball(table.X[i], radius)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{table.source}, row {table.rows[i]}: {error}") from None
+
+
+def boxes(path: Path, delimiter: str, names: tuple[str, ...], table: Table | None) -> list[Region]:
+    """Boxes from columns NAME.lower and NAME.upper; a feature without them stays at the row's value.
+
+    One line serves all rows. Without rows every feature needs its two columns.
+    """
+    file = read_csv(path, Columns(), delimiter)
+    ends: dict[tuple[str, str], int] = {}
+    for j, column in enumerate(file.names):
+        name, _, end = column.rpartition(".")
+        known = name in names and end in ("lower", "upper")
+        require(known, f"{path} must have columns FEATURE.lower and FEATURE.upper, got {column!r}")
+        ends[name, end] = j
+    bounded = [name for name in names if (name, "lower") in ends or (name, "upper") in ends]
+    for name in bounded if table is not None else names:
+        for end in ("lower", "upper"):
+            require((name, end) in ends, f"{path} must have a column '{name}.{end}', got none")
+    n = len(file.X) if table is None else len(table.X)
+    require(
+        len(file.X) in (1, n),
+        f"{path} must have 1 row or {n}, one for each row asked about, got {len(file.X)}",
+    )
+    made: list[Region] = []
+    for i in range(n):
+        k = i if len(file.X) == n else 0
+        lower, upper = (np.zeros(len(names)) if table is None else table.X[i].copy() for _ in range(2))
+        for name in bounded:
+            j = names.index(name)
+            lower[j], upper[j] = file.X[k, ends[name, "lower"]], file.X[k, ends[name, "upper"]]
+            place = file.place(k, f"{name}.lower")
+            require(lower[j] <= upper[j], f"{place} must be <= {upper[j]}, the upper end, got {lower[j]}")
+        made.append(Box(lower, upper))
+    return made
+
+
+def _position(names: tuple[str, ...], name: str, option: str) -> int:
+    if name not in names:
+        shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+        raise InvalidInputError(f"{option} must name features of the model, {shown}, got {name!r}")
+    return names.index(name)
+
+
+def _domain(given: list[str] | None, names: tuple[str, ...]) -> tuple[Float, Float] | None:
+    if given is None:
+        return None
+    low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+    for text in given:
+        name, equals, span = text.rpartition("=")
+        where = slice(None) if not equals else _position(names, name, "--domain")
+        ends = span.split(":")
+        try:
+            require(len(ends) == 2, "")
+            pair = float(ends[0] or "-inf"), float(ends[1] or "inf")
+        except ValueError:
+            raise InvalidInputError(f"--domain must be like 0:1 or NAME=0:1, got {text!r}") from None
+        low[where], high[where] = pair
+    return low, high
+
+
+def _scale(given: list[str] | None, names: tuple[str, ...], post: Posterior) -> Float | None:
+    if given is None:
+        return None
+    scale = np.ones(len(names))
+    for text in given:
+        if text == "std":
+            scale = post.centres.std(axis=0)
+            flat = np.flatnonzero(~(scale > 0))
+            if flat.size:
+                raise InvalidInputError(
+                    f"--scale std needs columns that vary in training, got {names[flat[0]]!r}, a constant"
+                )
+            continue
+        name, _, unit = text.rpartition("=")
+        j = _position(names, name, "--scale")
+        try:
+            scale[j] = float(unit)
+            require(bool(scale[j] > 0) and math.isfinite(scale[j]), "")
+        except ValueError:
+            raise InvalidInputError(
+                f"--scale must be std or NAME=UNIT with a unit > 0, got {text!r}"
+            ) from None
+    return scale
+
+
+def _finite(ends: Float) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in ends.tolist()]

@@ -1,0 +1,152 @@
+"""One run of a question: model and rows in, answers out, printed and saved."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpcert.cli.options import cores
+from gpcert.cli.pool import THREADS, Answer, Ask, answer_all
+from gpcert.cli.progress import Interrupt, ProgressLine, duration
+from gpcert.cli.sources import class_names, feature_names
+from gpcert.cli.tables import Table
+from gpcert.errors import InvalidInputError, ModelFileError
+from gpcert.posterior import Posterior
+from gpcert.report.results_file import describe_model, document, dumps, write_whole
+from gpcert.store import load
+from gpcert.validation import require
+
+__all__ = ["Model", "about_row", "check_output", "class_position", "finish", "open_model", "run_session"]
+
+_SHOWN = 20  # rows of a table on the terminal, where a file holds them all
+
+
+class Model:
+    """A loaded posterior with the name and the hash of its file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.post: Posterior = load(file)
+        self.sha256 = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        self.classes = class_names(self.post)
+        self.features = feature_names(self.post)
+
+
+def open_model(parsed: argparse.Namespace) -> Model:
+    """The model of a question: one that classifies. Everything about options is checked before the work."""
+    check_output(parsed.output)
+    model = Model(parsed.model)
+    if model.post.likelihood is None:
+        raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
+    return model
+
+
+def check_output(path: Path | None) -> None:
+    """A missing folder is told before the work, not after it."""
+    if path is None:
+        return
+    require(path.parent.is_dir(), f"--output must be in a folder that exists, got {path}")
+    require(not path.is_dir(), f"--output must be a file, got the folder {path}")
+
+
+def class_position(classes: Sequence[str], label: str | None) -> int:
+    """The column of a class value; of two classes, the second by default."""
+    if label is None:
+        require(len(classes) == 2, f"--label must be one of {', '.join(classes)}, got none")
+        return 1
+    if label not in classes:
+        raise InvalidInputError(f"--label must be one of {', '.join(classes)}, got {label!r}")
+    return classes.index(label)
+
+
+def about_row(model: Model, table: Table, probability: np.ndarray[Any, Any], i: int) -> Answer:
+    """What every answer starts with: the row, its labels, and the estimated probabilities at the point."""
+    told: Answer = {"row": table.rows[i]}
+    if table.ids is not None:
+        told["id"] = table.ids[i]
+    if table.labels is not None:
+        told["label"] = table.labels[i]
+    told["predicted"] = model.classes[int(probability[i].argmax())]
+    told["probability"] = probability[i].tolist()
+    told["x"] = table.X[i].tolist()
+    return told
+
+
+def run_session(
+    parsed: argparse.Namespace,
+    model: Model,
+    table: Table | None,
+    ask: Ask,
+    queries: Sequence[Any],
+    about: Callable[[int], Answer],
+    settings: dict[str, Any],
+    table_of: Callable[[list[Answer]], str],
+) -> int:
+    """Ask all queries, print and save the answers; the exit status: 0, or 130 after Ctrl-C."""
+    jobs = min(parsed.jobs or cores(), len(queries))
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
+    line = ProgressLine(parsed.verb, len(queries), jobs, parsed.quiet)
+    start = time.perf_counter()
+    with Interrupt() as interrupt:
+        outcome = answer_all(ask, model.post, queries, jobs, line, interrupt)
+        answers = [about(i) | found for i, found in enumerate(outcome.answers) if found is not None]
+        results = document(
+            parsed.verb,
+            settings=settings | {"jobs": jobs, "command": sys.argv[1:]},
+            model=describe_model(model.post, model.file, model.sha256),
+            data=_describe(table, parsed),
+            answers=answers,
+            asked=len(queries),
+            interrupted=outcome.interrupted,
+            seconds=time.perf_counter() - start,
+        )
+        finish(parsed, results, table_of)
+    if outcome.failure:
+        print(f"gpcert: {outcome.failure}", file=sys.stderr)
+        return 1
+    return 130 if outcome.interrupted else 0
+
+
+def finish(
+    parsed: argparse.Namespace, results: dict[str, Any], table_of: Callable[[list[Answer]], str]
+) -> None:
+    """Print first: answers are seen even where they cannot be saved."""
+    text = dumps(results)
+    answers = results["answers"]
+    if parsed.json:
+        print(text, end="")
+    else:
+        shown = answers if parsed.output is None else answers[:_SHOWN]
+        print(table_of(shown))
+        if len(shown) < len(answers):
+            print(f"... {len(answers) - len(shown)} more in {parsed.output}")
+        told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
+        print(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
+    if parsed.output is not None:
+        write_whole(parsed.output, text)
+        if not parsed.json:
+            print(f"saved: {parsed.output}")
+
+
+def _describe(table: Table | None, parsed: argparse.Namespace) -> dict[str, Any]:
+    if table is None:
+        return {}
+    shape = parsed.image_shape or table.image_shape
+    if shape is not None:
+        d = table.X.shape[1]
+        require(shape[0] * shape[1] == d, f"--image-shape must have {d} pixels, got {shape[0]}x{shape[1]}")
+    return {
+        "file": table.source,
+        "sha256": table.sha256,
+        "target": table.target,
+        "image_shape": None if shape is None else list(shape),
+    }

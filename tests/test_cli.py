@@ -1,0 +1,297 @@
+"""The verbs `fit` and `range` from files to files: answers, processes, interruption, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpcert as gc
+from cli_files import NAMES, OFFSET, UNIT, patients, points, write_table
+from gpcert.cli import main
+from gpcert.cli.progress import ProgressLine, duration
+from gpcert.report.results_file import read_results
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("cli")
+    train = patients(made, "train.csv", 60, 0)
+    patients(made, "test.csv", 12, 1)
+    arguments = ["fit", str(train), "--target", "state", "--drop", "who", "--max-evals", "15"]
+    assert main([*arguments, "-o", str(made / "model.safetensors"), "--quiet"]) == 0
+    return made
+
+
+@pytest.fixture
+def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def answers(*arguments: str) -> list[dict[str, Any]]:
+    output = Path("answers.json")
+    assert main([*arguments, "-o", str(output), "--quiet"]) == 0
+    return read_results(output)["answers"]
+
+
+def test_fit_in_the_units_of_the_file_is_the_model_of_standardised_columns(inside: Path) -> None:
+    post = gc.load("model.safetensors")
+    assert post.feature_names == tuple(NAMES)
+    assert list(post.classes) == ["ill", "well"]
+    assert post.training["target"] == "state"
+    X, y = points(60, 0)
+    spread = X.std(axis=0)
+    np.testing.assert_array_equal(post.centres, X)
+    kernel = gc.RBF(np.asarray(post.kernel.lengthscale) / spread, post.kernel.variance)
+    same = gc.GPClassifier(kernel=kernel, max_evals=0).fit(X / spread, y)
+    new, _ = points(40, 5)
+    np.testing.assert_allclose(post.probability(new), same.predict_proba(new / spread), atol=1e-8)
+    assert len(set(np.round(np.asarray(kernel.lengthscale), 9))) == 1
+
+
+def test_fit_tells_accuracies(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["fit", "train.csv", "--target", "state", "--columns", 'age,"weight, kg"', "--max-evals", "5"]
+    assert main([*arguments, "--ard", "--test", "test.csv", "-o", "two.safetensors"]) == 0
+    told = capsys.readouterr()
+    assert "trained on 60 rows, 2 features, classes ill, well" in told.out
+    assert "of 12 rows" in told.out
+    assert told.err == ""  # no progress line where standard error is no terminal
+    assert gc.load("two.safetensors").feature_names == ("age", "weight, kg")
+
+
+def test_ranges_are_those_of_the_library(inside: Path) -> None:
+    post = gc.load("model.safetensors")
+    X, _ = points(12, 1)
+    got = answers(
+        "range", "model.safetensors", "test.csv", "--radius", "0.3", "--scale", "std", "--id", "who"
+    )
+    scale = post.centres.std(axis=0)
+    assert [a["row"] for a in got] == list(range(12))
+    for a, x in zip(got, X, strict=True):
+        ball = gc.Ball(x, 0.3, scale=scale)
+        r = gc.probability_range(post, ball, label=1)
+        assert a["x"] == x.tolist()
+        assert a["id"] == f"p{a['row']}"
+        assert a["status"] == "converged"
+        # Two true enclosures of the same number meet.
+        assert max(a["min"][0], r.min.lower) <= min(a["min"][1], r.min.upper)
+        assert max(a["max"][0], r.max.lower) <= min(a["max"][1], r.max.upper)
+        assert ball.contains(a["argmin"])
+        assert ball.contains(a["argmax"])
+
+
+def test_label_is_a_class_value_and_its_range_the_complement(inside: Path) -> None:
+    common = ("range", "model.safetensors", "test.csv", "--rows", "0:4", "--radius", "0.2", "--scale", "std")
+    for well, ill in zip(answers(*common), answers(*common, "--label", "ill"), strict=True):
+        assert ill["class"] == 0
+        assert max(1 - ill["max"][1], well["min"][0]) <= min(1 - ill["max"][0], well["min"][1]) + 1e-15
+
+
+def test_processes_answer_like_one_process(inside: Path) -> None:
+    common = ("range", "model.safetensors", "test.csv", "--radius", "0.3", "--scale", "std", "--rows", "0:5")
+    keys = ("row", "min", "max", "argmin", "argmax", "status", "nodes")
+    one, two = answers(*common, "--jobs", "1"), answers(*common, "--jobs", "2")
+    assert [[a[k] for k in keys] for a in one] == [[a[k] for k in keys] for a in two]
+
+
+def test_region_options_give_the_regions_they_name(inside: Path) -> None:
+    post, (X, _) = gc.load("model.safetensors"), points(12, 1)
+    low, high = float(X[3, 0] - 0.5), float(X[3, 0] + 1.0)
+    (a,) = answers(
+        *("range", "model.safetensors", "test.csv", "--rows", "3", "--radius", "2"),
+        *("--features", "age,<b>dose</b>", "--scale", "<b>dose</b>=1000"),
+        *("--domain", f"age={low!r}:{high!r}"),
+    )
+    ends = np.full(3, -np.inf), np.full(3, np.inf)
+    ends[0][0], ends[1][0] = low, high
+    ball = gc.Ball(X[3], 2.0, features=[0, 2], scale=[1.0, 1.0, 1000.0], domain=ends)
+    r = gc.probability_range(post, ball)
+    assert ball.contains(a["argmin"])
+    assert (a["min"], a["max"]) == ([r.min.lower, r.min.upper], [r.max.lower, r.max.upper])
+
+
+def test_a_radius_for_each_row(inside: Path) -> None:
+    X, _ = points(3, 1)
+    rows = [[*map(repr, x.tolist()), r] for x, r in zip(X, (0.0, 1.0, 2.5), strict=True)]
+    write_table(Path("radii.csv"), rows, [*NAMES, "error"])
+    got = answers("range", "model.safetensors", "radii.csv", "--radius-column", "error", "--features", "age")
+    assert [a["radius"] for a in got] == [0.0, 1.0, 2.5]
+    assert [a["max"][1] - a["min"][0] for a in got] == sorted(a["max"][1] - a["min"][0] for a in got)
+
+
+def test_boxes_one_for_all_rows_one_for_each_or_without_rows(inside: Path) -> None:
+    post, (X, _) = gc.load("model.safetensors"), points(2, 1)
+    one = write_table(Path("one.csv"), [[45, 55]], ["age.lower", "age.upper"])
+    got = answers("range", "model.safetensors", "test.csv", "--rows", "0:2", "--boxes", str(one))
+    for a, x in zip(got, X, strict=True):
+        assert a["lower"] == [45.0, *x[1:]]
+        assert a["upper"] == [55.0, *x[1:]]
+    each = write_table(Path("each.csv"), [[45, 55], [40, 41]], ["age.lower", "age.upper"])
+    got = answers("range", "model.safetensors", "test.csv", "--rows", "0:2", "--boxes", str(each))
+    assert [a["lower"][0] for a in got] == [45.0, 40.0]
+    header = [f"{name}.{end}" for name in NAMES for end in ("lower", "upper")]
+    ends = np.stack([OFFSET - 0.1 * UNIT, OFFSET + 0.1 * UNIT], axis=1).ravel()
+    alone = write_table(Path("alone.csv"), [list(map(repr, ends.tolist()))], header)
+    (a,) = answers("range", "model.safetensors", "--boxes", str(alone))
+    p = post.probability(OFFSET[None])[0, 1]
+    assert a["min"][0] <= p <= a["max"][1]
+
+
+def test_npz_and_shipped_data(inside: Path) -> None:
+    X, y = points(12, 1)
+    np.savez("test.npz", X=X, y=y)
+    common = ("--rows", "0:2", "--radius", "0.1", "--scale", "std")
+    from_npz = answers("range", "model.safetensors", "test.npz", *common)
+    from_csv = answers("range", "model.safetensors", "test.csv", *common)
+    assert [a["min"] for a in from_npz] == [a["min"] for a in from_csv]
+    assert [a["label"] for a in from_npz] == y[:2]
+    fit = ["fit", "dataset:synthetic2d", "--max-evals", "0", "--lengthscale", "1.5", "--variance", "50"]
+    assert main([*fit, "-o", "plane.safetensors", "--quiet"]) == 0
+    (a,) = answers("range", "plane.safetensors", "dataset:synthetic2d", "--rows", "7", "--radius", "0.1")
+    assert a["x"] == gc.datasets.load("synthetic2d").X_test[7].tolist()
+    assert a["label"] in ("0", "1")
+
+
+def test_table_for_people_and_json_for_machines(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["range", "model.safetensors", "test.csv", "--rows", "0:2", "--radius", "0.1", "--scale", "std"]
+    assert main(common) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split()[:3] == ["row", "P(well)", "at"]
+    assert len(table) == 4
+    assert main([*common, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["complete"] is True
+    assert told["settings"]["tolerance"] == 0.02
+    assert told["model"]["classes"] == ["ill", "well"]
+    assert told["model"]["sha256"]
+    assert told["versions"]["gpcert"] == gc.__version__
+    for answer, line in zip(told["answers"], table[1:], strict=False):
+        lower, upper = map(float, line.split()[2:4])
+        assert lower <= answer["min"][0]
+        assert answer["max"][1] <= upper
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(
+    inside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, _ = points(1, 1)
+    write_table(Path("evil.csv"), [["\x1b[2J", *map(repr, X[0].tolist())]], ["who", *NAMES])
+    assert main(["range", "model.safetensors", "evil.csv", "--id", "who", "--radius", "0"]) == 0
+    assert main(["range", "model.safetensors", "evil.csv", "--target", "\x1b[2J", "--radius", "0"]) == 2
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err
+
+
+def interrupted(folder: Path, sign: str, *arguments: str) -> str:
+    """Standard output of a command on a terminal that gets Ctrl-C once its progress line shows the sign."""
+    terminal, line = pty.openpty()
+    command = [sys.executable, "-m", "gpcert", *arguments]
+    running = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=line, text=True, start_new_session=True
+    )
+    os.close(line)
+    seen = b""
+    while not re.search(sign.encode(), seen):
+        seen += os.read(terminal, 1000)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the whole group
+    out, _ = running.communicate(timeout=120)
+    os.close(terminal)
+    assert running.returncode == 130
+    return out
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_prints_and_saves_what_is_known_and_exits_130(folder: Path, jobs: str) -> None:
+    """One easy row, then two of many lengthscales that no machine finishes to 1e-9."""
+    X, _ = points(3, 1)
+    rows = [[*map(repr, x.tolist()), r] for x, r in zip(X, (0.0, 9.0, 9.0), strict=True)]
+    write_table(folder / "hard.csv", rows, [*NAMES, "error"])
+    (folder / "partial.json").unlink(missing_ok=True)
+    out = interrupted(
+        *(folder, r"range: 1/3, .*gap [1-9.e-]+", "range", "model.safetensors", "hard.csv", "--jobs", jobs),
+        *("--radius-column", "error", "--scale", "std", "--tolerance", "1e-9", "-o", "partial.json"),
+    )
+    assert "stopped early" in out
+    saved = read_results(folder / "partial.json")
+    assert saved["complete"] is False
+    assert saved["asked"] == 3
+    known = {a["row"]: a for a in saved["answers"]}
+    assert known[0]["status"] in ("converged", "numerical limit")
+    assert known[1]["status"] == "interrupted"
+    assert 0.0 <= known[1]["min"][0] <= known[1]["min"][1] <= known[1]["max"][1] <= 1.0
+
+
+def test_ctrl_c_while_training_keeps_the_best_model(folder: Path) -> None:
+    fit = ("fit", "dataset:mnist38", "--max-evals", "500", "--inference", "ep", "-o", "early.safetensors")
+    out = interrupted(folder, "log marginal likelihood", *fit)
+    assert "saved: early.safetensors" in out
+    assert gc.load(folder / "early.safetensors").n_centres == 1000
+
+
+def test_progress_line_tells_gap_and_time_left() -> None:
+    class Terminal:
+        text = ""
+
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> None:
+            self.text += text
+
+        def flush(self) -> None:
+            pass
+
+    out: Any = Terminal()
+    line = ProgressLine("range", 10, out=out)
+    for done in (1, 5):
+        time.sleep(0.11)
+        line.draw(done, "gap 0.25")
+    line.clear()
+    assert "range: 1/10, gap 0.25, 0 s so far" in out.text
+    assert "range: 5/10, gap 0.25, about 0 s left" in out.text
+    assert out.text.endswith("\r")
+    silent: Any = Terminal()
+    ProgressLine("range", 10, quiet=True, out=silent).draw(5)
+    assert silent.text == ""
+    assert [duration(s) for s in (3.2, 125, 4200)] == ["3 s", "2 min 5 s", "1 h 10 min"]
+
+
+def complete(script: Path, words: str) -> list[str]:
+    """What bash offers for the last word."""
+    text = (
+        f"source {script}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _gpcert; "
+        "printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        (tmp_path / shell).write_text(capsys.readouterr().out, encoding="utf-8")
+    assert complete(tmp_path / "bash", "gpcert ra") == ["range"]
+    assert complete(tmp_path / "bash", "gpcert fit --kernel mat") == ["matern12", "matern32", "matern52"]
+    assert complete(tmp_path / "bash", "gpcert range --max-n") == ["--max-nodes"]
+    assert complete(tmp_path / "bash", "gpcert completion f") == ["fish"]
+    assert complete(tmp_path / "bash", "gpcert range mod") == []  # then the shell offers files
+    assert "-a 'probit logit softmax'" in (tmp_path / "fish").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("verb", ["fit", "range", "demo", "completion"])
+def test_help_shows_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"gpcert {verb}" in capsys.readouterr().out.split("examples:")[1]
