@@ -195,13 +195,6 @@ def test_an_answer_is_made_of_plain_numbers():
 SOFTMAX = gc.Posterior(
     [[0.0, 0.0]], [[1.0, 0.0, 2.0]], np.full((3, 1, 1), 0.1), kernel=gc.RBF(), likelihood="softmax"
 )
-REST = gc.Posterior(
-    [[0.0, 0.0]],
-    [[1.0, 0.0, 2.0]],
-    np.full((3, 1, 1), 0.1),
-    kernel=gc.RBF(),
-    likelihood=gc.OneVsRest(gc.Probit()),
-)
 REGRESSION = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF(), likelihood=None)
 MATERN = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.Matern52())
 SUM = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF() + gc.RBF(2.0))
@@ -243,7 +236,6 @@ LINK = gc.Posterior(
         (small_model(), WIDE, {"method": "fast"}, "method"),
         (REGRESSION, WIDE, {}, "post"),
         (SOFTMAX, WIDE, {}, "post"),
-        (REST, WIDE, {}, "post"),
         (LINK, WIDE, {}, "post"),
         (MATERN, WIDE, {}, "post"),
         (SUM, WIDE, {}, "post"),

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import Kernel
-from gpcert.likelihoods import BinaryLikelihood, Likelihood
+from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest
 from gpcert.posterior_validation import (
     checked_classes,
     checked_factors,
@@ -163,6 +163,26 @@ class Posterior:
         columns = self.probability(X).argmax(axis=1)
         assert self.classes is not None  # probability has refused regression
         return np.asarray(self.classes[columns])
+
+    def one_vs_rest(self) -> tuple[Posterior, ...]:
+        """The two-class posteriors of a one-vs-rest model, one per class, which is its classes[1]."""
+        require(
+            isinstance(self.likelihood, OneVsRest),
+            f"likelihood must be one-vs-rest to be taken apart, got {self.likelihood!r}",
+        )
+        assert isinstance(self.likelihood, OneVsRest)
+        means = np.broadcast_to(self.mean, (self.n_latents,))
+        return tuple(
+            Posterior(
+                self.centres,
+                self.weights[:, c],
+                self.precision[c],
+                kernel=self.kernels[c],
+                likelihood=self.likelihood.link,
+                mean=float(means[c]),
+            )
+            for c in range(self.n_latents)
+        )
 
     def _required_likelihood(self, question: str) -> Likelihood:
         if self.likelihood is None:

@@ -4,15 +4,19 @@ and norm.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from gpcert.bounds.box import BoxBound
 from gpcert.bounds.domain import BoxShape, Shape
 from gpcert.bounds.levels import link_of
 from gpcert.bounds.model import model_of
+from gpcert.bounds.one_vs_rest import OneVsRestBound
+from gpcert.bounds.ratios import Remainder, Share
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
-from gpcert.likelihoods import BinaryLikelihood
+from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.validation import Float, Mask
@@ -38,11 +42,20 @@ class BoundFactory:
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
+        if isinstance(self._post.likelihood, OneVsRest):
+            classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
+            low, high = Share(label), Remainder(label)
+            return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
         assert isinstance(self._post.likelihood, BinaryLikelihood)
         link = link_of(self._post.likelihood)
         slice_ = self._slice(x, moving)
         one, zero = RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
         return (one, zero) if label == 1 else (zero, one)
+
+    @cached_property
+    def _classes(self) -> tuple[BoundFactory, ...]:
+        """One factory per class of a one-vs-rest posterior."""
+        return tuple(map(BoundFactory, self._post.one_vs_rest()))
 
     def _slice(self, x: Float, moving: Mask) -> Slice:
         key = moving.tobytes() + x[~moving].tobytes()

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
-from gpcert.likelihoods import Logit, Probit
+from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import require
@@ -64,11 +64,13 @@ def check_model(post: Posterior) -> None:
     if post.likelihood is None:
         raise InvalidInputError("post must have a likelihood for probabilities, got a regression posterior")
     name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
+    link = post.likelihood.link if isinstance(post.likelihood, OneVsRest) else post.likelihood
     require(
-        isinstance(post.likelihood, Probit | Logit),
-        f"post must have the probit or logit likelihood and two classes, got {name!r}",
+        isinstance(link, Probit | Logit),
+        f"post must have the probit or logit likelihood, alone or one-vs-rest, got {name!r}",
     )
-    require(isinstance(post.kernel, RBF), f"post must have the RBF kernel, got {post.kernel!r}")
+    for kernel in post.kernels:
+        require(isinstance(kernel, RBF), f"post must have the RBF kernel, got {kernel!r}")
 
 
 def check_label(post: Posterior, label: int) -> None:

@@ -1,0 +1,115 @@
+"""Random models and regions with several classes, and a judge that samples and optimises inside regions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gpcert.kernels import RBF
+from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
+from gpcert.posterior import Posterior
+from gpcert.regions import Box
+
+ROUNDING = 1e-9  # of `Posterior.latent` on the models drawn here
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is drawn: `kind` is a link of one-vs-rest, "independent" or "correlated" softmax."""
+
+    kind: str
+    classes: int
+    n: int
+    d: int
+    width: float
+    seed: int
+
+
+def random_model(setting: Setting) -> Posterior:
+    rng = np.random.default_rng(setting.seed)
+    n, C = setting.n, setting.classes
+    X = rng.standard_normal((n, setting.d)) * 10.0 ** rng.uniform(-0.5, 0.5)
+    variance = 10.0 ** rng.uniform(-1, 1.5)
+    kernel = RBF(10.0 ** rng.uniform(-0.3, 0.7), variance)
+    weights = rng.standard_normal((n, C)) * 10.0 ** rng.uniform(-1, 0.3) / np.sqrt(n)
+    mean = rng.standard_normal(C) * rng.choice([0.0, 1.0])
+    K = kernel(X, X)
+    if setting.kind == "correlated":
+        p = rng.dirichlet(np.ones(C), size=n)  # W_i = diag(p) - p p^T as in Laplace's method
+        W = np.zeros((C, n, C, n))
+        for i in range(n):
+            W[:, i, :, i] = np.diag(p[i]) - np.outer(p[i], p[i])
+        W = W.reshape(C * n, C * n)
+        R = np.linalg.solve(np.eye(C * n) + W @ np.kron(np.eye(C), K), W)
+        R = 0.5 * (R + R.T)
+        precision = R.reshape(C, n, C, n).transpose(0, 2, 1, 3)
+        return Posterior(X, weights, precision, kernel=kernel, likelihood=Softmax(), mean=mean)
+    noise = 10.0 ** rng.uniform(-1, 2, size=(C, n))
+    R = np.stack([np.linalg.inv(K + np.diag(variance * w)) for w in noise])
+    R = 0.5 * (R + R.transpose(0, 2, 1))
+    likelihood = {"probit": OneVsRest(Probit()), "logit": OneVsRest(Logit()), "independent": Softmax()}
+    return Posterior(X, weights, R, kernel=kernel, likelihood=likelihood[setting.kind], mean=mean)
+
+
+def random_box(setting: Setting, post: Posterior) -> Box:
+    rng = np.random.default_rng(setting.seed + 1)
+    x = post.centres[rng.integers(post.n_centres)] + 0.3 * rng.standard_normal(setting.d)
+    half = setting.width * rng.random(setting.d) * (rng.random(setting.d) < 0.8)
+    return Box(x - half, x + half)
+
+
+def extremes(post: Posterior, box: Box, value, rng: np.random.Generator, starts: int = 3) -> list[np.ndarray]:
+    """Points of the box where value(X) (m,) is small or large: samples, corners, local optima."""
+    d = len(box.lower)
+    width = box.upper - box.lower
+    U = np.concatenate([rng.random((40, d)), rng.integers(0, 2, (20, d)).astype(float)])
+    X = box.lower + U * width
+    found = list(X)
+    values = value(X)
+    bounds = [(0.0, 1.0)] * d
+    for sign in (1.0, -1.0):
+        for start in np.argsort(sign * values)[:starts]:
+            result = minimize(
+                lambda u, sign=sign: sign * float(value((box.lower + u * width)[None])[0]),
+                U[start],
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": 15},
+            )
+            found.append(np.clip(box.lower + result.x * width, box.lower, box.upper))
+    return found
+
+
+def errors(post: Posterior, X: np.ndarray) -> np.ndarray:
+    """How far `probability` may be from the truth at X (m, d): (m, C)."""
+    mean, var = post.latent(X)
+    spread = var if post.precision.ndim == 4 else np.diagonal(var, axis1=1, axis2=2)
+    return post.likelihood.expectation_error(mean, spread) + ROUNDING
+
+
+def falsehoods(post: Posterior, box: Box, answer, rng: np.random.Generator) -> list[str]:
+    """What is certainly wrong with a `ProbabilityRange`; the empty list if nothing is."""
+    label = answer.label
+    X = np.array(extremes(post, box, lambda Z: post.probability(Z)[:, label], rng))
+    p, e = post.probability(X)[:, label], errors(post, X)[:, label]
+    wrong = []
+    if not 0.0 <= answer.min.lower <= answer.min.upper <= 1.0:
+        wrong.append("min is no enclosure")
+    if not 0.0 <= answer.max.lower <= answer.max.upper <= 1.0:
+        wrong.append("max is no enclosure")
+    if (p + e < answer.min.lower).any() or (p - e > answer.max.upper).any():
+        wrong.append(f"outside: {p.min()}, {p.max()} not in {answer.lower}, {answer.upper}")
+    for point, lowest, end in (
+        (answer.argmin, True, answer.min.upper),
+        (answer.argmax, False, answer.max.lower),
+    ):
+        if point is None:
+            continue
+        if (point < box.lower).any() or (point > box.upper).any():
+            wrong.append("a witness is outside")
+        value, error = post.probability(point[None])[0, label], errors(post, point[None])[0, label]
+        if (value - error > end) if lowest else (value + error < end):
+            wrong.append("a witness does not attain its end")
+    return wrong
