@@ -149,8 +149,8 @@ def test_linear_programmes_agree_with_highs(seed):
 def test_the_quadratic_programme_is_solved(seed):
     """Weak duality: the certified value is at most the form at any feasible k, and close to the smallest."""
     model, c = box_and_model(seed)
-    k, _ = _smallest_form(model.shifted, c)
-    form = float(k @ model.shifted @ k)
+    k, _ = _smallest_form(model.parts.positive, c)
+    form = float(k @ model.parts.positive @ k)
     certified = model.variance - largest_variance(model, c).value
     assert certified <= form + 1e-9
     assert certified >= form - 2e-3 * model.variance

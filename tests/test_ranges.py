@@ -253,3 +253,18 @@ def test_a_batch_is_refused_before_any_work():
     with pytest.raises(gc.InvalidInputError):
         gc.probability_range(small_model(), [WIDE, gc.Box([0.0], [1.0])], progress=lambda *a: calls.append(a))
     assert calls == []
+
+
+def test_indefinite_precisions_converge():
+    """R = K^-1 - K^-1 C K^-1, C wider than K in some directions: a defect would stop the search."""
+    rng = np.random.default_rng(11)
+    X = rng.uniform(-2.0, 2.0, size=(25, 2))
+    K = gc.RBF(1.2)(X, X) + 1e-6 * np.eye(25)
+    A = 0.6 * np.eye(25) + 0.25 * rng.standard_normal((25, 25))
+    inverse = np.linalg.inv(np.linalg.cholesky(K))
+    R = inverse.T @ (np.eye(25) - A @ A.T) @ inverse
+    assert np.linalg.eigvalsh(R)[0] < -1e3
+    post = gc.Posterior(X, np.sin(3 * X[:, 0]), 0.5 * (R + R.T), kernel=gc.RBF(1.2), likelihood="probit")
+    answer = gc.probability_range(post, gc.Ball(np.array([0.3, -0.4]), 0.3), tolerance=1e-5)
+    assert answer.status == "converged"
+    assert refute(post, gc.Ball(np.array([0.3, -0.4]), 0.3), answer, rng) == []

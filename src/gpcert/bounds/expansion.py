@@ -60,6 +60,7 @@ class Expansion:
     M2: Float  #: Hessian of M (d, d)
     q2: Float  #: sum_i r_i k_i v_i v_i^T (d, d)
     J: Float  #: (k v)^T R (k v) (d, d)
+    J_size: Float  #: the same with positive + negative part: |V kappa_1|^2
     error_M: float  #: rounding of the coefficients of M to third order, as a bound over the box
     error_q: float  #: same for q
     error_r: float  #: |W^(1/2)-norm of the error of R k|: enters the tails of q
@@ -67,14 +68,13 @@ class Expansion:
     @property
     def S(self) -> float:
         """The latent variance at the reference, computed."""
-        return self.slice.model.variance - self.q0
+        return self.slice.model.prior - self.q0
 
     @property
     def largest_variance(self) -> float:
-        """S <= s2 + sum_i defect_i k_i^2 on the box, up (F1); k_i is at most its amplitude everywhere."""
-        model = self.slice.model
+        """F1-F3, with k_i at most its amplitude everywhere."""
         most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.floor)
-        return model.variance * (1.0 + 4 * UNIT) + model.excess_variance(most)
+        return self.slice.model.largest_variance(most)
 
     @property
     def isotropic(self) -> Float:
@@ -122,7 +122,7 @@ class Expansion:
 
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""
-        return sqrt_up(sum_up(self.slice.model.row_weight * y * y))
+        return self.slice.model.weighted(y)
 
     def tail_M(self, order: int) -> Tail:
         """X2: |M_{>= order}| by absolute values."""
@@ -155,7 +155,14 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     n, d = slice_.points.shape
     v, k, relative = slice_.kernel(reference)
     kv = k[:, None] * v
-    product = slice_.model.shifted @ np.concatenate([k[:, None], kv], axis=1)
+    parts = slice_.model.parts
+    columns = np.concatenate([k[:, None], kv], axis=1)
+    product = parts.positive @ columns
+    J = J_size = _symmetric(kv.T @ product[:, 1:])
+    if parts.negative is not None:
+        taken = parts.negative @ columns
+        lost = _symmetric(kv.T @ taken[:, 1:])
+        J, J_size, product = J - lost, J + lost, product - taken
     r, Y = np.ascontiguousarray(product[:, 0]), np.ascontiguousarray(product[:, 1:])
     ak, rk = slice_.weights * k, r * k
     reach = domain.reach
@@ -191,7 +198,8 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         q1=rk @ v,
         M2=_symmetric(v.T @ (ak[:, None] * v)),
         q2=_symmetric(v.T @ (rk[:, None] * v)),
-        J=_symmetric(kv.T @ Y),
+        J=J,
+        J_size=J_size,
         error_M=sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,

@@ -42,16 +42,17 @@ def lower_bound(
     if not math.isfinite(grow):
         return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.reach), 0.0, e.reach**2)
     model = e.slice.model
-    variance = model.variance
-    base = a * e.M0 + kappa - tau * (variance - e.q0)
+    base = a * e.M0 + kappa - tau * (model.prior - e.q0)
     g = a * e.M1 + 2.0 * tau * e.q1
     parts = [a * e.M2, 2.0 * tau * e.q2, 2.0 * tau * e.J]
-    prior = kappa - tau * variance
-    light = bool(a) and tau <= 0 and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
+    prior = kappa - tau * model.prior
+    light = bool(a) and tau <= 0 and model.definite and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
     slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
     diagonals = [np.full_like(g, slope)]
     excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
-    excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (variance + abs(e.q0))) * grow
+    excess += (
+        gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
+    )
     taken = np.zeros_like(g)
     for part, diagonal, extra in _remainders(m, a, tau, radius, light):
         if part is not None:
@@ -98,12 +99,14 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
     if size > 0:
         # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
         rest = m.second if m.cubic is None else m.third
-        first = Form(e.J, e.error_q)
+        first = Form(e.J_size, e.error_q)
         theta = _balance(_root(rest, e), _root(first, e))
-        yield Remainder(2.0 * size * theta * e.J, None, size * theta * first.excess)
+        yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * first.excess)
         yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
     if tau < 0:
         yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
+    if tau > 0 and m.second_negative is not None:
+        yield Remainder(2.0 * size * m.second_negative.matrix, None, size * m.second_negative.excess)
     if light:
         yield from _decay_of_q(m, tau, radius)
     elif a:

@@ -69,10 +69,11 @@ class Majorants:
 
     expansion: Expansion
     cubic: Cubic | None  #: None: tails start at order three
-    second: Form  #: |V kappa_{>=2}|^2
+    second: Form  #: |V kappa_{>=2}|^2, V^T V = positive + negative part
     third: Form  #: |V kappa_{>=3}|^2
     rkhs: Norms | None
     quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
+    second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
 
     def cubic_form(self, a: float, tau: float) -> Form:
         """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""
@@ -125,7 +126,8 @@ def _total(tails: list[Tail]) -> float:
 
 def coarse(e: Expansion, only: float | None = None) -> Majorants:
     """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
-    return Majorants(e, None, _diagonal(e.tail_V(2)), _diagonal(e.tail_V(3)), _rkhs(e), None)
+    second = _diagonal(e.tail_V(2))
+    return Majorants(e, None, second, _diagonal(e.tail_V(3)), _rkhs(e), None, _unless_definite(e, second))
 
 
 def cheap(e: Expansion, only: float | None = None) -> Majorants:
@@ -151,7 +153,13 @@ def cheap(e: Expansion, only: float | None = None) -> Majorants:
         second, third = _by_columns(e, scaled, pairs)
     else:
         second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    return Majorants(e, Cubic(_parts(N, d, root), size, size_q), second, third, None, None)
+    cubic = Cubic(_parts(N, d, root), size, size_q)
+    return Majorants(e, cubic, second, third, None, None, _unless_definite(e, second))
+
+
+def _unless_definite(e: Expansion, form: Form) -> Form | None:
+    """The form where there is a negative part: what bounds the sum of both parts bounds one."""
+    return None if e.slice.model.definite else form
 
 
 def _by_columns(e: Expansion, scaled: Float, pairs: Float) -> tuple[Form, Form]:
@@ -161,7 +169,7 @@ def _by_columns(e: Expansion, scaled: Float, pairs: Float) -> tuple[Form, Form]:
     n, d = e.v.shape
     triples = (pairs[:, :, None] * scaled[:, None, :]).reshape(n, d**3)
     columns = e.k[:, None] * np.concatenate([pairs, triples], axis=1)
-    products = e.slice.model.shifted @ columns
+    products = e.slice.model.magnitude @ columns
     Q2 = (columns[:, : d * d].T @ products[:, : d * d]).reshape(d, d, d, d)
     Q3 = (columns[:, d * d :].T @ products[:, d * d :]).reshape(d, d * d, d, d * d)
     root = np.sqrt(e.metric)
@@ -197,7 +205,7 @@ def sharp(e: Expansion, only: float | None = None) -> Majorants:
     Z = np.concatenate([Z_M, Z_q], axis=1) if only is None else Z_M + only * Z_q
     G2 = G * G
     N = Z.T @ (G2 @ Z)
-    RG = e.slice.model.shifted * G
+    RG = e.slice.model.magnitude * G
     size, size_q, error_2, error_3 = _sharp_errors(e)
     # With tau >= 0 alone, |V kappa_{>=2}|^2 helps and is dropped: any bound of it will do.
     N2 = (
@@ -208,7 +216,17 @@ def sharp(e: Expansion, only: float | None = None) -> Majorants:
     RG *= G
     second, third = _flattened(e, N2, Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3))
     cubic = Cubic((_symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
-    return Majorants(e, cubic, second, third, _rkhs(e), _quartic(e, G2, np.stack([ak, rk], axis=1)))
+    quartic = _quartic(e, G2, np.stack([ak, rk], axis=1))
+    return Majorants(e, cubic, second, third, _rkhs(e), quartic, _second_negative(e, G, error_2, third))
+
+
+def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form | None:
+    """C2 for the negative part of the precision alone."""
+    negative = e.slice.model.parts.negative
+    if negative is None:
+        return None
+    N2 = Form(_symmetric(e.kv.T @ ((negative * G) @ e.kv)), error)
+    return _sum_of_squares(_scale(N2, 0.25 * e.span * e.span), third, e)
 
 
 def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:

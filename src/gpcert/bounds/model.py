@@ -2,49 +2,81 @@
 
 Statements of `docs/maths.md`, section 2:
 
-* F1  `precision = shifted - diag(defect)` with `shifted` verified positive semidefinite (R4);
-* F2  y^T |shifted| y <= sum_i weight_i y_i^2, `weight_i` the rounded-up row sums of |shifted| (diagonal
-dominance);
-* F3  |V k|^2 <= contraction * s2 for every k = (k(x_i, x))_i: shifted <= contraction K^-1, verified.
+* F1  precision = positive - negative - diag(defect), both parts verified positive semidefinite (R4);
+* F2  y^T |part| y <= sum_i weight_i y_i^2, `weight_i` rounded-up row sums of absolute values;
+* F3  k^T part k <= contraction * s2 for every k = (k(x_i, x))_i: part <= contraction K^-1, verified.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gpcert.bounds.definite import Parts, definite_parts
 from gpcert.bounds.gram import unit_gram
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Model", "model_of"]
+__all__ = ["Model", "make_model", "model_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """An RBF posterior of one latent function with its verified facts; n centres, d features."""
+    """mu = mean + k^T weights and S = prior - k^T precision k with the Gaussian kernel, and verified facts.
+
+    n centres, d features. For a posterior `prior` is s2; another affine functional of several latents has
+    its own prior, weights and precision.
+    """
 
     centres: Float  #: (n, d), raw units
     lengthscale: Float  #: (d,)
     variance: float  #: s2 = k(x, x)
+    prior: float
     weights: Float  #: alpha (n,)
     mean: float
-    shifted: Float  #: (n, n), certainly PSD; precision = shifted - diag(defect)
-    defect: Float  #: (n,), >= 0, each to one rounding
-    row_weight: Float  #: (n,), F2
-    contraction: float  #: F3; inf where it could not be verified
+    parts: Parts  #: F1
+    precision: Float  #: (n, n), as given
+    magnitude: Float  #: positive + negative (n, n)
+    row_weight: Float  #: (n,), F2 of magnitude and of precision
+    contraction: float  #: F3 of magnitude; inf where it could not be verified
+    contraction_negative: float  #: F3 of the negative part
     grams: dict[bytes, tuple[Float, float]] = field(
         default_factory=dict, repr=False
     )  #: cache of `Slice.gram`
 
+    @property
+    def definite(self) -> bool:
+        """No negative part."""
+        return self.parts.negative is None
+
+    @property
+    def deepest(self) -> float:
+        """F3: how far S may lie below 0 anywhere; inf where only a bound over a box can tell."""
+        if not self.definite:
+            return np.inf
+        return max(0.0, self.contraction * self.variance - self.prior) + 4 * UNIT * abs(self.prior)
+
     def excess_variance(self, k: Float) -> float:
-        """F1: an upper bound of sum_i defect_i k_i^2 for k_i <= k (n,): by this S may exceed s2 - |V k|^2."""
-        return sum_up(self.defect * k * k) * (1.0 + 8 * UNIT)
+        """F1: |S - (prior - k^T (positive - negative) k)| is at most this for |k_i| <= k (n,)."""
+        return sum_up(self.parts.defect * k * k) * (1.0 + 8 * UNIT)
+
+    def largest_variance(self, k: Float) -> float:
+        """F1-F3: an upper bound of S for |k_i| <= k (n,)."""
+        most = self.prior + 4 * UNIT * abs(self.prior) + self.excess_variance(k)
+        if self.parts.negative is None:
+            return most
+        gain = min(sum_up(self.row_weight * k * k), self.contraction_negative * self.variance)
+        return (most + gain) * (1.0 + 4 * UNIT)
+
+    def weighted(self, y: Float) -> float:
+        """F2: an upper bound of |V y|, V^T V = magnitude, for |entries| <= y (n,)."""
+        return sqrt_up(sum_up(self.row_weight * y * y))
 
 
 _models: WeakKeyDictionary[Posterior, Model] = WeakKeyDictionary()
@@ -54,46 +86,59 @@ def model_of(posterior: Posterior) -> Model:
     """The verified model of a posterior, computed once and kept as long as the posterior lives."""
     model = _models.get(posterior)
     if model is None:
-        model = _models[posterior] = _verify(posterior)
+        kernel = posterior.kernel
+        assert isinstance(kernel, RBF)
+        centres = np.ascontiguousarray(posterior.centres)
+        precision = np.ascontiguousarray(posterior.precision)
+        with np.errstate(all="ignore"):
+            scales = _per_feature(kernel.lengthscale, centres)
+            parts = definite_parts(precision, lambda: kernel.variance * unit_gram(centres, scales)[0])
+        model = make_model(
+            centres, kernel, posterior.weights, float(posterior.mean), kernel.variance, parts, precision
+        )
+        _models[posterior] = model
     return model
 
 
-def _verify(posterior: Posterior) -> Model:
-    kernel = posterior.kernel
-    assert isinstance(kernel, RBF)
-    centres = np.ascontiguousarray(posterior.centres)
-    lengthscale = np.array(np.broadcast_to(kernel.lengthscale, (centres.shape[1],)), dtype=np.float64)
-    precision = np.ascontiguousarray(posterior.precision)
+def make_model(
+    centres: Float,
+    kernel: RBF,
+    weights: Float,
+    mean: float,
+    prior: float,
+    parts: Parts,
+    precision: Float | None = None,
+) -> Model:
+    """Facts F2 and F3 for mean + k^T weights and prior - k^T precision k; None: positive - negative."""
+    lengthscale = _per_feature(kernel.lengthscale, centres)
     with np.errstate(all="ignore"):
-        shifted, defect = _shift_to_psd(precision)
-        row_weight = np.abs(shifted).sum(axis=1) * (1.0 + 2.0 * gamma(len(centres))) + TINY
-        contraction = _contraction(centres, lengthscale, kernel.variance, shifted)
-    return Model(
-        centres=centres,
-        lengthscale=lengthscale,
-        variance=kernel.variance,
-        weights=posterior.weights,
-        mean=float(posterior.mean),
-        shifted=shifted,
-        defect=defect,
-        row_weight=row_weight,
-        contraction=contraction,
-    )
+        negative = parts.negative
+        if precision is None:
+            precision = parts.positive if negative is None else parts.positive - negative
+        # The shifted parts dominate their sum up to one rounding, which row sums absorb.
+        magnitude = parts.positive if negative is None else parts.positive + negative
+        rows = np.abs(parts.positive) if negative is None else np.abs(parts.positive) + np.abs(negative)
+        row_weight = np.maximum(rows.sum(axis=1), np.abs(precision).sum(axis=1))
+        return Model(
+            centres=centres,
+            lengthscale=lengthscale,
+            variance=kernel.variance,
+            prior=prior,
+            weights=weights,
+            mean=mean,
+            parts=parts,
+            precision=precision,
+            magnitude=magnitude,
+            row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
+            contraction=_contraction(centres, lengthscale, kernel.variance, magnitude),
+            contraction_negative=0.0
+            if negative is None
+            else _contraction(centres, lengthscale, kernel.variance, negative),
+        )
 
 
-def _shift_to_psd(precision: Float) -> tuple[Float, Float]:
-    """F1: (shifted, defect) with the smallest shift of a growing sequence that is verifiably PSD."""
-    n = len(precision)
-    diagonal = np.diagonal(precision)
-    # The check itself needs about 2 gamma(n) tr(A); start there, so that a PSD matrix passes at once.
-    shift = 4.0 * gamma(n + 3) * float(np.abs(diagonal).sum()) + TINY
-    while np.isfinite(shift):
-        shifted = precision.copy()
-        shifted[np.diag_indices(n)] = diagonal + shift
-        if is_certainly_psd(shifted):
-            return shifted, np.diagonal(shifted) - diagonal
-        shift *= 4.0
-    return np.full_like(precision, np.nan), np.full(n, np.inf)
+def _per_feature(lengthscale: Float | float, centres: Float) -> Float:
+    return np.array(np.broadcast_to(lengthscale, (centres.shape[1],)), dtype=np.float64)
 
 
 def _contraction(centres: Float, lengthscale: Float, variance: float, shifted: Float) -> float:
@@ -112,10 +157,18 @@ def _contraction(centres: Float, lengthscale: Float, variance: float, shifted: F
     # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
     backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
     symmetric = 0.5 * (product + product.T)
-    for slack in (1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e3):
-        bound = (1.0 + slack) / variance
+    for bound in _guesses(symmetric, error, variance):
         test = -symmetric
         test[np.diag_indices(n)] += bound - error - gamma(4) * bound
         if is_certainly_psd(test):
             return float((bound + backward) * variance * (1.0 + 16 * UNIT))
     return np.inf
+
+
+def _guesses(product: Float, error: float, variance: float) -> Iterator[float]:
+    """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
+    for slack in (1e-12, 1e-9, 1e-6, 1e-3):
+        yield (1.0 + slack) / variance
+    largest = float(np.linalg.eigvalsh(product)[-1]) if np.isfinite(product).all() else np.inf
+    for slack in (1e-6, 1e-3, 1.0):
+        yield (max(largest, 0.0) + error) * (1.0 + slack) + TINY

@@ -51,9 +51,8 @@ class RbfLocal:
 
     @property
     def deepest(self) -> float:
-        """F3: S >= (1 - contraction) s2."""
-        model = self.expansion.slice.model
-        return max(0.0, (model.contraction - 1.0) * model.variance) * (1.0 + 4 * UNIT)
+        """F3."""
+        return self.expansion.slice.model.deepest
 
     def only(self, tau: float) -> RbfLocal:
         """Majorants for one tau."""
@@ -91,21 +90,19 @@ class RbfBound(LevelBound):
         bound = k + self.slice.floor
         error = sum_up(np.abs(self.slice.weights) * bound * unit) * 1.01
         error += 4 * UNIT * (abs(mu) + abs(self.slice.mean))
-        # k^T R k = k^T shifted k - sum defect k^2 (F1), the last to a few roundings and the error of k.
-        extra = float((model.defect * k) @ k)
-        S = model.variance - float(k @ (model.shifted @ k)) + extra
+        S = model.prior - float(k @ (model.precision @ k))
         roots = np.sqrt(model.row_weight) * bound
         error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
-        error_S += 2.02 * sum_up(model.defect * bound * bound * unit) + 8 * UNIT * (model.variance + extra)
+        error_S += 8 * UNIT * (abs(model.prior) + abs(S))
         return self.link.bounds((mu - error, mu + error), (S - error_S, S + error_S))
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
         model = self.slice.model
         v, k, _ = self.slice.kernel(x)
-        r = model.shifted @ k
+        r = model.precision @ k
         mu = self.slice.mean + float(self.slice.weights @ k)
-        c = self.link.spread + max(model.variance - float(k @ r), 0.0)
+        c = self.link.spread + max(model.prior - float(k @ r), 0.0)
         root = math.sqrt(c)
         slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
         return mu / root, slope / self.slice.lengthscale
@@ -146,7 +143,7 @@ class RbfBound(LevelBound):
         terms = np.where(slice_.weights > 0, slice_.weights * np.maximum(small, 0.0), slice_.weights * large)
         error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01
         mu = slice_.mean + float(terms.sum()) - error - 4 * UNIT * abs(slice_.mean)
-        most = model.variance * (1.0 + 4 * UNIT) + model.excess_variance(large)
+        most = max(model.largest_variance(large), 0.0)
         return self.link.bounds((mu, mu), (0.0, most))[0]
 
 

@@ -24,8 +24,8 @@ _ITERATIONS = 60
 
 def largest_variance(model: Model, c: Covariances) -> Extreme:
     """P4: at least max S. For any y, k^T R k >= 2 (R y)^T k - y^T R y: one linear programme."""
-    y, guess = _smallest_form(model.shifted, c)
-    product = model.shifted @ y
+    y, guess = _smallest_form(model.parts.positive, c)
+    product = model.parts.positive @ y
     linear = c.smallest_linear(2.0 * product)
     form = float(y @ product)
     # The product's rounding meets y and k: |R y|^T k <= (sum w y^2 sum w k^2)^{1/2} (F2).
@@ -34,7 +34,8 @@ def largest_variance(model: Model, c: Covariances) -> Extreme:
         abs(form) + abs(linear.value)
     )
     least = max(linear.value - form - error, 0.0)
-    most = model.variance - least + model.excess_variance(c.largest)
+    # A negative part of the precision, and the defect, are bounded apart (F1).
+    most = model.largest_variance(c.largest) - least
     return Extreme(most + 8 * UNIT * (model.variance + least), guess, linear.rounding + error)
 
 
@@ -78,7 +79,7 @@ def spectrum_of(model: Model) -> Spectrum:
     """The eigendecomposition of a model's precision, once per model."""
     found = _spectra.get(model)
     if found is None:
-        found = _spectra[model] = _decompose(model.shifted)
+        found = _spectra[model] = _decompose(model.parts.positive)
     return found
 
 
@@ -108,7 +109,7 @@ def smallest_variance(model: Model, c: Covariances) -> Extreme:
     error = 2.0 * gamma(len(g) + 8) * (sum_up(np.abs(weight) * reach) + sum_up(s.values * np.abs(low * high)))
     error += sum_up(s.residual * c.largest**2) * (1.0 + 8 * UNIT) + 8 * UNIT * abs(linear.value)
     most = -linear.value - constant + error
-    least = model.variance - most
+    least = model.variance - most - model.excess_variance(c.largest)
     return Extreme(least - 8 * UNIT * (model.variance + abs(most)), linear.point, linear.rounding + error)
 
 
