@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
     from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
-    from gpcert.questions import probability_range
+    from gpcert.questions import attack, probability_range
     from gpcert.regions import Ball, Box
-    from gpcert.results import Enclosure, ProbabilityRange, Status
+    from gpcert.results import Attack, Enclosure, ProbabilityRange, Status
     from gpcert.store import load, save
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "RBF",
+    "Attack",
     "Ball",
     "Box",
     "Enclosure",
@@ -46,6 +47,7 @@ __all__ = [
     "Softmax",
     "Status",
     "Sum",
+    "attack",
     "datasets",
     "load",
     "probability_range",
@@ -58,9 +60,9 @@ _HOME = {
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
     "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
-    "questions": ("probability_range",),
+    "questions": ("attack", "probability_range"),
     "regions": ("Ball", "Box"),
-    "results": ("Enclosure", "ProbabilityRange", "Status"),
+    "results": ("Attack", "Enclosure", "ProbabilityRange", "Status"),
     "store": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gpcert.validation import Float
 
-__all__ = ["Enclosure", "ProbabilityRange", "Status"]
+__all__ = ["Attack", "Enclosure", "ProbabilityRange", "Status"]
 
 
 class Status(StrEnum):
@@ -62,3 +62,18 @@ class ProbabilityRange:
     def upper(self) -> float:
         """P(label) is at most this on the whole region."""
         return self.max.upper
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The best point an attack found: evidence, never a guarantee.
+
+    `x` (d,) is a point of the region, `probability` the model's P(label) there, `success` whether the model
+    predicts another label there.
+    """
+
+    x: Float
+    probability: float
+    success: bool
+    label: int
+    method: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpcert.questions.attack import attack
 from gpcert.questions.ranges import probability_range
 
-__all__ = ["probability_range"]
+__all__ = ["attack", "probability_range"]

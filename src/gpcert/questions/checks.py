@@ -7,24 +7,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
-from gpcert.validation import require
+from gpcert.validation import Float, Index, as_matrix, as_vector, require
 
 __all__ = [
     "Limits",
     "Progress",
+    "check_classifier",
     "check_label",
     "check_method",
     "check_model",
     "check_number",
     "check_region",
+    "check_shape",
+    "checked_labels",
     "checked_limits",
+    "checked_points",
     "checked_regions",
+    "listed_regions",
 ]
 
 #: Called after every step with (lower, upper, nodes, seconds); returning True stops the search.
@@ -58,11 +64,16 @@ def checked_limits(
     return Limits(float(tolerance), seconds, nodes, progress)
 
 
-def check_model(post: Posterior) -> None:
-    """A posterior whose probabilities can be certified."""
+def check_classifier(post: Posterior) -> None:
+    """A posterior with probabilities."""
     require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
     if post.likelihood is None:
         raise InvalidInputError("post must have a likelihood for probabilities, got a regression posterior")
+
+
+def check_model(post: Posterior) -> None:
+    """A posterior whose probabilities can be certified."""
+    check_classifier(post)
     name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
     link = post.likelihood.link if isinstance(post.likelihood, OneVsRest) else post.likelihood
     require(
@@ -100,29 +111,61 @@ def check_number(name: str, value: object, least: float, strict: bool) -> None:
 
 def checked_regions(post: Posterior, region: Region | Sequence[Region]) -> tuple[list[Region], bool]:
     """The regions as a list, each checked, and whether a single one was given."""
-    single = isinstance(region, Box | Ball)
-    regions = [region] if isinstance(region, Box | Ball) else _several(region)
+    regions, single = listed_regions(region)
     for each in regions:
         check_region(post, each)
     return regions, single
 
 
-def _several(regions: Sequence[Region]) -> list[Region]:
+def listed_regions(region: Region | Sequence[Region]) -> tuple[list[Region], bool]:
+    """The regions as a list, and whether a single one was given."""
+    if isinstance(region, Box | Ball):
+        return [region], True
     try:
-        return list(regions)
+        return list(region), False
     except TypeError:
         raise InvalidInputError(
-            f"region must be a Box, a Ball or a sequence of them, got {regions!r}"
+            f"region must be a Box, a Ball or a sequence of them, got {region!r}"
         ) from None
 
 
-def check_region(post: Posterior, region: object) -> None:
-    """A region of the posterior's features that can be certified."""
+def checked_points(post: Posterior, x: ArrayLike | None, regions: Sequence[Region], single: bool) -> Float:
+    """One point (m, d) per region, in it; None: its centre. A single region takes a single point (d,)."""
+    if x is None:
+        return np.stack([region.centre for region in regions]) if regions else np.empty((0, post.n_features))
+    points = as_vector("x", x, post.n_features)[None] if single else as_matrix("x", x, post.n_features)
+    require(
+        len(points) == len(regions), f"x must hold one point per region, {len(regions)}, got {len(points)}"
+    )
+    for i, (point, region) in enumerate(zip(points, regions, strict=True)):
+        where = "" if single else f" of index {i}"
+        require(region.contains(point), f"x must lie in the region, got a point{where} outside")
+    return points
+
+
+def checked_labels(post: Posterior, label: int | Sequence[int] | None, X: Float) -> Index:
+    """One class index per point X (m, d); None: the label the model gives it."""
+    if label is None:
+        return np.asarray(post.probability(X).argmax(axis=1))
+    labels = [label] * len(X) if isinstance(label, int | np.integer | str | float) else list(label)
+    require(len(labels) == len(X), f"label must hold one class index per region, {len(X)}, got {len(labels)}")
+    for each in labels:
+        check_label(post, each)
+    return np.array(labels, dtype=np.intp)
+
+
+def check_shape(post: Posterior, region: object) -> None:
+    """A region of the posterior's features."""
     require(isinstance(region, Box | Ball), f"region must be a Box or a Ball, got {type(region).__name__}")
     assert isinstance(region, Box | Ball)
     require(
         region.n_features == post.n_features,
         f"region must have {post.n_features} features, got {region.n_features}",
     )
+
+
+def check_region(post: Posterior, region: object) -> None:
+    """A region of the posterior's features that can be certified."""
+    check_shape(post, region)
     if isinstance(region, Ball):
         require(region.norm == np.inf, f"region must have norm inf or be a Box, got norm {region.norm}")

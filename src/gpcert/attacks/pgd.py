@@ -1,0 +1,126 @@
+"""Projected gradient descent from several starts, all regions and starts at once.
+
+First whole steps to the linear minimiser of the set (where all features are monotone this ends at the
+optimum after two or three), then projected gradient steps of Barzilai and Borwein's length, kept only where
+they improve. Starts lie beside the centre: features without data have exactly zero gradient there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpcert.attacks.objectives import Objective
+from gpcert.attacks.sets import Sets
+from gpcert.validation import Float, Index
+
+__all__ = ["pgd"]
+
+_LINEAR_STEPS = 6
+
+
+def pgd(
+    objective: Objective,
+    sets: Sets,
+    labels: Index,
+    *,
+    starts: int = 3,
+    steps: int = 40,
+    enough: float = -np.inf,
+    seed: int = 0,
+) -> tuple[Float, Float]:
+    """The best points (m, d) found, in floating point, and their objective (m,).
+
+    A set is left alone once its objective is below `enough`.
+    """
+    m = len(sets)
+    random = np.random.default_rng(seed)
+    best = np.full(m, np.inf)
+    points = sets.centre.copy()
+    for start in range(starts):
+        open_ = np.flatnonzero(~(best < enough))
+        if not len(open_):
+            break
+        part = sets.rows(open_)
+        X, values = _descend(objective, part, labels[open_], _start(part, start, random), steps, enough)
+        better = values < best[open_]
+        best[open_[better]] = values[better]
+        points[open_[better]] = X[better]
+    return points, best
+
+
+def _start(sets: Sets, number: int, random: np.random.Generator) -> Float:
+    """Offsets (m, d): beside the centre first, towards the longer side; then random points."""
+    low, high = sets.low, sets.high
+    share = random.random(sets.centre.shape)
+    if number == 0:
+        side = np.where(high + low > 0, high, np.where(high + low < 0, low, np.where(share < 0.5, low, high)))
+        return sets.project(0.02 * side)
+    return sets.project(low + share * (high - low))
+
+
+def _descend(
+    objective: Objective, sets: Sets, labels: Index, u: Float, steps: int, enough: float
+) -> tuple[Float, Float]:
+    walk = _Walk(objective, sets, labels, u, enough)
+    walk.linear_steps()
+    walk.gradient_steps(steps)
+    return sets.points(walk.u), walk.value
+
+
+class _Walk:
+    """The state of m descents: offsets, values, gradients in offsets."""
+
+    def __init__(self, objective: Objective, sets: Sets, labels: Index, u: Float, enough: float) -> None:
+        self._objective, self._sets, self._labels, self._enough = objective, sets, labels, enough
+        self.u = u
+        self.value, self.slope = self._at(np.arange(len(u)), u)
+        self._vertex = np.zeros(len(u), dtype=bool)  # the linear minimiser repeated itself: a local optimum
+
+    def _at(self, rows: Index, u: Float) -> tuple[Float, Float]:
+        sets = self._sets.rows(rows)
+        value, gradient = self._objective(sets.points(u), self._labels[rows])
+        return np.where(np.isnan(value), np.inf, value), np.nan_to_num(gradient) * sets.unit
+
+    def linear_steps(self) -> None:
+        """Whole steps to the minimiser of the linearisation, as long as they improve."""
+        rows = np.flatnonzero(~(self.value < self._enough))
+        for _ in range(_LINEAR_STEPS):
+            target = self._sets.rows(rows).linear(self.slope[rows])
+            still = (target == self.u[rows]).all(axis=1)
+            self._vertex[rows[still]] = True
+            rows, target = rows[~still], target[~still]
+            if not len(rows):
+                return
+            value, slope = self._at(rows, target)
+            better = value < self.value[rows]
+            rows = rows[better]
+            self.u[rows], self.value[rows], self.slope[rows] = target[better], value[better], slope[better]
+            rows = rows[~(self.value[rows] < self._enough)]
+
+    def gradient_steps(self, steps: int) -> None:
+        """Projected gradient steps; a failed one is shortened, a walk ends when progress does."""
+        length = np.full(len(self.u), np.nan)
+        patience = np.full(len(self.u), 3)
+        for _ in range(steps):
+            done = self._vertex | (self.value < self._enough) | (patience <= 0)
+            rows = np.flatnonzero(~done)
+            if not len(rows):
+                return
+            sets, u, slope = self._sets.rows(rows), self.u[rows], self.slope[rows]
+            fresh = np.isnan(length[rows])
+            size = np.maximum(np.abs(slope).max(axis=1), 1e-300)
+            step = np.where(fresh, 0.5 / size, length[rows])
+            target = sets.project(u - step[:, None] * slope)
+            value, target_slope = self._at(rows, target)
+            better = value < self.value[rows]
+            moved = target - u
+            bend = np.einsum("ij,ij->i", moved, target_slope - slope)
+            square = np.einsum("ij,ij->i", moved, moved)
+            spectral = np.where(bend > 0, square / np.maximum(bend, 1e-300), 4.0 * step)
+            length[rows] = np.where(better, np.clip(spectral, 1e-10 / size, 1e10 / size), 0.25 * step)
+            small = self.value[rows] - value < 1e-7 * (1.0 + np.abs(value))
+            patience[rows] = np.where(better & ~small, 3, patience[rows] - 1)
+            patience[rows[square == 0]] = 0
+            kept = rows[better]
+            self.u[kept], self.value[kept] = target[better], value[better]
+            self.slope[kept] = target_slope[better]

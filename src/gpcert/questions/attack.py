@@ -1,0 +1,114 @@
+"""A point of a region with small P(label), found by local search: `attack`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.attacks import LogOdds, Sets, gpfgs, gpjm, pgd, settle
+from gpcert.posterior import Posterior
+from gpcert.questions.checks import (
+    check_classifier,
+    check_method,
+    check_shape,
+    checked_labels,
+    checked_points,
+    listed_regions,
+)
+from gpcert.regions import Ball, Region
+from gpcert.results import Attack
+from gpcert.validation import Float, Index
+
+__all__ = ["attack", "strongest"]
+
+
+@overload
+def attack(
+    post: Posterior,
+    region: Region,
+    x: ArrayLike | None = None,
+    label: int | None = None,
+    method: str = "pgd",
+    *,
+    starts: int = 3,
+    seed: int = 0,
+) -> Attack: ...
+
+
+@overload
+def attack(
+    post: Posterior,
+    region: Sequence[Region],
+    x: ArrayLike | None = None,
+    label: int | Sequence[int] | None = None,
+    method: str = "pgd",
+    *,
+    starts: int = 3,
+    seed: int = 0,
+) -> list[Attack]: ...
+
+
+def attack(
+    post: Posterior,
+    region: Region | Sequence[Region],
+    x: ArrayLike | None = None,
+    label: int | Sequence[int] | None = None,
+    method: str = "pgd",
+    *,
+    starts: int = 3,
+    seed: int = 0,
+) -> Attack | list[Attack]:
+    """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
+
+    `x`: where the attack starts, default the region's centre; `label`: default the label the model gives x.
+    `method`: "pgd" (projected gradients on P(label), `starts` starts), "gpfgs" (one step against the sign of
+    the latent mean's gradient) or "gpjm" (one feature after the other, most salient first). Never a
+    guarantee: what is found is evidence, what is not found proves nothing.
+    """
+    check_classifier(post)
+    check_method(method, "pgd", "gpfgs", "gpjm")
+    regions, single = listed_regions(region)
+    for each in regions:
+        check_shape(post, each)
+    X = checked_points(post, x, regions, single)
+    labels = checked_labels(post, label, X)
+    points = strongest(post, regions, X, labels, method, starts=starts, seed=seed)
+    p = post.probability(points)
+    answers = [
+        Attack(point, float(row[c]), bool(row.argmax() != c), int(c), method)
+        for point, row, c in zip(points, p, labels, strict=True)
+    ]
+    return answers[0] if single else answers
+
+
+def strongest(
+    post: Posterior,
+    regions: Sequence[Region],
+    X: Float,
+    labels: Index,
+    method: str = "pgd",
+    *,
+    starts: int = 3,
+    seed: int = 0,
+) -> Float:
+    """Points (m, d), each in its region as a real number; X (m, d) where nothing better was found."""
+    points = np.array(X)
+    norms = np.array([region.norm if isinstance(region, Ball) else np.inf for region in regions])
+    with np.errstate(all="ignore"):
+        for norm in np.unique(norms):
+            rows = np.flatnonzero(norms == norm)
+            sets = Sets.of([regions[int(i)] for i in rows])
+            if method == "pgd":
+                found, _ = pgd(LogOdds(post), sets, labels[rows], starts=starts, seed=seed)
+            elif method == "gpfgs":
+                found = gpfgs(post, sets, labels[rows], X[rows])
+            else:
+                found = gpjm(post, sets, labels[rows])
+            points[rows] = [settle(regions[int(i)], point) for i, point in zip(rows, found, strict=True)]
+    at = np.arange(len(labels))
+    worse = ~(post.probability(points)[at, labels] < post.probability(X)[at, labels])
+    points[worse] = X[worse]
+    return points
