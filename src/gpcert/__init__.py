@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
     from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
-    from gpcert.questions import attack, probability_range
+    from gpcert.questions import attack, certify, probability_range
     from gpcert.regions import Ball, Box
-    from gpcert.results import Attack, Enclosure, ProbabilityRange, Status
+    from gpcert.results import Attack, Enclosure, ProbabilityRange, Status, Verdict, VerdictStatus
     from gpcert.store import load, save
 
 __version__ = "0.1.0.dev0"
@@ -47,7 +47,10 @@ __all__ = [
     "Softmax",
     "Status",
     "Sum",
+    "Verdict",
+    "VerdictStatus",
     "attack",
+    "certify",
     "datasets",
     "load",
     "probability_range",
@@ -60,9 +63,9 @@ _HOME = {
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
     "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
-    "questions": ("attack", "probability_range"),
+    "questions": ("attack", "certify", "probability_range"),
     "regions": ("Ball", "Box"),
-    "results": ("Attack", "Enclosure", "ProbabilityRange", "Status"),
+    "results": ("Attack", "Enclosure", "ProbabilityRange", "Status", "Verdict", "VerdictStatus"),
     "store": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gpcert.validation import Float
 
-__all__ = ["Attack", "Enclosure", "ProbabilityRange", "Status"]
+__all__ = ["Attack", "Enclosure", "ProbabilityRange", "Status", "Verdict", "VerdictStatus"]
 
 
 class Status(StrEnum):
@@ -77,3 +77,31 @@ class Attack:
     success: bool
     label: int
     method: str
+
+
+class VerdictStatus(StrEnum):
+    """What is known about a label on a region."""
+
+    SAFE = "safe"  #: proved: every point of the region has the label
+    UNSAFE = "unsafe"  #: a point of the region that has not, is at hand
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the label of a point is the label of a whole region.
+
+    `margin` encloses the smallest P(label) - threshold over the region (several classes: P(label) less the
+    largest other); `counterexample` (d,), of an unsafe region, has P(label) = `probability` by the model's
+    own predictor. `ended` says how the search ended.
+    """
+
+    status: VerdictStatus
+    label: int
+    threshold: float
+    margin: Enclosure
+    counterexample: Float | None
+    probability: float | None
+    ended: Status
+    nodes: int
+    seconds: float

@@ -2,7 +2,9 @@
 
 First whole steps to the linear minimiser of the set (where all features are monotone this ends at the
 optimum after two or three), then projected gradient steps of Barzilai and Borwein's length, kept only where
-they improve. Starts lie beside the centre: features without data have exactly zero gradient there.
+they improve. Starts lie beside the centre: features without data have exactly zero gradient there. Last, the
+best point of each region tries single features at their other end: local optima of such problems are many,
+and differ by a few features.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from gpcert.validation import Float, Index
 __all__ = ["pgd"]
 
 _LINEAR_STEPS = 6
+_FLIP_ROUNDS = 3
+_FLIPS = 24
 
 
 def pgd(
@@ -45,7 +49,37 @@ def pgd(
         better = values < best[open_]
         best[open_[better]] = values[better]
         points[open_[better]] = X[better]
+    for _ in range(_FLIP_ROUNDS if starts > 1 else 0):
+        open_ = np.flatnonzero(~(best < enough))
+        part = sets.rows(open_)
+        flipped, improved = _flip(objective, part, labels[open_], part.offsets(points[open_]), best[open_])
+        open_, part, u = open_[improved], part.rows(improved), flipped[improved]
+        if not len(open_):
+            break
+        points[open_], best[open_] = _descend(objective, part, labels[open_], u, steps, enough)
     return points, best
+
+
+def _flip(objective: Objective, sets: Sets, labels: Index, u: Float, value: Float) -> tuple[Float, Index]:
+    """Offsets (m, d) with the best single feature at its other end, and the rows (k,) where it is better."""
+    m, d = u.shape
+    low, high = sets.low, sets.high
+    other = np.where(u - low < high - u, high, low)
+    _, slope = objective(sets.points(u), labels)
+    # What the first order says a flip costs: the cheapest are tried.
+    cost = np.where(high > low, np.abs(slope * sets.unit * (other - u)), np.inf)
+    count = min(_FLIPS, d)
+    chosen = np.argpartition(cost, count - 1, axis=1)[:, :count]
+    rows = np.repeat(np.arange(m), count)
+    trial = u[rows]
+    trial[np.arange(len(rows)), chosen.ravel()] = other[rows, chosen.ravel()]
+    many = sets.rows(rows)
+    trial = many.project(trial)
+    values, _ = objective(many.points(trial), labels[rows])
+    values = np.where(np.isnan(values), np.inf, values).reshape(m, count)
+    best = values.argmin(axis=1)
+    improved = np.flatnonzero(values.min(axis=1, initial=np.inf) < value - 1e-9 * (1.0 + np.abs(value)))
+    return trial.reshape(m, count, d)[np.arange(m), best], improved
 
 
 def _start(sets: Sets, number: int, random: np.random.Generator) -> Float:

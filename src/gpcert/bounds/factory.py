@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.bounds.box import BoxBound
+from gpcert.bounds.box import BoxBound, LevelBound
 from gpcert.bounds.domain import BoxShape, Shape
 from gpcert.bounds.levels import link_of
+from gpcert.bounds.mean import SignBound
 from gpcert.bounds.model import model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
 from gpcert.bounds.ratios import Remainder, Share
@@ -56,6 +57,11 @@ class BoundFactory:
     def _classes(self) -> tuple[BoundFactory, ...]:
         """One factory per class of a one-vs-rest posterior."""
         return tuple(map(BoundFactory, self._post.one_vs_rest()))
+
+    def sign(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
+        """A bound of P(label) that is sharp at 1/2, for a symmetric link: the mean alone decides."""
+        base = self.pair(label, shape, x, moving)[0]
+        return SignBound(base) if isinstance(base, LevelBound) else base
 
     def _slice(self, x: Float, moving: Mask) -> Slice:
         key = moving.tobytes() + x[~moving].tobytes()

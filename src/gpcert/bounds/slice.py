@@ -8,6 +8,7 @@ data far from the origin lose nothing (docs/maths.md, E1).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -62,6 +63,12 @@ class Slice:
                 cache.pop(next(iter(cache)))
             found = cache[key] = unit_gram(self.points, self.lengthscale)
         return found
+
+    @cached_property
+    def norm_squared(self) -> float:
+        """X5: b^T K b with b = weights * amplitude, the squared RKHS norm of the mean on the slice."""
+        b = self.weights * self.amplitude
+        return float(b @ (self.gram[0] @ b))
 
     @property
     def floor(self) -> float:

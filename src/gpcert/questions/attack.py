@@ -13,6 +13,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     check_classifier,
     check_method,
+    check_number,
     check_shape,
     checked_labels,
     checked_points,
@@ -70,11 +71,14 @@ def attack(
     """
     check_classifier(post)
     check_method(method, "pgd", "gpfgs", "gpjm")
+    check_number("starts", starts, least=1, strict=False)
     regions, single = listed_regions(region)
     for each in regions:
         check_shape(post, each)
     X = checked_points(post, x, regions, single)
     labels = checked_labels(post, label, X)
+    if not regions:
+        return []
     points = strongest(post, regions, X, labels, method, starts=starts, seed=seed)
     p = post.probability(points)
     answers = [

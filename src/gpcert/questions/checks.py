@@ -26,6 +26,7 @@ __all__ = [
     "check_number",
     "check_region",
     "check_shape",
+    "check_threshold",
     "checked_labels",
     "checked_limits",
     "checked_points",
@@ -92,6 +93,14 @@ def check_label(post: Posterior, label: int) -> None:
         isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < count,
         f"label must be a class index, {rule}, got {label!r}",
     )
+
+
+def check_threshold(post: Posterior, threshold: float) -> None:
+    """A probability strictly between 0 and 1; several classes are compared with each other, not with it."""
+    check_number("threshold", threshold, least=0.0, strict=True)
+    require(bool(threshold < 1.0), f"threshold must be < 1, got {threshold}")
+    if post.n_classes > 2:
+        require(threshold == 0.5, f"threshold must be 0.5 with several classes, got {threshold}")
 
 
 def check_method(method: str, *known: str) -> None:

@@ -13,9 +13,9 @@ __all__ = ["descend"]
 _VERTEX_STEPS = 6
 
 
-def descend(bound: BoxBound, lower: Float, upper: Float) -> Float:
+def descend(bound: BoxBound, lower: Float, upper: Float, enough: float = -np.inf) -> Float:
     """A point (d,) of the bound's region, which lies in the box, with small P: vertex iteration first,
-    L-BFGS-B where that does not settle.
+    L-BFGS-B where that does not settle; ends once the bound's objective is below `enough`.
     """
     if lower.size == 0:
         return lower.copy()
@@ -30,6 +30,8 @@ def descend(bound: BoxBound, lower: Float, upper: Float) -> Float:
         value, gradient = bound.objective(vertex)
         if value < best:
             best, point = value, vertex
+        if best < enough:
+            return point
         settled = shape.vertex(gradient, vertex)
         if value > best:
             break

@@ -22,6 +22,8 @@ __all__ = ["Minimiser", "OpenBox"]
 
 #: Boxes on the frontier; beyond it the most promising-to-be-harmless ones are settled at their present bound.
 FRONTIER_LIMIT = 200_000
+#: By so much a target lies above the goal: room for the rounding of a bound that just meets its target.
+_ABOVE = 1e-9
 
 
 class OpenBox(NamedTuple):
@@ -39,10 +41,14 @@ class OpenBox(NamedTuple):
 
 
 class Minimiser:
-    """Encloses min P over the bound's region; the box [lower, upper] (d,) contains it."""
+    """Encloses min P over the bound's region; the box [lower, upper] (d,) contains it.
 
-    def __init__(self, bound: BoxBound, lower: Float, upper: Float) -> None:
+    `goal`: a box whose bound exceeds it is settled, so that a decision costs no more than it must.
+    """
+
+    def __init__(self, bound: BoxBound, lower: Float, upper: Float, goal: float = np.inf) -> None:
         self._bound = bound
+        self._goal = goal
         self._box = lower, upper
         self._numbers = itertools.count()
         self._frontier: list[OpenBox] = []
@@ -67,10 +73,13 @@ class Minimiser:
         """Whether no open box is left, or none whose refinement could raise the lower bound."""
         return self._started and not (self._frontier and self._frontier[0].bound < self._settled)
 
-    def start(self) -> None:
-        """Find a first point; the whole region becomes one open box with the trivial bound 0."""
-        point = descend(self._bound, *self._box)
-        self._offer(point)
+    def start(self, enough: float = -np.inf) -> None:
+        """Find a first point; the whole region becomes one open box with the trivial bound 0.
+
+        A point where the bound's objective is below `enough` ends the local search.
+        """
+        point = descend(self._bound, *self._box, enough)
+        self.offer(point)
         if point.size:
             self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
         else:  # nothing moves: the region is one point
@@ -80,16 +89,16 @@ class Minimiser:
     def step(self, tolerance: float) -> None:
         """Refine the box with the smallest bound: certify it, or split it. Interrupted, nothing is lost."""
         box = self._frontier[0]
-        target = self.upper - max(0.999 * tolerance, 4.0 * self._blur)
-        if box.bound >= self.upper - tolerance or target <= 0.0:
+        target = min(self.upper - max(0.999 * tolerance, 4.0 * self._blur), self._goal + _ABOVE)
+        if self._suffices(box.bound, tolerance) or target <= 0.0:
             self._settle(box.bound)
             return
         certified = self._bound.over(box.lower, box.upper, box.reference, target)
         self.nodes += 1
         probability = max(box.bound, certified.probability)
         if probability < target:
-            self._offer(self._bound.shape.project(certified.point))
-        done = probability >= self.upper - tolerance
+            self.offer(self._bound.shape.project(certified.point))
+        done = self._suffices(probability, tolerance)
         children = [] if done else self._split(box, certified.split, certified.point, probability)
         resolved = probability >= self.upper - 8.0 * self._blur
         stuck = not done and (certified.at_rounding or resolved or not children)
@@ -101,13 +110,16 @@ class Minimiser:
         heapq.heapreplace(self._frontier, children[0])
         self._coarsen()
 
+    def _suffices(self, bound: float, tolerance: float) -> bool:
+        return bound >= self.upper - tolerance or bound > self._goal
+
     def _settle(self, bound: float) -> None:
         """Close the first box of the frontier; in this order, so that an interrupt between cannot lose it."""
         self._settled = min(self._settled, bound)
         heapq.heappop(self._frontier)
 
-    def _offer(self, point: Float) -> None:
-        """Keep the point if the upper end of its enclosure is smaller."""
+    def offer(self, point: Float) -> None:
+        """Keep the point (d,) of the region if the upper end of its enclosure is smaller."""
         lower, upper = self._bound.at(point)
         if upper < self.upper or self.witness is None:
             # The witness first: an interrupt between the two leaves a larger bound, which it attains too.

@@ -1,0 +1,134 @@
+"""Is P(label) above a threshold on a whole region? One search that stops as soon as either answer is certain.
+
+Safe: the certified lower end exceeds the threshold, strictly. Unsafe: a point of the region whose enclosure
+of P(label) lies below it, confirmed by the model's own predictor. With threshold 1/2 and a symmetric link the
+sign of the latent mean decides, and the variance is never looked at (docs/maths.md, D1).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.attacks import LatentMargin, LogOdds, Sets, pgd, settle
+from gpcert.bounds import BoundFactory, shape_of
+from gpcert.likelihoods import BinaryLikelihood
+from gpcert.posterior import Posterior
+from gpcert.questions.checks import Limits
+from gpcert.regions import Region
+from gpcert.results import Enclosure, Status, VerdictStatus
+from gpcert.search import Minimiser
+from gpcert.validation import Float
+
+__all__ = ["Decision", "decide", "only_the_mean_matters"]
+
+_CLEAR = 1e-6
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is known of min P(label) over the region; `point` (D,) is where the upper end is attained."""
+
+    status: VerdictStatus
+    smallest: Enclosure
+    point: Float | None
+    ended: Status
+    nodes: int
+    seconds: float
+
+
+def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
+    """Whether P(label) > threshold exactly where the latent mean has the label's sign."""
+    link = post.likelihood
+    return threshold == 0.5 and isinstance(link, BinaryLikelihood) and link.symmetric
+
+
+def decide(
+    post: Posterior, factory: BoundFactory, region: Region, label: int, threshold: float, limits: Limits
+) -> Decision:
+    """The decision for two classes, as far as the limits allow; Ctrl-C ends it as "unknown"."""
+    search = _Search(post, region, label, threshold)
+    start = time.perf_counter()
+    status, ended = VerdictStatus.UNKNOWN, Status.INTERRUPTED
+    try:
+        with np.errstate(all="ignore"):
+            status, ended = search.run(factory, limits)
+    except KeyboardInterrupt:
+        pass
+    return search.result(status, ended, time.perf_counter() - start)
+
+
+class _Search:
+    """One `Minimiser` with the threshold as its goal."""
+
+    def __init__(self, post: Posterior, region: Region, label: int, threshold: float) -> None:
+        self._post, self._region, self._label, self._threshold = post, region, label, threshold
+        self._base = region.inner_box().lower
+        box = region.box()
+        self._moving = box.lower < box.upper
+        self._ends = box.lower[self._moving], box.upper[self._moving]
+        self._side: Minimiser | None = None
+
+    def run(self, factory: BoundFactory, limits: Limits) -> tuple[VerdictStatus, Status]:
+        """Steps until one of the two answers is certain, or a limit is met."""
+        deadline, begin = limits.deadline(), time.perf_counter()
+        shape = shape_of(self._region, self._moving)
+        where = self._label, shape, self._base, self._moving
+        mean_decides = only_the_mean_matters(self._post, self._threshold)
+        bound = factory.sign(*where) if mean_decides else factory.pair(*where)[0]
+        side = self._side = Minimiser(bound, *self._ends, goal=self._threshold)
+        # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
+        side.start(enough=-_CLEAR if mean_decides else -np.inf)
+        while True:
+            if side.lower > self._threshold:
+                return VerdictStatus.SAFE, Status.CONVERGED
+            if self._refuted():
+                return VerdictStatus.UNSAFE, Status.CONVERGED
+            if limits.progress is not None:
+                seconds = time.perf_counter() - begin
+                stop = limits.progress(side.lower, side.upper, side.nodes, seconds)
+                if isinstance(stop, bool | np.bool_) and stop:
+                    return VerdictStatus.UNKNOWN, Status.INTERRUPTED
+            if side.exhausted:
+                ended = Status.MEMORY if side.coarsened else Status.NUMERICAL
+                return VerdictStatus.UNKNOWN, ended
+            if side.upper - side.lower <= limits.tolerance:
+                return VerdictStatus.UNKNOWN, Status.CONVERGED
+            if time.perf_counter() >= deadline:
+                return VerdictStatus.UNKNOWN, Status.TIME
+            if side.nodes >= limits.max_nodes:
+                return VerdictStatus.UNKNOWN, Status.NODES
+            side.step(limits.tolerance)
+            if side.nodes == 1 and not side.lower > self._threshold:
+                self._attack(side)
+
+    def _attack(self, side: Minimiser) -> None:
+        """The first bound did not decide: a stronger search for a counterexample, once."""
+        objective = LatentMargin if only_the_mean_matters(self._post, self._threshold) else LogOdds
+        labels = np.array([self._label])
+        found, _ = pgd(objective(self._post), Sets.of([self._region]), labels, starts=3)
+        side.offer(settle(self._region, found[0])[self._moving])
+
+    def _refuted(self) -> bool:
+        assert self._side is not None
+        if not self._side.upper < self._threshold:
+            return False
+        point = self._point()
+        assert point is not None
+        return bool(self._post.probability(point[None])[0, self._label] < self._threshold)
+
+    def _point(self) -> Float | None:
+        if self._side is None or self._side.witness is None:
+            return None
+        point = self._base.copy()
+        point[self._moving] = self._side.witness
+        return point
+
+    def result(self, status: VerdictStatus, ended: Status, seconds: float) -> Decision:
+        """The state of the search."""
+        side = self._side
+        smallest = Enclosure(0.0, 1.0) if side is None else Enclosure(side.lower, side.upper)
+        nodes = 0 if side is None else side.nodes
+        return Decision(status, smallest, self._point(), ended, nodes, seconds)
