@@ -20,6 +20,7 @@ __all__ = ["VERBS", "declare", "main", "make_parser"]
 VERBS = {
     "fit": "train a classifier on a table",
     "range": "lowest and highest probability of a class over regions",
+    "report": "one HTML page from results",
     "demo": "train on shipped data, certify, write an HTML page",
     "completion": "script for tab completion",
 }
@@ -64,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; 0 when done, 2 for bad input, 130 after Ctrl-C, 1 if the work broke."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     parsed = make_parser(given[0] if given else None).parse_args(given)
+    parsed.command = given
     try:
         return int(parsed.run(parsed) or 0)
     except BrokenPipeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -101,7 +102,7 @@ def run_session(
         answers = [about(i) | found for i, found in enumerate(outcome.answers) if found is not None]
         results = document(
             parsed.verb,
-            settings=settings | {"jobs": jobs, "command": sys.argv[1:]},
+            settings=settings | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
             model=describe_model(model.post, model.file, model.sha256),
             data=_describe(table, parsed),
             answers=answers,

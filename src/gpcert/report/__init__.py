@@ -1,7 +1,7 @@
-"""The HTML page: one self-contained file from a fitted model and a data set."""
+"""Results files, and the HTML page made of them: one self-contained file."""
 
 from __future__ import annotations
 
-from gpcert.report.demo import write_demo
+from gpcert.report.page import report
 
-__all__ = ["write_demo"]
+__all__ = ["report"]

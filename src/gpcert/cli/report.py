@@ -1,0 +1,37 @@
+"""`gpcert report`: one self-contained HTML page from results files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gpcert.cli.session import check_output
+from gpcert.report import report
+from gpcert.report.results_file import write_whole
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+Turn results into one HTML file that opens offline: headline figures, curves, a table of points
+that sorts and filters, pictures of images, every setting and version. Several results files of
+one model and one data file (certify, radius, attack, ...) become one page.
+"""
+EXAMPLES = """
+  gpcert report results.json -o report.html
+  gpcert report certify.json radius.json attack.json --title "Ward 7" -o report.html
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that questions saved")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the page")
+    parser.add_argument("--title", help="heading of the page")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Write the page and say where it is."""
+    check_output(parsed.output)
+    write_whole(parsed.output, report(parsed.results, parsed.title))
+    print(f"report written: {parsed.output.resolve()}")
+    return 0
