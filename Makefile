@@ -26,7 +26,7 @@ demo: $(VENV)/.ready ## train on shipped data, certify it, leave out/demo/index.
 test: lint ## lint, types, layers, and every test that is not heavy
 	$(BIN)/python -m pytest -n 2 -m "not full"
 
-test-full: $(VENV)/.ready-full docs test-lowest ## heavier tests: GPy parity, the report in Chromium, docs, numpy 1.26
+test-full: $(VENV)/.ready-full docs test-lowest ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26
 	$(BIN)/python -m pytest -n 2 -m full
 
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
@@ -59,7 +59,7 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 $(VENV)/.ready-full: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce]'
 	touch $@
 
 $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py

@@ -21,6 +21,7 @@ VERBS = {
     "fit": "train a classifier on a table",
     "range": "lowest and highest probability of a class over regions",
     "report": "one HTML page from results",
+    "reproduce": "run an experiment of the AISTATS 2020 paper",
     "demo": "train on shipped data, certify, write an HTML page",
     "completion": "script for tab completion",
 }

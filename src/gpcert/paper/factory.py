@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
+from gpcert.errors import InvalidInputError
+from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Probit
 from gpcert.paper.bound import PaperBound
 from gpcert.paper.latent_space import Partition, partition
@@ -21,12 +23,16 @@ class PaperFactory:
     """Published bounds of one posterior, on the slices of our own factory."""
 
     def __init__(self, post: Posterior, tolerance: float) -> None:
-        assert isinstance(post.likelihood, BinaryLikelihood)
+        likelihood = post.likelihood
+        if not (isinstance(likelihood, BinaryLikelihood) and isinstance(post.kernel, RBF)):
+            raise InvalidInputError(
+                f"method 'paper' needs two classes and the RBF kernel, got {likelihood!r}, {post.kernel!r}"
+            )
         self._bounds = BoundFactory(post)
         self._partition: Partition | None = None
-        if not isinstance(post.likelihood, Probit):
+        if not isinstance(likelihood, Probit):
             intervals = math.ceil(min(max(2.0 / tolerance, _FEWEST), _MOST))
-            self._partition = partition(post.likelihood, intervals)
+            self._partition = partition(likelihood, intervals)
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """See `BoundFactory.pair`."""

@@ -1,0 +1,89 @@
+"""The parts of the figures: curves with enclosures, contours of a plane, images with marked pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpcert.datasets import Dataset
+from gpcert.posterior import Posterior
+from gpcert.reproduce.job import Row
+from gpcert.reproduce.models import class_of
+from gpcert.validation import Float, Index
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BLUE", "ORANGE", "curves", "heat_map", "pixels", "plane"]
+
+# Readable in print and to colour-blind readers.
+BLUE, ORANGE, RED, GREY = "#0b6fa8", "#d06a00", "#b3261e", "#6b7280"
+
+
+def curves(ax: Axes, rows: Sequence[Row], name: str) -> None:
+    """Both bounds against the radius, and the attack's value."""
+    radius = np.array([float(row["radius"]) for row in rows])
+    lower, upper, gpfgs = (np.array([float(row[c]) for row in rows]) for c in ("lower", "upper", "gpfgs"))
+    ax.fill_between(radius, lower, upper, color=BLUE, alpha=0.25, linewidth=0)
+    ax.plot(radius, upper, color=BLUE, label="upper bound")
+    ax.plot(radius, lower, color=BLUE, linestyle="--", label="lower bound (attained)")
+    ax.plot(radius, gpfgs, color=ORANGE, marker=".", label="GPFGS")
+    ax.axhline(0.5, color=GREY, linewidth=0.8)
+    ax.set(xlabel="radius γ", ylabel=name, ylim=(-0.02, 1.02))
+    ax.legend(loc="best", fontsize=8)
+
+
+def plane(ax: Axes, post: Posterior, data: Dataset, axes: tuple[int, int], chosen: int) -> None:
+    """P(class 1) over two features, the others as in the chosen test point; test points by class."""
+    x, y = axes
+    low, high = data.X_test.min(axis=0) - 0.3, data.X_test.max(axis=0) + 0.3
+    # A long tail would squeeze the picture: 98 % of the points, and the chosen one, set its frame.
+    inner = np.quantile(data.X_test, [0.01, 0.99], axis=0)
+    here = data.X_test[chosen]
+    low, high = (
+        np.maximum(low, np.minimum(inner[0], here) - 0.5),
+        np.minimum(high, np.maximum(inner[1], here) + 0.5),
+    )
+    across, up = np.linspace(low[x], high[x], 90), np.linspace(low[y], high[y], 90)
+    points = np.tile(here, (len(across) * len(up), 1))
+    points[:, x], points[:, y] = (grid.ravel() for grid in np.meshgrid(across, up))
+    p = post.probability(points)[:, 1].reshape(len(up), len(across))
+    filled = ax.contourf(across, up, p, levels=np.linspace(0, 1, 21), cmap="RdBu_r", alpha=0.8)
+    ax.contour(across, up, p, levels=[0.5], colors="black", linewidths=1)
+    for label, marker in ((0, "o"), (1, "^")):
+        members = data.X_test[data.y_test == class_of(post, label)]
+        ax.scatter(
+            members[:, x],
+            members[:, y],
+            s=9,
+            c="black",
+            marker=marker,
+            linewidths=0,
+            label=str(class_of(post, label)),
+        )
+    ax.scatter([here[x]], [here[y]], s=70, c=RED, edgecolors="white", zorder=5, label=f"test point {chosen}")
+    ax.set(
+        xlim=(low[x], high[x]),
+        ylim=(low[y], high[y]),
+        xlabel=data.feature_names[x],
+        ylabel=data.feature_names[y],
+    )
+    ax.legend(loc="best", fontsize=7)
+    ax.figure.colorbar(filled, ax=ax, label="P(class 1)")
+
+
+def pixels(ax: Axes, image: Float, shape: tuple[int, int], marked: Index) -> None:
+    """An image with some pixels framed."""
+    ax.imshow(image.reshape(shape), cmap="gray", vmin=0.0, vmax=1.0)
+    rows, columns = np.divmod(marked, shape[1])
+    ax.scatter(columns, rows, s=60, marker="s", facecolors="none", edgecolors=RED, linewidths=1.6)
+    ax.set(xticks=[], yticks=[])
+
+
+def heat_map(ax: Axes, values: Float, shape: tuple[int, int], title: str) -> None:
+    """Signed values of pixels: red raises the probability, blue lowers it."""
+    largest = float(np.abs(values).max(initial=0.0)) or 1.0
+    ax.imshow(values.reshape(shape), cmap="RdBu_r", vmin=-largest, vmax=largest)
+    ax.set(xticks=[], yticks=[], title=title)

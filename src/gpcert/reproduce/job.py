@@ -1,0 +1,119 @@
+"""What every experiment works with: its folder, how much to do, and a table that survives interruption."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+__all__ = ["Job", "Progress", "Row", "Table", "Value"]
+
+Value = str | float
+Row = Mapping[str, Value]
+T = TypeVar("T")
+
+#: (steps done, steps in all, what is done): called before every step.
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One experiment's run: results go to `folder`, models shared by experiments to `models`."""
+
+    folder: Path
+    models: Path
+    quick: bool
+    progress: Progress = field(repr=False)
+
+    def choose(self, full: T, quick: T) -> T:
+        """The setting of the full run, or of the quick one."""
+        return quick if self.quick else full
+
+    def steps(self, items: Sequence[T], what: str) -> Iterator[T]:
+        """The items, with progress."""
+        for done, item in enumerate(items):
+            self.progress(done, len(items), what)
+            yield item
+        self.progress(len(items), len(items), what)
+
+    def table(self, name: str, keys: Sequence[str], numbers: Sequence[str]) -> Table:
+        """The experiment's table `name`.csv; rows of an earlier run with the same settings are kept."""
+        return Table(self.folder / f"{name}.csv", tuple(keys), tuple(numbers), {"quick": self.quick})
+
+
+class Table:
+    """Rows in a CSV file, one per key, written as soon as they are known: a later run skips what is there.
+
+    A file written with other settings or columns is replaced. A last line cut off by a crash is dropped.
+    """
+
+    def __init__(
+        self, path: Path, keys: tuple[str, ...], numbers: tuple[str, ...], settings: Mapping[str, object]
+    ) -> None:
+        self.path, self.keys, self.columns = path, keys, (*keys, *numbers)
+        self._known: dict[tuple[str, ...], Row] = {}
+        mark = json.dumps({"columns": self.columns, **settings}, sort_keys=True)
+        beside = path.with_suffix(".settings.json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and beside.exists() and beside.read_text(encoding="utf-8") == mark:
+            self._read()
+        beside.write_text(mark, encoding="utf-8")
+        self._write_all()
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, in the order in which they were added."""
+        return list(self._known.values())
+
+    def missing(self, keys: Iterable[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+        """Those keys that have no row yet."""
+        return [key for key in keys if _as_text(key) not in self._known]
+
+    def add(self, *values: Value) -> None:
+        """One row: keys first, then numbers."""
+        row = dict(zip(self.columns, values, strict=True))
+        self._known[_as_text(values[: len(self.keys)])] = row
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(values)
+
+    def select(self, **fixed: Value) -> list[Row]:
+        """The rows with these values."""
+        wanted = {name: str(value) for name, value in fixed.items()}
+        return [row for row in self.rows if all(str(row[name]) == v for name, v in wanted.items())]
+
+    def column(self, name: str, /, **fixed: Value) -> list[float]:
+        """One column of numbers of the rows with these values."""
+        return [float(row[name]) for row in self.select(**fixed)]
+
+    def _read(self) -> None:
+        text = self.path.read_bytes().decode("utf-8")
+        whole = text[: text.rfind("\n") + 1]  # a line without its end may lack digits too
+        for cells in list(csv.reader(io.StringIO(whole, newline="")))[1:]:
+            if len(cells) == len(self.columns):
+                row = dict(zip(self.columns, map(_parsed, cells), strict=True))
+                self._known[tuple(cells[: len(self.keys)])] = row
+
+    def _write_all(self) -> None:
+        """Through a second file, so that a crash leaves either the old or the new one."""
+        fresh = self.path.with_suffix(".part")
+        with fresh.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows([row[name] for name in self.columns] for row in self.rows)
+        os.replace(fresh, self.path)
+
+
+def _as_text(key: Iterable[Value]) -> tuple[str, ...]:
+    return tuple(str(value) for value in key)
+
+
+def _parsed(cell: str) -> Value:
+    try:
+        return int(cell) if cell.lstrip("-").isdigit() else float(cell)
+    except ValueError:
+        return cell

@@ -1,0 +1,99 @@
+"""Trained models, each kept as a file, so that experiments share them and a later run finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpcert.datasets import Dataset, load
+from gpcert.estimator import GPClassifier
+from gpcert.kernels import RBF
+from gpcert.posterior import Posterior
+from gpcert.reproduce.job import Job
+from gpcert.store import load as load_model
+from gpcert.store import save as save_model
+
+__all__ = ["START", "Recipe", "chosen_points", "class_of", "data_of", "kernel_of", "posterior_of"]
+
+#: GPML's habit: all logarithms of hyperparameters 0.
+START = RBF(1.0, 1.0)
+#: Training points of the quick run.
+_QUICK = 150
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained; `ard`: one lengthscale per feature; `size`: training points, None: all."""
+
+    data: str
+    inference: str = "laplace"
+    evaluations: int = 20
+    ard: bool = False
+    likelihood: str = "probit"
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        """A file name."""
+        kind = "ard" if self.ard else "iso"
+        size = "all" if self.size is None else str(self.size)
+        return f"{self.data}-{self.likelihood}-{self.inference}-{self.evaluations}-{kind}-{size}"
+
+
+@lru_cache(maxsize=4)
+def data_of(name: str) -> Dataset:
+    """A shipped data set with the paper's split."""
+    return load(name)
+
+
+def posterior_of(job: Job, recipe: Recipe) -> Posterior:
+    """The trained model, from its file if there is one."""
+    data = data_of(recipe.data)
+    size = min(recipe.size or len(data.X_train), job.choose(len(data.X_train), _QUICK))
+    path = job.models / f"{recipe.name}-{size}.safetensors"
+    if not path.exists():
+        _train(job, recipe, size, path)
+    return _read(path)
+
+
+def _train(job: Job, recipe: Recipe, size: int, path: Path) -> None:
+    data = data_of(recipe.data)
+    kernel = START
+    if recipe.ard:
+        kernel = RBF(np.full(data.X_train.shape[1], np.sqrt(data.X_train.shape[1]) / 2.0), 1.0)
+    model = GPClassifier(
+        kernel,
+        likelihood=recipe.likelihood,
+        inference=recipe.inference,
+        max_evals=job.choose(recipe.evaluations, min(recipe.evaluations, 10)),
+    ).fit(data.X_train[:size], data.y_train[:size])
+    job.models.mkdir(parents=True, exist_ok=True)
+    save_model(model.posterior_, path)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path) -> Posterior:
+    """One object per file: what bounds verify of a posterior once is then shared by all queries."""
+    return load_model(path)
+
+
+def kernel_of(post: Posterior) -> RBF:
+    """The kernel of a model trained here."""
+    assert isinstance(post.kernel, RBF)
+    return post.kernel
+
+
+def class_of(post: Posterior, label: int) -> Any:
+    """The class value of a class index."""
+    assert post.classes is not None
+    return post.classes[label]
+
+
+def chosen_points(job: Job, data: Dataset, count: int = 50, seed: int = 0) -> list[int]:
+    """Indices of randomly selected test points, the same for every model; fewer in the quick run."""
+    order = np.random.default_rng(seed).permutation(len(data.X_test))
+    return [int(i) for i in order[: job.choose(count, 4)]]

@@ -1,0 +1,143 @@
+"""The paper's experiments: tables survive interruption, numbers mean what they say, the whole set runs."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from exact import small_model
+from gpcert.cli import main
+from gpcert.reproduce import EXPERIMENTS, reproduce
+from gpcert.reproduce.hmc import Chains, _Target
+from gpcert.reproduce.job import Job, Table
+from gpcert.reproduce.page import Claim, Findings, write_page
+from gpcert.reproduce.quality import _distance
+from gpcert.reproduce.registry import _experiment
+
+
+def table(path, quick=True):
+    return Table(path / "t.csv", ("name", "point"), ("value",), {"quick": quick})
+
+
+def test_a_second_run_finds_the_rows_of_the_first(tmp_path):
+    first = table(tmp_path)
+    first.add("a, with a comma", 3, 0.1)
+    first.add("b", 4, 1e-300)
+    again = table(tmp_path)
+    assert again.rows == first.rows
+    assert again.missing([("a, with a comma", 3), ("b", 4), ("b", 5)]) == [("b", 5)]
+    assert again.column("value", name="b") == [1e-300]
+
+
+def test_rows_of_other_settings_are_not_reused(tmp_path):
+    table(tmp_path, quick=True).add("a", 1, 0.5)
+    assert table(tmp_path, quick=False).rows == []
+
+
+def test_a_line_cut_off_by_a_crash_is_done_again(tmp_path):
+    first = table(tmp_path)
+    first.add("a", 1, 0.5)
+    first.add("b", 2, 0.25)
+    text = first.path.read_text()
+    first.path.write_text(text[: text.rindex("5")])  # "b,2,0.2": a valid row, but not the one written
+    again = table(tmp_path)
+    assert again.missing([("a", 1), ("b", 2)]) == [("b", 2)]
+    again.add("b", 2, 0.25)
+    assert table(tmp_path).rows == again.rows
+
+
+def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
+    def stop(done, total, what):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    def run(progress):
+        job = Job(tmp_path, tmp_path, True, progress)
+        results = job.table("t", ("point",), ("square",))
+        for (point,) in job.steps(results.missing([(i,) for i in range(4)]), "squares"):
+            results.add(point, point**2)
+        return results
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stop)
+    asked = []
+    results = run(lambda done, total, what: asked.append(total))
+    assert asked[0] == 2  # two of four were left
+    assert results.column("square") == [0, 1, 4, 9]
+
+
+def test_pages_escape_what_they_show(tmp_path):
+    (tmp_path / "f.png").write_bytes(b"a picture")
+    claim = Claim("<b>bold</b>", "1 < 2", "a & b", False, '"quoted"')
+    path = write_page(tmp_path, Findings("<title>", [claim], [("f", "<caption>")], ["<note>"]), ["t.csv"])
+    text = path.read_text()
+    assert "<b>" not in text
+    assert "<note>" not in text
+    assert "&lt;b&gt;" in text
+    assert "<caption>" not in text
+    assert "disagrees" in (tmp_path / "claims.csv").read_text()
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_name_is_a_function(name):
+    assert callable(_experiment(name))
+
+
+def test_unknown_names_get_one_sentence(tmp_path, capsys):
+    with pytest.raises(ValueError, match=r"name must be all or one of safety-synthetic, .*, got 'figure 9'"):
+        reproduce("figure 9", tmp_path)
+    assert main(["reproduce", "figure 9", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("gpcert: name must be all or one of")
+
+
+def test_the_density_sampled_is_the_posterior():
+    """Gradient by differences; at the approximation's mean the conditional mean is the predicted one."""
+    post = small_model(8, 2, seed=2)
+    y = np.where(np.arange(8) % 2, 1.0, -1.0)
+    target = _Target(post, y)
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal(target.size)
+    slope = [(target.value(v + e) - target.value(v - e)) / 2e-6 for e in 1e-6 * np.eye(target.size)]
+    assert target.gradient(v) == pytest.approx(np.array(slope), rel=1e-5, abs=1e-6)
+    X = rng.standard_normal((5, 2))
+    A, variance = target.conditional(X)
+    mean, S = post.latent(X)
+    assert A @ target.latent(np.zeros(target.size)) == pytest.approx(mean, abs=1e-8)
+    covariance = A @ target._B @ target._B.T @ A.T
+    assert variance + np.diagonal(covariance) == pytest.approx(S, abs=1e-8)
+    # Up to a constant the density is N(f; 0, K) prod Phi(y f).
+    from scipy.special import log_ndtr
+
+    def log_density(v):
+        f = target._T @ target.latent(v)
+        K = post.kernel(post.centres)
+        return -0.5 * f @ np.linalg.solve(K, f) + log_ndtr(y * f).sum()
+
+    w = rng.standard_normal(target.size)
+    assert target.value(w) - target.value(v) == pytest.approx(log_density(v) - log_density(w), rel=1e-6)
+
+
+def test_the_distance_is_in_standard_deviations():
+    rng = np.random.default_rng(1)
+    draws = 3.0 + 2.0 * rng.standard_normal((4, 5000, 1))
+    chains = Chains(draws, np.array([1e-12]), np.ones(1), np.ones(1), 0.8)
+    assert _distance(chains, 0, 3.0, 2.0)[0] == pytest.approx(0.0, abs=0.05)
+    assert _distance(chains, 0, 5.0, 2.0)[:2] == pytest.approx((1.0, 2.0), abs=0.05)
+    assert _distance(chains, 0, 3.0, 4.0)[0] == pytest.approx(1.0, abs=0.05)  # W2 of N(0, 1) and N(0, 4) is 1
+
+
+@pytest.mark.full
+def test_the_whole_set_runs_in_quick_and_a_second_run_adds_nothing(tmp_path):
+    command = [sys.executable, "-m", "gpcert", "reproduce", "all", "--quick", "--out", str(tmp_path)]
+    subprocess.run(command, check=True, timeout=900)
+    tables = {p: p.read_bytes() for p in tmp_path.glob("*/*.csv")}
+    for name in EXPERIMENTS:
+        folder = tmp_path / name
+        assert (folder / "index.html").exists()
+        assert (folder / "claims.csv").exists()
+        pictures = {p.stem for p in folder.glob("*.png")}
+        assert pictures
+        assert pictures == {p.stem for p in folder.glob("*.svg")}
+    subprocess.run(command, check=True, timeout=300)
+    assert {p: p.read_bytes() for p in tmp_path.glob("*/*.csv")} == tables
