@@ -19,6 +19,7 @@ import pytest
 import gpcert as gc
 from cli_files import NAMES, OFFSET, UNIT, patients, points, write_table
 from gpcert.cli import main
+from gpcert.cli.main import VERBS
 from gpcert.cli.progress import ProgressLine, duration
 from gpcert.report.results_file import read_results
 
@@ -146,6 +147,46 @@ def test_boxes_one_for_all_rows_one_for_each_or_without_rows(inside: Path) -> No
     (a,) = answers("range", "model.safetensors", "--boxes", str(alone))
     p = post.probability(OFFSET[None])[0, 1]
     assert a["min"][0] <= p <= a["max"][1]
+
+
+def test_verdicts_are_proved_or_come_with_a_counterexample(
+    inside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    post, (X, y) = gc.load("model.safetensors"), points(12, 1)
+    scale = post.centres.std(axis=0)
+    common = ("model.safetensors", "test.csv", "--radius", "0.1", "--radius", "0.6", "--scale", "std")
+    got = answers("certify", *common)
+    told = capsys.readouterr().out
+    attacked = answers("attack", *common)
+    assert [(a["row"], a["radius"]) for a in got] == [(i, r) for i in range(12) for r in (0.1, 0.6)]
+    assert {a["verdict"] for a in got} >= {"safe", "unsafe"}
+    random = np.random.default_rng(0)
+    for a, b in zip(got, attacked, strict=True):
+        ball = gc.Ball(X[a["row"]], a["radius"], scale=scale)
+        label = list(post.classes).index(a["predicted"])
+        assert a["label"] == y[a["row"]]
+        if a["verdict"] == "safe":
+            Z = ball.x + a["radius"] * scale * random.uniform(-1, 1, size=(200, 3))
+            assert (post.probability(Z)[:, label] > 0.5).all()
+            assert not b["success"]
+            assert a["counterexample"] is None
+        if a["verdict"] == "unsafe":
+            assert ball.contains(a["counterexample"])
+            assert post.probability([a["counterexample"]])[0, label] < 0.5
+        assert ball.contains(b["attacked"])
+        assert post.probability([b["attacked"]])[0, label] == pytest.approx(b["attacked_probability"])
+    safe = sum(a["verdict"] == "safe" for a in got if a["radius"] == 0.6)
+    right = sum(a["verdict"] == "safe" and a["label"] == a["predicted"] for a in got if a["radius"] == 0.6)
+    assert f"radius 0.6: {safe} safe, " in told
+    assert f"right and safe: {100 * right / 12:.1f} %" in told
+
+
+def test_bench_tells_costs(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ball = ("--rows", "0:3", "--radius", "0.1", "--radius", "0.2", "--scale", "std")
+    assert main(["bench", "model.safetensors", "test.csv", *ball, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(r["radius"], r["rows"], r["converged"]) for r in told["rows"]] == [(0.1, 3, 1.0), (0.2, 3, 1.0)]
+    assert all(0 < r["median_seconds"] <= r["max_seconds"] for r in told["rows"])
 
 
 def test_npz_and_shipped_data(inside: Path) -> None:
@@ -281,7 +322,7 @@ def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert main(["completion", shell]) == 0
         (tmp_path / shell).write_text(capsys.readouterr().out, encoding="utf-8")
-    assert complete(tmp_path / "bash", "gpcert ra") == ["range"]
+    assert "range" in complete(tmp_path / "bash", "gpcert ra")
     assert complete(tmp_path / "bash", "gpcert fit --kernel mat") == ["matern12", "matern32", "matern52"]
     assert complete(tmp_path / "bash", "gpcert range --max-n") == ["--max-nodes"]
     assert complete(tmp_path / "bash", "gpcert completion f") == ["fish"]
@@ -289,7 +330,7 @@ def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "-a 'probit logit softmax'" in (tmp_path / "fish").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", ["fit", "range", "demo", "completion"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_shows_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])

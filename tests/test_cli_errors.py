@@ -196,6 +196,13 @@ def test_options(options: tuple[str, ...], told: str, capsys: pytest.CaptureFixt
     assert told in refused(capsys, "range", "model.safetensors", "data.csv", *options)
 
 
+def test_radii_given_twice_and_thresholds(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("certify", "model.safetensors", "data.csv", "--radius", "1")
+    assert "--radius must be given with distinct values" in refused(capsys, *command, "--radius", "1")
+    assert "threshold must be" in refused(capsys, *command, "--threshold", "2")
+    assert "invalid choice: 'fast'" in refused(capsys, "attack", *command[1:], "--method", "fast")
+
+
 def test_boxes(capsys: pytest.CaptureFixture[str]) -> None:
     command = ("range", "model.safetensors", "data.csv", "--boxes", "boxes.csv")
     for header, rows, told in (

@@ -13,15 +13,19 @@ from gpcert import __version__
 from gpcert.cli.show import printable
 from gpcert.errors import GpcertError
 
-__all__ = ["VERBS", "declare", "main", "make_parser"]
+__all__ = ["THREADS", "VERBS", "declare", "main", "make_parser"]
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: What the verbs do, in the order of `gpcert --help`; each is a module of this package with DESCRIPTION,
 #: EXAMPLES, configure(parser) and run(parsed), and is imported only when it is asked for.
 VERBS = {
     "fit": "train a classifier on a table",
     "range": "lowest and highest probability of a class over regions",
+    "certify": "can the label change within a region?",
+    "attack": "look for a point with another label",
     "report": "one HTML page from results",
     "reproduce": "run an experiment of the AISTATS 2020 paper",
+    "bench": "what ranges cost on this machine",
     "demo": "train on shipped data, certify, write an HTML page",
     "completion": "script for tab completion",
 }
@@ -65,6 +69,10 @@ def declare(parser: argparse.ArgumentParser, verb: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; 0 when done, 2 for bad input, 130 after Ctrl-C, 1 if the work broke."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given and given[0] != "fit":
+        # Read when BLAS is loaded: questions are many small products, which more threads only slow down.
+        for name in THREADS:
+            os.environ.setdefault(name, "1")
     parsed = make_parser(given[0] if given else None).parse_args(given)
     parsed.command = given
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 __all__ = [
     "add_data",
+    "add_jobs",
     "add_limits",
     "add_output",
     "add_region",
@@ -87,6 +88,11 @@ def add_limits(parser: argparse.ArgumentParser, tolerance: float | None = 0.02) 
         )
     group.add_argument("--max-seconds", type=number, metavar="S", help="limit for one row")
     group.add_argument("--max-nodes", type=count, metavar="N", help="limit for one row")
+    add_jobs(group)
+
+
+def add_jobs(group: argparse._ArgumentGroup) -> None:
+    """On how many processes to work."""
     group.add_argument("--jobs", type=count, metavar="N", help="processes, one thread each (all cores)")
 
 

@@ -14,12 +14,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
+from gpcert.cli.main import THREADS
 from gpcert.cli.progress import Interrupt, ProgressLine
 from gpcert.posterior import Posterior
 
-__all__ = ["THREADS", "Answer", "Ask", "Outcome", "answer_all"]
+__all__ = ["Answer", "Ask", "Outcome", "answer_all"]
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Answer = dict[str, Any]
 #: Asks one question: (posterior, query, progress) -> a JSON-able answer. A module's function: it travels.
 Ask = Callable[[Posterior, Any, Callable[..., bool]], Answer]

@@ -10,12 +10,12 @@ from typing import Any
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
 from gpcert.cli.pool import Answer
 from gpcert.cli.regions import balls, boxes, read_radii, read_shape
-from gpcert.cli.session import about_row, class_position, open_model, run_session
+from gpcert.cli.session import Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.cli.sources import read_points
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
-from gpcert.regions import Ball, Region
+from gpcert.regions import Region
 from gpcert.report.numbers import at_least, at_most, between
 from gpcert.results import Enclosure
 from gpcert.validation import require
@@ -70,16 +70,18 @@ def run(parsed: argparse.Namespace) -> int:
         regions = balls(table, read_radii(parsed, table), form)
         shape = form.told(model.features)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    queries = [_Query(region, label, parsed.method, limits) for region in regions]
-    probability = None if table is None else model.post.probability(table.X)
-
-    def about(i: int) -> Answer:
-        if table is None or probability is None:
-            return {"row": i, **_region(regions[i])}
-        return about_row(model, table, probability, i) | _region(regions[i])
-
+    queries = [_Query(region, label, parsed.method, limits) for _, region in regions]
     settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
-    return run_session(parsed, model, table, _ask, queries, about, settings, _table(model.classes[label]))
+    return run_session(
+        parsed,
+        model,
+        table,
+        _ask,
+        queries,
+        Rows(model, table, regions),
+        settings,
+        _table(model.classes[label]),
+    )
 
 
 def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
@@ -100,12 +102,6 @@ def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answe
 
 def _ends(enclosure: Enclosure) -> list[float]:
     return [enclosure.lower, enclosure.upper]
-
-
-def _region(region: Region) -> Answer:
-    if isinstance(region, Ball):
-        return {"radius": region.radius}
-    return {"lower": region.lower.tolist(), "upper": region.upper.tolist()}
 
 
 def _table(name: str) -> Callable[[list[Answer]], str]:

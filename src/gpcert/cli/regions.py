@@ -65,11 +65,13 @@ def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None)
     return Shape(parsed.norm, moving, _domain(given, names), _scale(parsed.scale, names, post))
 
 
-def read_radii(parsed: argparse.Namespace, table: Table) -> list[float]:
-    """One radius for each row: the same, or from a column."""
+def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
+    """The radii of each row: the same, one or several, or one from a column."""
     if parsed.radius_column is None:
         require(parsed.radius is not None, "--radius or --radius-column must be given, got neither")
-        return [parsed.radius] * len(table.X)
+        same = parsed.radius if isinstance(parsed.radius, list) else [parsed.radius]
+        require(len(set(same)) == len(same), f"--radius must be given with distinct values, got {same}")
+        return [same] * len(table.X)
     require(parsed.radius is None, "--radius and --radius-column exclude each other, got both")
     name = parsed.radius_column
     require(
@@ -80,12 +82,12 @@ def read_radii(parsed: argparse.Namespace, table: Table) -> list[float]:
     radii = [float(column.X[i, 0]) for i in table.rows]
     for i, radius in zip(table.rows, radii, strict=True):
         require(radius >= 0, f"{table.place(i, name)} must be >= 0, got {radius}")
-    return radii
+    return [[radius] for radius in radii]
 
 
-def balls(table: Table, radii: list[float], shape: Shape) -> list[Region]:
-    """A ball around each row of the table."""
-    return [_around(table, i, radius, shape) for i, radius in enumerate(radii)]
+def balls(table: Table, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:
+    """A ball for each radius of each row, with the row's position in the table."""
+    return [(i, _around(table, i, r, shape)) for i, several in enumerate(radii) for r in several]
 
 
 def _around(table: Table, i: int, radius: float, shape: Shape) -> Region:
@@ -95,7 +97,9 @@ def _around(table: Table, i: int, radius: float, shape: Shape) -> Region:
         raise InvalidInputError(f"{table.source}, row {table.rows[i]}: {error}") from None
 
 
-def boxes(path: Path, delimiter: str, names: tuple[str, ...], table: Table | None) -> list[Region]:
+def boxes(
+    path: Path, delimiter: str, names: tuple[str, ...], table: Table | None
+) -> list[tuple[int, Region]]:
     """Boxes from columns NAME.lower and NAME.upper; a feature without them stays at the row's value.
 
     One line serves all rows. Without rows every feature needs its two columns.
@@ -116,7 +120,7 @@ def boxes(path: Path, delimiter: str, names: tuple[str, ...], table: Table | Non
         len(file.X) in (1, n),
         f"{path} must have 1 row or {n}, one for each row asked about, got {len(file.X)}",
     )
-    made: list[Region] = []
+    made: list[tuple[int, Region]] = []
     for i in range(n):
         k = i if len(file.X) == n else 0
         lower, upper = (np.zeros(len(names)) if table is None else table.X[i].copy() for _ in range(2))
@@ -125,7 +129,7 @@ def boxes(path: Path, delimiter: str, names: tuple[str, ...], table: Table | Non
             lower[j], upper[j] = file.X[k, ends[name, "lower"]], file.X[k, ends[name, "upper"]]
             place = file.place(k, f"{name}.lower")
             require(lower[j] <= upper[j], f"{place} must be <= {upper[j]}, the upper end, got {lower[j]}")
-        made.append(Box(lower, upper))
+        made.append((i, Box(lower, upper)))
     return made
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import shlex
 import sys
 import time
@@ -12,20 +11,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gpcert.cli.options import cores
-from gpcert.cli.pool import THREADS, Answer, Ask, answer_all
+from gpcert.cli.pool import Answer, Ask, answer_all
 from gpcert.cli.progress import Interrupt, ProgressLine, duration
 from gpcert.cli.sources import class_names, feature_names
 from gpcert.cli.tables import Table
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Region
 from gpcert.report.results_file import describe_model, document, dumps, write_whole
 from gpcert.store import load
 from gpcert.validation import require
 
-__all__ = ["Model", "about_row", "check_output", "class_position", "finish", "open_model", "run_session"]
+__all__ = ["Model", "Rows", "check_output", "class_position", "finish", "open_model", "run_session"]
 
 _SHOWN = 20  # rows of a table on the terminal, where a file holds them all
 
@@ -68,17 +66,38 @@ def class_position(classes: Sequence[str], label: str | None) -> int:
     return classes.index(label)
 
 
-def about_row(model: Model, table: Table, probability: np.ndarray[Any, Any], i: int) -> Answer:
-    """What every answer starts with: the row, its labels, and the estimated probabilities at the point."""
-    told: Answer = {"row": table.rows[i]}
-    if table.ids is not None:
-        told["id"] = table.ids[i]
-    if table.labels is not None:
-        told["label"] = table.labels[i]
-    told["predicted"] = model.classes[int(probability[i].argmax())]
-    told["probability"] = probability[i].tolist()
-    told["x"] = table.X[i].tolist()
-    return told
+class Rows:
+    """What answers start with: the row, its labels, the estimated probabilities at the point, the region."""
+
+    def __init__(
+        self, model: Model, table: Table | None, regions: Sequence[tuple[int, Region | None]]
+    ) -> None:
+        self._model, self._table, self._regions = model, table, regions
+        self._probability = None if table is None else model.post.probability(table.X)
+
+    def about(self, k: int) -> Answer:
+        """The beginning of the k-th answer."""
+        i, region = self._regions[k]
+        told = _region(region)
+        table, probability = self._table, self._probability
+        if table is None or probability is None:
+            return {"row": i, **told}
+        said: Answer = {"row": table.rows[i]}
+        if table.ids is not None:
+            said["id"] = table.ids[i]
+        if table.labels is not None:
+            said["label"] = table.labels[i]
+        said["predicted"] = self._model.classes[int(probability[i].argmax())]
+        said["probability"] = probability[i].tolist()
+        return said | {"x": table.X[i].tolist()} | told
+
+
+def _region(region: Region | None) -> Answer:
+    if region is None:
+        return {}
+    if isinstance(region, Ball):
+        return {"radius": region.radius}
+    return {"lower": region.lower.tolist(), "upper": region.upper.tolist()}
 
 
 def run_session(
@@ -87,19 +106,18 @@ def run_session(
     table: Table | None,
     ask: Ask,
     queries: Sequence[Any],
-    about: Callable[[int], Answer],
+    rows: Rows,
     settings: dict[str, Any],
     table_of: Callable[[list[Answer]], str],
+    summary_of: Callable[[list[Answer]], str] = lambda answers: "",
 ) -> int:
     """Ask all queries, print and save the answers; the exit status: 0, or 130 after Ctrl-C."""
     jobs = min(parsed.jobs or cores(), len(queries))
-    for name in THREADS:
-        os.environ.setdefault(name, "1")
     line = ProgressLine(parsed.verb, len(queries), jobs, parsed.quiet)
     start = time.perf_counter()
     with Interrupt() as interrupt:
         outcome = answer_all(ask, model.post, queries, jobs, line, interrupt)
-        answers = [about(i) | found for i, found in enumerate(outcome.answers) if found is not None]
+        answers = [rows.about(k) | found for k, found in enumerate(outcome.answers) if found is not None]
         results = document(
             parsed.verb,
             settings=settings | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
@@ -110,7 +128,7 @@ def run_session(
             interrupted=outcome.interrupted,
             seconds=time.perf_counter() - start,
         )
-        finish(parsed, results, table_of)
+        finish(parsed, results, table_of, summary_of)
     if outcome.failure:
         print(f"gpcert: {outcome.failure}", file=sys.stderr)
         return 1
@@ -118,7 +136,10 @@ def run_session(
 
 
 def finish(
-    parsed: argparse.Namespace, results: dict[str, Any], table_of: Callable[[list[Answer]], str]
+    parsed: argparse.Namespace,
+    results: dict[str, Any],
+    table_of: Callable[[list[Answer]], str],
+    summary_of: Callable[[list[Answer]], str],
 ) -> None:
     """Print first: answers are seen even where they cannot be saved."""
     text = dumps(results)
@@ -130,6 +151,8 @@ def finish(
         print(table_of(shown))
         if len(shown) < len(answers):
             print(f"... {len(answers) - len(shown)} more in {parsed.output}")
+        if answers and (summary := summary_of(answers)):
+            print(summary)
         told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
         print(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
     if parsed.output is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-__all__ = ["columns", "printable"]
+__all__ = ["by_radius", "columns", "printable"]
 
 
 def printable(text: str) -> str:
@@ -20,3 +21,17 @@ def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def by_radius(
+    answers: Sequence[Mapping[str, Any]], names: Sequence[str], of: Callable[[Mapping[str, Any]], str]
+) -> str:
+    """For each radius how many answers are called what, and how many of those called `names[0]` are right."""
+    lines = []
+    for radius in sorted({a["radius"] for a in answers}):
+        some = [a for a in answers if a["radius"] == radius]
+        counts = ", ".join(f"{sum(of(a) == name for a in some)} {name}" for name in names)
+        right = sum(of(a) == names[0] and a.get("label") == a["predicted"] for a in some)
+        share = f"; right and {names[0]}: {100 * right / len(some):.1f} %" if "label" in some[0] else ""
+        lines.append(f"radius {radius:g}: {counts}{share}")
+    return "\n".join(lines)

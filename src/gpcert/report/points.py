@@ -125,6 +125,8 @@ def merge(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[Point]:
         ):
             require(one == other, f"{path} and {first_path} must be about the same {what}, got two")
         reader = _Reader(path, [str(name) for name in document["model"].get("classes", [])], document)
+        threshold = document["settings"].get("threshold", 0.5)
+        require(threshold == 0.5, f"{path} must have threshold 0.5 for a report on labels, got {threshold}")
         for i, answer in enumerate(document["answers"]):
             reader.read(points, i, answer)
     return [points[row] for row in sorted(points)]
