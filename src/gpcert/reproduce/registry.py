@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "safety-mnist": ("safety", "safety_mnist"),
     "robustness": ("robustness", "robustness"),
     "posterior-quality": ("quality", "posterior_quality"),
+    "interpret-global": ("interpret", "interpret_global"),
     "runtime": ("runtime", "runtime"),
 }
 

@@ -214,7 +214,7 @@ def safety_mnist(job: Job) -> Findings:
         curves(
             panels[1, column],
             table.select(study=study.name, index=survey.chosen),
-            f"largest P({'83'[column] if column else '3'})",
+            f"largest P({'38'[column]})",
         )
     save(figure, job.folder, "safety")
     return Findings(
