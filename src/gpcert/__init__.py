@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
     from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
-    from gpcert.questions import attack, certify, probability_range
+    from gpcert.questions import attack, certified_radius, certify, evaluate, probability_range, robustness
     from gpcert.regions import Ball, Box
-    from gpcert.results import Attack, Enclosure, ProbabilityRange, Status, Verdict, VerdictStatus
+    from gpcert.results import (
+        Attack,
+        CertifiedRadius,
+        Enclosure,
+        ProbabilityRange,
+        Status,
+        Verdict,
+        VerdictStatus,
+    )
     from gpcert.store import load, save
 
 __version__ = "0.1.0.dev0"
@@ -27,7 +35,9 @@ __all__ = [
     "Attack",
     "Ball",
     "Box",
+    "CertifiedRadius",
     "Enclosure",
+    "Evaluation",
     "GPClassifier",
     "GpcertError",
     "InvalidInputError",
@@ -44,16 +54,20 @@ __all__ = [
     "Probit",
     "Product",
     "RationalQuadratic",
+    "Robustness",
     "Softmax",
     "Status",
     "Sum",
     "Verdict",
     "VerdictStatus",
     "attack",
+    "certified_radius",
     "certify",
     "datasets",
+    "evaluate",
     "load",
     "probability_range",
+    "robustness",
     "save",
 ]
 
@@ -63,9 +77,18 @@ _HOME = {
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
     "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
-    "questions": ("attack", "certify", "probability_range"),
+    "questions": ("attack", "certified_radius", "certify", "evaluate", "probability_range", "robustness"),
     "regions": ("Ball", "Box"),
-    "results": ("Attack", "Enclosure", "ProbabilityRange", "Status", "Verdict", "VerdictStatus"),
+    "results": (
+        "Attack",
+        "CertifiedRadius",
+        "Enclosure",
+        "Evaluation",
+        "ProbabilityRange",
+        "Status",
+        "Verdict",
+        "VerdictStatus",
+    ),
     "store": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from gpcert.validation import Float
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Attack", "Enclosure", "ProbabilityRange", "Status", "Verdict", "VerdictStatus"]
+from gpcert.validation import Float, Index
+
+__all__ = [
+    "Attack",
+    "CertifiedRadius",
+    "Enclosure",
+    "Evaluation",
+    "ProbabilityRange",
+    "Robustness",
+    "Status",
+    "Verdict",
+    "VerdictStatus",
+]
 
 
 class Status(StrEnum):
@@ -105,3 +119,83 @@ class Verdict:
     ended: Status
     nodes: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class CertifiedRadius:
+    """How far a label holds: every ball of radius up to `safe` is proved safe, the one of `unsafe` is not.
+
+    `unsafe`: a radius with a `counterexample` (d,), whose P(label) by the model's own predictor is
+    `probability`; inf if none was found up to the largest radius. `safe` = 0 says that nothing is proved.
+    `status` is "converged" if the two are as near as asked, or the largest radius is safe. `tests`: how many
+    radii were tried by proof.
+    """
+
+    safe: float
+    unsafe: float
+    counterexample: Float | None
+    probability: float | None
+    label: int
+    status: Status
+    tests: int
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """`lower` <= delta <= `upper`: how much P(label) may change over a region.
+
+    delta = max - min over the region, or, for a point x, the smallest delta with |P(z) - P(x)| <= delta for
+    all z of the region. `range` is what it was computed from.
+    """
+
+    lower: float
+    upper: float
+    range: ProbabilityRange
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
+
+    Per radius (k,): `certified`, `attacked`, shares of points; `clean` is the share at radius 0. Per point
+    (m,): `labels` the model's, `correct`, `safe` the largest radius of the list proved safe (nan: none),
+    `unsafe` the smallest with a counterexample (inf: none). `verdicts` (m, k) holds "safe", "unsafe" or
+    "unknown" about the model's own label.
+    """
+
+    radii: Float
+    clean: float
+    certified: Float
+    attacked: Float
+    labels: Index
+    correct: NDArray[np.bool_]
+    safe: Float
+    unsafe: Float
+    verdicts: NDArray[Any]
+    seconds: float
+
+    @property
+    def gap(self) -> Float:
+        """attacked - certified (k,): the share of points about which nothing is known."""
+        return np.asarray(self.attacked - self.certified)
+
+    def table(self) -> dict[str, Float]:
+        """One row per radius: radius, certified, attacked, gap."""
+        return {
+            "radius": self.radii,
+            "certified": self.certified,
+            "attacked": self.attacked,
+            "gap": self.gap,
+        }
+
+    def points(self) -> dict[str, NDArray[Any]]:
+        """One row per point: label, correct, safe, unsafe."""
+        return {"label": self.labels, "correct": self.correct, "safe": self.safe, "unsafe": self.unsafe}
+
+    def to_pandas(self) -> Any:
+        """`table` as a data frame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.table())

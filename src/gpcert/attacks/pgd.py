@@ -18,7 +18,6 @@ from gpcert.validation import Float, Index
 __all__ = ["pgd"]
 
 _LINEAR_STEPS = 6
-_FLIP_ROUNDS = 3
 _FLIPS = 24
 
 
@@ -29,12 +28,14 @@ def pgd(
     *,
     starts: int = 3,
     steps: int = 40,
+    flips: int = 3,
     enough: float = -np.inf,
     seed: int = 0,
+    first: Float | None = None,
 ) -> tuple[Float, Float]:
     """The best points (m, d) found, in floating point, and their objective (m,).
 
-    A set is left alone once its objective is below `enough`.
+    A set is left alone once its objective is below `enough`. `first` (m, d): the first start.
     """
     m = len(sets)
     random = np.random.default_rng(seed)
@@ -45,11 +46,15 @@ def pgd(
         if not len(open_):
             break
         part = sets.rows(open_)
-        X, values = _descend(objective, part, labels[open_], _start(part, start, random), steps, enough)
+        if first is not None and start == 0:
+            u = part.offsets(first[open_])
+        else:
+            u = _start(part, start - (first is not None), random)
+        X, values = _descend(objective, part, labels[open_], u, steps, enough)
         better = values < best[open_]
         best[open_[better]] = values[better]
         points[open_[better]] = X[better]
-    for _ in range(_FLIP_ROUNDS if starts > 1 else 0):
+    for _ in range(flips):
         open_ = np.flatnonzero(~(best < enough))
         part = sets.rows(open_)
         flipped, improved = _flip(objective, part, labels[open_], part.offsets(points[open_]), best[open_])

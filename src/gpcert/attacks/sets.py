@@ -22,14 +22,15 @@ _BISECTIONS = 60
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """m regions of one norm; all arrays (m, d) but `radius` (m,)."""
+    """m regions of one norm; all arrays (m, d) but `radius` (m,), which p = inf does not use."""
 
     norm: float
     centre: Float
     unit: Float  #: raw length of one unit of u, > 0
     lower: Float  #: the box of each region, raw units
     upper: Float
-    radius: Float  #: of |u|_p; not used for p = inf
+    radius: Float  #: of |u|_p
+    scale: Float  #: raw length of one unit of the radius
 
     @classmethod
     def of(cls, regions: Sequence[Region]) -> Sets:
@@ -38,19 +39,23 @@ class Sets:
         lower, upper = np.stack([b.lower for b in boxes]), np.stack([b.upper for b in boxes])
         centre = np.stack([region.centre for region in regions])
         norm = _norm(regions[0])
-        balls = [region for region in regions if isinstance(region, Ball)]
+        scale = np.ones_like(centre)
+        for row, region in enumerate(regions):
+            if isinstance(region, Ball) and region.scale is not None:
+                scale[row] = region.scale
         if norm == np.inf:
             half = 0.5 * upper - 0.5 * lower
-            return cls(norm, centre, np.where(half > 0, half, 1.0), lower, upper, np.zeros(len(regions)))
-        unit = np.stack([np.ones_like(b.x) if b.scale is None else b.scale for b in balls])
-        return cls(norm, centre, unit, lower, upper, np.array([ball.radius for ball in balls]))
+            unit, radius = np.where(half > 0, half, 1.0), np.zeros(len(regions))
+        else:
+            unit, radius = scale, np.array([r.radius for r in regions if isinstance(r, Ball)])
+        return cls(norm, centre, unit, lower, upper, radius, scale)
 
     def __len__(self) -> int:
         return len(self.centre)
 
     def rows(self, index: Index) -> Sets:
         """The sets of these indices, in this order, repetitions allowed."""
-        parts = (self.centre, self.unit, self.lower, self.upper, self.radius)
+        parts = (self.centre, self.unit, self.lower, self.upper, self.radius, self.scale)
         return Sets(self.norm, *(part[index] for part in parts))
 
     @property
@@ -70,6 +75,10 @@ class Sets:
     def offsets(self, X: Float) -> Float:
         """u of raw points (m, d), projected into the sets."""
         return self.project((X - self.centre) / self.unit)
+
+    def lengths(self, X: Float) -> Float:
+        """|z - centre|_p of raw points (m, d) in the units of the ball (m,); a box has no such units."""
+        return _length((X - self.centre) / self.scale, self.norm)
 
     def linear(self, g: Float) -> Float:
         """The u of each set with the smallest g.u, for slopes g (m, d)."""
@@ -131,6 +140,8 @@ def _norm(region: Region) -> float:
 def _length(u: Float, p: float) -> Float:
     """|u|_p of every row (m,), without overflow."""
     largest = np.maximum(np.abs(u).max(axis=1, initial=0.0), 1e-300)
+    if p == np.inf:
+        return np.asarray(largest)
     return np.asarray(largest * ((np.abs(u) / largest[:, None]) ** p).sum(axis=1) ** (1.0 / p))
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from gpcert.questions.attack import attack
 from gpcert.questions.certify import certify
+from gpcert.questions.evaluate import evaluate
+from gpcert.questions.radius import certified_radius
 from gpcert.questions.ranges import probability_range
+from gpcert.questions.robustness import robustness
 
-__all__ = ["attack", "certify", "probability_range"]
+__all__ = ["attack", "certified_radius", "certify", "evaluate", "probability_range", "robustness"]

@@ -27,7 +27,7 @@ from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, Verdict, VerdictStatus
 from gpcert.validation import Float, require
 
-__all__ = ["certify"]
+__all__ = ["certify", "verdict"]
 
 
 @overload
@@ -83,24 +83,30 @@ def certify(
     require(x is not None, "x must be a point of the region, got None")
     points = checked_points(post, x, regions, single)
     factory = BoundFactory(post)
-    answers = [
-        _verdict(post, factory, r, point, float(threshold), limits)
-        for r, point in zip(regions, points, strict=True)
-    ]
+    answers = []
+    for p, each in zip(post.probability(points), regions, strict=True):
+        label = int(p.argmax())
+        if np.count_nonzero(p == p[label]) > 1:  # a tie: there is no label to keep
+            nothing = Enclosure(-1.0, 1.0), None, None, Status.CONVERGED, 0, 0.0
+            answers.append(Verdict(VerdictStatus.UNKNOWN, label, float(threshold), *nothing))
+        else:
+            answers.append(verdict(post, factory, each, label, float(threshold), limits))
     return answers[0] if single else answers
 
 
-def _verdict(
-    post: Posterior, factory: BoundFactory, region: Region, x: Float, threshold: float, limits: Limits
+def verdict(
+    post: Posterior,
+    factory: BoundFactory,
+    region: Region,
+    label: int,
+    threshold: float,
+    limits: Limits,
+    start_at: Float | None = None,
 ) -> Verdict:
-    p = post.probability(x[None])[0]
-    label = int(p.argmax())
-    if np.count_nonzero(p == p[label]) > 1:  # a tie: there is no label to keep
-        margin = Enclosure(-1.0, 1.0)
-        return Verdict(VerdictStatus.UNKNOWN, label, threshold, margin, None, None, Status.CONVERGED, 0, 0.0)
+    """The verdict on one region for a given label; `start_at` as for `decide`."""
     if post.n_classes > 2:
         return _several(post, region, label, limits)
-    d = decide(post, factory, region, label, threshold, limits)
+    d = decide(post, factory, region, label, threshold, limits, start_at)
     margin = Enclosure(
         float(np.nextafter(d.smallest.lower - threshold, -np.inf)),
         float(np.nextafter(d.smallest.upper - threshold, np.inf)),

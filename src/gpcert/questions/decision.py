@@ -46,15 +46,24 @@ def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
 
 
 def decide(
-    post: Posterior, factory: BoundFactory, region: Region, label: int, threshold: float, limits: Limits
+    post: Posterior,
+    factory: BoundFactory,
+    region: Region,
+    label: int,
+    threshold: float,
+    limits: Limits,
+    start_at: Float | None = None,
 ) -> Decision:
-    """The decision for two classes, as far as the limits allow; Ctrl-C ends it as "unknown"."""
+    """The decision for two classes, as far as the limits allow; Ctrl-C ends it as "unknown".
+
+    `start_at` (D,): a point of the region where P(label) seems smallest, if one is known.
+    """
     search = _Search(post, region, label, threshold)
     start = time.perf_counter()
     status, ended = VerdictStatus.UNKNOWN, Status.INTERRUPTED
     try:
         with np.errstate(all="ignore"):
-            status, ended = search.run(factory, limits)
+            status, ended = search.run(factory, limits, start_at)
     except KeyboardInterrupt:
         pass
     return search.result(status, ended, time.perf_counter() - start)
@@ -71,7 +80,9 @@ class _Search:
         self._ends = box.lower[self._moving], box.upper[self._moving]
         self._side: Minimiser | None = None
 
-    def run(self, factory: BoundFactory, limits: Limits) -> tuple[VerdictStatus, Status]:
+    def run(
+        self, factory: BoundFactory, limits: Limits, start_at: Float | None
+    ) -> tuple[VerdictStatus, Status]:
         """Steps until one of the two answers is certain, or a limit is met."""
         deadline, begin = limits.deadline(), time.perf_counter()
         shape = shape_of(self._region, self._moving)
@@ -80,7 +91,8 @@ class _Search:
         bound = factory.sign(*where) if mean_decides else factory.pair(*where)[0]
         side = self._side = Minimiser(bound, *self._ends, goal=self._threshold)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
-        side.start(enough=-_CLEAR if mean_decides else -np.inf)
+        known = None if start_at is None else start_at[self._moving]
+        side.start(-_CLEAR if mean_decides else -np.inf, known)
         while True:
             if side.lower > self._threshold:
                 return VerdictStatus.SAFE, Status.CONVERGED

@@ -73,12 +73,13 @@ class Minimiser:
         """Whether no open box is left, or none whose refinement could raise the lower bound."""
         return self._started and not (self._frontier and self._frontier[0].bound < self._settled)
 
-    def start(self, enough: float = -np.inf) -> None:
+    def start(self, enough: float = -np.inf, point: Float | None = None) -> None:
         """Find a first point; the whole region becomes one open box with the trivial bound 0.
 
-        A point where the bound's objective is below `enough` ends the local search.
+        A point where the bound's objective is below `enough` ends the local search; with a `point` (d,) of
+        the region given there is none.
         """
-        point = descend(self._bound, *self._box, enough)
+        point = descend(self._bound, *self._box, enough) if point is None else point
         self.offer(point)
         if point.size:
             self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]

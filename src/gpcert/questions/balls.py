@@ -1,0 +1,106 @@
+"""Balls of all radii around points: what `certified_radius` and `evaluate` ask about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.attacks import Sets
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball
+from gpcert.validation import Float, as_floats, as_matrix, require
+
+__all__ = ["Balls", "checked_balls"]
+
+
+@dataclass(frozen=True, eq=False)
+class Balls:
+    """Balls around the rows of X (m, d), up to `max_radius`."""
+
+    X: Float
+    norm: float
+    max_radius: float
+    features: Sequence[int] | None
+    domain: tuple[ArrayLike, ArrayLike] | None
+    scale: ArrayLike | None
+
+    def ball(self, row: int, radius: float) -> Ball:
+        """The ball of this radius around one point."""
+        return Ball(self.X[row], radius, self.norm, self.features, self.domain, self.scale)
+
+    def row(self, row: int) -> Balls:
+        """The balls around one point."""
+        return replace(self, X=self.X[row : row + 1])
+
+    def largest(self, row: int) -> float:
+        """The largest radius worth asking about: beyond it the domain alone is the region."""
+        ball = self.ball(row, 0.0)
+        if ball.domain is None:
+            return self.max_radius
+        moving = ball.moving()
+        scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
+        with np.errstate(all="ignore"):
+            reach = np.maximum(ball.x - ball.domain[0], ball.domain[1] - ball.x)[moving] / scale[moving]
+        if self.norm == 0:
+            return min(self.max_radius, float(np.count_nonzero(reach > 0)))
+        size = float(np.linalg.norm(reach, self.norm)) if np.isfinite(reach).all() else np.inf
+        return min(self.max_radius, size * (1.0 + 1e-9) + 1e-300)
+
+    def radius_of(self, row: int, point: Float) -> float:
+        """A radius, the smallest up to rounding, whose ball around the row contains the point (d,)."""
+        if self.norm == 0:
+            return float(np.count_nonzero(point != self.X[row]))
+        radius = float(Sets.of([self.ball(row, 0.0)]).lengths(point[None])[0])
+        radius = 0.0 if (point == self.X[row]).all() else radius
+        for growth in (0.0, *(2.0**-k for k in range(52, 10, -2))):
+            candidate = radius * (1.0 + growth)
+            if self.ball(row, candidate).contains(point):
+                return candidate
+        return math.inf
+
+    def below(self, radius: float, share: float) -> float:
+        """A radius less by the share; norm 0: one feature fewer. inf stays."""
+        if not math.isfinite(radius):
+            return math.inf
+        return radius - 1.0 if self.norm == 0 else (1.0 - share) * radius
+
+    def whole(self, radius: float) -> float:
+        """The radius; norm 0: rounded down."""
+        return float(math.floor(radius)) if self.norm == 0 else radius
+
+    @property
+    def budget(self) -> int:
+        """Nodes for one radius: many where boxes are cheap and splitting helps, few where it does not."""
+        d = self.X.shape[1] if self.features is None else len(self.features)
+        return int(np.clip(20_000 / d**2, 3, 2000))
+
+
+def checked_balls(
+    post: Posterior,
+    x: ArrayLike,
+    norm: float,
+    max_radius: float,
+    features: Sequence[int] | None,
+    domain: tuple[ArrayLike, ArrayLike] | None,
+    scale: ArrayLike | None,
+) -> tuple[Balls, bool]:
+    """The balls, and whether x was a single point (d,)."""
+    single = as_floats("x", x).ndim == 1
+    X = as_matrix("x", np.atleast_2d(as_floats("x", x)), post.n_features)
+    number = isinstance(max_radius, int | float | np.integer | np.floating)
+    require(
+        number and not isinstance(max_radius, bool) and bool(max_radius >= 0),
+        f"max_radius must be >= 0, got {max_radius!r}",
+    )
+    balls = Balls(X, norm, float(max_radius), features, domain, scale)
+    for row in range(len(X)):
+        require(
+            math.isfinite(balls.largest(row)),
+            f"max_radius must be finite without a bounded domain, got {max_radius}",
+        )
+        balls.ball(row, balls.whole(min(balls.max_radius, balls.largest(row))))  # checks the rest
+    return balls, single

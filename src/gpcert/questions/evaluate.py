@@ -1,0 +1,207 @@
+"""Certified and attacked accuracy over radii: `evaluate`.
+
+Balls around a point are nested, so one proof and one counterexample per point settle most radii: the nearest
+counterexample the attack finds says at which radii the point is lost; a proof at the largest radius before it
+says that all the smaller ones are safe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.bounds import BoundFactory
+from gpcert.posterior import Posterior
+from gpcert.questions.balls import Balls, checked_balls
+from gpcert.questions.certify import verdict
+from gpcert.questions.checks import (
+    Limits,
+    Progress,
+    check_model,
+    check_region,
+    check_threshold,
+    checked_limits,
+)
+from gpcert.questions.radius import nearest
+from gpcert.regions import Ball
+from gpcert.results import Evaluation, VerdictStatus
+from gpcert.validation import Float, as_vector, require
+
+__all__ = ["evaluate"]
+
+#: How finely the attack searches for its radius, relative.
+_RTOL = 1e-3
+#: Points attacked at once: enough for the matrix products, few enough for memory and progress.
+_BLOCK = 64
+
+
+def evaluate(
+    post: Posterior,
+    X: ArrayLike,
+    y: ArrayLike,
+    radii: ArrayLike,
+    norm: float = np.inf,
+    features: Sequence[int] | None = None,
+    domain: tuple[ArrayLike, ArrayLike] | None = None,
+    scale: ArrayLike | None = None,
+    *,
+    threshold: float = 0.5,
+    tolerance: float = 1e-3,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
+
+    A point counts as certified at a radius if the model labels it correctly and the whole ball is proved to
+    have that label; as attacked if it is correct and no counterexample was found in the ball. `max_seconds`
+    and `max_nodes` limit each proof; `progress(done, points, proofs, seconds)` is told after every block of
+    points, and True stops: what was not asked is "unknown".
+    """
+    check_model(post)
+    check_threshold(post, threshold)
+    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    wanted = _checked_radii(radii)
+    balls, _ = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale)
+    check_region(post, balls.ball(0, 0.0))
+    truth = _checked_truth(post, y, len(balls.X))
+    start = time.perf_counter()
+    task = _Task(post, balls, wanted, threshold, replace(limits, progress=None))
+    rows = _all_rows(task, progress, start)
+    return _summary(post, wanted, truth, rows, time.perf_counter() - start)
+
+
+def _checked_radii(radii: ArrayLike) -> Float:
+    values = as_vector("radii", radii)
+    require(values.size > 0, "radii must hold at least one radius, got none")
+    require(bool((values >= 0).all()), f"radii must be >= 0, got {values.min()}")
+    require(bool((np.diff(values) > 0).all()), f"radii must increase, got {values.tolist()[:6]}")
+    return values
+
+
+def _checked_truth(post: Posterior, y: ArrayLike, m: int) -> np.ndarray:
+    """Class indices (m,) of the labels y."""
+    labels = np.asarray(y)
+    require(labels.shape == (m,), f"y must hold one label per point, {m}, got shape {labels.shape}")
+    assert post.classes is not None
+    columns = np.full(m, -1)
+    for c, value in enumerate(post.classes):
+        columns[labels == value] = c
+    unknown = np.flatnonzero(columns < 0)
+    if unknown.size:
+        require(False, f"y must hold labels of the model's classes, got {labels[unknown[0]]!r}")
+    return columns
+
+
+class _Row(NamedTuple):
+    """One point: its label, how many of the first radii are safe, and from which on they are unsafe."""
+
+    label: int
+    tie: bool
+    safe: int
+    unsafe: int
+    tests: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What every point is asked."""
+
+    post: Posterior
+    balls: Balls
+    radii: Float
+    threshold: float
+    limits: Limits
+
+
+def _all_rows(task: _Task, progress: Progress | None, start: float) -> list[_Row]:
+    m = len(task.balls.X)
+    rows: list[_Row] = []
+    try:
+        for begin in range(0, m, _BLOCK):
+            rows += _block(task, np.arange(begin, min(begin + _BLOCK, m)))
+            if progress is not None:
+                proofs = sum(row.tests for row in rows)
+                stop = progress(float(len(rows)), float(m), proofs, time.perf_counter() - start)
+                if isinstance(stop, bool | np.bool_) and stop:
+                    break
+    except KeyboardInterrupt:
+        pass  # what is known is returned
+    return rows
+
+
+def _block(task: _Task, index: np.ndarray) -> list[_Row]:
+    """The rows of a few points; pure, so that processes may share the work."""
+    balls = replace(task.balls, X=task.balls.X[index])
+    p = task.post.probability(balls.X)
+    labels = p.argmax(axis=1)
+    ties = np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+    radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
+    factory = BoundFactory(task.post)
+    rows = []
+    for i, label in enumerate(labels):
+        lost = balls.radius_of(i, points[i]) if np.isfinite(radius[i]) else np.inf
+        confirmed = lost < np.inf and _beyond(task, points[i], int(label))
+        rows.append(_row(task, factory, balls, i, int(label), bool(ties[i]), lost if confirmed else np.inf))
+    return rows
+
+
+def _beyond(task: _Task, point: Float, label: int) -> bool:
+    p = task.post.probability(point[None])[0]
+    return bool(p[label] < (task.threshold if len(p) == 2 else np.delete(p, label).max()))
+
+
+def _row(
+    task: _Task, factory: BoundFactory, balls: Balls, i: int, label: int, tie: bool, lost: float
+) -> _Row:
+    """Proofs from the largest radius that is not lost downwards, until one holds."""
+    unsafe = int(np.searchsorted(task.radii, lost))
+    candidate = 0 if tie else unsafe
+    tests = 0
+    while candidate > 0:
+        ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
+        v = verdict(task.post, factory, ball, label, task.threshold, _budget(task))
+        tests += 1
+        if v.status is VerdictStatus.SAFE:
+            break
+        candidate -= 1
+        if v.status is VerdictStatus.UNSAFE:
+            unsafe = candidate
+    return _Row(label, tie, candidate, unsafe, tests)
+
+
+def _budget(task: _Task) -> Limits:
+    return replace(task.limits, max_nodes=min(task.limits.max_nodes, task.balls.budget))
+
+
+def _summary(
+    post: Posterior, radii: Float, truth: np.ndarray, rows: list[_Row], seconds: float
+) -> Evaluation:
+    m, k = len(truth), len(radii)
+    labels = np.full(m, -1)
+    safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)
+    for i, row in enumerate(rows):
+        labels[i], safe[i], unsafe[i] = row.label, row.safe, row.unsafe
+    correct = labels == truth
+    order = np.arange(k)
+    is_safe, is_unsafe = order < safe[:, None], order >= unsafe[:, None]
+    verdicts = np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))
+    asked = np.arange(m) < len(rows)
+    possible = correct | ~asked  # a point not asked may yet be right: attacked is an upper end
+    return Evaluation(
+        radii=radii,
+        clean=float(correct[asked].mean()) if asked.any() else float("nan"),
+        certified=(correct[:, None] & is_safe).mean(axis=0),
+        attacked=(possible[:, None] & ~is_unsafe).mean(axis=0),
+        labels=labels,
+        correct=correct,
+        safe=np.where(safe > 0, radii[np.maximum(safe - 1, 0)], np.nan),
+        unsafe=np.where(unsafe < k, radii[np.minimum(unsafe, k - 1)], np.inf),
+        verdicts=verdicts,
+        seconds=seconds,
+    )

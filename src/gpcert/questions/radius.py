@@ -1,0 +1,253 @@
+"""How far does a label hold? `certified_radius`: the largest radius proved safe, the smallest refuted.
+
+The attack comes first: its nearest counterexample gives the upper end, and the first radius tried by proof is
+just below it, with the counterexample's direction as reference. Balls around one point are nested, so a proof
+holds for all smaller radii and a counterexample for all larger ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.attacks import LatentMargin, LogOdds, Margin, Objective, Sets, nearest_counterexamples, settle
+from gpcert.bounds import BoundFactory
+from gpcert.posterior import Posterior
+from gpcert.questions.balls import Balls, checked_balls
+from gpcert.questions.certify import verdict
+from gpcert.questions.checks import (
+    Limits,
+    Progress,
+    check_model,
+    check_number,
+    check_region,
+    check_threshold,
+    checked_limits,
+)
+from gpcert.questions.decision import only_the_mean_matters
+from gpcert.questions.ranges import probability_range
+from gpcert.regions import Box
+from gpcert.results import CertifiedRadius, Status, VerdictStatus
+from gpcert.validation import Float, Index
+
+__all__ = ["certified_radius", "nearest"]
+
+#: Counterexamples lie this far beyond the threshold (relative in the mean, absolute in log odds): beyond
+#: rounding, and too little to matter for the radius.
+_CLEAR = 1e-7
+_MOST_TESTS = 24
+
+
+def certified_radius(
+    post: Posterior,
+    x: ArrayLike,
+    norm: float = np.inf,
+    max_radius: float = 1.0,
+    rtol: float = 1e-3,
+    features: Sequence[int] | None = None,
+    domain: tuple[ArrayLike, ArrayLike] | None = None,
+    scale: ArrayLike | None = None,
+    *,
+    threshold: float = 0.5,
+    tolerance: float = 1e-5,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    progress: Progress | None = None,
+) -> CertifiedRadius | list[CertifiedRadius]:
+    """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
+
+    x (m, d): a list, one for each point. `norm`, `features`, `domain`, `scale` as for `Ball`; radii up to
+    `max_radius`, which may be inf inside a bounded domain. Norm 0 counts features: radii are whole numbers.
+    `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
+    radius is also given up once min P(label) is known to within `tolerance`.
+    """
+    check_model(post)
+    check_threshold(post, threshold)
+    check_number("rtol", rtol, least=0.0, strict=True)
+    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    balls, single = checked_balls(post, x, norm, max_radius, features, domain, scale)
+    for i in range(len(balls.X)):
+        check_region(post, balls.ball(i, 0.0))
+    labels, ties = _labels(post, balls.X)
+    distances, points = nearest(post, balls, labels, threshold, _fine(rtol))
+    factory = BoundFactory(post)
+    answers = []
+    for i, label in enumerate(labels):
+        search = _Search(post, factory, balls, i, int(label), threshold, rtol, limits)
+        answers.append(search.run(distances[i], points[i], bool(ties[i])))
+    return answers[0] if single else answers
+
+
+def _fine(rtol: float) -> float:
+    """How finely the attack searches, so that a proof just below may end the question."""
+    return min(0.25 * rtol, 0.1)
+
+
+def _labels(post: Posterior, X: Float) -> tuple[Index, Index]:
+    """The label of each point (m,), and where it is a tie."""
+    p = post.probability(X)
+    labels = p.argmax(axis=1)
+    return labels, np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+
+
+def nearest(
+    post: Posterior,
+    balls: Balls,
+    labels: Index,
+    threshold: float,
+    rtol: float,
+    known: Float | None = None,
+) -> tuple[Float, Float]:
+    """Radii (m,) of the nearest counterexamples an attack finds, inf for none, and the points (m, d).
+
+    `known` (m, d): counterexamples to start from.
+    """
+    objective, level = _objective(post, threshold)
+    with np.errstate(all="ignore"):
+        value, _ = objective(balls.X, labels)
+        radius, points = np.zeros(len(labels)), balls.X.copy()
+        rows = np.flatnonzero(value >= level)  # the others are counterexamples themselves
+        if len(rows):
+
+            def sets(chosen: Index, radii: Float) -> Sets:
+                return Sets.of([balls.ball(int(rows[i]), r) for i, r in zip(chosen, radii, strict=True)])
+
+            largest = np.array([balls.largest(int(i)) for i in rows])
+            start = None if known is None else known[rows]
+            radius[rows], points[rows] = nearest_counterexamples(
+                objective, level, sets, labels[rows], largest, rtol, start
+            )
+    return radius, points
+
+
+def _objective(post: Posterior, threshold: float) -> tuple[Objective, float]:
+    """What to make small, and the level below which it is a counterexample."""
+    if post.n_classes > 2:
+        return Margin(post), -_CLEAR
+    if only_the_mean_matters(post, threshold):
+        return LatentMargin(post), -_CLEAR * float(np.sqrt(post.kernels[0].prior_variance))
+    return LogOdds(post), float(np.log(threshold) - np.log1p(-threshold)) - _CLEAR
+
+
+class _Search:
+    """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
+
+    def __init__(
+        self,
+        post: Posterior,
+        factory: BoundFactory,
+        balls: Balls,
+        row: int,
+        label: int,
+        threshold: float,
+        rtol: float,
+        limits: Limits,
+    ) -> None:
+        self._post, self._factory, self._balls, self._row = post, factory, balls, row
+        self._label, self._threshold, self._rtol, self._limits = label, threshold, rtol, limits
+        self._begin = time.perf_counter()
+        self._safe, self._unsafe = 0.0, np.inf
+        self._point: Float | None = None
+        self._tests = self._nodes = 0
+        self._ended = Status.CONVERGED
+
+    def run(self, distance: float, point: Float, tie: bool) -> CertifiedRadius:
+        """From the attack's answer to the bracket."""
+        try:
+            if tie:
+                self._ended = Status.NUMERICAL
+            else:
+                self._found(point if np.isfinite(distance) else None)
+                self._narrow()
+        except KeyboardInterrupt:
+            self._ended = Status.INTERRUPTED
+        return self._answer()
+
+    def _found(self, point: Float | None) -> None:
+        """Take the point if it is a counterexample by the predictor and by proof, and nearer."""
+        if point is None:
+            return
+        p = self._post.probability(point[None])[0]
+        beyond = p[self._label] < (self._threshold if len(p) == 2 else np.delete(p, self._label).max())
+        if len(p) == 2:
+            at = probability_range(self._post, Box(point, point), self._label)
+            beyond = beyond and at.upper < self._threshold
+        radius = self._balls.radius_of(self._row, point)
+        if beyond and radius < self._unsafe:
+            self._unsafe, self._point = radius, point
+
+    def _narrow(self) -> None:
+        """Proofs just below the counterexample; where they fail, below the smallest radius they failed at."""
+        largest = self._balls.largest(self._row)
+        open_ = largest  # not proved from here on
+        step = self._rtol
+        while self._tests < _MOST_TESTS:
+            if self._unsafe == 0.0 or self._close(self._safe, self._unsafe) or self._safe >= largest:
+                return
+            target = self._balls.below(self._unsafe, 0.75 * self._rtol)
+            if target >= open_ and self._tests:  # a proof has failed at or below it: go further down
+                if self._close(self._safe, open_):
+                    return
+                middle = 0.5 * (self._safe + open_)
+                target = self._balls.whole(max(middle, (1.0 - step) * open_))
+                step = min(4.0 * step, 0.5)
+            status = self._prove(min(target, largest))
+            if status is None:
+                return
+            if status is VerdictStatus.SAFE:
+                self._safe, step = min(target, largest), self._rtol
+            else:
+                open_ = min(open_, target)
+
+    def _close(self, low: float, high: float) -> bool:
+        if not np.isfinite(high):
+            return False
+        return high - low <= (1.0 if self._balls.norm == 0 else self._rtol * high)
+
+    def _prove(self, radius: float) -> VerdictStatus | None:
+        """One radius; None when the time is up or somebody asked to stop."""
+        left = self._limits.max_seconds - (time.perf_counter() - self._begin)
+        if left <= 0:
+            self._ended = Status.TIME
+            return None
+        ball = self._balls.ball(self._row, radius)
+        start = None
+        if self._point is not None and radius > 0:
+            sets = Sets.of([ball])
+            start = settle(ball, sets.points(sets.offsets(self._point[None]))[0])
+        nodes = min(self._limits.max_nodes, self._balls.budget)
+        limits = replace(self._limits, max_seconds=left, max_nodes=nodes)
+        v = verdict(self._post, self._factory, ball, self._label, self._threshold, limits, start)
+        self._tests += 1
+        self._nodes += v.nodes
+        if v.status is VerdictStatus.UNSAFE and v.counterexample is not None:
+            self._found(v.counterexample)
+            one, label = self._balls.row(self._row), np.array([self._label])
+            _, points = nearest(
+                self._post, one, label, self._threshold, _fine(self._rtol), v.counterexample[None]
+            )
+            self._found(points[0])
+        if v.status is not VerdictStatus.SAFE:
+            self._ended = v.ended
+        return None if v.ended is Status.INTERRUPTED else v.status
+
+    def _answer(self) -> CertifiedRadius:
+        whole = self._safe >= self._balls.largest(self._row) > 0 and self._unsafe == np.inf
+        done = whole or self._unsafe == 0.0 or self._close(self._safe, self._unsafe)
+        ended = Status.NODES if self._ended is Status.CONVERGED else self._ended
+        p = None if self._point is None else float(self._post.probability(self._point[None])[0, self._label])
+        return CertifiedRadius(
+            safe=self._balls.max_radius if whole else self._safe,
+            unsafe=self._unsafe,
+            counterexample=self._point,
+            probability=p,
+            label=self._label,
+            status=Status.CONVERGED if done else ended,
+            tests=self._tests,
+            nodes=self._nodes,
+            seconds=time.perf_counter() - self._begin,
+        )

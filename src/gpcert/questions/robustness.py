@@ -1,0 +1,93 @@
+"""How much may the probability change over a region? `robustness`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.posterior import Posterior
+from gpcert.questions.checks import Progress, checked_points, listed_regions
+from gpcert.questions.ranges import probability_range
+from gpcert.regions import Box, Region
+from gpcert.results import ProbabilityRange, Robustness
+
+__all__ = ["robustness"]
+
+
+@overload
+def robustness(
+    post: Posterior,
+    region: Region,
+    label: int = 1,
+    x: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.02,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    progress: Progress | None = None,
+) -> Robustness: ...
+
+
+@overload
+def robustness(
+    post: Posterior,
+    region: Sequence[Region],
+    label: int = 1,
+    x: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.02,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    progress: Progress | None = None,
+) -> list[Robustness]: ...
+
+
+def robustness(
+    post: Posterior,
+    region: Region | Sequence[Region],
+    label: int = 1,
+    x: ArrayLike | None = None,
+    *,
+    tolerance: float = 0.02,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    progress: Progress | None = None,
+) -> Robustness | list[Robustness]:
+    """An enclosure of delta = max - min of P(label) over a region, or over each region of a sequence.
+
+    With x, a point of the region (or one per region): of the smallest delta such that P(label) differs from
+    its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
+    are those of `probability_range`, whose answer is kept in `range`.
+    """
+    regions, single = listed_regions(region)
+    ranges = probability_range(
+        post,
+        regions,
+        label,
+        tolerance=tolerance,
+        max_seconds=max_seconds,
+        max_nodes=max_nodes,
+        progress=progress,
+    )
+    if x is None:
+        answers = [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
+    else:
+        points = checked_points(post, x, regions, single)
+        at = probability_range(post, [Box(point, point) for point in points], label, tolerance=tolerance)
+        answers = [_definition_1(r, p) for r, p in zip(ranges, at, strict=True)]
+    return answers[0] if single else answers
+
+
+def _delta(r: ProbabilityRange, lower: float, upper: float) -> Robustness:
+    """Differences of doubles in [0, 1], rounded outward."""
+    lower = float(np.nextafter(lower, 0.0)) if lower > 0 else 0.0
+    return Robustness(lower, float(min(1.0, np.nextafter(upper, np.inf))), r)
+
+
+def _definition_1(r: ProbabilityRange, at: ProbabilityRange) -> Robustness:
+    """max over the region of |P - P(x)|: the larger of the way up and the way down."""
+    lower = max(0.0, r.max.lower - at.upper, at.lower - r.min.upper)
+    return _delta(r, lower, max(r.max.upper - at.lower, at.upper - r.min.lower, 0.0))
