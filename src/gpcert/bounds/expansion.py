@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.domain import Domain
+from gpcert.bounds.forms import negative_part
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["Expansion", "Tail", "expand"]
@@ -89,12 +90,12 @@ class Expansion:
     @cached_property
     def M2_negative(self) -> Float:
         """P (d, d), PSD, with M2 + P PSD (X7)."""
-        return self._negative_part(self.M2)
+        return negative_part(self.M2, self.metric, self.reach)
 
     @cached_property
     def q2_negative(self) -> Float:
         """P (d, d), PSD, with q2 + J + P PSD (X7)."""
-        return self._negative_part(self.q2 + self.J)
+        return negative_part(self.q2 + self.J, self.metric, self.reach)
 
     @cached_property
     def norm_M2(self) -> float:
@@ -105,20 +106,6 @@ class Expansion:
     def norm_q2(self) -> float:
         """Size of q2 + J in the metric, as `norm_M2`."""
         return float(np.linalg.norm((self.q2 + self.J) / np.sqrt(np.outer(self.metric, self.metric))))
-
-    def _negative_part(self, matrix: Float) -> Float:
-        """About the negative part of a symmetric matrix, verified to make it PSD; else a dominant
-        diagonal.
-        """
-        root = np.sqrt(self.metric)
-        unit = np.outer(root, root)
-        values, vectors = np.linalg.eigh(matrix / unit)
-        part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
-        slack = 1e-11 * float(np.abs(values).sum()) + TINY
-        P: Float = (part @ part.T + slack * np.eye(len(root))) * unit
-        if is_certainly_psd(matrix + P) and is_certainly_psd(P):
-            return P
-        return np.diag(np.abs(matrix) @ self.reach / np.maximum(self.reach, TINY) * (1.0 + 1e-12))
 
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""

@@ -14,9 +14,12 @@ from gpcert.bounds.levels import link_of
 from gpcert.bounds.mean import SignBound
 from gpcert.bounds.model import model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
+from gpcert.bounds.radial import RadialBound
+from gpcert.bounds.radial_slice import RadialSlice, make_radial_slice
 from gpcert.bounds.ratios import Remainder, Share
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
+from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
@@ -39,7 +42,7 @@ class BoundFactory:
 
     def __init__(self, post: Posterior) -> None:
         self._post = post
-        self._slices: dict[bytes, Slice] = {}
+        self._slices: dict[bytes, Slice | RadialSlice] = {}
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
@@ -50,7 +53,12 @@ class BoundFactory:
         assert isinstance(self._post.likelihood, BinaryLikelihood)
         link = link_of(self._post.likelihood)
         slice_ = self._slice(x, moving)
-        one, zero = RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
+        one: BoxBound
+        zero: BoxBound
+        if isinstance(slice_, Slice):
+            one, zero = RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
+        else:
+            one, zero = RadialBound(link, shape, slice_), RadialBound(link, shape, slice_.flipped())
         return (one, zero) if label == 1 else (zero, one)
 
     @cached_property
@@ -63,11 +71,12 @@ class BoundFactory:
         base = self.pair(label, shape, x, moving)[0]
         return SignBound(base) if isinstance(base, LevelBound) else base
 
-    def _slice(self, x: Float, moving: Mask) -> Slice:
+    def _slice(self, x: Float, moving: Mask) -> Slice | RadialSlice:
         key = moving.tobytes() + x[~moving].tobytes()
         found = self._slices.get(key)
         if found is None:
             while len(self._slices) >= _SLICES:
                 self._slices.pop(next(iter(self._slices)))
-            found = self._slices[key] = make_slice(model_of(self._post), x, np.flatnonzero(moving))
+            make = make_slice if isinstance(self._post.kernel, RBF) else make_radial_slice
+            found = self._slices[key] = make(model_of(self._post), x, np.flatnonzero(moving))
         return found

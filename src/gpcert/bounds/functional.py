@@ -11,25 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.expansion import Expansion
+from gpcert.bounds.forms import Form, Remainder, balance, largest_root, subtract
 from gpcert.bounds.local import FunctionalBound
-from gpcert.bounds.majorants import Form, Majorants
+from gpcert.bounds.majorants import Majorants
 from gpcert.rounding import TINY, UNIT, exp_up, expm1_up, gamma
-from gpcert.validation import Float
 
 __all__ = ["lower_bound"]
-
-
-class Remainder(NamedTuple):
-    """Subtracted from the expansion as d^T (matrix + diag(diagonal)) d / 2 + constant; None is zero."""
-
-    matrix: Float | None
-    diagonal: Float | None
-    constant: float
 
 
 def lower_bound(
@@ -53,30 +43,13 @@ def lower_bound(
     excess += (
         gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
     )
-    taken = np.zeros_like(g)
-    for part, diagonal, extra in _remainders(m, a, tau, radius, light):
-        if part is not None:
-            parts.append(-part)
-            taken += np.diagonal(part)
-        if diagonal is not None:
-            diagonals.append(-diagonal)
-            taken += diagonal
-        excess += extra
-    H = sum(parts[1:], parts[0].copy())
-    diagonal = sum(diagonals[1:], diagonals[0].copy())
-    sizes = sum((np.abs(part) for part in parts), np.zeros_like(H))
-    size = float(e.reach @ sizes @ e.reach) + float(sum(np.abs(x) for x in diagonals) @ (e.reach * e.reach))
-    size += float(np.abs(g) @ e.reach)
-    H[np.diag_indices(len(g))] += diagonal
-    excess = (excess + gamma(60) * size) * (1.0 + 1e-12) + TINY
-    bound = e.domain.minimise(g, H, enough + excess - base, accuracy)
-    value = base + bound.value - excess
-    value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess)
-    loss = (e.domain.high - e.domain.low) ** 2 * (taken + np.maximum(-np.diagonal(H), 0.0))
-    value = value if math.isfinite(value) else -np.inf
+    bound = subtract(
+        e.domain, base, g, parts, diagonals, _remainders(m, a, tau, radius, light), excess, (enough, accuracy)
+    )
+    value = bound.value
     # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
     latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
-    return FunctionalBound(value, latent, bound.point, excess, loss)
+    return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
 
 
 def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) -> Iterator[Remainder]:
@@ -90,7 +63,7 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
     if m.cubic is not None:
         # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
         cubic = m.cubic_form(a, tau)
-        theta = _balance(_root(cubic, e), span)
+        theta = balance(largest_root(cubic, e.reach), span)
         yield Remainder(
             (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
         )
@@ -100,7 +73,7 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
         # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
         rest = m.second if m.cubic is None else m.third
         first = Form(e.J_size, e.error_q)
-        theta = _balance(_root(rest, e), _root(first, e))
+        theta = balance(largest_root(rest, e.reach), largest_root(first, e.reach))
         yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * first.excess)
         yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
     if tau < 0:
@@ -138,7 +111,7 @@ def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
     yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
     for tail in m.tails(0.0, tau, 3):
         yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
-    theta = _balance(_root(m.second, e), _root(Form(e.J, e.error_q), e))
+    theta = balance(largest_root(m.second, e.reach), largest_root(Form(e.J, e.error_q), e.reach))
     yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
     yield Remainder(
         (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
@@ -173,24 +146,3 @@ def _slope_2(A: float, B: float, radius: float) -> float:
     if B <= 0:  # concave
         return chord - slack
     return A * first + 2.0 * B - slack  # concave, then convex: chord of the first term, tangent of the second
-
-
-def _balance(x: float, y: float) -> float:
-    """x / y kept well inside the range of doubles: any positive number is a sound theta."""
-    return float(np.clip(np.divide(x, y), 1e-100, 1e100)) if x < np.inf and y > 0 else 1.0
-
-
-def _root(form: Form, e: Expansion) -> float:
-    """An estimate of sup sqrt(form) on the box: balances constants only."""
-    w = e.reach
-    y = w * np.sqrt(np.maximum(np.diagonal(form.matrix), 0.0))
-    matrix = form.matrix * np.outer(w, w)
-    y = w / max(float(np.linalg.norm(w)), TINY) if not y.any() else y / np.linalg.norm(y)
-    top = 0.0
-    for _ in range(5):
-        z = matrix @ y
-        top = float(np.linalg.norm(z))
-        if not top > 0:
-            break
-        y = z / top
-    return math.sqrt(max(top, 0.0) * len(w) + form.excess)

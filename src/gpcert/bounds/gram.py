@@ -1,13 +1,14 @@
-"""The Gram matrix of the unit Gaussian kernel with a bound on every entry's error (docs/maths.md, E2)."""
+"""Gram matrices of unit variance with a bound on every entry's error (docs/maths.md, E2)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from gpcert.kernels import RBF, Kernel
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["unit_gram"]
+__all__ = ["kernel_gram", "unit_gram"]
 
 
 def unit_gram(points: Float, lengthscale: Float) -> tuple[Float, float]:
@@ -25,3 +26,19 @@ def unit_gram(points: Float, lengthscale: Float) -> tuple[Float, float]:
     exponent = 8.0 * UNIT * (d + 8) * largest + 4.0 * moved * (np.sqrt(largest) + moved)
     error = 2.0 * exponent + 32.0 * UNIT if exponent < 0.25 else 1.0
     return np.exp(half, out=half), float(error)
+
+
+def kernel_gram(kernel: Kernel, points: Float) -> tuple[Float, float]:
+    """K / k(x, x) for raw points (n, d), (n, n), and its largest absolute error, for any kernel.
+
+    Distances are wrong by a factor 1 +- 200 (d + 4) u (kernels/distances.py), and z |phi'(z)| <= phi(0) -
+    phi(z), because phi is convex and decreasing. Products of factors add their errors.
+    """
+    if isinstance(kernel, RBF):
+        scales = np.array(np.broadcast_to(kernel.lengthscale, (points.shape[1],)), dtype=np.float64)
+        return unit_gram(points, scales)
+    K = kernel(points)
+    K /= kernel.prior_variance
+    factors = len(kernel.parameter_names)  # more than there are kernels in it
+    drop = 1.0 - float(K.min(initial=1.0)) + 1e-6
+    return K, UNIT * factors * (300.0 * (points.shape[1] + 8) * drop + 64.0)

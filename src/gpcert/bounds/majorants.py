@@ -16,22 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.expansion import Expansion, Tail
+from gpcert.bounds.forms import Form
 from gpcert.rounding import TINY, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["CHEAP_DIMENSIONS", "COLUMN_DIMENSIONS", "Form", "Majorants", "cheap", "coarse", "sharp"]
+__all__ = ["CHEAP_DIMENSIONS", "COLUMN_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 CHEAP_DIMENSIONS = 24
 #: Up to this many, |V kappa_2| and |V kappa_3| are flattened exactly through d^2 + d^3 columns.
 COLUMN_DIMENSIONS = 3
-
-
-class Form(NamedTuple):
-    """A quadratic form d^T matrix d + excess on the box; `excess` >= 0 covers the rounding of `matrix`."""
-
-    matrix: Float
-    excess: float
 
 
 class Cubic(NamedTuple):

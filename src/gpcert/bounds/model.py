@@ -4,21 +4,23 @@ Statements of `docs/maths.md`, section 2:
 
 * F1  precision = positive - negative - diag(defect), both parts verified positive semidefinite (R4);
 * F2  y^T |part| y <= sum_i weight_i y_i^2, `weight_i` rounded-up row sums of absolute values;
-* F3  k^T part k <= contraction * s2 for every k = (k(x_i, x))_i: part <= contraction K^-1, verified.
+* F3  k^T part k <= contraction * s2 for every k = (k(x_i, x))_i: part <= contraction K^-1, verified;
+* F4  positive + negative <= diag(`diagonal`), verified (used by other kernels than the Gaussian only).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpcert.bounds.definite import Parts, definite_parts
-from gpcert.bounds.gram import unit_gram
-from gpcert.kernels import RBF
+from gpcert.bounds.gram import kernel_gram
+from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sqrt_up, sum_up
 from gpcert.validation import Float
@@ -28,15 +30,16 @@ __all__ = ["Model", "make_model", "model_of"]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """mu = mean + k^T weights and S = prior - k^T precision k with the Gaussian kernel, and verified facts.
+    """mu = mean + k^T weights and S = prior - k^T precision k with one kernel, and verified facts.
 
     n centres, d features. For a posterior `prior` is s2; another affine functional of several latents has
     its own prior, weights and precision.
     """
 
     centres: Float  #: (n, d), raw units
-    lengthscale: Float  #: (d,)
-    variance: float  #: s2 = k(x, x)
+    terms: tuple[tuple[Group, ...], ...]  #: the kernel, a sum of products of radial factors
+    lengthscale: Float  #: (d,), the smallest of all factors
+    variance: float  #: s2 = k(x, x), to a few roundings for sums and products
     prior: float
     weights: Float  #: alpha (n,)
     mean: float
@@ -49,6 +52,7 @@ class Model:
     grams: dict[bytes, tuple[Float, float]] = field(
         default_factory=dict, repr=False
     )  #: cache of `Slice.gram`
+    site_precision: Float | None = None  #: (n,), a likely `diagonal`
 
     @property
     def definite(self) -> bool:
@@ -78,6 +82,40 @@ class Model:
         """F2: an upper bound of |V y|, V^T V = magnitude, for |entries| <= y (n,)."""
         return sqrt_up(sum_up(self.row_weight * y * y))
 
+    @cached_property
+    def diagonal(self) -> Float:
+        """F4: |V z|^2 <= sum_i diagonal_i z_i^2 for every z (n,); the smallest of those that verify."""
+        found = [self.row_weight]
+        sites = self.site_precision
+        if sites is not None and (sites > 0).all():
+            found += _verified_diagonal(self.magnitude, sites)
+        found += _verified_diagonal(self.magnitude, np.diagonal(self.magnitude))
+        return min(found, key=lambda diagonal: float(diagonal.sum()))
+
+
+def _verified_diagonal(shifted: Float, shape: Float) -> list[Float]:
+    """[t * shape] with the smallest t >= 1 of a few that verifies, or []."""
+    if not (np.isfinite(shape).all() and (shape > 0).all()):
+        return []
+    root = 1.0 / np.sqrt(shape)
+    scaled = shifted * np.outer(root, root)
+    y = np.ones(len(shape))
+    top = 1.0
+    for _ in range(30):
+        y = scaled @ y
+        top = float(np.linalg.norm(y))
+        if not 0 < top < np.inf:
+            return []
+        y /= top
+    for slack in (1e-9, 1e-3, 0.02, 0.1, 0.3, 1.0):
+        diagonal = max(top, 1e-3) * (1.0 + slack) * shape
+        test = -shifted
+        # Rounding of the difference: one ulp of the larger of the two.
+        test[np.diag_indices(len(shape))] += diagonal - 4 * UNIT * (diagonal + np.diagonal(shifted))
+        if is_certainly_psd(test):
+            return [diagonal]
+    return []
+
 
 _models: WeakKeyDictionary[Posterior, Model] = WeakKeyDictionary()
 
@@ -87,14 +125,20 @@ def model_of(posterior: Posterior) -> Model:
     model = _models.get(posterior)
     if model is None:
         kernel = posterior.kernel
-        assert isinstance(kernel, RBF)
+        assert isinstance(kernel, Kernel)
         centres = np.ascontiguousarray(posterior.centres)
         precision = np.ascontiguousarray(posterior.precision)
         with np.errstate(all="ignore"):
-            scales = _per_feature(kernel.lengthscale, centres)
-            parts = definite_parts(precision, lambda: kernel.variance * unit_gram(centres, scales)[0])
+            parts = definite_parts(precision, lambda: kernel(centres))
         model = make_model(
-            centres, kernel, posterior.weights, float(posterior.mean), kernel.variance, parts, precision
+            centres,
+            kernel,
+            posterior.weights,
+            float(posterior.mean),
+            kernel.prior_variance,
+            parts,
+            precision,
+            posterior.factors.get("site_precision"),
         )
         _models[posterior] = model
     return model
@@ -102,15 +146,16 @@ def model_of(posterior: Posterior) -> Model:
 
 def make_model(
     centres: Float,
-    kernel: RBF,
+    kernel: Kernel,
     weights: Float,
     mean: float,
     prior: float,
     parts: Parts,
     precision: Float | None = None,
+    site_precision: Float | None = None,
 ) -> Model:
     """Facts F2 and F3 for mean + k^T weights and prior - k^T precision k; None: positive - negative."""
-    lengthscale = _per_feature(kernel.lengthscale, centres)
+    terms = radial_terms(kernel, centres.shape[1])
     with np.errstate(all="ignore"):
         negative = parts.negative
         if precision is None:
@@ -119,10 +164,13 @@ def make_model(
         magnitude = parts.positive if negative is None else parts.positive + negative
         rows = np.abs(parts.positive) if negative is None else np.abs(parts.positive) + np.abs(negative)
         row_weight = np.maximum(rows.sum(axis=1), np.abs(precision).sum(axis=1))
+        variance = kernel.prior_variance
+        gram = kernel_gram(kernel, centres)
         return Model(
             centres=centres,
-            lengthscale=lengthscale,
-            variance=kernel.variance,
+            terms=terms,
+            lengthscale=np.min([group.lengthscale for term in terms for group in term], axis=0),
+            variance=variance,
             prior=prior,
             weights=weights,
             mean=mean,
@@ -130,24 +178,21 @@ def make_model(
             precision=precision,
             magnitude=magnitude,
             row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
-            contraction=_contraction(centres, lengthscale, kernel.variance, magnitude),
-            contraction_negative=0.0
-            if negative is None
-            else _contraction(centres, lengthscale, kernel.variance, negative),
+            contraction=_contraction(*gram, variance, magnitude),
+            contraction_negative=0.0 if negative is None else _contraction(*gram, variance, negative),
+            site_precision=site_precision,
         )
 
 
-def _per_feature(lengthscale: Float | float, centres: Float) -> Float:
-    return np.array(np.broadcast_to(lengthscale, (centres.shape[1],)), dtype=np.float64)
+def _contraction(K: Float, entry: float, variance: float, shifted: Float) -> float:
+    """F3: c with lambda_max(V K V^T) <= c / s2, V^T V = shifted up to a bounded error that is included.
 
-
-def _contraction(centres: Float, lengthscale: Float, variance: float, shifted: Float) -> float:
-    """F3: c with lambda_max(V K V^T) <= c, V^T V = shifted up to a bounded error that is included."""
-    n = len(centres)
+    K: the Gram matrix divided by s2 (n, n), each entry to `entry`.
+    """
+    n = len(K)
     lower, info = lapack.dpotrf(np.array(shifted, order="F"), lower=1, clean=1)
     if info != 0:
         return np.inf
-    K, entry = unit_gram(centres, lengthscale)
     product = blas.dtrmm(1.0, lower, np.array(K, order="F"), trans_a=1, lower=1)
     product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
     columns = np.abs(lower).sum(axis=0)
@@ -167,7 +212,8 @@ def _contraction(centres: Float, lengthscale: Float, variance: float, shifted: F
 
 def _guesses(product: Float, error: float, variance: float) -> Iterator[float]:
     """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
-    for slack in (1e-12, 1e-9, 1e-6, 1e-3):
+    least = max(1e-12, 1.5 * error * variance)  # less cannot verify
+    for slack in (least, 8.0 * least, 1e3 * least):
         yield (1.0 + slack) / variance
     largest = float(np.linalg.eigvalsh(product)[-1]) if np.isfinite(product).all() else np.inf
     for slack in (1e-6, 1e-3, 1.0):

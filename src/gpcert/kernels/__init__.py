@@ -6,20 +6,24 @@ from gpcert.kernels.base import Gram, Kernel
 from gpcert.kernels.compose import Product, Sum
 from gpcert.kernels.description import exact_float, kernel_from_dict
 from gpcert.kernels.profiles import Profile
+from gpcert.kernels.radial import Group, Radial, radial_terms
 from gpcert.kernels.stationary import RBF, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 
 __all__ = [
     "RBF",
     "Gram",
+    "Group",
     "Kernel",
     "Matern12",
     "Matern32",
     "Matern52",
     "Product",
     "Profile",
+    "Radial",
     "RationalQuadratic",
     "Stationary",
     "Sum",
     "exact_float",
     "kernel_from_dict",
+    "radial_terms",
 ]

@@ -18,6 +18,9 @@ from gpcert.validation import Float, require
 
 __all__ = ["Gaussian", "HalfIntegerMatern", "Profile", "RationalQuadraticProfile"]
 
+# 2 exp(-3/2), rounded up.
+_STEEPEST_GAUSSIAN = 0.4463
+
 # exp(-s) is 0 in float64 from s = 746 on; the cap keeps (1 + s) exp(-s) from becoming inf * 0.
 _LARGEST_EXPONENT = 1e4
 
@@ -43,9 +46,18 @@ class Profile(ABC):
     completely_monotone: bool
     smoothness: float
 
+    @property
+    @abstractmethod
+    def steepest(self) -> float:
+        """A bound of phi' + 2 z phi'' over z > 0: the second derivative of the kernel along any unit line."""
+
     @abstractmethod
     def value(self, z: Float) -> Float:
         """phi(z), any shape, z >= 0 (inf allowed)."""
+
+    @abstractmethod
+    def exponent(self, z: Float) -> Float:
+        """g(z) with z |phi^(m+1)(z)| <= (g + m + 1) |phi^(m)(z)|, same shape: how rounding of z moves phi."""
 
     def derivative(self, z: Float, order: int) -> Float:
         """The derivative of phi of the given order (1 to 4) in z, same shape as z; +-inf where singular."""
@@ -64,6 +76,15 @@ class Gaussian(Profile):
     name = "gaussian"
     completely_monotone = True
     smoothness = math.inf
+
+    @property
+    def steepest(self) -> float:
+        """(2 z - 1) exp(-z) is largest at z = 3/2."""
+        return _STEEPEST_GAUSSIAN
+
+    def exponent(self, z: Float) -> Float:
+        """z."""
+        return np.asarray(z, dtype=np.float64)
 
     def value(self, z: Float) -> Float:
         """exp(-z), same shape as z."""
@@ -98,6 +119,15 @@ class HalfIntegerMatern(Profile):
     def smoothness(self) -> float:  # type: ignore[override]
         """Derivatives finite at 0: 0, 1, 2."""
         return float(self.steps)
+
+    @property
+    def steepest(self) -> float:
+        """exp(-s) <= 1; 3 (s - 1) exp(-s) at s = 2; (5/3) (s^2 - s - 1) exp(-s) at s = 3."""
+        return (1.0, 0.4061, 0.4150)[self.steps]
+
+    def exponent(self, z: Float) -> Float:
+        """s."""
+        return self._root(np.asarray(z, dtype=np.float64))
 
     def value(self, z: Float) -> Float:
         """phi(z), same shape as z."""
@@ -147,6 +177,16 @@ class RationalQuadraticProfile(Profile):
     name = "rational_quadratic"
     completely_monotone = True
     smoothness = math.inf
+
+    @property
+    def steepest(self) -> float:
+        """A mixture of exp(-t z) over t of mean 1: at most the Gaussian's."""
+        return _STEEPEST_GAUSSIAN
+
+    def exponent(self, z: Float) -> Float:
+        """alpha log(1 + z/alpha)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.alpha * np.log1p(np.asarray(z, dtype=np.float64) / self.alpha))
 
     def value(self, z: Float) -> Float:
         """phi(z), same shape as z; by log1p, so that large alpha tends to exp(-z) without loss."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
@@ -81,8 +80,6 @@ def check_model(post: Posterior) -> None:
         isinstance(link, Probit | Logit),
         f"post must have the probit or logit likelihood, alone or one-vs-rest, got {name!r}",
     )
-    for kernel in post.kernels:
-        require(isinstance(kernel, RBF), f"post must have the RBF kernel, got {kernel!r}")
 
 
 def check_label(post: Posterior, label: int) -> None:

@@ -1,0 +1,176 @@
+"""Any radial kernel restricted to the features that move, and its posterior at points (docs/maths-kernels.md,
+section 1).
+
+k_i(x) = sum over terms of prod over groups of phi(z_i), z_i = still_i + (1/2) sum_j rho_j v_ij^2, with
+v_i = (centre_i - x) / lengthscale over the moving features and rho_j = (lengthscale / group's lengthscale)^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpcert.bounds.model import Model
+from gpcert.kernels import Radial
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.validation import Float, Index
+
+__all__ = ["Interval", "RadialSlice", "SliceGroup", "make_radial_slice"]
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class SliceGroup:
+    """One factor on the slice."""
+
+    phi: Radial
+    rho: Float  #: (d,), > 0
+    still: Float  #: half squared distance on the features that stand still (n,)
+    plain: bool  #: rho is 1 throughout
+
+    def distance(self, v: Float) -> Float:
+        """z (n,) for v (n, d)."""
+        return np.asarray(self.still + 0.5 * np.einsum("ij,ij->i", v, v if self.plain else v * self.rho))
+
+
+@dataclass(frozen=True, eq=False)
+class RadialSlice:
+    """A model on its d moving features. `sign` = -1: weights and mean change sign."""
+
+    model: Model
+    points: Float  #: centres on the moving features (n, d), raw units
+    lengthscale: Float  #: (d,)
+    terms: tuple[tuple[SliceGroup, ...], ...]
+    sign: float
+
+    @property
+    def weights(self) -> Float:
+        """alpha (n,), with the sign."""
+        return self.sign * self.model.weights
+
+    @property
+    def mean(self) -> float:
+        """The prior mean, with the sign."""
+        return self.sign * self.model.mean
+
+    @property
+    def floor(self) -> float:
+        """Added to a computed k_i, it covers underflow: the error of k is then relative to the sum (E1)."""
+        return float(2.0**-960 * (1.0 + self.model.variance))
+
+    @property
+    def blur(self) -> float:
+        """Relative error of every z (K1)."""
+        return UNIT * (self.model.centres.shape[1] + 64)
+
+    @property
+    def prior(self) -> Interval:
+        """The prior variance, enclosed: that of a sum or product is stored to a few roundings."""
+        slack = 2 * UNIT * (2 + sum(group.phi.size for term in self.terms for group in term))
+        return self.model.prior - slack * abs(self.model.prior), self.model.prior + slack * abs(self.model.prior)
+
+    def flipped(self) -> RadialSlice:
+        """The same slice with the other sign, sharing every array."""
+        return replace(self, sign=-self.sign)
+
+    def relative(self, group: SliceGroup, z: Float) -> Float:
+        """K1: relative error of phi and its derivatives up to the fourth, computed at a computed z (n,)."""
+        size = group.phi.size
+        g = group.phi.exponent(z) + 5.0 + size
+        return np.asarray(1.01 * self.blur * g + UNIT * (8.0 * g + 64.0 * size))
+
+    def kernel(self, v: Float) -> tuple[Float, Float]:
+        """k (n,) and its relative error (n,), at the point that v (n, d) belongs to."""
+        k = np.zeros(len(v))
+        worst = np.zeros(len(v))
+        for term in self.terms:
+            product = np.ones(len(v))
+            relative = np.full(len(v), 4 * UNIT)
+            for group in term:
+                z = group.distance(v)
+                product = product * group.phi.value(z)
+                relative = relative + self.relative(group, z)
+            k = k + product
+            worst = np.maximum(worst, relative)
+        return k, worst + 4 * len(self.terms) * UNIT
+
+    def displacement(self, x: Float) -> Float:
+        """v (n, d) at x (d,), raw units."""
+        return np.asarray((self.points - x) / self.lengthscale)
+
+    def latent(self, x: Float) -> tuple[Interval, Interval]:
+        """E3: enclosures of mean and (unclipped) variance at x (d,)."""
+        model = self.model
+        k, relative = self.kernel(self.displacement(x))
+        unit = relative + gamma(len(k) + 20)
+        bound = k + self.floor
+        mu = self.mean + float(self.weights @ k)
+        error = sum_up(np.abs(self.weights) * bound * unit) * 1.01
+        error += 4 * UNIT * (abs(mu) + abs(self.mean))
+        low, high = self.prior
+        S = model.prior - float(k @ (model.precision @ k))
+        roots = np.sqrt(model.row_weight) * bound
+        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
+        error_S += (high - low) + 8 * UNIT * (abs(model.prior) + abs(S)) + TINY
+        return (mu - error, mu + error), (S - error_S, S + error_S)
+
+    def gradient(self, x: Float) -> tuple[float, float, Float, Float]:
+        """Mean, variance and their gradients in raw units at x (d,), estimated: for local search only."""
+        v = self.displacement(x)
+        k = np.zeros(len(v))
+        slopes: list[tuple[Float, Float]] = []  # (d k / d z_g, rho_g)
+        for term in self.terms:
+            parts = [group.phi.derivatives(group.distance(v), 1) for group in term]
+            product = np.prod([part[0] for part in parts], axis=0)
+            k = k + product
+            for i, group in enumerate(term):
+                others = np.prod([part[0] for j, part in enumerate(parts) if j != i], axis=0)
+                slopes.append((np.nan_to_num(parts[i][1] * others, posinf=0.0, neginf=0.0), group.rho))
+        r = self.model.precision @ k
+        mu = self.mean + float(self.weights @ k)
+        S = self.model.prior - float(k @ r)
+        both = np.stack([self.weights, -2.0 * r])
+        # d z / d x = -rho v / l
+        total = sum(((both * slope) @ v * -rho for slope, rho in slopes), np.zeros((2, v.shape[1])))
+        return mu, S, total[0] / self.lengthscale, total[1] / self.lengthscale
+
+    def extremes(self, v: Float, low: Float, high: Float) -> tuple[Float, Float]:
+        """K4: (smallest, largest) k_i (n,) over the displacements in the box [low, high] (d,) of v (n, d)."""
+        near, far = v - np.clip(v, low, high), np.maximum(np.abs(v - low), np.abs(v - high))
+        small, large = np.zeros(len(v)), np.zeros(len(v))
+        for term in self.terms:
+            least, most = np.ones(len(v)), np.ones(len(v))
+            for group in term:
+                # Differences to a few ulps of v, not of the result: the distances move outward by that much.
+                slack = 8.0 * UNIT * (group.distance(v) + group.distance(far))
+                z = np.maximum(group.distance(near) * (1.0 - 4 * self.blur) - slack, 0.0)
+                most = most * group.phi.value(z) * (1.0 + self.relative(group, z))
+                z = group.distance(far) * (1.0 + 4 * self.blur) + slack
+                least = least * group.phi.value(z) * (1.0 - self.relative(group, z))
+            small, large = small + least, large + most
+        wide = 1.0 + 8 * UNIT * (1 + len(self.terms))
+        return np.maximum(small / wide - self.floor, 0.0), large * wide + self.floor
+
+
+def make_radial_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> RadialSlice:
+    """The slice of `model` through x (D,) along `features`."""
+    rest = np.ones(model.centres.shape[1], dtype=bool)
+    rest[features] = False
+    lengthscale = model.lengthscale[features]
+    difference = model.centres[:, rest] - x[rest]
+
+    def slice_group(scale: Float, phi: Radial) -> SliceGroup:
+        still = difference / scale[rest]
+        rho = (lengthscale / scale[features]) ** 2
+        z = 0.5 * np.einsum("ij,ij->i", still, still)
+        return SliceGroup(phi, rho, z, bool((rho == 1.0).all()))
+
+    return RadialSlice(
+        model=model,
+        points=np.ascontiguousarray(model.centres[:, features]),
+        lengthscale=lengthscale,
+        terms=tuple(tuple(slice_group(g.lengthscale, g.phi) for g in term) for term in model.terms),
+        sign=sign,
+    )
