@@ -15,7 +15,17 @@ from flint import acb, arb, arb_mat, ctx
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from gpcert.kernels import RBF
+from gpcert.kernels import (
+    RBF,
+    Kernel,
+    Matern12,
+    Matern32,
+    Matern52,
+    Product,
+    RationalQuadratic,
+    Sum,
+    radial_terms,
+)
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
@@ -27,14 +37,33 @@ Point = np.ndarray | Sequence[float | arb]
 PRECISIONS = (160, 640, 2560)  # bits: cancellation in models of condition 1e12 needs more than one
 
 
+def covariance(kernel: Kernel, difference: Sequence[arb]) -> arb:
+    """k(x, x') for x - x' = difference (d,), in balls."""
+    if isinstance(kernel, Sum):
+        return sum((covariance(part, difference) for part in kernel.parts), arb(0))
+    if isinstance(kernel, Product):
+        return math.prod((covariance(part, difference) for part in kernel.parts), start=arb(1))
+    lengthscale = np.broadcast_to(kernel.lengthscale, (len(difference),)).tolist()
+    squares = ((v / arb(l)) ** 2 for v, l in zip(difference, lengthscale, strict=True))
+    square = sum(squares, arb(0)).nonnegative_part()
+    if isinstance(kernel, RBF):
+        shape = (-square / 2).exp()
+    elif isinstance(kernel, RationalQuadratic):
+        shape = (1 + square / (2 * arb(kernel.alpha))) ** -arb(kernel.alpha)
+    else:
+        nu2 = {Matern12: 1, Matern32: 3, Matern52: 5}[type(kernel)]
+        s = (nu2 * square).sqrt()
+        shape = {1: arb(1), 3: 1 + s, 5: 1 + s + s * s / 3}[nu2] * (-s).exp()
+    return arb(float(kernel.variance)) * shape
+
+
 class Exact:
-    """Mean, variance and probability of a two-class RBF posterior at a point (d,) of doubles or balls."""
+    """Mean, variance and probability of a two-class posterior at a point (d,) of doubles or balls."""
 
     def __init__(self, post: Posterior) -> None:
         n, d = post.centres.shape
         self.post = post
-        self._lengthscale = [arb(float(v)) for v in np.broadcast_to(post.kernel.lengthscale, (d,))]
-        self._variance = arb(float(post.kernel.variance))
+        self._variance = covariance(post.kernel, [arb(0)] * d)
         self._precision = arb_mat(n, n, [arb(float(v)) for v in post.precision.ravel()])
 
     def latent(self, x: Point) -> tuple[arb, arb]:
@@ -42,8 +71,7 @@ class Exact:
         point = [v if isinstance(v, arb) else arb(float(v)) for v in x]
         k = []
         for row in self.post.centres.tolist():
-            scaled = [(arb(c) - p) / s for c, p, s in zip(row, point, self._lengthscale, strict=True)]
-            k.append(self._variance * (-sum((v * v for v in scaled), arb(0)) / 2).exp())
+            k.append(covariance(self.post.kernel, [arb(c) - p for c, p in zip(row, point, strict=True)]))
         mean = sum(
             (arb(w) * v for w, v in zip(self.post.weights.tolist(), k, strict=True)), arb(self.post.mean)
         )
@@ -194,8 +222,22 @@ CHOICES: dict[str, Sequence[Any]] = {
     "label": (1, 0),
     "tolerance": (0.02, 0.1, 1e-3, 1e-9),
     "stop": ("nodes", "few nodes", "seconds", "progress", "interrupt"),
+    "kernel": ("rbf",),  # KERNELS in the tests of kernels
     "seed": range(2**30),
 }
+
+#: "other": metrics that are not proportional.
+KERNELS = (
+    "matern52",
+    "matern32",
+    "matern12",
+    "rational quadratic",
+    "sum",
+    "product",
+    "other sum",
+    "other product",
+    "sum of products",
+)
 
 
 @dataclass(frozen=True)
@@ -214,6 +256,7 @@ class Case:
     tolerance: float
     stop: str
     seed: int
+    kernel: str = "rbf"
 
     @classmethod
     def pick(cls, rng: np.random.Generator) -> Case:
@@ -234,17 +277,53 @@ def random_posterior(case: Case, rng: np.random.Generator) -> Posterior:
         Z = np.where(np.arange(n)[:, None] % 2, -np.roll(Z, 1, axis=0), Z)
     if case.layout == "offset":
         Z += rng.choice([-1.0, 1.0], d) * 10.0 ** rng.uniform(1, 6)
-    kernel = RBF(l, 10.0 ** rng.uniform(-3, 3))
+    kernel = random_kernel(case.kernel, l, 10.0 ** rng.uniform(-3, 3), rng, d)
     X = Z * l
     R = random_precision(case.precision, kernel(X), rng)
-    weights = rng.standard_normal(n) * 10.0 ** rng.uniform(-1, 2.5) / (kernel.variance * n**0.5)
+    weights = rng.standard_normal(n) * 10.0 ** rng.uniform(-1, 2.5) / (kernel.prior_variance * n**0.5)
     if case.layout == "symmetric":
         weights = np.where(np.arange(n) % 2, -np.roll(weights, 1), weights)
     link = {"probit": Probit(), "logit": Logit(), "scaled probit": Probit(10.0 ** rng.uniform(-1, 1))}[
         case.link
     ]
-    mean = float(rng.choice([0.0, rng.normal(), kernel.variance**0.5 * rng.normal()]))
+    mean = float(rng.choice([0.0, rng.normal(), kernel.prior_variance**0.5 * rng.normal()]))
     return Posterior(X, weights, R, kernel=kernel, likelihood=link, mean=mean)
+
+
+def random_kernel(kind: str, l: Any, variance: float, rng: np.random.Generator, d: int) -> Kernel:
+    """A kernel of the kind with lengthscales about l, a number or (d,)."""
+    if kind == "rbf":
+        return RBF(l, variance)
+
+    def other() -> np.ndarray:
+        return np.broadcast_to(l, (d,)) * 10.0 ** rng.uniform(0, 0.7, d)
+
+    alpha, wider = 10.0 ** rng.uniform(-1, 2), l * 10.0 ** rng.uniform(0, 1)
+    simple = [
+        lambda scale, size: Matern52(scale, size),
+        lambda scale, size: Matern32(scale, size),
+        lambda scale, size: Matern12(scale, size),
+        lambda scale, size: RationalQuadratic(scale, size, alpha),
+        lambda scale, size: RBF(scale, size),
+    ]
+    one, two, three = (simple[i] for i in rng.permutation(5)[:3])
+    return {
+        "matern52": lambda: simple[0](l, variance),
+        "matern32": lambda: simple[1](l, variance),
+        "matern12": lambda: simple[2](l, variance),
+        "rational quadratic": lambda: simple[3](l, variance),
+        "sum": lambda: one(l, variance) + two(wider, variance),
+        "product": lambda: one(l, variance) * two(wider, 2.0),
+        "other sum": lambda: one(l, variance) + two(other(), 0.5 * variance),
+        "other product": lambda: one(l, variance) * two(other(), 0.7),
+        "sum of products": lambda: (one(l, variance) + two(other(), variance)) * three(other(), 1.5),
+    }[kind]()
+
+
+def shortest(post: Posterior) -> np.ndarray:
+    """The smallest lengthscale of the kernel along each feature (d,)."""
+    groups = [group for term in radial_terms(post.kernel, post.n_features) for group in term]
+    return np.min([group.lengthscale for group in groups], axis=0)
 
 
 def small_model(
@@ -283,7 +362,7 @@ def random_precision(kind: str, K: np.ndarray, rng: np.random.Generator) -> np.n
 def random_region(case: Case, post: Posterior, rng: np.random.Generator) -> Region:
     """A region of the case's shape, place and width, in raw units."""
     d = case.d
-    l = np.broadcast_to(post.kernel.lengthscale, (d,))
+    l = shortest(post)
     x = (
         post.centres[rng.integers(post.n_centres)]
         + l * rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 0.3) / d**0.5

@@ -73,6 +73,7 @@ def retreats(size: float, d: int) -> tuple[float, ...]:
     return (0.0, 0.3) if size < 0.3 else (0.3,)
 
 
+@np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def radial_envelope(slice_: RadialSlice, lower: Float, upper: Float) -> tuple[Interval, Interval]:
     """E4 with K4: mean and variance over a box of raw units, each k_i between its extremes."""
     model = slice_.model

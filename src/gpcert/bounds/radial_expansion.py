@@ -141,6 +141,7 @@ def _symmetric(A: Float) -> Float:
     return np.asarray(0.5 * (A + A.T))
 
 
+@np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> RadialExpansion:
     """The expansion at `reference` (d,), raw units, over the domain of displacements around it."""
     v = slice_.displacement(reference)

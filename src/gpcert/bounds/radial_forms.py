@@ -33,7 +33,7 @@ class RadialForms:
 
 
 def forms_of(e: RadialExpansion, only: float | None = None) -> RadialForms:
-    """Everything flattened. `only`: the one tau >= 0 that will be asked for, with a = 1, of a definite model."""
+    """Everything flattened. `only`: the one tau >= 0 to be asked for, with a = 1, of a definite model."""
     thirds: list[Form] = []
     seconds: list[Form] = []
     cubics: list[Callable[[float, float], Form]] = []

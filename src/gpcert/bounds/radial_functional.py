@@ -24,6 +24,7 @@ from gpcert.validation import Float
 __all__ = ["radial_lower_bound"]
 
 
+@np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def radial_lower_bound(
     m: RadialForms, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
 ) -> FunctionalBound:

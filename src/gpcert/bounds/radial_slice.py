@@ -63,13 +63,15 @@ class RadialSlice:
     @property
     def blur(self) -> float:
         """Relative error of every z (K1)."""
-        return UNIT * (self.model.centres.shape[1] + 64)
+        return float(UNIT * (self.model.centres.shape[1] + 64))
 
     @property
     def prior(self) -> Interval:
         """The prior variance, enclosed: that of a sum or product is stored to a few roundings."""
         slack = 2 * UNIT * (2 + sum(group.phi.size for term in self.terms for group in term))
-        return self.model.prior - slack * abs(self.model.prior), self.model.prior + slack * abs(self.model.prior)
+        return self.model.prior - slack * abs(self.model.prior), self.model.prior + slack * abs(
+            self.model.prior
+        )
 
     def flipped(self) -> RadialSlice:
         """The same slice with the other sign, sharing every array."""
