@@ -196,8 +196,6 @@ SOFTMAX = gc.Posterior(
     [[0.0, 0.0]], [[1.0, 0.0, 2.0]], np.full((3, 1, 1), 0.1), kernel=gc.RBF(), likelihood="softmax"
 )
 REGRESSION = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF(), likelihood=None)
-MATERN = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.Matern52())
-SUM = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF() + gc.RBF(2.0))
 LINK = gc.Posterior(
     [[0.0, 0.0]],
     [1.0],
@@ -237,8 +235,6 @@ LINK = gc.Posterior(
         (REGRESSION, WIDE, {}, "post"),
         (SOFTMAX, WIDE, {}, "post"),
         (LINK, WIDE, {}, "post"),
-        (MATERN, WIDE, {}, "post"),
-        (SUM, WIDE, {}, "post"),
         ("model", WIDE, {}, "post"),
     ],
 )

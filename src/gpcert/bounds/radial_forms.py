@@ -34,29 +34,41 @@ class RadialForms:
 
 def forms_of(e: RadialExpansion, only: float | None = None) -> RadialForms:
     """Everything flattened. `only`: the one tau >= 0 to be asked for, with a = 1, of a definite model."""
-    thirds: list[Form] = []
-    seconds: list[Form] = []
-    cubics: list[Callable[[float, float], Form]] = []
     tensor = e.U.shape[1] <= TENSOR_DIMENSIONS
-    magnitude = e.slice.model.magnitude
+    seconds: list[Form] = []
+    thirds: list[Form] = []
+    cubics: list[Callable[[float, float], Form]] = []
     for c in e.components:
+        if tensor and only == 0.0:  # the mean alone: no norms, and the cubic below
+            continue
         scaled = c.v / np.sqrt(e.metric)
         G = scaled @ scaled.T
-        RG = magnitude * G
-        if only is None:
-            seconds.append(_flat(e, c, RG, c.P[1], 1))
-        RG *= G
-        thirds += [_flat(e, c, RG, c.P[2], 2), _exact(e, c), *_rest(e, c)]
+        if only != 0.0:
+            second, third = _norms_of(e, c, G, only is None)
+            seconds += second
+            thirds += third
         if not tensor:
             G *= G
             cubics.append(_cubic_flat(e, c, G, only))
-        if only is None:
-            seconds.append(_along_r(e, c, float(c.P[0] @ (magnitude @ c.P[0]))))
-    third = _combine(e, thirds)
-    infinite = Form(np.zeros_like(third.matrix), np.inf)  # with tau >= 0 alone nobody asks for it
-    second = infinite if only is not None else _combine(e, [*seconds, third])
+    third_form = _combine(e, thirds)
+    infinite = Form(np.zeros_like(e.J), np.inf)  # with tau >= 0 alone nobody asks for it
+    second_form = infinite if only is not None else _combine(e, [*seconds, third_form])
     cubic = _cubic_tensor(e) if tensor else lambda a, tau: [cubic(a, tau) for cubic in cubics]
-    return RadialForms(e, cubic, second, third)
+    return RadialForms(e, cubic, second_form, third_form)
+
+
+def _norms_of(e: RadialExpansion, c: Component, G: Float, both: bool) -> tuple[list[Form], list[Form]]:
+    """Pieces of |V kappa_2| (only if `both`) and of |V kappa_{>=3}|."""
+    magnitude = e.slice.model.magnitude
+    RG = magnitude * G
+    seconds = []
+    if both:
+        seconds = [_flat(e, c, RG, c.P[1], 1), _along_r(e, c, float(c.P[0] @ (magnitude @ c.P[0])))]
+    thirds = [_exact(e, c), *_rest(e, c)]
+    if c.P[2].any():
+        RG *= G
+        thirds.append(_flat(e, c, RG, c.P[2], 2))
+    return seconds, thirds
 
 
 def _combine(e: RadialExpansion, pieces: list[Form]) -> Form:
