@@ -15,7 +15,7 @@ import numpy as np
 
 from gpcert.bounds.domain import Shape
 from gpcert.bounds.levels import Level, Link
-from gpcert.bounds.local import FunctionalBound, LocalModel
+from gpcert.bounds.local import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
@@ -55,8 +55,8 @@ class BoxBound(Protocol):
 _PIECES = 24
 #: A failing piece is halved while its gap exceeds this share of the deficit.
 _WORTH = 0.1
-#: The range of S only decides where the pieces lie: it need not be sharp.
-_RANGE_ACCURACY = 0.05
+#: A range of S is worth new chords if it is narrower by this factor.
+_NARROWER = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +117,13 @@ class LevelBound(ABC):
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
         if level.concave:
             return self._tangent(local, level)
-        variances = _variance_range(local)
-        return self._conclude(self._chords(local, level, *variances), level, variances)
+        variances = local.variances
+        bound = self._chords(local, level, *variances)
+        if bound.value < 0:
+            sharper = functional_variances(local, variances)
+            if sharper[1] - sharper[0] < _NARROWER * (variances[1] - variances[0]):
+                variances, bound = sharper, self._chords(local, level, *sharper)
+        return self._conclude(bound, level, variances)
 
     def _tangent(self, local: LocalModel, level: Level) -> Certified:
         largest = local.largest_variance
@@ -128,7 +133,7 @@ class LevelBound(ABC):
         if known:
             local = local.only(tau)
         else:  # not a posterior of this kernel: bound S from below on this box instead
-            deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent)
+            deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent)
         # The predictor clips S at 0: below, the tangent undercuts the curve by tau times the overshoot (L5).
         loss = tau * deepest * (1.0 + 8 * UNIT) if tau > 0 else 0.0
         bound = local.lower_bound(1.0, tau, down(kappa - loss) + self.mean, 0.0)
@@ -181,11 +186,3 @@ def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: flo
     fine, offset = level.chord(middle, middle)
     gap = (offset - fine * middle) - (kappa - tau * middle)
     return gap > -_WORTH * bound.value
-
-
-def _variance_range(local: LocalModel) -> tuple[float, float]:
-    """Bounds of S over the box by the same theorem with a = 0, tau = -1 and tau = 1; S is clipped at 0."""
-    smallest = max(0.0, local.lower_bound(0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent)
-    largest = -local.lower_bound(0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent
-    largest = min(max(largest, 0.0), local.largest_variance)
-    return min(smallest, largest), largest

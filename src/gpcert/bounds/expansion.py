@@ -13,6 +13,7 @@ box. So every remainder vanishes at the reference, and the bound is exact there.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,8 +22,9 @@ import numpy as np
 
 from gpcert.bounds.domain import Domain
 from gpcert.bounds.forms import negative_part
+from gpcert.bounds.monomials import COLUMN_DIMENSIONS, monomial_rows
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["Expansion", "Tail", "expand"]
@@ -62,6 +64,7 @@ class Expansion:
     q2: Float  #: sum_i r_i k_i v_i v_i^T (d, d)
     J: Float  #: (k v)^T R (k v) (d, d)
     J_size: Float  #: the same with positive + negative part: |V kappa_1|^2
+    gram: Float  #: <V ., V .> of the monomials k v v, k v v v (m, m); (0, 0) for more than a few features
     error_M: float  #: rounding of the coefficients of M to third order, as a bound over the box
     error_q: float  #: same for q
     error_r: float  #: |W^(1/2)-norm of the error of R k|: enters the tails of q
@@ -77,12 +80,29 @@ class Expansion:
         most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.floor)
         return self.slice.model.largest_variance(most)
 
-    @property
+    @cached_property
+    def variances(self) -> tuple[float, float]:
+        """X8: max(S, 0) moves no faster than the kernel's metric allows."""
+        model, most = self.slice.model, self.largest_variance
+        if not model.lipschitz < np.inf:
+            return 0.0, max(most, 0.0)
+        lift = (model.contraction - 1.0) * model.variance
+        spread = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
+        step = sqrt_up(2.0 * model.lipschitz * model.variance * spread)
+        error = self.error_q + model.excess_variance(self.grown) + 8 * UNIT * model.variance
+        centre = self.S + lift
+        high = sqrt_up(max(centre + error, 0.0)) + step
+        low = max(sqrt_down(max(centre - error, 0.0)) - step, 0.0)
+        slack = error + 16 * UNIT * (high * high + model.variance)
+        largest = min(max(high * high - lift + slack, 0.0), max(most, 0.0))
+        return min(max(low * low - lift - slack, 0.0), largest), largest
+
+    @cached_property
     def isotropic(self) -> Float:
         """The form |d|^2 / s^2 (d,)."""
         return np.full(len(self.reach), 1.0 / max(self.s * self.s, TINY))
 
-    @property
+    @cached_property
     def elliptic(self) -> Float:
         """The form |L d|^2 / span^2 (d,)."""
         return self.metric / max(self.span * self.span, TINY)
@@ -111,25 +131,35 @@ class Expansion:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""
         return self.slice.model.weighted(y)
 
-    def tail_M(self, order: int) -> Tail:
-        """X2: |M_{>= order}| by absolute values."""
-        power = self.norm**order / _FACTORIAL[order]
-        return Tail(sum_up(np.abs(self.slice.weights) * self.grown * power), self.elliptic)
+    @cached_property
+    def powers(self) -> list[Float]:
+        """k_i e^{sup |a_i|} norm_i^p / p! for p = 0..5, (n,) each: X2."""
+        powers = [self.grown]
+        for p in range(1, 6):
+            powers.append(powers[-1] * self.norm * (1.0 / p))
+        return powers
 
-    def tail_q(self, order: int) -> Tail:
-        """X2: the part of q linear in kappa_{>= order}, without its factor 2."""
-        power = self.grown * self.norm**order / _FACTORIAL[order]
-        return Tail(sum_up(np.abs(self.r) * power) + self.error_r * self.weighted(power), self.elliptic)
+    @cached_property
+    def tails_M(self) -> list[Tail]:
+        """X2: |M_{>= p}| by absolute values, for p = 0..5."""
+        weights = np.abs(self.slice.weights)
+        return [Tail(sum_up(weights * power), self.elliptic) for power in self.powers]
+
+    @cached_property
+    def tails_q(self) -> list[Tail]:
+        """X2: the part of q linear in kappa_{>= p}, without its factor 2."""
+        r = np.abs(self.r)
+        return [
+            Tail(sum_up(r * power) + self.error_r * self.weighted(power), self.elliptic)
+            for power in self.powers
+        ]
 
     def tail_V(self, order: int) -> Tail:
         """X3: |V kappa_{>= order}| <= value * sqrt(form): the smaller of F2 (rows) and F3 (contraction)."""
-        rows = Tail(self.weighted(self.grown * self.norm**order / _FACTORIAL[order]), self.elliptic)
+        rows = Tail(self.weighted(self.powers[order]), self.elliptic)
         model = self.slice.model
         smooth = sqrt_up(model.contraction * model.variance) * tail_norm_up(order, self.s) * (1.0 + 8 * UNIT)
         return rows if rows.value <= smooth else Tail(smooth, self.isotropic)
-
-
-_FACTORIAL = (1.0, 1.0, 2.0, 6.0, 24.0, 120.0)
 
 
 def _symmetric(A: Float) -> Float:
@@ -143,14 +173,18 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     v, k, relative = slice_.kernel(reference)
     kv = k[:, None] * v
     parts = slice_.model.parts
-    columns = np.concatenate([k[:, None], kv], axis=1)
-    product = parts.positive @ columns
-    J = J_size = _symmetric(kv.T @ product[:, 1:])
+    # The parts are symmetric; rows times a matrix is the faster of the two products for few columns.
+    rows = [k[None], kv.T, monomial_rows(kv, v)] if d <= COLUMN_DIMENSIONS else [k[None], kv.T]
+    stacked = np.concatenate(rows)
+    product = size = stacked @ parts.positive
     if parts.negative is not None:
-        taken = parts.negative @ columns
-        lost = _symmetric(kv.T @ taken[:, 1:])
-        J, J_size, product = J - lost, J + lost, product - taken
-    r, Y = np.ascontiguousarray(product[:, 0]), np.ascontiguousarray(product[:, 1:])
+        taken = stacked @ parts.negative
+        product, size = product - taken, product + taken
+    r, Y = product[0], np.ascontiguousarray(product[1 : d + 1].T)
+    J = J_size = _symmetric(kv.T @ Y)
+    if parts.negative is not None:
+        J_size = _symmetric(size[1 : d + 1] @ kv)
+    high = stacked[d + 1 :]
     ak, rk = slice_.weights * k, r * k
     reach = domain.reach
     # Any positive metric is sound; this power of the spread of the data makes the flattened bounds small.
@@ -187,6 +221,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         q2=_symmetric(v.T @ (rk[:, None] * v)),
         J=J,
         J_size=J_size,
+        gram=_symmetric(high @ size[d + 1 :].T),
         error_M=sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpcert.bounds.forms import Form, Remainder, balance, largest_root, subtract
+from gpcert.bounds.forms import Remainder, balance, largest_root, subtract
 from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import Majorants
 from gpcert.rounding import TINY, UNIT, exp_up, expm1_up, gamma
@@ -71,10 +71,9 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
         yield Remainder(None, 2.0 * tail.value * tail.form, 0.0)
     if size > 0:
         # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
-        rest = m.second if m.cubic is None else m.third
-        first = Form(e.J_size, e.error_q)
-        theta = balance(largest_root(rest, e.reach), largest_root(first, e.reach))
-        yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * first.excess)
+        rest, root = (m.second, m.root_second) if m.cubic is None else (m.third, m.root_third)
+        theta = balance(root, m.root_first)
+        yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * e.error_q)
         yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
     if tau < 0:
         yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
@@ -111,7 +110,7 @@ def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
     yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
     for tail in m.tails(0.0, tau, 3):
         yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
-    theta = balance(largest_root(m.second, e.reach), largest_root(Form(e.J, e.error_q), e.reach))
+    theta = balance(m.root_second, m.root_first)
     yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
     yield Remainder(
         (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess

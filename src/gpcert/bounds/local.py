@@ -11,7 +11,10 @@ import numpy as np
 
 from gpcert.validation import Float
 
-__all__ = ["FunctionalBound", "LocalModel"]
+__all__ = ["RANGE_ACCURACY", "FunctionalBound", "LocalModel", "functional_variances"]
+
+#: The range of S only decides where the chords lie: it need not be sharp.
+RANGE_ACCURACY = 0.05
 
 
 class FunctionalBound(NamedTuple):
@@ -40,6 +43,10 @@ class LocalModel(Protocol):
         """A certified upper bound of S on the set, from the model alone."""
 
     @property
+    def variances(self) -> tuple[float, float]:
+        """A certified range of max(S, 0) on the set, from the model alone: cheap, not sharp."""
+
+    @property
     def deepest(self) -> float:
         """A certified bound of how far S may lie below 0 on the set, from the model alone; inf: unknown."""
 
@@ -50,3 +57,11 @@ class LocalModel(Protocol):
         self, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
     ) -> FunctionalBound:
         """Certified for a in {0, 1}, mu without the prior mean; effort ends once `enough` is certain."""
+
+
+def functional_variances(local: LocalModel, known: tuple[float, float]) -> tuple[float, float]:
+    """The range of max(S, 0) by the functional itself, with a = 0, tau = -1 and tau = 1."""
+    smallest = local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent
+    largest = -local.lower_bound(0.0, 1.0, 0.0, accuracy=RANGE_ACCURACY).latent
+    largest = min(max(largest, 0.0), known[1])
+    return min(max(smallest, known[0]), largest), largest

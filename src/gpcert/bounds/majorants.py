@@ -11,21 +11,21 @@ not know which it has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.expansion import Expansion, Tail
-from gpcert.bounds.forms import Form
+from gpcert.bounds.forms import Form, largest_root
+from gpcert.bounds.monomials import COLUMN_DIMENSIONS, partial_traces
 from gpcert.rounding import TINY, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["CHEAP_DIMENSIONS", "COLUMN_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
+__all__ = ["CHEAP_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 CHEAP_DIMENSIONS = 24
-#: Up to this many, |V kappa_2| and |V kappa_3| are flattened exactly through d^2 + d^3 columns.
-COLUMN_DIMENSIONS = 3
 
 
 class Cubic(NamedTuple):
@@ -69,6 +69,21 @@ class Majorants:
     quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
     second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
 
+    @cached_property
+    def root_first(self) -> float:
+        """About sup |V kappa_1|."""
+        return largest_root(Form(self.expansion.J_size, self.expansion.error_q), self.expansion.reach)
+
+    @cached_property
+    def root_second(self) -> float:
+        """About sup |V kappa_{>=2}|."""
+        return largest_root(self.second, self.expansion.reach)
+
+    @cached_property
+    def root_third(self) -> float:
+        """About sup |V kappa_{>=3}|."""
+        return largest_root(self.third, self.expansion.reach)
+
     def cubic_form(self, a: float, tau: float) -> Form:
         """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""
         assert self.cubic is not None
@@ -82,7 +97,7 @@ class Majorants:
     def tails(self, a: float, tau: float, order: int) -> list[Tail]:
         """C4: tails whose sum bounds a M + 2 tau (linear part of q) from `order` on."""
         e = self.expansion
-        plain, linear = e.tail_M(order), e.tail_q(order)
+        plain, linear = e.tails_M[order], e.tails_q[order]
         best = [Tail(a * plain.value + 2.0 * abs(tau) * linear.value, plain.form)]
         if self.rkhs is not None:
             best = min(best, [self._pythagoras(a, tau, order)], key=_total)
@@ -144,7 +159,7 @@ def cheap(e: Expansion, only: float | None = None) -> Majorants:
     relative = gamma(d * d + 40)
     size, size_q = ((float(x) * 1.01, relative * float(x)) for x in sizes)
     if d <= COLUMN_DIMENSIONS:
-        second, third = _by_columns(e, scaled, pairs)
+        second, third = _by_columns(e)
     else:
         second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
     cubic = Cubic(_parts(N, d, root), size, size_q)
@@ -156,24 +171,11 @@ def _unless_definite(e: Expansion, form: Form) -> Form | None:
     return None if e.slice.model.definite else form
 
 
-def _by_columns(e: Expansion, scaled: Float, pairs: Float) -> tuple[Form, Form]:
-    """C2, C3 for very few features: (k v)^T (R o G) (k v) is a partial trace of products with the columns
-    k v v.
-    """
-    n, d = e.v.shape
-    triples = (pairs[:, :, None] * scaled[:, None, :]).reshape(n, d**3)
-    columns = e.k[:, None] * np.concatenate([pairs, triples], axis=1)
-    products = e.slice.model.magnitude @ columns
-    Q2 = (columns[:, : d * d].T @ products[:, : d * d]).reshape(d, d, d, d)
-    Q3 = (columns[:, d * d :].T @ products[:, d * d :]).reshape(d, d * d, d, d * d)
-    root = np.sqrt(e.metric)
-    unit = np.outer(root, root)
+def _by_columns(e: Expansion) -> tuple[Form, Form]:
+    """C2, C3 for very few features: (k v)^T (R o G) (k v) is a partial trace of the Gram matrix of k v v."""
+    N2, N3 = partial_traces(e.gram, e.metric)
     _, _, error_2, error_3 = _sharp_errors(e)
-    return _flattened(
-        e,
-        Form(_symmetric(np.einsum("acbc->ab", Q2)) * unit, error_2),
-        Form(_symmetric(np.einsum("acbc->ab", Q3)) * unit, error_3),
-    )
+    return _flattened(e, Form(N2, error_2), Form(N3, error_3))
 
 
 def _flattened(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float, Mask
@@ -106,15 +107,16 @@ def _curvature(
     size = max(abs(values[0]), abs(values[-1]), float(np.abs(vector).max()), TINY)
     D = np.abs(vector) + max(-values[0], 0.0) + 0.01 * size / n
     diagonal = np.diag_indices(n)
+    inverse = _inverse(matrix, D)
+    z = np.zeros(n)
     mu = 0.0
     for step in range(_NEWTON_STEPS):
-        A = matrix.copy()
-        A[diagonal] += D
-        inverse = np.linalg.inv(A)
-        z = -inverse @ vector
-        dual = 0.5 * vector @ z - 0.5 * D.sum()
-        clipped = np.clip(z, -1.0, 1.0)
-        gap = vector @ clipped + 0.5 * clipped @ matrix @ clipped - dual
+        if inverse is None:
+            break
+        z = -(inverse @ vector)
+        dual = 0.5 * float(vector @ z) - 0.5 * float(D.sum())
+        clipped = np.minimum(np.maximum(z, -1.0), 1.0)
+        gap = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped) - dual
         # Stop where the target is met with room for rounding, or where no better D can meet it.
         if (
             dual + constant - 1e-11 * size >= enough
@@ -123,28 +125,40 @@ def _curvature(
         ):
             break
         mu = 0.15 * gap / n if step == 0 else mu
-        slope = 0.5 * (z * z - 1.0) + mu * (np.diagonal(inverse) + 1.0 / D)
-        curvature = np.outer(z, z) * inverse + mu * inverse * inverse
-        curvature[diagonal] += mu / D**2
-        change = np.linalg.solve(curvature, slope)
-        length = _longest_step(matrix, D, change)
+        slope = 0.5 * (z * z - 1.0) + mu * (inverse[diagonal] + 1.0 / D)
+        curvature = (np.outer(z, z) + mu * inverse) * inverse
+        curvature[diagonal] += mu / (D * D)
+        change = lapack.dposv(curvature, slope, lower=1)[1]
+        length, inverse = _longest_step(matrix, D, change)
         D = D + length * change
         mu *= 0.15 if length > 0.5 else 0.6
     return D / half**2, middle + half * z
 
 
-def _longest_step(matrix: Float, D: Float, change: Float) -> float:
-    """A step keeping D > 0 and matrix + diag(D) positive definite."""
+def _longest_step(matrix: Float, D: Float, change: Float) -> tuple[float, Float | None]:
+    """A step that keeps D > 0 and matrix + diag(D) positive definite, and the inverse of the latter there."""
     shrinking = change < 0
     length = min(1.0, 0.9 * float(np.min(-D[shrinking] / change[shrinking], initial=np.inf)))
     for _ in range(40):
-        try:
-            np.linalg.cholesky(matrix + np.diag(D + length * change))
-        except np.linalg.LinAlgError:
-            length *= 0.7
-            continue
-        return length * (0.95 if length < 1.0 else 1.0)
-    return 0.0
+        inverse = _inverse(matrix, D + length * change)
+        if inverse is not None:
+            return length, inverse
+        length *= 0.65
+    return 0.0, None
+
+
+def _inverse(matrix: Float, D: Float) -> Float | None:
+    """(matrix + diag(D))^-1 through its Cholesky factor; None if there is none."""
+    A = np.array(matrix, order="F")
+    A[np.diag_indices(len(D))] += D
+    factor, info = lapack.dpotrf(A, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        return None
+    inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if info != 0 or not np.isfinite(inverse[0, 0]):
+        return None
+    lower = np.tril(inverse, -1)
+    return np.asarray(lower + lower.T + np.diag(np.diagonal(inverse)))
 
 
 def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> float:

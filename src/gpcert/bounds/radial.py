@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.box import LevelBound
-from gpcert.bounds.local import FunctionalBound
+from gpcert.bounds.local import FunctionalBound, functional_variances
 from gpcert.bounds.radial_expansion import RadialExpansion, expand_radial
 from gpcert.bounds.radial_forms import RadialForms, forms_of
 from gpcert.bounds.radial_functional import radial_lower_bound
@@ -45,6 +45,11 @@ class RadialLocal:
         """F1."""
         low, high = self.expansion.slice.prior
         return self.expansion.slice.model.largest_variance(self.expansion.most) + (high - low)
+
+    @cached_property
+    def variances(self) -> tuple[float, float]:
+        """Theorem K with a = 0."""
+        return functional_variances(self, (0.0, max(self.largest_variance, 0.0)))
 
     @property
     def deepest(self) -> float:

@@ -13,7 +13,8 @@ from gpcert.bounds.box import LevelBound
 from gpcert.bounds.expansion import Expansion, expand
 from gpcert.bounds.functional import lower_bound
 from gpcert.bounds.local import FunctionalBound
-from gpcert.bounds.majorants import CHEAP_DIMENSIONS, COLUMN_DIMENSIONS, Majorants, cheap, coarse, sharp
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
+from gpcert.bounds.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.slice import Slice
 from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
@@ -50,6 +51,11 @@ class RbfLocal:
         return self.expansion.largest_variance
 
     @property
+    def variances(self) -> tuple[float, float]:
+        """X8."""
+        return self.expansion.variances
+
+    @property
     def deepest(self) -> float:
         """F3."""
         return self.expansion.slice.model.deepest
@@ -84,13 +90,13 @@ class RbfBound(LevelBound):
     def at(self, x: Float) -> tuple[float, float]:
         """E3: mean and variance with their rounding, through the corner lemma."""
         model = self.slice.model
-        _, k, relative = self.slice.kernel(x)
+        _, k, relative, r = self.slice.visit(x)
         unit = relative + gamma(len(k) + 20)
         mu = self.slice.mean + float(self.slice.weights @ k)
         bound = k + self.slice.floor
         error = sum_up(np.abs(self.slice.weights) * bound * unit) * 1.01
         error += 4 * UNIT * (abs(mu) + abs(self.slice.mean))
-        S = model.prior - float(k @ (model.precision @ k))
+        S = model.prior - float(k @ r)
         roots = np.sqrt(model.row_weight) * bound
         error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
         error_S += 8 * UNIT * (abs(model.prior) + abs(S))
@@ -99,8 +105,7 @@ class RbfBound(LevelBound):
     def objective(self, x: Float) -> tuple[float, Float]:
         """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
         model = self.slice.model
-        v, k, _ = self.slice.kernel(x)
-        r = model.precision @ k
+        v, k, _, r = self.slice.visit(x)
         mu = self.slice.mean + float(self.slice.weights @ k)
         c = self.link.spread + max(model.prior - float(k @ r), 0.0)
         root = math.sqrt(c)

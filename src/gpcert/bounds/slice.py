@@ -7,8 +7,9 @@ data far from the origin lose nothing (docs/maths.md, E1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,21 @@ from gpcert.bounds.model import Model
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Slice", "make_slice"]
+__all__ = ["Slice", "Visit", "make_slice"]
 
 #: Gram matrices kept per model: n^2 doubles each.
 _GRAMS = 2
+#: Points remembered per slice: n d doubles each.
+_VISITS = 6
+
+
+class Visit(NamedTuple):
+    """The covariances at one point: v (n, d), k (n,), their relative errors (n,), precision @ k (n,)."""
+
+    v: Float
+    k: Float
+    relative: Float
+    r: Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +46,7 @@ class Slice:
     amplitude: Float  #: (n,)
     still: Float  #: half squared distance on the features that stand still (n,)
     sign: float
+    visited: dict[bytes, Visit] = field(default_factory=dict, repr=False)  #: the last points, both classes'
 
     @property
     def weights(self) -> Float:
@@ -70,10 +83,21 @@ class Slice:
         b = self.weights * self.amplitude
         return float(b @ (self.gram[0] @ b))
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
         return 2.0**-960 * (1.0 + float(self.amplitude.max()))
+
+    def visit(self, x: Float) -> Visit:
+        """Everything about the point x (d,); the searches for minimum and maximum meet at several."""
+        key = x.tobytes()
+        found = self.visited.get(key)
+        if found is None:
+            while len(self.visited) >= _VISITS:
+                self.visited.pop(next(iter(self.visited)))
+            v, k, relative = self.kernel(x)
+            found = self.visited[key] = Visit(v, k, relative, self.model.precision @ k)
+        return found
 
     def kernel(self, x: Float) -> tuple[Float, Float, Float]:
         """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""

@@ -129,7 +129,7 @@ class _Query:
         ends = box.lower[moving], box.upper[moving]
         sides = self._sides = (Minimiser(low, *ends), Minimiser(high, *ends))
         for side in sides:
-            side.start()
+            side.start(negligible=0.999 * limits.tolerance)
             if self._told_to_stop(limits, sides, start):
                 return Status.INTERRUPTED
         while True:

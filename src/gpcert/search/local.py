@@ -13,9 +13,11 @@ __all__ = ["descend"]
 _VERTEX_STEPS = 6
 
 
-def descend(bound: BoxBound, lower: Float, upper: Float, enough: float = -np.inf) -> Float:
+def descend(
+    bound: BoxBound, lower: Float, upper: Float, enough: float = -np.inf, negligible: float = 0.0
+) -> Float:
     """A point (d,) of the bound's region, which lies in the box, with small P: vertex iteration first,
-    L-BFGS-B where that does not settle; ends once the bound's objective is below `enough`.
+    L-BFGS-B where that does not settle; ends once the bound's objective is below `enough` or P negligible.
     """
     if lower.size == 0:
         return lower.copy()
@@ -37,6 +39,8 @@ def descend(bound: BoxBound, lower: Float, upper: Float, enough: float = -np.inf
             break
         if (settled == vertex).all():
             return point
+    if bound.at(point)[1] <= negligible:
+        return point
     return _polish(bound, lower, upper, point, best)
 
 

@@ -73,13 +73,13 @@ class Minimiser:
         """Whether no open box is left, or none whose refinement could raise the lower bound."""
         return self._started and not (self._frontier and self._frontier[0].bound < self._settled)
 
-    def start(self, enough: float = -np.inf, point: Float | None = None) -> None:
+    def start(self, enough: float = -np.inf, point: Float | None = None, negligible: float = 0.0) -> None:
         """Find a first point; the whole region becomes one open box with the trivial bound 0.
 
-        A point where the bound's objective is below `enough` ends the local search; with a `point` (d,) of
-        the region given there is none.
+        A point where the bound's objective is below `enough`, or P below `negligible`, ends the local search;
+        with a `point` (d,) of the region given there is none.
         """
-        point = descend(self._bound, *self._box, enough) if point is None else point
+        point = descend(self._bound, *self._box, enough, negligible) if point is None else point
         self.offer(point)
         if point.size:
             self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
