@@ -18,9 +18,10 @@ from gpcert.likelihoods import BinaryLikelihood, Link
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["Partition", "integral_bounds", "partition"]
+__all__ = ["Interval", "Partition", "Range", "integral_bounds", "masses", "partition"]
 
 Interval = tuple[float, float]
+Range = tuple[float | Float, float | Float]
 
 #: Error of scipy's ndtr and of its argument, absolute: the density times the argument is below 1/4.
 _NDTR = 64 * UNIT
@@ -60,33 +61,44 @@ def integral_bounds(p: Partition, mu: Interval, S: Interval) -> Interval:
     """Proposition 1: encloses E sigma(f) for all f ~ N(m, s), m in mu, s in S (clipped at 0)."""
     if not np.isfinite([*mu, *S]).all():
         return 0.0, 1.0
-    variances = max(S[0], 0.0), max(S[1], 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # no variance: quotients are infinite, or nothing
-        least, most = masses(p.edges, mu, variances)
+    ends = np.concatenate([[-np.inf], p.edges, [np.inf]])
+    least, most = masses(ends[:-1], ends[1:], mu, S)
     error = gamma(len(p.edges) + 8)
     lower = float(p.lower @ least) * (1.0 - error)
     upper = float(p.upper @ most) * (1.0 + error)
     return max(lower, 0.0), min(upper, 1.0)
 
 
-def masses(edges: Float, mu: Interval, S: Interval) -> tuple[Float, Float]:
-    """Proposition 2: bounds (N,) of the mass of N(m, s) on each interval, over m in mu, s in S."""
-    left, right = edges[:-1], edges[1:]
-    grow = 4 * UNIT * (np.abs(left) + np.abs(right) + max(map(abs, mu)))
-    middle, half = 0.5 * (left + right), 0.5 * (right - left)
-    farthest = np.maximum(np.abs(middle - mu[0]), np.abs(middle - mu[1])) + grow
-    nearest = np.maximum(np.maximum(mu[0] - middle, middle - mu[1]) - grow, 0.0)
-    least = np.minimum(*(_inner(half - grow, farthest, s) for s in S))
-    most = _inner(half + grow, nearest, np.clip(_peak_variance(half + grow, nearest), *S))
-    # The two unbounded intervals: (-inf, first edge] and [last edge, inf).
-    first, last = edges[0], edges[-1]
-    outer_least = [min(_below(first - mu[1], s) for s in S), min(_below(mu[0] - last, s) for s in S)]
-    outer_most = [max(_below(first - mu[0], s) for s in S), max(_below(mu[1] - last, s) for s in S)]
-    least = np.concatenate([[outer_least[0]], least, [outer_least[1]]])
-    most = np.concatenate([[outer_most[0]], most, [outer_most[1]]])
+def masses(left: Float, right: Float, mu: Range, S: Range) -> tuple[Float, Float]:
+    """Proposition 2: bounds of the mass of N(m, s) on [left, right], over m in mu, s in S (clipped at 0).
+
+    Element by element; ends may be infinite, and so may the range of m.
+    """
+    variances = np.maximum(S[0], 0.0), np.maximum(S[1], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # no variance: quotients are infinite, or nothing
+        least, most = _inside(left, right, mu, variances)
+        below, above = np.isneginf(left), np.isposinf(right)
+        for where, near, far in (
+            (below, right - mu[1], right - mu[0]),
+            (above, mu[0] - left, mu[1] - left),
+        ):
+            least = np.where(where, np.minimum(*(_below(near, s) for s in variances)), least)
+            most = np.where(where, np.maximum(*(_below(far, s) for s in variances)), most)
+        least, most = np.where(below & above, 1.0, least), np.where(below & above, 1.0, most)
     # A quotient 0/0 (mu on an edge, no variance) decides nothing.
     least, most = np.where(np.isnan(least), 0.0, least), np.where(np.isnan(most), 1.0, most)
     return np.clip(least - _NDTR, 0.0, 1.0), np.clip(most + _NDTR, 0.0, 1.0)
+
+
+def _inside(left: Float, right: Float, mu: Range, S: Range) -> tuple[Float, Float]:
+    """The same for bounded intervals."""
+    grow = 4 * UNIT * (np.abs(left) + np.abs(right) + np.maximum(np.abs(mu[0]), np.abs(mu[1])))
+    middle, half = 0.5 * (left + right), 0.5 * (right - left)
+    farthest = np.maximum(np.abs(middle - mu[0]), np.abs(middle - mu[1])) + grow
+    nearest = np.maximum(np.maximum(mu[0] - middle, middle - mu[1]) - grow, 0.0)
+    least = np.minimum(*(_centred(half - grow, farthest, s) for s in S))
+    most = _centred(half + grow, nearest, np.clip(_peak_variance(half + grow, nearest), *S))
+    return least, most
 
 
 def _peak_variance(half: Float, offset: Float) -> Float:
@@ -96,10 +108,11 @@ def _peak_variance(half: Float, offset: Float) -> Float:
     return np.where(beside, 2.0 * offset * half / np.log1p(2.0 * half / gap), 0.0)
 
 
-def _inner(half: Float, offset: Float, S: float | Float) -> Float:
+def _centred(half: Float, offset: Float, S: float | Float) -> Float:
+    """Of N(0, S) on [offset - half, offset + half]."""
     root = np.sqrt(S)
     return np.asarray(ndtr((half - offset) / root) - ndtr((-half - offset) / root))
 
 
-def _below(distance: float, S: float) -> float:
-    return float(ndtr(np.float64(distance) / np.sqrt(S)))
+def _below(distance: float | Float, S: float | Float) -> Float:
+    return np.asarray(ndtr(np.asarray(distance) / np.sqrt(S)))

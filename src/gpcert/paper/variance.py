@@ -1,7 +1,8 @@
-"""The largest variance by a convex quadratic programme, the smallest by 2n + 1 linear ones.
+"""Quadratic forms of the covariance vector over a box: the smallest by a convex quadratic programme, the
+largest by 2n + 1 linear ones; from them the range of the variance (docs/paper.md, P4, P5).
 
 Both over the polytope of the paper: k between its planes, w in the box. What is certified is a dual value,
-evaluated with its rounding: neither bound needs a solver to have converged (docs/paper.md, P4, P5).
+evaluated with its rounding: neither bound needs a solver to have converged.
 """
 
 from __future__ import annotations
@@ -17,29 +18,53 @@ from gpcert.paper.covariance import Covariances, Extreme
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Spectrum", "largest_variance", "smallest_variance", "spectrum_of"]
+__all__ = ["largest_form", "largest_variance", "smallest_form", "smallest_variance"]
 
 _ITERATIONS = 60
 
 
 def largest_variance(model: Model, c: Covariances) -> Extreme:
-    """P4: at least max S. For any y, k^T R k >= 2 (R y)^T k - y^T R y: one linear programme."""
-    y, guess = _smallest_form(model.parts.positive, c)
-    product = model.parts.positive @ y
+    """At least max S on the box: S = prior - k^T positive k + k^T negative k, up to the defect (F1)."""
+    low = smallest_form(model.parts.positive, model.row_weight, c)
+    gain = 0.0
+    rounding = low.rounding
+    if model.parts.negative is not None:
+        high = largest_form(_spectra_of(model)[1], c)
+        gain, rounding = max(high.value, 0.0), rounding + high.rounding
+    least = max(low.value, 0.0)
+    most = model.prior - least + gain + model.excess_variance(c.largest)
+    return Extreme(most + 8 * UNIT * (abs(model.prior) + least + gain), low.point, rounding)
+
+
+def smallest_variance(model: Model, c: Covariances) -> Extreme:
+    """At most min S on the box, as `largest_variance`."""
+    high = largest_form(_spectra_of(model)[0], c)
+    gain = 0.0
+    rounding = high.rounding
+    if model.parts.negative is not None:
+        low = smallest_form(model.parts.negative, model.row_weight, c)
+        gain, rounding = max(low.value, 0.0), rounding + low.rounding
+    least = model.prior - high.value + gain - model.excess_variance(c.largest)
+    return Extreme(least - 8 * UNIT * (abs(model.prior) + abs(high.value) + gain), high.point, rounding)
+
+
+def smallest_form(R: Float, row_weight: Float, c: Covariances) -> Extreme:
+    """P4: at most min k^T R k, R (n, n) positive semidefinite, `row_weight` (n,) at least its row sums (F2).
+
+    For any y, k^T R k >= 2 (R y)^T k - y^T R y: one linear programme.
+    """
+    y, guess = _quadratic_programme(R, c)
+    product = R @ y
     linear = c.smallest_linear(2.0 * product)
     form = float(y @ product)
-    # The product's rounding meets y and k: |R y|^T k <= (sum w y^2 sum w k^2)^{1/2} (F2).
-    ours, theirs = (sum_up(model.row_weight * z * z) for z in (y, c.largest))
-    error = 4.0 * gamma(len(y) + 8) * (sqrt_up(ours * theirs) + ours) + 8 * UNIT * (
-        abs(form) + abs(linear.value)
-    )
-    least = max(linear.value - form - error, 0.0)
-    # A negative part of the precision, and the defect, are bounded apart (F1).
-    most = model.largest_variance(c.largest) - least
-    return Extreme(most + 8 * UNIT * (model.variance + least), guess, linear.rounding + error)
+    # The product's rounding meets y and k: (|R| |y|)^T k <= (sum w y^2 sum w k^2)^{1/2} (F2).
+    ours, theirs = (sum_up(row_weight * z * z) for z in (y, c.largest))
+    error = 4.0 * gamma(len(y) + 8) * (sqrt_up(ours * theirs) + ours)
+    error += 8 * UNIT * (abs(form) + abs(linear.value))
+    return Extreme(linear.value - form - error, guess, linear.rounding + error)
 
 
-def _smallest_form(R: Float, c: Covariances) -> tuple[Float, Float]:
+def _quadratic_programme(R: Float, c: Covariances) -> tuple[Float, Float]:
     """An estimate of the polytope's minimiser (k, w) of k^T R k, by L-BFGS-B: only a guess."""
     low, high = c.lower_plane, c.upper_plane
     d = low.shape[1] - 1
@@ -54,9 +79,8 @@ def _smallest_form(R: Float, c: Covariances) -> tuple[Float, Float]:
 
     start = np.concatenate([np.zeros(d), np.full(len(low), 0.5)])
     bounds = [(-1.0, 1.0)] * d + [(0.0, 1.0)] * len(low)
-    found = minimize(
-        value, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}
-    )
+    options = {"maxiter": _ITERATIONS}
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     w, share = found.x[:d] * c.reach, found.x[d:]
     bottom, top = low[:, 0] + low[:, 1:] @ w, high[:, 0] + high[:, 1:] @ w
     return bottom + share * (top - bottom), w
@@ -72,18 +96,20 @@ class Spectrum:
     residual: Float  #: (n,)
 
 
-_spectra: WeakKeyDictionary[Model, Spectrum] = WeakKeyDictionary()
+_spectra: WeakKeyDictionary[Model, tuple[Spectrum, ...]] = WeakKeyDictionary()
 
 
-def spectrum_of(model: Model) -> Spectrum:
-    """The eigendecomposition of a model's precision, once per model."""
+def _spectra_of(model: Model) -> tuple[Spectrum, ...]:
+    """The eigendecompositions of a model's parts, once per model."""
     found = _spectra.get(model)
     if found is None:
-        found = _spectra[model] = _decompose(model.parts.positive)
+        parts = (model.parts.positive, model.parts.negative)
+        found = _spectra[model] = tuple(decompose(part) for part in parts if part is not None)
     return found
 
 
-def _decompose(R: Float) -> Spectrum:
+def decompose(R: Float) -> Spectrum:
+    """The eigendecomposition of R (n, n) and what it leaves."""
     n = len(R)
     if not np.isfinite(R).all():
         return Spectrum(np.full(n, np.inf), np.zeros((n, n)), np.zeros((n, n)), np.full(n, np.inf))
@@ -95,12 +121,11 @@ def _decompose(R: Float) -> Spectrum:
     return Spectrum(values, np.maximum(U, 0.0), np.maximum(-U, 0.0), residual)
 
 
-def smallest_variance(model: Model, c: Covariances) -> Extreme:
-    """P5 (Rosen and Pardalos): at most min S. Ranges of the rotated variables by 2n linear programmes, a
-    chord above each square, and one more linear programme for the sum of the chords.
+def largest_form(s: Spectrum, c: Covariances) -> Extreme:
+    """P5 (Rosen and Pardalos): at least max k^T R k. Ranges of the rotated variables by 2n linear programmes,
+    a chord above each square, and one more linear programme for the sum of the chords.
     """
-    s = spectrum_of(model)
-    low, high = _rotated_ranges(s, c)
+    low, high = rotated_ranges(s, c)
     weight = s.values * (low + high)
     g = s.positive @ weight - s.negative @ weight
     linear = c.smallest_linear(-g)
@@ -109,11 +134,10 @@ def smallest_variance(model: Model, c: Covariances) -> Extreme:
     error = 2.0 * gamma(len(g) + 8) * (sum_up(np.abs(weight) * reach) + sum_up(s.values * np.abs(low * high)))
     error += sum_up(s.residual * c.largest**2) * (1.0 + 8 * UNIT) + 8 * UNIT * abs(linear.value)
     most = -linear.value - constant + error
-    least = model.variance - most - model.excess_variance(c.largest)
-    return Extreme(least - 8 * UNIT * (model.variance + abs(most)), linear.point, linear.rounding + error)
+    return Extreme(most + 8 * UNIT * abs(constant), linear.point, linear.rounding + error)
 
 
-def _rotated_ranges(s: Spectrum, c: Covariances) -> tuple[Float, Float]:
+def rotated_ranges(s: Spectrum, c: Covariances) -> tuple[Float, Float]:
     """Enclosures (n,) of u_i^T k over the polytope: the 2n linear programmes at once."""
     lower, upper = c.lower_plane, c.upper_plane
     bottom = s.positive.T @ lower - s.negative.T @ upper

@@ -6,6 +6,8 @@ the stronger, the higher the contrast threshold at which it is still found; ties
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from gpcert.errors import GpcertError
@@ -36,6 +38,12 @@ def strongest_patch(image: Float) -> Index:
 
 def _features(image: Float) -> Float:
     """Rows (row, column, scale) in pixels of the image, strongest first; the brightest pixel if none."""
+    return _detect(image.tobytes(), image.shape)
+
+
+@lru_cache(maxsize=256)
+def _detect(content: bytes, shape: tuple[int, ...]) -> Float:
+    image = np.frombuffer(content).reshape(shape)
     try:
         from skimage.feature import SIFT
         from skimage.transform import resize
