@@ -162,7 +162,7 @@ def safety_spam(job: Job) -> Findings:
 
 def _in_the_plane(job: Job, study: Study, axes: tuple[int, int], gpfgs_fails: bool) -> Findings:
     candidates, table = _tables(job)
-    of_class_0 = [i for i in range(len(study.data.X_test)) if study.label(i) == 0][: job.choose(100, 6)]
+    of_class_0 = [i for i in range(len(study.data.X_test)) if study.label(i) == 0][: job.choose(40, 6)]
     survey = _survey(job, candidates, study, of_class_0, gpfgs_fails)
     _measure(job, table, study, survey.chosen)
     figure = new_figure(9.5, 4.0)
