@@ -146,7 +146,7 @@ def _p_value(one: Float, other: Float) -> float:
     """Of the signed-rank test that both have the same distribution; NaN where there is nothing to test."""
     if len(one) <= 5 or not np.any(one != other):
         return float("nan")
-    return float(wilcoxon(one, other).pvalue)  # type: ignore[no-untyped-call]
+    return float(wilcoxon(one, other).pvalue)
 
 
 def _claims(table: Table) -> list[Claim]:
