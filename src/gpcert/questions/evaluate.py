@@ -8,7 +8,7 @@ says that all the smaller ones are safe.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
+from gpcert.parallel import cores, on_processes, processes_pay
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.certify import verdict
@@ -119,20 +120,36 @@ class _Task:
     limits: Limits
 
 
-def _all_rows(task: _Task, progress: Progress | None, start: float) -> list[_Row]:
+def _all_rows(task: _Task, progress: Progress | None, start: float) -> dict[int, _Row]:
+    """The rows by point; those not asked are missing."""
     m = len(task.balls.X)
-    rows: list[_Row] = []
+    size = min(_BLOCK, -(-m // (4 * cores())))
+    blocks = {i: np.arange(i, min(i + size, m)) for i in range(0, m, size)}
+    rows: dict[int, _Row] = {}
     try:
-        for begin in range(0, m, _BLOCK):
-            rows += _block(task, np.arange(begin, min(begin + _BLOCK, m)))
+        for begin, found in _blocks(task, blocks, start):
+            rows |= enumerate(found, start=begin)
             if progress is not None:
-                proofs = sum(row.tests for row in rows)
+                proofs = sum(row.tests for row in rows.values())
                 stop = progress(float(len(rows)), float(m), proofs, time.perf_counter() - start)
                 if isinstance(stop, bool | np.bool_) and stop:
                     break
     except KeyboardInterrupt:
         pass  # what is known is returned
     return rows
+
+
+def _blocks(task: _Task, blocks: dict[int, np.ndarray], start: float) -> Iterator[tuple[int, list[_Row]]]:
+    """The blocks' rows as they come: the first here, the others on all cores if that pays."""
+    left = dict(blocks)
+    for begin, index in blocks.items():
+        if begin in left:
+            del left[begin]
+            yield begin, _block(task, index)
+        if begin == 0 and processes_pay(time.perf_counter() - start, 1, len(left)):
+            for done, rows in on_processes(_block, task, left.copy()):
+                del left[done]
+                yield done, rows
 
 
 def _block(task: _Task, index: np.ndarray) -> list[_Row]:
@@ -180,18 +197,18 @@ def _budget(task: _Task) -> Limits:
 
 
 def _summary(
-    post: Posterior, radii: Float, truth: np.ndarray, rows: list[_Row], seconds: float
+    post: Posterior, radii: Float, truth: np.ndarray, rows: dict[int, _Row], seconds: float
 ) -> Evaluation:
     m, k = len(truth), len(radii)
     labels = np.full(m, -1)
     safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)
-    for i, row in enumerate(rows):
+    for i, row in rows.items():
         labels[i], safe[i], unsafe[i] = row.label, row.safe, row.unsafe
     correct = labels == truth
     order = np.arange(k)
     is_safe, is_unsafe = order < safe[:, None], order >= unsafe[:, None]
     verdicts = np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))
-    asked = np.arange(m) < len(rows)
+    asked = np.isin(np.arange(m), list(rows))
     possible = correct | ~asked  # a point not asked may yet be right: attacked is an upper end
     return Evaluation(
         radii=radii,

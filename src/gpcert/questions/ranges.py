@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import overload
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
 from gpcert.paper import PaperFactory
+from gpcert.parallel import cores, on_processes, processes_pay
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     Limits,
@@ -29,6 +33,8 @@ __all__ = ["Progress", "probability_range"]
 
 #: (label, region, x, moving features) to bounds of P(label) and of 1 - P(label): the method.
 Pair = Callable[[int, Shape, Float, Mask], tuple[BoxBound, BoxBound]]
+#: Queries answered here before processes are thought of.
+_TRIAL = 4
 
 
 @overload
@@ -76,7 +82,7 @@ def probability_range(
     which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(lower,
     upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region; returning True stops. Ctrl-C
     returns what is known (regions not started: [0, 1]); a second one raises. `method="paper"`: the published
-    bounds (AISTATS 2020), for comparison.
+    bounds (AISTATS 2020), for comparison. A long sequence without `progress` runs on all cores.
     """
     check_model(post)
     check_label(post, label)
@@ -88,27 +94,76 @@ def probability_range(
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
     queries = [_Query(r, int(label)) for r in regions]
-    try:
-        pair = (PaperFactory(post, tolerance) if method == "paper" else BoundFactory(post)).pair
-        for query in queries:
-            query.run(pair, limits)
-    except KeyboardInterrupt:
-        pass  # what is known is returned; a query that did not end says so itself
+    with suppress(KeyboardInterrupt):  # what is known is returned; a query that did not end says so itself
+        _Batch(post, method, limits).run(queries)
     answers = [query.answer(method, tolerance) for query in queries]
     return answers[0] if single else answers
+
+
+@dataclass(eq=False)
+class _Batch:
+    """What the queries of one call share."""
+
+    post: Posterior
+    method: str
+    limits: Limits
+
+    @cached_property
+    def pair(self) -> Pair:
+        """The bounds of the method, with slices and Gram matrices shared."""
+        if self.method == "paper":
+            return PaperFactory(self.post, self.limits.tolerance).pair
+        return BoundFactory(self.post).pair
+
+    def run(self, queries: list[_Query]) -> None:
+        """One query after the other; where that would take long, the rest on processes."""
+        start = time.perf_counter()
+        for i, query in enumerate(queries):
+            if i == _TRIAL and self.limits.progress is None:
+                left = len(queries) - i
+                if processes_pay(time.perf_counter() - start, i, left):
+                    self._on_processes(queries[i:])
+            if not query.settled:
+                query.run(self.pair, self.limits)
+
+    def _on_processes(self, queries: list[_Query]) -> None:
+        size = min(8, -(-len(queries) // (4 * cores())))
+        blocks = [queries[i : i + size] for i in range(0, len(queries), size)]
+        pieces = {i: [(q.region, q.label) for q in block] for i, block in enumerate(blocks)}
+        for i, answers in on_processes(_ask, replace(self), pieces):
+            for query, answer in zip(blocks[i], answers, strict=True):
+                query.settle(answer)
+
+
+def _ask(batch: _Batch, asked: list[tuple[Region, int]]) -> list[ProbabilityRange]:
+    """A block of queries, in a process of its own."""
+    queries = [_Query(region, label) for region, label in asked]
+    for query in queries:
+        query.run(batch.pair, batch.limits)
+    return [query.answer(batch.method, batch.limits.tolerance) for query in queries]
 
 
 class _Query:
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
     def __init__(self, region: Region, label: int) -> None:
-        self._region = region
-        self._label = label
+        self.region = region
+        self.label = label
+        self._answer: ProbabilityRange | None = None  # given by another process
         self._base = region.inner_box().lower  # its standing features are those of every point
         self._moving: Mask = np.zeros(region.n_features, dtype=bool)
         self._sides: tuple[Minimiser, Minimiser] | None = None  # None: not started
         self._seconds = 0.0
         self._status = Status.INTERRUPTED  # until the search ends in another way
+
+    @property
+    def settled(self) -> bool:
+        """Whether another process has answered."""
+        return self._answer is not None
+
+    def settle(self, answer: ProbabilityRange) -> None:
+        """Take the answer of another process."""
+        self._answer = answer
 
     def run(self, pair: Pair, limits: Limits) -> None:
         """Both searches, always the wider one next, within the limits."""
@@ -121,11 +176,11 @@ class _Query:
 
     def _search(self, pair: Pair, limits: Limits, start: float) -> Status:
         deadline = limits.deadline()
-        box = self._region.box()
+        box = self.region.box()
         moving = self._moving = box.lower < box.upper
-        shape = shape_of(self._region, moving)
+        shape = shape_of(self.region, moving)
         # The minimum of P(label), and 1 - its maximum: the minimum of the complement.
-        low, high = pair(self._label, shape, self._base, moving)
+        low, high = pair(self.label, shape, self._base, moving)
         ends = box.lower[moving], box.upper[moving]
         sides = self._sides = (Minimiser(low, *ends), Minimiser(high, *ends))
         for side in sides:
@@ -155,6 +210,8 @@ class _Query:
 
     def answer(self, method: str, tolerance: float) -> ProbabilityRange:
         """The enclosures as they stand."""
+        if self._answer is not None:
+            return self._answer
         smallest = largest = Enclosure(0.0, 1.0)
         argmin = argmax = None
         nodes = 0
@@ -173,7 +230,7 @@ class _Query:
             status=self._final_status(max(smallest.width, largest.width), tolerance),
             nodes=nodes,
             seconds=self._seconds,
-            label=self._label,
+            label=self.label,
             tolerance=tolerance,
             method=method,
         )
