@@ -15,13 +15,24 @@ if TYPE_CHECKING:
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
     from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
-    from gpcert.questions import attack, certified_radius, certify, evaluate, probability_range, robustness
+    from gpcert.questions import (
+        attack,
+        certified_radius,
+        certify,
+        evaluate,
+        explain,
+        probability_range,
+        robustness,
+    )
     from gpcert.regions import Ball, Box
     from gpcert.results import (
         Attack,
         CertifiedRadius,
         Enclosure,
+        Evaluation,
+        Explanation,
         ProbabilityRange,
+        Robustness,
         Status,
         Verdict,
         VerdictStatus,
@@ -38,6 +49,7 @@ __all__ = [
     "CertifiedRadius",
     "Enclosure",
     "Evaluation",
+    "Explanation",
     "GPClassifier",
     "GpcertError",
     "InvalidInputError",
@@ -65,6 +77,7 @@ __all__ = [
     "certify",
     "datasets",
     "evaluate",
+    "explain",
     "load",
     "probability_range",
     "robustness",
@@ -77,14 +90,24 @@ _HOME = {
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
     "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
-    "questions": ("attack", "certified_radius", "certify", "evaluate", "probability_range", "robustness"),
+    "questions": (
+        "attack",
+        "certified_radius",
+        "certify",
+        "evaluate",
+        "explain",
+        "probability_range",
+        "robustness",
+    ),
     "regions": ("Ball", "Box"),
     "results": (
         "Attack",
         "CertifiedRadius",
         "Enclosure",
         "Evaluation",
+        "Explanation",
         "ProbabilityRange",
+        "Robustness",
         "Status",
         "Verdict",
         "VerdictStatus",

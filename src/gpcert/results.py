@@ -16,6 +16,7 @@ __all__ = [
     "CertifiedRadius",
     "Enclosure",
     "Evaluation",
+    "Explanation",
     "ProbabilityRange",
     "Robustness",
     "Status",
@@ -199,3 +200,34 @@ class Evaluation:
         import pandas
 
         return pandas.DataFrame(self.table())
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Delta^i of every point and feature: `lower <= Delta <= upper`, `value` the middle; arrays (m, d).
+
+    `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
+    """
+
+    value: Float
+    lower: Float
+    upper: Float
+    sign: Index
+    radius: float
+    label: int
+    feature_names: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls, lower: Float, upper: Float, radius: float, label: int, feature_names: tuple[str, ...] | None
+    ) -> Explanation:
+        """From the enclosures."""
+        sign = np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
+        return cls(0.5 * lower + 0.5 * upper, lower, upper, sign, radius, label, feature_names)
+
+    def mean(self) -> Explanation:
+        """The mean over the points, (1, d), with its enclosure."""
+        m = max(len(self.lower), 1)
+        lower, upper = self.lower.mean(axis=0, keepdims=True), self.upper.mean(axis=0, keepdims=True)
+        slack = 2.0**-50 * m  # the sum of m numbers of size at most 2
+        return Explanation.of(lower - slack, upper + slack, self.radius, self.label, self.feature_names)

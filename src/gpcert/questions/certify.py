@@ -140,18 +140,12 @@ def _margin_at(post: Posterior, point: Float, label: int) -> float:
 def _margin_from_ranges(
     post: Posterior, region: Region, label: int, limits: Limits
 ) -> tuple[float, int, Status]:
-    options = {
-        "tolerance": limits.tolerance,
-        "max_seconds": limits.max_seconds,
-        "max_nodes": limits.max_nodes,
-        "progress": limits.progress,
-    }
-    own = probability_range(post, region, label, **options)  # type: ignore[call-overload]
+    own = probability_range(post, region, label, **limits.options())
     # The others share what the label leaves: none exceeds 1 - P(label).
     lower, nodes = 2.0 * own.lower - 1.0, own.nodes
     if not lower > 0.0:
         others = [
-            probability_range(post, region, c, **options)  # type: ignore[call-overload]
+            probability_range(post, region, c, **limits.options())
             for c in range(post.n_classes)
             if c != label
         ]

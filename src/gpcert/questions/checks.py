@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +46,10 @@ class Limits:
     max_seconds: float
     max_nodes: float
     progress: Progress | None
+
+    def options(self) -> dict[str, Any]:
+        """The same as keyword arguments of `probability_range`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def deadline(self) -> float:
         """When a search that starts now has to end, on the clock of `time.perf_counter`."""
