@@ -252,3 +252,20 @@ def test_a_box_of_many_lengthscales_is_answered():
     )
     answer = probability_range(post, Box([-1e6, -1e6], [1e6, 1e6]), max_nodes=10)
     assert 0.0 <= answer.lower <= answer.upper <= 1.0
+
+
+@settings(max_examples=examples(40))
+@given(cases(precision=("laplace", "stiff", "spectrum", "excess"), n=(1, 2, 5, 8), d=(1, 2, 3)))
+def test_the_variance_is_never_deeper_than_declared(case):
+    """F3, F3': S >= -deepest everywhere, tried at centres, between and around them."""
+    rng = np.random.default_rng(case.seed)
+    post = random_posterior(case, rng)
+    deepest = model_of(post).deepest
+    scale = 0.5 * np.ptp(post.centres, axis=0) + 1e-3
+    for x in (
+        post.centres[0],
+        post.centres.mean(axis=0),
+        post.centres[0] + scale * rng.standard_normal(case.d),
+    ):
+        with bits(640):
+            assert Exact(post).latent(x)[1] >= -deepest

@@ -184,6 +184,18 @@ class Posterior:
             for c in range(self.n_latents)
         )
 
+    def one_latent(self, label: int) -> Posterior:
+        """The posterior of one latent of several, without a likelihood."""
+        precision = self.precision[label]
+        return Posterior(
+            self.centres,
+            self.weights[:, label],
+            precision[label] if precision.ndim == 3 else precision,
+            kernel=self.kernels[label],
+            likelihood=None,
+            mean=float(np.broadcast_to(self.mean, (self.n_latents,))[label]),
+        )
+
     def _required_likelihood(self, question: str) -> Likelihood:
         if self.likelihood is None:
             raise InvalidInputError(f"{question} needs a likelihood, got a regression (likelihood=None)")

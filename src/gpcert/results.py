@@ -17,6 +17,8 @@ __all__ = [
     "Enclosure",
     "Evaluation",
     "Explanation",
+    "Extremes",
+    "LatentRange",
     "ProbabilityRange",
     "Robustness",
     "Status",
@@ -77,6 +79,45 @@ class ProbabilityRange:
     def upper(self) -> float:
         """P(label) is at most this on the whole region."""
         return self.max.upper
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Enclosures of the smallest and the largest value of a function over a region.
+
+    `argmin` and `argmax` are points of the region (d,) where it is at most `min.upper`, at least `max.lower`.
+    """
+
+    min: Enclosure
+    max: Enclosure
+    argmin: Float | None
+    argmax: Float | None
+
+    @property
+    def lower(self) -> float:
+        """The function is at least this on the whole region."""
+        return self.min.lower
+
+    @property
+    def upper(self) -> float:
+        """The function is at most this on the whole region."""
+        return self.max.upper
+
+
+@dataclass(frozen=True)
+class LatentRange:
+    """Enclosures of the extremes of the latent mean and of the latent variance over a region.
+
+    "converged": all four enclosures are at most `tolerance` wide.
+    """
+
+    mean: Extremes
+    variance: Extremes
+    status: Status
+    nodes: int
+    seconds: float
+    label: int | None
+    tolerance: float
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Certified bounds of a posterior over one box; the search knows them only as `BoxBound`."""
 
 from gpcert.bounds.box import BoxBound, Certified, LevelBound
+from gpcert.bounds.cells import CellExtremes, bound_cells, sweepable
 from gpcert.bounds.domain import BoxShape, Domain, Shape
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.levels import link_of
 from gpcert.bounds.lines import SideRanges, line_ranges
 from gpcert.bounds.model import Model, model_of
+from gpcert.bounds.radial_slice import make_radial_slice
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 
@@ -13,6 +15,7 @@ __all__ = [
     "BoundFactory",
     "BoxBound",
     "BoxShape",
+    "CellExtremes",
     "Certified",
     "Domain",
     "LevelBound",
@@ -21,9 +24,12 @@ __all__ = [
     "Shape",
     "SideRanges",
     "Slice",
+    "bound_cells",
     "line_ranges",
     "link_of",
+    "make_radial_slice",
     "make_slice",
     "model_of",
     "shape_of",
+    "sweepable",
 ]

@@ -11,7 +11,8 @@ import numpy as np
 from gpcert.bounds.balls import BallShape
 from gpcert.bounds.box import BoxBound, LevelBound
 from gpcert.bounds.domain import BoxShape, Shape
-from gpcert.bounds.levels import link_of
+from gpcert.bounds.latent import LatentBound
+from gpcert.bounds.levels import Link, ProbitLink, link_of
 from gpcert.bounds.mean import SignBound
 from gpcert.bounds.model import model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
@@ -54,15 +55,24 @@ class BoundFactory:
             low, high = Share(label), Remainder(label)
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
         assert isinstance(self._post.likelihood, BinaryLikelihood)
-        link = link_of(self._post.likelihood)
-        slice_ = self._slice(x, moving)
-        one: BoxBound
-        zero: BoxBound
-        if isinstance(slice_, Slice):
-            one, zero = RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
-        else:
-            one, zero = RadialBound(link, shape, slice_), RadialBound(link, shape, slice_.flipped())
+        one, zero = self._levels(link_of(self._post.likelihood), shape, x, moving)
         return (one, zero) if label == 1 else (zero, one)
+
+    def latent(self, shape: Shape, x: Float, moving: Mask) -> tuple[LatentBound, ...]:
+        """Bounds of mean, -mean, variance and -variance of a posterior of one latent, as in `pair`."""
+        up, down = self._levels(ProbitLink(1.0), shape, x, moving)  # for local models: no link is asked
+        values = make_radial_slice(model_of(self._post), x, np.flatnonzero(moving))
+        signs = ((up, 1.0), (down, -1.0))
+        return tuple(
+            LatentBound(base, values, variance, sign) for variance in (False, True) for base, sign in signs
+        )
+
+    def _levels(self, link: Link, shape: Shape, x: Float, moving: Mask) -> tuple[LevelBound, LevelBound]:
+        """For the latent and for its negative."""
+        slice_ = self._slice(x, moving)
+        if isinstance(slice_, Slice):
+            return RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
+        return RadialBound(link, shape, slice_), RadialBound(link, shape, slice_.flipped())
 
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:

@@ -39,6 +39,6 @@ def kernel_gram(kernel: Kernel, points: Float) -> tuple[Float, float]:
         return unit_gram(points, scales)
     K = kernel(points)
     K /= kernel.prior_variance
-    factors = len(kernel.parameter_names)  # more than there are kernels in it
+    factors = 1 + sum(name.endswith("variance") for name in kernel.parameter_names)  # one per kernel in it
     drop = 1.0 - float(K.min(initial=1.0)) + 1e-6
     return K, UNIT * factors * (300.0 * (points.shape[1] + 8) * drop + 64.0)

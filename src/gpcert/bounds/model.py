@@ -10,19 +10,18 @@ Statements of `docs/maths.md`, section 2:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
+from gpcert.bounds.contraction import contraction, inverse_contraction, verified_diagonal
 from gpcert.bounds.definite import Parts, definite_parts
 from gpcert.bounds.gram import kernel_gram
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sqrt_up, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["Model", "make_model", "model_of"]
@@ -48,6 +47,8 @@ class Model:
     magnitude: Float  #: positive + negative (n, n)
     row_weight: Float  #: (n,), F2 of magnitude and of precision
     contraction: float  #: F3 of magnitude; inf where it could not be verified
+    unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
+    contraction_precision: float  #: F3' of the precision itself
     contraction_negative: float  #: F3 of the negative part
     grams: dict[bytes, tuple[Float, float]] = field(
         default_factory=dict, repr=False
@@ -71,7 +72,8 @@ class Model:
         """F3: how far S may lie below 0 anywhere; inf where only a bound over a box can tell."""
         if not self.definite:
             return np.inf
-        return max(0.0, self.contraction * self.variance - self.prior) + 4 * UNIT * abs(self.prior)
+        c = min(self.contraction, self.contraction_precision)
+        return max(0.0, c * self.variance - self.prior) + 4 * UNIT * (abs(self.prior) + self.variance)
 
     def excess_variance(self, k: Float) -> float:
         """F1: |S - (prior - k^T (positive - negative) k)| is at most this for |k_i| <= k (n,)."""
@@ -90,38 +92,24 @@ class Model:
         return sqrt_up(sum_up(self.row_weight * y * y))
 
     @cached_property
+    def mean_norm(self) -> float:
+        """K6: an upper bound of the RKHS norm of sum_i alpha_i k(., x_i), to a relative 1e-6 of the model."""
+        gram, entry = self.unit_gram
+        size = float(np.abs(self.weights).sum())
+        square = (
+            float(self.weights @ (gram @ self.weights)) + (entry + gamma(2 * len(gram))) * size * size * 1.01
+        )
+        return sqrt_up(max(square, 0.0) * self.variance) * (1.0 + 16 * UNIT)
+
+    @cached_property
     def diagonal(self) -> Float:
         """F4: |V z|^2 <= sum_i diagonal_i z_i^2 for every z (n,); the smallest of those that verify."""
         found = [self.row_weight]
         sites = self.site_precision
         if sites is not None and (sites > 0).all():
-            found += _verified_diagonal(self.magnitude, sites)
-        found += _verified_diagonal(self.magnitude, np.diagonal(self.magnitude))
+            found += verified_diagonal(self.magnitude, sites)
+        found += verified_diagonal(self.magnitude, np.diagonal(self.magnitude))
         return min(found, key=lambda diagonal: float(diagonal.sum()))
-
-
-def _verified_diagonal(shifted: Float, shape: Float) -> list[Float]:
-    """[t * shape] with the smallest t >= 1 of a few that verifies, or []."""
-    if not (np.isfinite(shape).all() and (shape > 0).all()):
-        return []
-    root = 1.0 / np.sqrt(shape)
-    scaled = shifted * np.outer(root, root)
-    y = np.ones(len(shape))
-    top = 1.0
-    for _ in range(30):
-        y = scaled @ y
-        top = float(np.linalg.norm(y))
-        if not 0 < top < np.inf:
-            return []
-        y /= top
-    for slack in (1e-9, 1e-3, 0.02, 0.1, 0.3, 1.0):
-        diagonal = max(top, 1e-3) * (1.0 + slack) * shape
-        test = -shifted
-        # Rounding of the difference: one ulp of the larger of the two.
-        test[np.diag_indices(len(shape))] += diagonal - 4 * UNIT * (diagonal + np.diagonal(shifted))
-        if is_certainly_psd(test):
-            return [diagonal]
-    return []
 
 
 _models: WeakKeyDictionary[Posterior, Model] = WeakKeyDictionary()
@@ -185,43 +173,9 @@ def make_model(
             precision=precision,
             magnitude=magnitude,
             row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
-            contraction=_contraction(*gram, variance, magnitude),
-            contraction_negative=0.0 if negative is None else _contraction(*gram, variance, negative),
+            contraction=contraction(*gram, variance, magnitude),
+            unit_gram=gram,
+            contraction_precision=inverse_contraction(precision, *gram, variance, site_precision),
+            contraction_negative=0.0 if negative is None else contraction(*gram, variance, negative),
             site_precision=site_precision,
         )
-
-
-def _contraction(K: Float, entry: float, variance: float, shifted: Float) -> float:
-    """F3: c with lambda_max(V K V^T) <= c / s2, V^T V = shifted up to a bounded error that is included.
-
-    K: the Gram matrix divided by s2 (n, n), each entry to `entry`.
-    """
-    n = len(K)
-    lower, info = lapack.dpotrf(np.array(shifted, order="F"), lower=1, clean=1)
-    if info != 0:
-        return np.inf
-    product = blas.dtrmm(1.0, lower, np.array(K, order="F"), trans_a=1, lower=1)
-    product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
-    columns = np.abs(lower).sum(axis=0)
-    spread = sum_up(columns**2)  # >= norm of |V| 1 1^T |V|^T >= norm of |V| |K| |V|^T
-    error = (entry * 1.01 + 2.0 * gamma(2 * n + 8)) * spread
-    # V^T V differs from `shifted` by the backward error of the factorisation: at most gamma(n+1) tr in norm,
-    # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
-    backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
-    symmetric = 0.5 * (product + product.T)
-    for bound in _guesses(symmetric, error, variance):
-        test = -symmetric
-        test[np.diag_indices(n)] += bound - error - gamma(4) * bound
-        if is_certainly_psd(test):
-            return float((bound + backward) * variance * (1.0 + 16 * UNIT))
-    return np.inf
-
-
-def _guesses(product: Float, error: float, variance: float) -> Iterator[float]:
-    """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
-    least = max(1e-12, 1.5 * error * variance)  # less cannot verify
-    for slack in (least, 8.0 * least, 1e3 * least):
-        yield (1.0 + slack) / variance
-    largest = float(np.linalg.eigvalsh(product)[-1]) if np.isfinite(product).all() else np.inf
-    for slack in (1e-6, 1e-3, 1.0):
-        yield (max(largest, 0.0) + error) * (1.0 + slack) + TINY

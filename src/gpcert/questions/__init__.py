@@ -6,8 +6,18 @@ from gpcert.questions.attack import attack
 from gpcert.questions.certify import certify
 from gpcert.questions.evaluate import evaluate
 from gpcert.questions.explain import explain
+from gpcert.questions.latent import latent_range
 from gpcert.questions.radius import certified_radius
 from gpcert.questions.ranges import probability_range
 from gpcert.questions.robustness import robustness
 
-__all__ = ["attack", "certified_radius", "certify", "evaluate", "explain", "probability_range", "robustness"]
+__all__ = [
+    "attack",
+    "certified_radius",
+    "certify",
+    "evaluate",
+    "explain",
+    "latent_range",
+    "probability_range",
+    "robustness",
+]

@@ -43,19 +43,27 @@ class OpenBox(NamedTuple):
 class Minimiser:
     """Encloses min P over the bound's region; the box [lower, upper] (d,) contains it.
 
-    `goal`: a box whose bound exceeds it is settled, so that a decision costs no more than it must.
+    `goal`: a box whose bound exceeds it is settled, so that a decision costs no more than it must. `between`:
+    what is known of the values beforehand.
     """
 
-    def __init__(self, bound: BoxBound, lower: Float, upper: Float, goal: float = np.inf) -> None:
+    def __init__(
+        self,
+        bound: BoxBound,
+        lower: Float,
+        upper: Float,
+        goal: float = np.inf,
+        between: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
         self._bound = bound
         self._goal = goal
         self._box = lower, upper
         self._numbers = itertools.count()
         self._frontier: list[OpenBox] = []
-        self._settled = 1.0
+        self._least, self._settled = between
         self._started = False
         self._blur = 0.0  # width of the enclosure of P at the witness: finer targets are beyond rounding
-        self.upper = 1.0
+        self._most = self.upper = between[1]
         self.witness: Float | None = None
         self.nodes = 0
         self.coarsened = False
@@ -64,8 +72,8 @@ class Minimiser:
     def lower(self) -> float:
         """The certified lower bound."""
         if not self._started:
-            return 0.0
-        smallest = self._frontier[0].bound if self._frontier else 1.0
+            return self._least
+        smallest = self._frontier[0].bound if self._frontier else self._most
         return min(self._settled, smallest, self.upper)
 
     @property
@@ -74,7 +82,7 @@ class Minimiser:
         return self._started and not (self._frontier and self._frontier[0].bound < self._settled)
 
     def start(self, enough: float = -np.inf, point: Float | None = None, negligible: float = 0.0) -> None:
-        """Find a first point; the whole region becomes one open box with the trivial bound 0.
+        """Find a first point; the whole region becomes one open box with the trivial bound.
 
         A point where the bound's objective is below `enough`, or P below `negligible`, ends the local search;
         with a `point` (d,) of the region given there is none.
@@ -82,7 +90,7 @@ class Minimiser:
         point = descend(self._bound, *self._box, enough, negligible) if point is None else point
         self.offer(point)
         if point.size:
-            self._frontier = [OpenBox(0.0, next(self._numbers), *self._box, point)]
+            self._frontier = [OpenBox(self._least, next(self._numbers), *self._box, point)]
         else:  # nothing moves: the region is one point
             self._settled = self._bound.at(point)[0]
         self._started = True
@@ -91,7 +99,7 @@ class Minimiser:
         """Refine the box with the smallest bound: certify it, or split it. Interrupted, nothing is lost."""
         box = self._frontier[0]
         target = min(self.upper - max(0.999 * tolerance, 4.0 * self._blur), self._goal + _ABOVE)
-        if self._suffices(box.bound, tolerance) or target <= 0.0:
+        if self._suffices(box.bound, tolerance) or target <= self._least:
             self._settle(box.bound)
             return
         certified = self._bound.over(box.lower, box.upper, box.reference, target)

@@ -1,0 +1,105 @@
+"""How a precision compares with the inverse of the Gram matrix (F3) and with a diagonal (F4), verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
+from gpcert.validation import Float
+
+__all__ = ["contraction", "inverse_contraction", "verified_diagonal"]
+
+
+def contraction(K: Float, entry: float, variance: float, shifted: Float) -> float:
+    """F3: c with lambda_max(V K V^T) <= c / s2, V^T V = shifted up to a bounded error that is included.
+
+    K: the Gram matrix divided by s2 (n, n), each entry to `entry`.
+    """
+    n = len(K)
+    lower, info = lapack.dpotrf(np.array(shifted, order="F"), lower=1, clean=1)
+    if info != 0:
+        return np.inf
+    product = blas.dtrmm(1.0, lower, np.array(K, order="F"), trans_a=1, lower=1)
+    product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
+    columns = np.abs(lower).sum(axis=0)
+    spread = sum_up(columns**2)  # >= norm of |V| 1 1^T |V|^T >= norm of |V| |K| |V|^T
+    error = (entry * 1.01 + 2.0 * gamma(2 * n + 8)) * spread
+    # V^T V differs from `shifted` by the backward error of the factorisation: at most gamma(n+1) tr in norm,
+    # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
+    backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
+    symmetric = 0.5 * (product + product.T)
+    for bound in _guesses(symmetric, error, variance):
+        test = -symmetric
+        test[np.diag_indices(n)] += bound - error - gamma(4) * bound
+        if is_certainly_psd(test):
+            return float((bound + backward) * variance * (1.0 + 16 * UNIT))
+    return np.inf
+
+
+def _guesses(product: Float, error: float, variance: float) -> Iterator[float]:
+    """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
+    least = max(1e-12, 1.5 * error * variance)  # less cannot verify
+    for slack in (least, 8.0 * least, 1e3 * least):
+        yield (1.0 + slack) / variance
+    largest = float(np.linalg.eigvalsh(product)[-1]) if np.isfinite(product).all() else np.inf
+    for slack in (1e-6, 1e-3, 1.0):
+        yield (max(largest, 0.0) + error) * (1.0 + slack) + TINY
+
+
+def inverse_contraction(
+    precision: Float, K: Float, entry: float, variance: float, sites: Float | None
+) -> float:
+    """F3': c with precision <= c K^-1 for a precision close to (K + N)^-1, N a diagonal >= 0.
+
+    The eigenvalues of precision (K + N) are real (it is similar to a symmetric matrix) and at most 1 + the
+    largest row sum of |precision (K + N) - I|; and K <= K + N. Arguments as for `contraction`.
+    """
+    n = len(K)
+    scaled = variance * K
+    noise = _noise(precision, scaled) if sites is None else 1.0 / sites
+    if not (np.isfinite(noise).all() and (noise >= 0).all()):
+        return np.inf
+    scaled[np.diag_indices(n)] += noise
+    residual = precision @ scaled
+    residual[np.diag_indices(n)] -= 1.0
+    absolute = np.abs(precision)
+    sizes = absolute @ (np.abs(scaled).sum(axis=1)) + 1.0
+    error = (gamma(n + 8) * sizes + 1.01 * entry * variance * n * absolute.sum(axis=1)) * (1.0 + gamma(2 * n))
+    rows = np.abs(residual).sum(axis=1) * (1.0 + gamma(n)) + error
+    return float(1.0 + np.max(rows, initial=0.0) * (1.0 + 8 * UNIT) + 4 * UNIT)
+
+
+def _noise(precision: Float, K: Float) -> Float:
+    """The diagonal N if the precision is the inverse of K + N; any N >= 0 is sound."""
+    try:
+        inverse = np.linalg.inv(precision)
+    except np.linalg.LinAlgError:
+        return np.full(len(K), np.nan)
+    return np.asarray(np.maximum(np.diagonal(inverse) - np.diagonal(K), 0.0))
+
+
+def verified_diagonal(shifted: Float, shape: Float) -> list[Float]:
+    """[t * shape] with the smallest t >= 1 of a few that verifies, or []."""
+    if not (np.isfinite(shape).all() and (shape > 0).all()):
+        return []
+    root = 1.0 / np.sqrt(shape)
+    scaled = shifted * np.outer(root, root)
+    y = np.ones(len(shape))
+    top = 1.0
+    for _ in range(30):
+        y = scaled @ y
+        top = float(np.linalg.norm(y))
+        if not 0 < top < np.inf:
+            return []
+        y /= top
+    for slack in (1e-9, 1e-3, 0.02, 0.1, 0.3, 1.0):
+        diagonal = max(top, 1e-3) * (1.0 + slack) * shape
+        test = -shifted
+        # Rounding of the difference: one ulp of the larger of the two.
+        test[np.diag_indices(len(shape))] += diagonal - 4 * UNIT * (diagonal + np.diagonal(shifted))
+        if is_certainly_psd(test):
+            return [diagonal]
+    return []
