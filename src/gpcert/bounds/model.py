@@ -93,13 +93,12 @@ class Model:
 
     @cached_property
     def mean_norm(self) -> float:
-        """K6: an upper bound of the RKHS norm of sum_i alpha_i k(., x_i), to a relative 1e-6 of the model."""
+        """K6: an upper bound of the norm of sum_i alpha_i k(., x_i) in the RKHS."""
         gram, entry = self.unit_gram
         size = float(np.abs(self.weights).sum())
-        square = (
-            float(self.weights @ (gram @ self.weights)) + (entry + gamma(2 * len(gram))) * size * size * 1.01
-        )
-        return sqrt_up(max(square, 0.0) * self.variance) * (1.0 + 16 * UNIT)
+        error = (entry + gamma(2 * len(gram))) * size * size * 1.01
+        square = max(float(self.weights @ (gram @ self.weights)), 0.0) + error
+        return sqrt_up(square * self.variance) * (1.0 + 16 * UNIT)
 
     @cached_property
     def diagonal(self) -> Float:

@@ -170,7 +170,7 @@ class _Query:
         sides = tuple(Minimiser(q, *ends, between=k) for q, k in zip(quantities, known, strict=True))
         self._sides = sides
         for side in sides:
-            side.start()
+            side.start(negligible=-np.inf)
         while True:
             active = [s for s in sides if not s.exhausted and not s.upper - s.lower <= limits.tolerance]
             if not active:
