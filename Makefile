@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-full test-lowest lint bench docs soak clean
+.PHONY: help setup demo test test-full test-lowest lint bench docs wheel soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ bench: $(VENV)/.ready ## every benchmark, results in benchmarks/results
 
 docs: $(VENV)/.ready ## the site, built strictly into site/
 	$(BIN)/mkdocs build --strict --quiet
+
+wheel: $(VENV)/.ready ## the wheel, in dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 soak: $(VENV)/.ready ## 10,000 random queries judged in ball arithmetic, then every test with fresh seeds
 	$(BIN)/python scripts/soak.py

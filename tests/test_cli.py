@@ -21,6 +21,7 @@ from cli_files import NAMES, OFFSET, UNIT, patients, points, write_table
 from gpcert.cli import main
 from gpcert.cli.main import VERBS
 from gpcert.cli.progress import ProgressLine, duration
+from gpcert.report.numbers import radius_at_least
 from gpcert.report.results_file import read_results
 
 
@@ -99,7 +100,8 @@ def test_label_is_a_class_value_and_its_range_the_complement(inside: Path) -> No
         assert max(1 - ill["max"][1], well["min"][0]) <= min(1 - ill["max"][0], well["min"][1]) + 1e-15
 
 
-def test_processes_answer_like_one_process(inside: Path) -> None:
+def test_processes_answer_like_one_process(inside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpcert.cli.pool.ALONE", 0.0)
     common = ("range", "model.safetensors", "test.csv", "--radius", "0.3", "--scale", "std", "--rows", "0:5")
     keys = ("row", "min", "max", "argmin", "argmax", "status", "nodes")
     one, two = answers(*common, "--jobs", "1"), answers(*common, "--jobs", "2")
@@ -181,6 +183,25 @@ def test_verdicts_are_proved_or_come_with_a_counterexample(
     assert f"right and safe: {100 * right / 12:.1f} %" in told
 
 
+def test_radii_bracket_the_truth(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    post, (X, _) = gc.load("model.safetensors"), points(12, 1)
+    scale = post.centres.std(axis=0)
+    got = answers(
+        "radius", "model.safetensors", "test.csv", "--rows", "0:4", "--scale", "std", "--rtol", "0.01"
+    )
+    middle = sorted(a["safe"] for a in got)[1]
+    assert f"median radius in [{radius_at_least(middle)}, " in capsys.readouterr().out
+    for a in got:
+        x, label = X[a["row"]], list(post.classes).index(a["predicted"])
+        if a["safe"] > 0:
+            Z = x + a["safe"] * scale * np.random.default_rng(0).uniform(-1, 1, size=(500, 3))
+            assert (post.probability(Z)[:, label] > 0.5).all()
+        if a["unsafe"] is not None:
+            assert a["safe"] < a["unsafe"]
+            assert gc.Ball(x, a["unsafe"], scale=scale).contains(a["counterexample"])
+            assert post.probability([a["counterexample"]])[0, label] < 0.5
+
+
 def test_bench_tells_costs(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ball = ("--rows", "0:3", "--radius", "0.1", "--radius", "0.2", "--scale", "std")
     assert main(["bench", "model.safetensors", "test.csv", *ball, "--json"]) == 0
@@ -218,7 +239,7 @@ def test_table_for_people_and_json_for_machines(inside: Path, capsys: pytest.Cap
     assert told["model"]["sha256"]
     assert told["versions"]["gpcert"] == gc.__version__
     for answer, line in zip(told["answers"], table[1:], strict=False):
-        lower, upper = map(float, line.split()[2:4])
+        lower, upper = map(float, re.search(r"\[([\d.]+), ([\d.]+)\]", line).groups())
         assert lower <= answer["min"][0]
         assert answer["max"][1] <= upper
 

@@ -6,6 +6,8 @@ import contextlib
 import io
 import re
 import runpy
+import shlex
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,20 @@ import pytest
 from matplotlib.image import imread
 
 import gpcert
+from gpcert.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-# A Python block, and the output shown for it if a text block follows at once.
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.MULTILINE | re.DOTALL)
+# A Python block, and the output shown for it if a text block follows at once; or a session on a terminal.
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?"
+    r"|^```console\n(?P<session>\$ .*?)^```\n",
+    flags=re.MULTILINE | re.DOTALL,
+)
+# Commands of a session that a test can run; the others set up an environment, which other tests do.
+RUNNABLE = ("gpcert ", "head ")
+TIMES = re.compile(r"(answered in|about|left) (\d+ (s|min|h) ?)+")
+INTERVAL = re.compile(r"\[(-?\d+\.\d+), (-?\d+\.\d+)\]")
 NUMBER = re.compile(r"\d+\.\d*|\d+")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
 ADDRESS = re.compile(r"https?://([\w.-]+)")
@@ -27,11 +38,22 @@ def identify(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-WITH_CODE = [path for path in DOCUMENTS if BLOCK.search(path.read_text(encoding="utf-8"))]
+WITH_CODE = [
+    pytest.param(path, marks=pytest.mark.full) if path.parent.name == "tutorials" else path
+    for path in DOCUMENTS
+    if BLOCK.search(path.read_text(encoding="utf-8"))
+]
 
 
 def assert_shown(printed: str, shown: str) -> None:
-    """The same text; decimals may differ by one unit of the last digit shown: machines round differently."""
+    """The same text; machines round differently, and a faster search stops elsewhere.
+
+    Decimals may differ by one unit of the last digit shown. Of intervals [a, b], which enclose the same true
+    number, only that they meet is asked. Widths of columns do not matter.
+    """
+    for real, told in zip(INTERVAL.findall(printed), INTERVAL.findall(shown), strict=True):
+        assert max(float(real[0]), float(told[0])) <= min(float(real[1]), float(told[1])), (printed, shown)
+    printed, shown = (re.sub(" +", " ", INTERVAL.sub("[]", text)) for text in (printed, shown))
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
     for real, told in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
         digits = len(told.partition(".")[2])
@@ -41,28 +63,58 @@ def assert_shown(printed: str, shown: str) -> None:
 
 def test_shown_numbers_are_compared_to_their_last_digit() -> None:
     assert_shown("0.553 <= P, 12 nodes, 1. x", "0.554 <= P, 12 nodes, 1. x")
+    assert_shown("in [0.10, 0.30]", "in  [0.25, 0.40]")
     for other in ("0.555 <= P, 12 nodes, 1. x", "0.553 < P, 12 nodes, 1. x", "0.553 <= P, 13 nodes, 1. x"):
         with pytest.raises(AssertionError):
             assert_shown("0.553 <= P, 12 nodes, 1. x", other)
+    with pytest.raises(AssertionError):
+        assert_shown("in [0.10, 0.30]", "in [0.35, 0.40]")
+
+
+def run_command(command: str) -> str:
+    """Standard output of one command of a session."""
+    words = shlex.split(command, comments=True)
+    if words[0] != "gpcert":
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main(words[1:]) == 0, command
+    return printed.getvalue()
+
+
+def commands(session: str) -> list[tuple[str, str]]:
+    """(command, output shown) pairs; a backslash at the end of a line continues a command."""
+    pieces = re.split(r"^\$ ", session.replace("\\\n", " "), flags=re.MULTILINE)[1:]
+    return [(piece.partition("\n")[0], piece.partition("\n")[2]) for piece in pieces]
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=identify)
-def test_python_blocks_run_and_print_what_is_shown(
+def test_blocks_run_and_print_what_is_shown(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The blocks of a document one after the other, in an empty folder of its own."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for code, shown in BLOCK.findall(path.read_text(encoding="utf-8")):
+    for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
+        if block["session"]:
+            for command, shown in commands(block["session"]):
+                if command.startswith(RUNNABLE):
+                    assert_shown(TIMES.sub("T", run_command(command)), TIMES.sub("T", shown))
+            continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, identify(path), "exec"), namespace)
-        if shown:
-            assert_shown(printed.getvalue(), shown)
+            exec(compile(block["code"], identify(path), "exec"), namespace)
+        if block["shown"]:
+            assert_shown(printed.getvalue(), block["shown"])
 
 
-def test_the_readme_and_the_start_page_hold_code_with_output() -> None:
+def test_the_readme_and_the_start_page_hold_code_and_sessions_with_output() -> None:
     for path in (ROOT / "README.md", ROOT / "docs" / "start.md"):
-        assert any(shown for _, shown in BLOCK.findall(path.read_text(encoding="utf-8")))
+        blocks = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
+        assert any(block["shown"] for block in blocks)
+        told = [pair for block in blocks if block["session"] for pair in commands(block["session"])]
+        assert any(shown for _, shown in told)
+        assert 4 <= len(told) < 10  # from `pip install` to a certificate of one's own table
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=identify)

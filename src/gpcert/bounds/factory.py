@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.bounds.balls import BallShape
 from gpcert.bounds.box import BoxBound, LevelBound
 from gpcert.bounds.domain import BoxShape, Shape
 from gpcert.bounds.latent import LatentBound
@@ -24,7 +23,7 @@ from gpcert.bounds.slice import Slice, make_slice
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Region
+from gpcert.regions import Region
 from gpcert.validation import Float, Mask
 
 __all__ = ["BoundFactory", "shape_of"]
@@ -35,8 +34,6 @@ _SLICES = 4
 
 def shape_of(region: Region, moving: Mask) -> Shape:
     """The region on its moving features (D,)."""
-    if isinstance(region, Ball) and 1.0 <= region.norm < np.inf:
-        return BallShape(region, moving)
     inner = region.inner_box()
     return BoxShape(inner.lower[moving], inner.upper[moving])
 

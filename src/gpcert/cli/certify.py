@@ -66,9 +66,11 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
     v = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
+    # Two classes: P >= 0, so the margin is at least -threshold, exactly.
+    lower = max(v.margin.lower, -query.threshold) if post.n_classes == 2 else v.margin.lower
     return {
         "verdict": str(v.status),
-        "margin": [v.margin.lower, v.margin.upper],
+        "margin": [lower, v.margin.upper],
         "counterexample": v.counterexample,
         "status": str(v.ended),
         "nodes": v.nodes,

@@ -15,11 +15,16 @@ one HTML report. Each step is a gpcert command, which is printed before it runs.
 EXAMPLES = """
   gpcert demo --output out/demo
 """
-_ROWS = "0:60"
+_TITLE = "Threes and eights: how far can the pixels move?"
+_ROWS = "0:50"
 _STEPS = (
     "fit dataset:mnist38 --lengthscale 5 --test dataset:mnist38 -o {folder}/model.safetensors",
-    "range {folder}/model.safetensors dataset:mnist38 --rows {rows} --radius 0.1 -o {folder}/range.json",
-    "report {folder}/range.json --title {title} -o {folder}/index.html",
+    "certify {folder}/model.safetensors {data} --radius 0.05 --radius 0.1 -o {folder}/certify.json",
+    "attack {folder}/model.safetensors {data} --radius 0.05 --radius 0.1 -o {folder}/attack.json",
+    "radius {folder}/model.safetensors {data} --max-radius 0.5 --rtol 0.01 -o {folder}/radius.json",
+    "range {folder}/model.safetensors {data} --radius 0.1 -o {folder}/range.json",
+    "report {folder}/certify.json {folder}/attack.json {folder}/radius.json {folder}/range.json "
+    "--title {title} -o {folder}/index.html",
 )
 
 
@@ -36,13 +41,16 @@ def run(parsed: argparse.Namespace) -> int:
     from gpcert.cli.main import main
 
     parsed.output.mkdir(parents=True, exist_ok=True)
+    data = ["dataset:mnist38", "--rows", parsed.rows]
     for step in _STEPS:
         words = [
-            word.format(folder=parsed.output, rows=parsed.rows, title="Handwritten threes and eights")
+            part
             for word in step.split()
+            for part in (data if word == "{data}" else [word.format(folder=parsed.output, title=_TITLE)])
         ]
         print(f"$ gpcert {shlex.join(words)}", flush=True)
         status = main(words)
         if status:
             return status
+    print(f"open in a browser: {(parsed.output / 'index.html').resolve()}")
     return 0

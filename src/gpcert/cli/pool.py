@@ -6,9 +6,11 @@ file again, so that all answer for the same model.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +22,8 @@ from gpcert.posterior import Posterior
 
 __all__ = ["Answer", "Ask", "Outcome", "answer_all"]
 
+#: Seconds of work in this process before others are started: a short run is over before they would be up.
+ALONE = 2.0
 Answer = dict[str, Any]
 #: Asks one question: (posterior, query, progress) -> a JSON-able answer. A module's function: it travels.
 Ask = Callable[[Posterior, Any, Callable[..., bool]], Answer]
@@ -37,89 +41,90 @@ def answer_all(
     ask: Ask, post: Posterior, queries: Sequence[Any], jobs: int, line: ProgressLine, interrupt: Interrupt
 ) -> Outcome:
     """The answers in the order of the queries, as many as could be had."""
-    many = min(jobs, len(queries)) > 1
-    answers: list[Answer | None] = [None] * len(queries)
+    run = _Run(ask, post, queries, line, interrupt)
     failure = None
     try:
-        (_on_processes if many else _here)(ask, post, queries, answers, jobs, line, interrupt)
+        run.here(math.inf if min(jobs, len(queries)) <= 1 else ALONE)
+        if run.waiting() and not interrupt.requested:
+            run.on_processes(jobs)
     except KeyboardInterrupt:
         interrupt.requested = True
     except (BrokenProcessPool, MemoryError):
         failure = "a worker ran out of memory or was killed; the rows it had not answered are missing"
     finally:
         line.clear()
-    return Outcome(answers, interrupt.requested, failure)
+    return Outcome(run.answers, interrupt.requested, failure)
 
 
-def _here(
-    ask: Ask,
-    post: Posterior,
-    queries: Sequence[Any],
-    answers: list[Answer | None],
-    jobs: int,
-    line: ProgressLine,
-    interrupt: Interrupt,
-) -> None:
-    for i, query in enumerate(queries):
+class _Run:
+    """The queries of one run and the answers so far."""
 
-        def progress(lower: float, upper: float, *more: object, done: int = i) -> bool:
-            line.draw(done, f"gap {upper - lower:.3g}")
-            return interrupt.requested
+    def __init__(
+        self, ask: Ask, post: Posterior, queries: Sequence[Any], line: ProgressLine, interrupt: Interrupt
+    ) -> None:
+        self._ask, self._post, self._queries = ask, post, queries
+        self._line, self._interrupt = line, interrupt
+        self.answers: list[Answer | None] = [None] * len(queries)
 
-        answers[i] = ask(post, query, progress)
-        line.draw(i + 1)
-        if interrupt.requested:
-            return
+    def waiting(self) -> list[int]:
+        """Positions without an answer."""
+        return [i for i, answer in enumerate(self.answers) if answer is None]
 
+    def here(self, seconds: float) -> None:
+        """One after the other in this process, until the time is up; a search cut off then is forgotten."""
+        deadline = time.monotonic() + seconds
+        for i, query in enumerate(self._queries):
+            cut = False
 
-def _on_processes(
-    ask: Ask,
-    post: Posterior,
-    queries: Sequence[Any],
-    answers: list[Answer | None],
-    jobs: int,
-    line: ProgressLine,
-    interrupt: Interrupt,
-) -> None:
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the workers when they load BLAS
-    context = multiprocessing.get_context("spawn")
-    stop, gaps = context.Event(), context.Array("d", len(queries), lock=False)
-    executor = ProcessPoolExecutor(
-        min(jobs, len(queries)), context, initializer=_start_worker, initargs=(ask, post, stop, gaps)
-    )
-    try:
-        waiting = {executor.submit(_work, i, query): i for i, query in enumerate(queries)}
-        _collect(waiting, answers, gaps, stop, line, interrupt)
-    finally:
-        stop.set()
-        executor.shutdown(cancel_futures=True)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+            def progress(lower: float, upper: float, *more: object, done: int = i) -> bool:
+                nonlocal cut
+                self._line.draw(done, f"gap {upper - lower:.3g}")
+                cut = time.monotonic() > deadline
+                return cut or self._interrupt.requested
 
+            answer = self._ask(self._post, query, progress)
+            if cut and not self._interrupt.requested:
+                return
+            self.answers[i] = answer
+            self._line.draw(i + 1)
+            if self._interrupt.requested or time.monotonic() > deadline:
+                return
 
-def _collect(
-    waiting: dict[Future[Answer | None], int],
-    answers: list[Answer | None],
-    gaps: Any,
-    stop: Any,
-    line: ProgressLine,
-    interrupt: Interrupt,
-) -> None:
-    done = 0
-    while waiting:
-        finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
-        for future in finished:
-            i = waiting.pop(future)
-            answers[i] = future.result()
-            gaps[i] = 0.0
-            done += 1
-        line.draw(done, f"widest gap {max(gaps):.3g}")
-        if interrupt.requested:
-            stop.set()  # running searches end at their next step; rows not begun answer None at once
+    def on_processes(self, jobs: int) -> None:
+        """The rest on several processes."""
+        rest = self.waiting()
+        before = {name: os.environ.get(name) for name in THREADS}
+        os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the workers when they load BLAS
+        context = multiprocessing.get_context("spawn")
+        stop, gaps = context.Event(), context.Array("d", len(self._queries), lock=False)
+        executor = ProcessPoolExecutor(
+            min(jobs, len(rest)),
+            context,
+            initializer=_start_worker,
+            initargs=(self._ask, self._post, stop, gaps),
+        )
+        try:
+            running = {executor.submit(_work, i, self._queries[i]): i for i in rest}
+            self._collect(running, gaps, stop)
+        finally:
+            stop.set()
+            executor.shutdown(cancel_futures=True)
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def _collect(self, running: dict[Future[Answer | None], int], gaps: Any, stop: Any) -> None:
+        while running:
+            finished, _ = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+            for future in finished:
+                i = running.pop(future)
+                self.answers[i] = future.result()
+                gaps[i] = 0.0
+            self._line.draw(len(self.answers) - len(running), f"widest gap {max(gaps):.3g}")
+            if self._interrupt.requested:
+                stop.set()  # running searches end at their next step; rows not begun answer None at once
 
 
 _worker: tuple[Ask, Posterior, Any, Any] | None = None

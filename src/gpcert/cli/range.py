@@ -16,7 +16,7 @@ from gpcert.cli.sources import read_points
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Region
-from gpcert.report.numbers import at_least, at_most, between
+from gpcert.report.numbers import between
 from gpcert.results import Enclosure
 from gpcert.validation import require
 
@@ -106,7 +106,7 @@ def _ends(enclosure: Enclosure) -> list[float]:
 
 def _table(name: str) -> Callable[[list[Answer]], str]:
     def show(answers: list[Answer]) -> str:
-        head = ("row", f"P({name}) at row", "lower", "upper", "min in", "max in", "status")
+        head = ("row", f"P({name}) at row", "stays in", "min in", "max in", "status")
         return columns(head, [_line(answer) for answer in answers])
 
     return show
@@ -117,8 +117,7 @@ def _line(answer: Answer) -> tuple[str, ...]:
     return (
         str(answer.get("id", answer["row"])),
         f"{answer['probability'][answer['class']]:.3f}" if known else "",
-        at_least(answer["min"][0]),
-        at_most(answer["max"][1]),
+        between(answer["min"][0], answer["max"][1]),
         between(*answer["min"]),
         between(*answer["max"]),
         answer["status"],

@@ -25,7 +25,7 @@ from gpcert.validation import require
 
 __all__ = ["Model", "Rows", "check_output", "class_position", "finish", "open_model", "run_session"]
 
-_SHOWN = 20  # rows of a table on the terminal, where a file holds them all
+_SHOWN = 10  # rows of a table on the terminal, where a file holds them all
 
 
 class Model:

@@ -96,7 +96,7 @@ class Point:
     def safe(self) -> float:
         """The largest radius proved safe, -1 if none: what holds for a ball holds for every smaller one."""
         proved = [v.radius for v in self.verdicts.values() if v.status == "safe"]
-        return max([-1.0, *proved, *([self.found[0]] if self.found else [])])
+        return max([-1.0, *proved, *([self.found[0]] if self.found and self.found[0] > 0 else [])])
 
     @property
     def unsafe(self) -> float:

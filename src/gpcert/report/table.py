@@ -138,7 +138,7 @@ def card(point: Point, pictures: Pictures) -> Html:
 
 def details(point: Point, pictures: Pictures) -> Html:
     """What is known of a point, in words and pictures."""
-    parts = [_sentence(point), *(_range(found) for found in point.ranges)]
+    parts = []
     other = point.counterexample
     attacked = [a for a in point.attacks.values() if a.success and a.x is not None]
     if other is None and attacked:
@@ -147,7 +147,7 @@ def details(point: Point, pictures: Pictures) -> Html:
         parts.append(_images(point, other, pictures))
     elif other is not None and point.x is not None and other.shape == point.x.shape:
         parts.append(_moves(point.x, other, pictures.names))
-    return join(parts)
+    return join([*parts, _sentence(point), *(_range(found) for found in point.ranges)])
 
 
 def _sentence(point: Point) -> Html:
@@ -158,8 +158,12 @@ def _sentence(point: Point) -> Html:
             "unsafe": f"r = {radius:g}: the label can change",
             "unknown": f"r = {radius:g}: not decided",
         }[verdict.status]
-        low, high = (at_least(verdict.margin[0]), at_most(verdict.margin[1]))
-        said.append(tag("li", tag("span", text, class_=verdict.status), f" (margin in [{low}, {high}])"))
+        margin = {
+            "safe": f"at least {at_least(verdict.margin[0])}",
+            "unsafe": f"at most {at_most(verdict.margin[1])}",
+            "unknown": f"in {between(*verdict.margin)}",
+        }[verdict.status]
+        said.append(tag("li", tag("span", text, class_=verdict.status), f" (margin {margin})"))
     if point.found is not None:
         safe, unsafe, _ = point.found
         known = "" if math.isinf(unsafe) else f"another label within {radius_at_most(unsafe)}"
