@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exact import logistic_normal
-from gpcert.bounds.levels import LogitLink, ProbitLink, link_of
+from gpcert.bounds.levels import LogitLink, ProbitLink
+from gpcert.bounds.links import link_of
 from gpcert.likelihoods import Logit, Probit
 from oracle import bits, examples
 

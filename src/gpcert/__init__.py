@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpcert import datasets
+    from gpcert.adapters import from_gpflow, from_gpy, from_gpytorch, from_sklearn
     from gpcert.errors import GpcertError, InvalidInputError, ModelFileError, NotFittedError
     from gpcert.estimator import GPClassifier
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
-    from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
+    from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
     from gpcert.posterior import Posterior
     from gpcert.questions import (
         attack,
@@ -54,6 +55,8 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Extremes",
+    "FiveErf",
+    "Floored",
     "GPClassifier",
     "GpcertError",
     "InvalidInputError",
@@ -83,6 +86,10 @@ __all__ = [
     "datasets",
     "evaluate",
     "explain",
+    "from_gpflow",
+    "from_gpy",
+    "from_gpytorch",
+    "from_sklearn",
     "latent_range",
     "load",
     "probability_range",
@@ -91,10 +98,11 @@ __all__ = [
 ]
 
 _HOME = {
+    "adapters": ("from_gpflow", "from_gpy", "from_gpytorch", "from_sklearn"),
     "errors": ("GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError"),
     "estimator": ("GPClassifier",),
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),
-    "likelihoods": ("Link", "Logit", "OneVsRest", "Probit", "Softmax"),
+    "likelihoods": ("FiveErf", "Floored", "Link", "Logit", "OneVsRest", "Probit", "Softmax"),
     "posterior": ("Posterior",),
     "questions": (
         "attack",

@@ -117,6 +117,11 @@ class Posterior:
         return 0 if self.classes is None else len(self.classes)
 
     @property
+    def target(self) -> str:
+        """What the certified probability is: the exact expectation, or what an adapter has recorded."""
+        return str(self.training.get("target", "exact expectation of the likelihood"))
+
+    @property
     def kernels(self) -> tuple[Kernel, ...]:
         """One kernel per latent."""
         return self.kernel if isinstance(self.kernel, tuple) else (self.kernel,) * self.n_latents

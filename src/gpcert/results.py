@@ -69,6 +69,7 @@ class ProbabilityRange:
     label: int
     tolerance: float
     method: str
+    target: str  #: what is certified: `Posterior.target`
 
     @property
     def lower(self) -> float:

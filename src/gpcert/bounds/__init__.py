@@ -4,8 +4,8 @@ from gpcert.bounds.box import BoxBound, Certified, LevelBound
 from gpcert.bounds.cells import CellExtremes, bound_cells, sweepable
 from gpcert.bounds.domain import BoxShape, Domain, Shape
 from gpcert.bounds.factory import BoundFactory, shape_of
-from gpcert.bounds.levels import link_of
 from gpcert.bounds.lines import SideRanges, line_ranges
+from gpcert.bounds.links import link_of
 from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.radial_slice import make_radial_slice
 from gpcert.bounds.rbf import RbfBound

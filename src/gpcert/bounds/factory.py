@@ -11,7 +11,8 @@ import numpy as np
 from gpcert.bounds.box import BoxBound, LevelBound
 from gpcert.bounds.domain import BoxShape, Shape
 from gpcert.bounds.latent import LatentBound
-from gpcert.bounds.levels import Link, ProbitLink, link_of
+from gpcert.bounds.levels import Link, ProbitLink
+from gpcert.bounds.links import link_of
 from gpcert.bounds.mean import SignBound
 from gpcert.bounds.model import model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
@@ -68,8 +69,8 @@ class BoundFactory:
         """For the latent and for its negative."""
         slice_ = self._slice(x, moving)
         if isinstance(slice_, Slice):
-            return RbfBound(link, shape, slice_), RbfBound(link, shape, slice_.flipped())
-        return RadialBound(link, shape, slice_), RadialBound(link, shape, slice_.flipped())
+            return RbfBound(link, shape, slice_), RbfBound(link.mirrored(), shape, slice_.flipped())
+        return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
 
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy.special import ndtri
 
-from gpcert.likelihoods import BinaryLikelihood, Logit, Probit
+from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
-__all__ = ["Level", "Link", "LogitLink", "ProbitLink", "link_of"]
+__all__ = ["Level", "Link", "LogitLink", "ProbitLink", "corners"]
 
 Affine = tuple[float, float]
 
@@ -76,21 +77,17 @@ class Link(ABC):
     def level(self, p: float) -> Level:
         """The level curve of a probability at most p (and as close as rounding allows), 0 < p < 1."""
 
+    def mirrored(self) -> Link:
+        """The link of the other class, f -> 1 - sigma(-f): itself where symmetric."""
+        return self
+
     @property
     @abstractmethod
     def spread(self) -> float:
         """c with E sigma(f) close to Phi(mu / sqrt(c + S)): guides the local search only."""
 
 
-def link_of(likelihood: BinaryLikelihood) -> Link:
-    """The rigorous counterpart of a likelihood; probit and logit for now."""
-    if isinstance(likelihood, Probit):
-        return ProbitLink(likelihood.scale)
-    assert isinstance(likelihood, Logit)
-    return LogitLink(likelihood)
-
-
-def _corners(
+def corners(
     mu: tuple[float, float], S: tuple[float, float]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """L4: the (mu, S) corners of the smallest and largest probability: far from 0 S shrinks towards 1/2."""
@@ -111,7 +108,7 @@ class ProbitLink(Link):
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         """See `Link.bounds`."""
-        lower, upper = (self._standard(*corner) for corner in _corners(mu, S))
+        lower, upper = (self._standard(*corner) for corner in corners(mu, S))
         return normal_cdf_bounds(lower - 16 * UNIT * abs(lower))[0], normal_cdf_bounds(
             upper + 16 * UNIT * abs(upper)
         )[1]
@@ -182,7 +179,7 @@ class LogitLink(Link):
         """See `Link.bounds`."""
         if not all(map(math.isfinite, (*mu, *S))):
             return 0.0, 1.0
-        lower, upper = _corners(mu, S)
+        lower, upper = corners(mu, S)
         return self.enclose(*lower)[0], self.enclose(*upper)[1]
 
     def enclose(self, mu: float, S: float) -> tuple[float, float]:
@@ -215,26 +212,7 @@ class LogitLevel(Level):
 
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S): the quadrature with its error brackets p there."""
-        likelihood, p = self.link.likelihood, self.p
-        if not 0.0 <= S < 1e90:
-            return -math.inf, math.inf
-        m = float(ndtri(p)) * math.sqrt(self.link.spread + S)
-        for _ in range(50):
-            value = float(likelihood.expectation(m, S))
-            slope = max(float(likelihood.expectation_gradient(m, S)[0]), 1e-300)
-            step = (p - value) / slope
-            # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
-            m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
-            if not abs(m) < 1e90:
-                return -math.inf, math.inf
-            if abs(step) <= 1e-13 * (1.0 + abs(m)):
-                break
-        width = 1e-13 * (1.0 + abs(m))
-        for _ in range(60):
-            if self.link.enclose(m - width, S)[1] <= p <= self.link.enclose(m + width, S)[0]:
-                return m - width, m + width
-            width *= 4.0
-        return -math.inf, math.inf
+        return _logistic_curve(self.link, self.p, S)
 
     def tangent(self, S: float, largest: float) -> Affine:
         """L2': three enclosures of a concave curve bound it everywhere, without derivatives."""
@@ -265,3 +243,27 @@ class LogitLevel(Level):
     def after_surplus(self, surplus: float, largest: float) -> float:
         """No density bound from below is used: p as it is."""
         return self.p
+
+
+@lru_cache(maxsize=2**14)
+def _logistic_curve(link: LogitLink, p: float, S: float) -> tuple[float, float]:
+    """See `LogitLevel.curve`; kept, since neighbouring pieces and their refinements share their ends."""
+    if not 0.0 <= S < 1e90:
+        return -math.inf, math.inf
+    m = float(ndtri(p)) * math.sqrt(link.spread + S)
+    for _ in range(50):
+        value = float(link.likelihood.expectation(m, S))
+        slope = max(float(link.likelihood.expectation_gradient(m, S)[0]), 1e-300)
+        step = (p - value) / slope
+        # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
+        m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
+        if not abs(m) < 1e90:
+            return -math.inf, math.inf
+        if abs(step) <= 1e-7 * (1.0 + abs(m)):  # after this step the error is of the order of its square
+            break
+    width = 4e-13 * (1.0 + abs(m))
+    for _ in range(60):
+        if link.enclose(m - width, S)[1] <= p <= link.enclose(m + width, S)[0]:
+            return m - width, m + width
+        width *= 4.0
+    return -math.inf, math.inf

@@ -16,8 +16,10 @@ from gpcert.validation import Float
 
 __all__ = ["OneVsRestBound"]
 
-#: How far below the smallest probability found a class's certificate aims, relative to it.
+#: How far below the smallest probability found a class's certificate aims at least, relative to it, and
+#: which share of the room that the target leaves it may use up.
 _SLACK = 1e-3
+_SHARE = 0.1
 _SMALLEST_TARGET = 1e-12
 
 
@@ -47,11 +49,14 @@ class OneVsRestBound:
         ends = np.array([own.at(reference) for own, _ in self.classes])
         middle = 0.5 * (ends[:, 0] + ends[:, 1])
         rising = (np.arange(len(middle)) == self.quantity.label) == (self.quantity.sign > 0)
+        # What the classes may give away together without missing the target, shared among them.
+        room = max(0.0, self.quantity.bounds(middle, middle)[0] - target)
+        slack = _SHARE * room * float(middle.sum())
         low, high = np.zeros(len(middle)), np.ones(len(middle))
         answers, costs = [], []
         for j, (own, other) in enumerate(self.classes):
             bound = own if rising[j] else other
-            answer = _smallest(bound, lower, upper, reference)
+            answer = _smallest(bound, lower, upper, reference, slack)
             if rising[j]:
                 low[j] = answer.probability
             else:
@@ -64,8 +69,8 @@ class OneVsRestBound:
         return Certified(probability, worst.point, worst.split, stuck)
 
 
-def _smallest(bound: BoxBound, lower: Float, upper: Float, reference: Float) -> Certified:
-    """A bound over the box with a target of its own: just below the smallest value found."""
+def _smallest(bound: BoxBound, lower: Float, upper: Float, reference: Float, slack: float) -> Certified:
+    """A bound over the box with a target of its own: by `slack` below the smallest value found."""
     start = reference
     score, gradient = bound.objective(reference)
     for _ in range(3):
@@ -75,7 +80,7 @@ def _smallest(bound: BoxBound, lower: Float, upper: Float, reference: Float) -> 
             break
         start, score = corner, value
     target = bound.at(start)[0]
-    target -= _SLACK * min(target, 1.0 - target)
+    target -= max(_SLACK * min(target, 1.0 - target), slack)
     if not _SMALLEST_TARGET < target < 1.0:
         return Certified(0.0, start, int(np.argmax(upper - lower)), False)
     return bound.over(lower, upper, start, target)

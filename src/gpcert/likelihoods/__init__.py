@@ -7,6 +7,8 @@ from typing import Any
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import BinaryLikelihood, LogLikelihood, Tilted
+from gpcert.likelihoods.five_erf import FiveErf
+from gpcert.likelihoods.floored import Floored
 from gpcert.likelihoods.link import Link
 from gpcert.likelihoods.logit import Logit
 from gpcert.likelihoods.one_vs_rest import OneVsRest
@@ -15,6 +17,8 @@ from gpcert.likelihoods.softmax import Softmax
 
 __all__ = [
     "BinaryLikelihood",
+    "FiveErf",
+    "Floored",
     "Likelihood",
     "Link",
     "LogLikelihood",
@@ -33,6 +37,11 @@ _BY_NAME: dict[str, type[Probit] | type[Logit] | type[Softmax]] = {
     "probit": Probit,
     "logit": Logit,
     "softmax": Softmax,
+}
+_WITHOUT_PARAMETERS: dict[str, type[Logit] | type[Softmax] | type[FiveErf]] = {
+    "logit": Logit,
+    "softmax": Softmax,
+    "five_erf": FiveErf,
 }
 
 
@@ -53,12 +62,20 @@ def likelihood_from_dict(description: Mapping[str, Any]) -> Likelihood:
         name = description["name"]
         if name == "probit" and set(description) == {"name", "scale"}:
             return Probit(scale=float.fromhex(description["scale"]))
-        if name in ("logit", "softmax") and set(description) == {"name"}:
-            return _BY_NAME[name]()
+        if name in _WITHOUT_PARAMETERS and set(description) == {"name"}:
+            return _WITHOUT_PARAMETERS[name]()
         if name == "one_vs_rest" and set(description) == {"name", "link"}:
-            link = likelihood_from_dict(description["link"])
-            if isinstance(link, BinaryLikelihood):
-                return OneVsRest(link)
+            return OneVsRest(_link_from_dict(description["link"]))
+        if name == "floored" and set(description) == {"name", "link", "floor"}:
+            return Floored(_link_from_dict(description["link"]), float.fromhex(description["floor"]))
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         pass
     raise InvalidInputError(f"likelihood description must come from to_dict, got {str(description)[:80]}")
+
+
+def _link_from_dict(description: Mapping[str, Any]) -> BinaryLikelihood:
+    """The two-class likelihood described; another kind is an error."""
+    link = likelihood_from_dict(description)
+    if isinstance(link, BinaryLikelihood):
+        return link
+    raise InvalidInputError(f"link must be a two-class likelihood, got {link!r}")

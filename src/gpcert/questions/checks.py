@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods import Logit, OneVsRest, Probit
+from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float, Index, as_matrix, as_vector, require
@@ -82,7 +82,7 @@ def check_model(post: Posterior) -> None:
     name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
     link = post.likelihood.link if isinstance(post.likelihood, OneVsRest) else post.likelihood
     require(
-        isinstance(link, Probit | Logit),
+        isinstance(link, Probit | Logit | FiveErf | Floored),
         f"post must have the probit or logit likelihood, alone or one-vs-rest, got {name!r}",
     )
 

@@ -96,7 +96,7 @@ def probability_range(
     queries = [_Query(r, int(label)) for r in regions]
     with suppress(KeyboardInterrupt):  # what is known is returned; a query that did not end says so itself
         _Batch(post, method, limits).run(queries)
-    answers = [query.answer(method, tolerance) for query in queries]
+    answers = [query.answer(method, tolerance, post.target) for query in queries]
     return answers[0] if single else answers
 
 
@@ -140,7 +140,7 @@ def _ask(batch: _Batch, asked: list[tuple[Region, int]]) -> list[ProbabilityRang
     queries = [_Query(region, label) for region, label in asked]
     for query in queries:
         query.run(batch.pair, batch.limits)
-    return [query.answer(batch.method, batch.limits.tolerance) for query in queries]
+    return [query.answer(batch.method, batch.limits.tolerance, batch.post.target) for query in queries]
 
 
 class _Query:
@@ -208,7 +208,7 @@ class _Query:
         stop = limits.progress(low.lower, upper, low.nodes + high.nodes, time.perf_counter() - start)
         return isinstance(stop, bool | np.bool_) and bool(stop)
 
-    def answer(self, method: str, tolerance: float) -> ProbabilityRange:
+    def answer(self, method: str, tolerance: float, target: str) -> ProbabilityRange:
         """The enclosures as they stand."""
         if self._answer is not None:
             return self._answer
@@ -233,6 +233,7 @@ class _Query:
             label=self.label,
             tolerance=tolerance,
             method=method,
+            target=target,
         )
 
     def _final_status(self, width: float, tolerance: float) -> Status:

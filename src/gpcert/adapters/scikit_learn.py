@@ -1,0 +1,138 @@
+"""`from_sklearn`: a fitted GaussianProcessClassifier, alone or at the end of a pipeline of scalers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from gpcert.adapters.covariance import Covariance
+from gpcert.adapters.foreign import Foreign, checked_posterior, checked_target, named, refuse
+from gpcert.adapters.scaling import Affine, affine_of, split_pipeline
+from gpcert.adapters.variational import widened
+from gpcert.errors import NotFittedError
+from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
+from gpcert.likelihoods import FiveErf, Logit, OneVsRest
+from gpcert.posterior import Posterior
+from gpcert.validation import Float
+
+__all__ = ["from_sklearn"]
+
+_MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52] | type[RBF]] = {
+    0.5: Matern12,
+    1.5: Matern32,
+    2.5: Matern52,
+    np.inf: RBF,
+}
+_TARGETS = {
+    False: "scikit-learn's predict_proba: five error functions in place of the logistic integral",
+    True: "exact expectation of the logistic likelihood",
+}
+
+
+def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None = None) -> Posterior:
+    """The posterior of a fitted GaussianProcessClassifier (two classes, or one-vs-rest), or of a Pipeline.
+
+    `target="library"` certifies scikit-learn's own probability, a fixed sum of five error functions per
+    class; "exact" the logistic integral. Scalers of a pipeline are folded into the posterior: regions and
+    witnesses are in the units of the pipeline's input. `tolerance`: refuse a model whose own prediction
+    differs by more (default 1e-6).
+    """
+    exact = checked_target(target)
+    steps, classifier = split_pipeline(model)
+    if named(classifier, "sklearn") != "GaussianProcessClassifier":
+        refuse("model", "a GaussianProcessClassifier or a Pipeline that ends in one", classifier)
+    if not hasattr(classifier, "base_estimator_"):
+        raise NotFittedError("model must be fitted, got a GaussianProcessClassifier before fit")
+    if len(classifier.classes_) > 2 and classifier.multi_class != "one_vs_rest":
+        refuse("multi_class", "'one_vs_rest' (one-vs-one has no probabilities)", classifier.multi_class)
+    inner = classifier.base_estimator_
+    binary = [inner] if hasattr(inner, "pi_") else list(inner.estimators_)
+    training = np.asarray(binary[0].X_train_, dtype=np.float64)
+    sizes = [step.n_features_in_ for step in steps if hasattr(step, "n_features_in_")]
+    affine = affine_of(steps, int(sizes[0]) if sizes else training.shape[1])
+    parts = [_binary(each, affine) for each in binary]
+    link = Logit() if exact else FiveErf()
+    single = len(parts) == 1
+    foreign = Foreign(
+        library="scikit-learn",
+        model=classifier,
+        centres=affine.inverse(training),
+        weights=parts[0][1] if single else np.stack([w for _, w, _ in parts], axis=1),
+        precision=parts[0][2] if single else np.stack([R for _, _, R in parts]),
+        kernel=[kernel for kernel, _, _ in parts],
+        likelihood=link if single else OneVsRest(link),
+        target=_TARGETS[exact],
+        latent=lambda X: _latents(model, steps, binary, X),
+        probability=lambda X: _quietly(model.predict_proba, X),
+        classes=classifier.classes_,
+        feature_names=getattr(model, "feature_names_in_", None),
+        record={"scaling": list(affine.steps)} if affine.steps else {},
+    )
+    return checked_posterior(foreign, exact, tolerance)
+
+
+def _binary(estimator: Any, affine: Affine) -> tuple[Kernel, Float, Float]:
+    """Kernel, weights y - pi and precision (L^-1 sqrt W)^T (L^-1 sqrt W): algorithm 3.2 of the GP book."""
+    read = _covariance(estimator.kernel_, affine.scale if affine.steps else None)
+    half = solve_triangular(estimator.L_, np.diag(estimator.W_sr_), lower=True)
+    weights = np.asarray(estimator.y_train_ - estimator.pi_, dtype=np.float64)
+    return widened(read.kernel(), read.noise, weights, half.T @ half)
+
+
+def _covariance(kernel: Any, scale: Float | None) -> Covariance:
+    """A scikit-learn kernel with its lengthscales multiplied by `scale` (d,)."""
+    name = named(kernel, "sklearn")
+    if name == "Sum":
+        return _covariance(kernel.k1, scale) + _covariance(kernel.k2, scale)
+    if name == "Product":
+        return _covariance(kernel.k1, scale) * _covariance(kernel.k2, scale)
+    if name == "ConstantKernel":
+        return Covariance(constant=float(kernel.constant_value))
+    if name == "WhiteKernel":
+        return Covariance(noise=float(kernel.noise_level))
+    if name in ("RBF", "Matern", "RationalQuadratic"):
+        lengthscale = np.asarray(kernel.length_scale, dtype=np.float64)
+        if lengthscale.ndim and lengthscale.size == 1:
+            lengthscale = lengthscale.reshape(())
+        if scale is not None:
+            lengthscale = lengthscale * np.abs(scale)
+        return Covariance((_stationary(kernel, name, lengthscale),))
+    refuse(
+        "kernel", "a sum or product of ConstantKernel, RBF, Matern, RationalQuadratic and WhiteKernel", kernel
+    )
+
+
+def _stationary(kernel: Any, name: str, lengthscale: Float) -> Kernel:
+    if name == "RBF":
+        return RBF(lengthscale)
+    if name == "RationalQuadratic":
+        return RationalQuadratic(lengthscale, 1.0, float(kernel.alpha))
+    if kernel.nu not in _MATERN:
+        refuse("kernel", "Matern with nu 0.5, 1.5, 2.5 or inf", f"nu = {kernel.nu}")
+    return _MATERN[kernel.nu](lengthscale)
+
+
+def _latents(model: Any, steps: list[Any], binary: list[Any], X: Float) -> tuple[Float, Float]:
+    """scikit-learn's own latent mean and variance (m, C)."""
+    Z = _quietly(model[:-1].transform, X) if steps else X
+    moments = [_moments(each, Z) for each in binary]
+    return np.stack([m for m, _ in moments], axis=1), np.stack([v for _, v in moments], axis=1)
+
+
+def _moments(estimator: Any, Z: Float) -> tuple[Float, Float]:
+    """Algorithm 3.2 with scikit-learn's kernel; `latent_mean_and_variance` exists only from 1.7 on."""
+    k = estimator.kernel_(estimator.X_train_, Z)
+    v = solve_triangular(estimator.L_, estimator.W_sr_[:, None] * k, lower=True)
+    variance = estimator.kernel_.diag(Z) - np.einsum("ij,ij->j", v, v)
+    return k.T @ (estimator.y_train_ - estimator.pi_), variance
+
+
+def _quietly(method: Callable[[Float], Any], X: Float) -> Float:
+    """method(X) without the warning that an array has no column names, if the model saw a table."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return np.asarray(method(X), dtype=np.float64)
