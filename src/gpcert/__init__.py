@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpcert import datasets
-    from gpcert.adapters import from_gpflow, from_gpy, from_gpytorch, from_sklearn
+    from gpcert.adapters import Replay, export, from_gpflow, from_gpy, from_gpytorch, from_sklearn, replay
     from gpcert.errors import GpcertError, InvalidInputError, ModelFileError, NotFittedError
     from gpcert.estimator import GPClassifier
     from gpcert.kernels import RBF, Matern12, Matern32, Matern52, Product, RationalQuadratic, Sum
@@ -74,6 +74,7 @@ __all__ = [
     "Probit",
     "Product",
     "RationalQuadratic",
+    "Replay",
     "Robustness",
     "Softmax",
     "Status",
@@ -86,6 +87,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "explain",
+    "export",
     "from_gpflow",
     "from_gpy",
     "from_gpytorch",
@@ -93,12 +95,13 @@ __all__ = [
     "latent_range",
     "load",
     "probability_range",
+    "replay",
     "robustness",
     "save",
 ]
 
 _HOME = {
-    "adapters": ("from_gpflow", "from_gpy", "from_gpytorch", "from_sklearn"),
+    "adapters": ("Replay", "export", "from_gpflow", "from_gpy", "from_gpytorch", "from_sklearn", "replay"),
     "errors": ("GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError"),
     "estimator": ("GPClassifier",),
     "kernels": ("RBF", "Matern12", "Matern32", "Matern52", "Product", "RationalQuadratic", "Sum"),

@@ -134,6 +134,7 @@ class Attack:
     success: bool
     label: int
     method: str
+    target: str = ""  #: what `probability` is: `Posterior.target`
 
 
 class VerdictStatus(StrEnum):
@@ -162,6 +163,7 @@ class Verdict:
     ended: Status
     nodes: int
     seconds: float
+    target: str = ""  #: what is certified: `Posterior.target`
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ class CertifiedRadius:
     tests: int
     nodes: int
     seconds: float
+    target: str = ""  #: what is certified: `Posterior.target`
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,7 @@ class Evaluation:
     unsafe: Float
     verdicts: NDArray[Any]
     seconds: float
+    target: str = ""  #: what is certified: `Posterior.target`
 
     @property
     def gap(self) -> Float:
@@ -258,18 +262,26 @@ class Explanation:
     radius: float
     label: int
     feature_names: tuple[str, ...] | None
+    target: str = ""  #: what is certified: `Posterior.target`
 
     @classmethod
     def of(
-        cls, lower: Float, upper: Float, radius: float, label: int, feature_names: tuple[str, ...] | None
+        cls,
+        lower: Float,
+        upper: Float,
+        radius: float,
+        label: int,
+        feature_names: tuple[str, ...] | None,
+        target: str = "",
     ) -> Explanation:
         """From the enclosures."""
         sign = np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
-        return cls(0.5 * lower + 0.5 * upper, lower, upper, sign, radius, label, feature_names)
+        return cls(0.5 * lower + 0.5 * upper, lower, upper, sign, radius, label, feature_names, target)
 
     def mean(self) -> Explanation:
         """The mean over the points, (1, d), with its enclosure."""
         m = max(len(self.lower), 1)
         lower, upper = self.lower.mean(axis=0, keepdims=True), self.upper.mean(axis=0, keepdims=True)
         slack = 2.0**-50 * m  # the sum of m numbers of size at most 2
-        return Explanation.of(lower - slack, upper + slack, self.radius, self.label, self.feature_names)
+        ends = lower - slack, upper + slack
+        return Explanation.of(*ends, self.radius, self.label, self.feature_names, self.target)

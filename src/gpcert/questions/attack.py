@@ -82,7 +82,7 @@ def attack(
     points = strongest(post, regions, X, labels, method, starts=starts, seed=seed)
     p = post.probability(points)
     answers = [
-        Attack(point, float(row[c]), bool(row.argmax() != c), int(c), method)
+        Attack(point, float(row[c]), bool(row.argmax() != c), int(c), method, post.target)
         for point, row, c in zip(points, p, labels, strict=True)
     ]
     return answers[0] if single else answers

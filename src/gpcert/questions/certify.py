@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import overload
 
 import numpy as np
@@ -91,6 +92,7 @@ def certify(
             answers.append(Verdict(VerdictStatus.UNKNOWN, label, float(threshold), *nothing))
         else:
             answers.append(verdict(post, factory, each, label, float(threshold), limits))
+    answers = [replace(answer, target=post.target) for answer in answers]
     return answers[0] if single else answers
 
 

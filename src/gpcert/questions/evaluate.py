@@ -221,4 +221,5 @@ def _summary(
         unsafe=np.where(unsafe < k, radii[np.minimum(unsafe, k - 1)], np.inf),
         verdicts=verdicts,
         seconds=seconds,
+        target=post.target,
     )

@@ -66,7 +66,7 @@ def explain(
                     break
     except KeyboardInterrupt:
         pass  # what is known is returned
-    return Explanation.of(lower, upper, float(radius), int(label), post.feature_names)
+    return Explanation.of(lower, upper, float(radius), int(label), post.feature_names, post.target)
 
 
 def _deltas(post: Posterior, ball: Ball, features: Index, label: int, limits: Limits) -> tuple[Float, Float]:

@@ -250,4 +250,5 @@ class _Search:
             tests=self._tests,
             nodes=self._nodes,
             seconds=time.perf_counter() - self._begin,
+            target=self._post.target,
         )

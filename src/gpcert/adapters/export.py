@@ -1,0 +1,42 @@
+"""`export`: a foreign model straight into a posterior file, for environments that hold little else.
+
+It needs numpy (from 1.26 on), scipy and safetensors, all of which go with every release of GPflow that has a
+wheel for Python 3.11: `pip install --no-deps gpcert` there, certify elsewhere after `gpcert.load`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from gpcert.adapters.foreign import refuse
+from gpcert.adapters.gpflow import from_gpflow
+from gpcert.adapters.gpy import from_gpy
+from gpcert.adapters.gpytorch import from_gpytorch
+from gpcert.adapters.scikit_learn import from_sklearn
+from gpcert.posterior import Posterior
+from gpcert.store import save
+
+__all__ = ["export"]
+
+_READERS: dict[str, Callable[..., Posterior]] = {
+    "sklearn": from_sklearn,
+    "GPy": from_gpy,
+    "gpytorch": from_gpytorch,
+    "gpflow": from_gpflow,
+}
+
+
+def export(model: Any, path: str | os.PathLike[str], **options: Any) -> Posterior:
+    """Convert a model of a supported library, check it, write it to a posterior file, and return it.
+
+    `options` go to the library's `from_...`. Nothing of gpcert that certifies is imported.
+    """
+    for base in type(model).__mro__:
+        reader = _READERS.get(base.__module__.partition(".")[0])
+        if reader is not None:
+            post = reader(model, **options)
+            save(post, path)
+            return post
+    refuse("model", "a model of scikit-learn, GPy, GPyTorch or GPflow", model)

@@ -1,0 +1,106 @@
+"""`replay`: the points of a result through the user's own model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.errors import InvalidInputError
+from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
+from gpcert.validation import Float, require
+
+__all__ = ["Replay", "replay"]
+
+Result = ProbabilityRange | Verdict | CertifiedRadius | Attack
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What the user's own model says at the points of a result.
+
+    `names` (k) and `points` (k, d): "argmin", "argmax" of a range, "counterexample" of a verdict or radius,
+    "x" of an attack. `claimed` (k,): P(label) there by the certified model: for a range the inner ends, at
+    most `min.upper` and at least `max.lower`. `reported` (k,): P(label) by the user's model. `changed` (k,):
+    whether the user's model gives another label the largest probability there. `target`: what is certified.
+    """
+
+    names: tuple[str, ...]
+    points: Float
+    claimed: Float
+    reported: Float
+    changed: tuple[bool, ...]
+    label: int
+    target: str
+
+    @property
+    def deviation(self) -> float:
+        """The largest |reported - claimed|; 0 without points."""
+        return float(np.abs(self.reported - self.claimed).max(initial=0.0))
+
+    def __str__(self) -> str:
+        if not self.names:
+            return "nothing to replay: the result holds no point"
+        rows = zip(self.names, self.claimed, self.reported, self.changed, strict=True)
+        return "\n".join(
+            f"{name}: certified P({self.label}) = {p:.6g}, your model says {q:.6g}"
+            + (", another label" if other else "")
+            for name, p, q, other in rows
+        )
+
+
+def replay(result: Result, predict: Callable[[Float], ArrayLike]) -> Replay:
+    """Put the points of a result through `predict`, the user's own model, and report what it says.
+
+    `predict` takes points (k, d) and returns class probabilities (k, C), as `predict_proba` does, or the
+    probability of class 1 alone, (k,) or (k, 1). Nothing here is a proof: it shows that a counterexample is
+    one for the model that is deployed.
+    """
+    witnesses = _witnesses(result)
+    require(callable(predict), f"predict must be a function of points (k, d), got {predict!r}")
+    points = np.array([x for _, x, _ in witnesses], dtype=np.float64)
+    if not witnesses:
+        return Replay((), np.zeros((0, 0)), np.zeros(0), np.zeros(0), (), result.label, result.target)
+    P = _probabilities(predict(points), len(points))
+    require(
+        result.label < P.shape[1], f"predict must return a column for label {result.label}, got {P.shape[1]}"
+    )
+    return Replay(
+        names=tuple(name for name, _, _ in witnesses),
+        points=points,
+        claimed=np.array([p for _, _, p in witnesses]),
+        reported=P[:, result.label],
+        changed=tuple(bool(row.argmax() != result.label) for row in P),
+        label=result.label,
+        target=result.target,
+    )
+
+
+def _witnesses(result: Result) -> list[tuple[str, Float, float]]:
+    """(name, point, P(label) by the certified model) of every point a result holds."""
+    if isinstance(result, ProbabilityRange):
+        ends = [("argmin", result.argmin, result.min.upper), ("argmax", result.argmax, result.max.lower)]
+        return [(name, x, p) for name, x, p in ends if x is not None]
+    if isinstance(result, Verdict | CertifiedRadius):
+        if result.counterexample is None or result.probability is None:
+            return []
+        return [("counterexample", result.counterexample, result.probability)]
+    if isinstance(result, Attack):
+        return [("x", result.x, result.probability)]
+    raise InvalidInputError(f"result must be a range, verdict, radius or attack, got {type(result).__name__}")
+
+
+def _probabilities(values: ArrayLike, count: int) -> Float:
+    """(k, C) from what predict returned."""
+    P = np.asarray(values, dtype=np.float64)
+    if P.shape == (count,) or P.shape == (count, 1):
+        P = np.stack([1.0 - P.ravel(), P.ravel()], axis=1)
+    require(
+        P.ndim == 2 and len(P) == count,
+        f"predict must return probabilities of shape ({count}, C) or ({count},), got shape {P.shape}",
+    )
+    inside = (P >= -1e-6) & (P <= 1.0 + 1e-6)
+    require(bool(inside.all()), f"predict must return probabilities in [0, 1], got {P[~inside][:1]}")
+    return P
