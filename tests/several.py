@@ -60,11 +60,11 @@ def random_box(setting: Setting, post: Posterior) -> Box:
     return Box(x - half, x + half)
 
 
-def extremes(post: Posterior, box: Box, value, rng: np.random.Generator, starts: int = 3) -> list[np.ndarray]:
+def extremes(post: Posterior, box: Box, value, rng: np.random.Generator, starts: int = 1) -> list[np.ndarray]:
     """Points of the box where value(X) (m,) is small or large: samples, corners, local optima."""
     d = len(box.lower)
     width = box.upper - box.lower
-    U = np.concatenate([rng.random((40, d)), rng.integers(0, 2, (20, d)).astype(float)])
+    U = np.concatenate([rng.random((20, d)), rng.integers(0, 2, (12, d)).astype(float)])
     X = box.lower + U * width
     found = list(X)
     values = value(X)
@@ -76,7 +76,7 @@ def extremes(post: Posterior, box: Box, value, rng: np.random.Generator, starts:
                 U[start],
                 method="L-BFGS-B",
                 bounds=bounds,
-                options={"maxiter": 15},
+                options={"maxiter": 6},
             )
             found.append(np.clip(box.lower + result.x * width, box.lower, box.upper))
     return found

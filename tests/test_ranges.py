@@ -192,9 +192,6 @@ def test_an_answer_is_made_of_plain_numbers():
     assert (answer.label, answer.method) == (1, "auto")
 
 
-SOFTMAX = gc.Posterior(
-    [[0.0, 0.0]], [[1.0, 0.0, 2.0]], np.full((3, 1, 1), 0.1), kernel=gc.RBF(), likelihood="softmax"
-)
 REGRESSION = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF(), likelihood=None)
 LINK = gc.Posterior(
     [[0.0, 0.0]],
@@ -233,7 +230,6 @@ LINK = gc.Posterior(
         (small_model(), WIDE, {"progress": 5}, "progress"),
         (small_model(), WIDE, {"method": "fast"}, "method"),
         (REGRESSION, WIDE, {}, "post"),
-        (SOFTMAX, WIDE, {}, "post"),
         (LINK, WIDE, {}, "post"),
         ("model", WIDE, {}, "post"),
     ],

@@ -4,25 +4,28 @@ and norm.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from gpcert.bounds.box import BoxBound, LevelBound
+from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.domain import BoxShape, Shape
 from gpcert.bounds.latent import LatentBound
 from gpcert.bounds.levels import Link, ProbitLink
 from gpcert.bounds.links import link_of
 from gpcert.bounds.mean import SignBound
-from gpcert.bounds.model import model_of
+from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
 from gpcert.bounds.radial import RadialBound
 from gpcert.bounds.radial_slice import RadialSlice, make_radial_slice
 from gpcert.bounds.ratios import Remainder, Share
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
+from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.kernels import RBF
-from gpcert.likelihoods import BinaryLikelihood, OneVsRest
+from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.validation import Float, Mask
@@ -39,6 +42,14 @@ def shape_of(region: Region, moving: Mask) -> Shape:
     return BoxShape(inner.lower[moving], inner.upper[moving])
 
 
+def _difference(post: Posterior) -> Model:
+    """f_1 - f_0 of two latents, whose logistic is the softmax."""
+    model = class_model_of(post)
+    sign = np.array([-1.0, 1.0])
+    mean = float(model.mean[1] - model.mean[0])
+    return replace(model.functional(sign, np.outer(sign, sign)), mean=mean)
+
+
 class BoundFactory:
     """Bounds of one posterior; a batch of queries shares the factory, and through it slices and Grams."""
 
@@ -52,6 +63,13 @@ class BoundFactory:
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
             low, high = Share(label), Remainder(label)
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
+        if isinstance(self._post.likelihood, Softmax) and self._post.n_classes == 2:
+            both = make_slice(_difference(self._post), x, np.flatnonzero(moving))
+            second, first = (RbfBound(link_of(Logit()), shape, each) for each in (both, both.flipped()))
+            return (second, first) if label == 1 else (first, second)
+        if isinstance(self._post.likelihood, Softmax):
+            own = np.eye(self._post.n_classes)[label]
+            return self._softmax(1.0 - own, shape, x, moving), self._softmax(own, shape, x, moving)
         assert isinstance(self._post.likelihood, BinaryLikelihood)
         one, zero = self._levels(link_of(self._post.likelihood), shape, x, moving)
         return (one, zero) if label == 1 else (zero, one)
@@ -71,6 +89,12 @@ class BoundFactory:
         if isinstance(slice_, Slice):
             return RbfBound(link, shape, slice_), RbfBound(link.mirrored(), shape, slice_.flipped())
         return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
+
+    def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> BoxBound:
+        """The bound of 1 - sum_i beta_i p_i."""
+        model = class_model_of(self._post)
+        geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
+        return SoftmaxBound(model, make_slice(geometry, x, np.flatnonzero(moving)), shape, beta)
 
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:

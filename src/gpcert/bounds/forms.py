@@ -12,7 +12,7 @@ from gpcert.bounds.domain import Domain
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float
 
-__all__ = ["Form", "Remainder", "Subtracted", "balance", "largest_root", "negative_part", "subtract"]
+__all__ = ["Form", "Loss", "Remainder", "Subtracted", "balance", "largest_root", "negative_part", "subtract"]
 
 
 class Form(NamedTuple):
@@ -31,6 +31,14 @@ class Remainder(NamedTuple):
     diagonal: Float | None
     rounding: float = 0.0
     constant: float = 0.0
+
+
+class Loss(NamedTuple):
+    """constant + gradient.d + d^T matrix d, certainly non-negative on the domain."""
+
+    constant: float
+    gradient: Float
+    matrix: Float
 
 
 class Subtracted(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpcert.bounds.forms import Remainder, balance, largest_root, subtract
+from gpcert.bounds.forms import Loss, Remainder, balance, largest_root, subtract
 from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import Majorants
 from gpcert.rounding import TINY, UNIT, exp_up, expm1_up, gamma
@@ -23,9 +23,17 @@ __all__ = ["lower_bound"]
 
 
 def lower_bound(
-    m: Majorants, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
+    m: Majorants,
+    a: float,
+    tau: float,
+    kappa: float,
+    enough: float = np.inf,
+    accuracy: float = 1e-6,
+    less: Loss | None = None,
 ) -> FunctionalBound:
-    """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa)."""
+    """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa); `less` is subtracted
+    from the functional.
+    """
     e = m.expansion
     radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
     grow = exp_up(2.0 * radius)
@@ -43,9 +51,11 @@ def lower_bound(
     excess += (
         gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
     )
-    bound = subtract(
-        e.domain, base, g, parts, diagonals, _remainders(m, a, tau, radius, light), excess, (enough, accuracy)
-    )
+    remainders = list(_remainders(m, a, tau, radius, light))
+    if less is not None:  # e^{beta r} less <= grow less
+        g = g - grow * less.gradient
+        remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
+    bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
     value = bound.value
     # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
     latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)

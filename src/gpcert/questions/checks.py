@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit
+from gpcert.kernels import RBF
+from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float, Index, as_matrix, as_vector, require
@@ -82,8 +83,12 @@ def check_model(post: Posterior) -> None:
     name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
     link = post.likelihood.link if isinstance(post.likelihood, OneVsRest) else post.likelihood
     require(
-        isinstance(link, Probit | Logit | FiveErf | Floored),
-        f"post must have the probit or logit likelihood, alone or one-vs-rest, got {name!r}",
+        isinstance(link, Probit | Logit | FiveErf | Floored | Softmax),
+        f"post must have the probit, logit or softmax likelihood, or one-vs-rest, got {name!r}",
+    )
+    require(
+        not isinstance(link, Softmax) or isinstance(post.kernel, RBF),
+        f"post must have one RBF kernel for all classes of a softmax, got {post.kernel!r}",
     )
 
 

@@ -1,0 +1,145 @@
+"""Means and covariances of all classes around one reference, from one shared expansion of k(x).
+
+In scaled displacements d, every mean and covariance is value + gradient.d + d^T Hessian d / 2 + rest, with
+exact coefficients and a bound of the rest (docs/maths-multiclass.md, X8). What softmax sees are differences
+of latents, whitened by their covariance V at the reference: `Whitened`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.class_model import ClassModel
+from gpcert.bounds.domain import Domain
+from gpcert.bounds.slice import Slice
+from gpcert.rounding import TINY, UNIT, gamma, tail_norm_up
+from gpcert.validation import Float
+
+__all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at"]
+
+
+class Latents(NamedTuple):
+    """Computed mean (C,) and covariance (C, C) at a point, and bounds of every entry's error."""
+
+    mean: Float
+    covariance: Float
+    mean_error: float
+    covariance_error: float
+    products: Float  #: R_ce k (P, n) ...
+    transposed: Float  #: ... and R_ce^T k
+
+
+def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> Latents:
+    """Means and covariances for kernel values k (n,) of relative error `relative` (n,) (E3)."""
+    n, C = len(k), model.classes
+    products = model.blocks @ k
+    transposed = np.stack(
+        [
+            p if c == e else k @ block
+            for (c, e), p, block in zip(model.pairs, products, model.blocks, strict=True)
+        ]
+    )
+    covariance = np.zeros((C, C))
+    for (c, e), product in zip(model.pairs, products, strict=True):
+        covariance[c, e] = covariance[e, c] = (model.variance if c == e else 0.0) - float(k @ product)
+    unit = relative + gamma(n + 20)
+    bound = k + floor
+    mean = model.mean + k @ model.weights
+    mean_error = float((np.abs(model.weights).T @ (bound * unit)).max()) * 1.02
+    mean_error += 8 * UNIT * float((np.abs(mean) + np.abs(model.mean)).max())
+    roots = np.sqrt((model.rows * (bound * unit) ** 2).sum(axis=1) * (model.rows * bound**2).sum(axis=1))
+    covariance_error = 2.1 * float(roots.max()) + 16 * UNIT * (
+        model.variance + float(np.abs(covariance).max())
+    )
+    return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassExpansion:
+    """The shared expansion at one reference over one domain; names of `Expansion` where they agree."""
+
+    model: ClassModel
+    domain: Domain
+    latents: Latents
+    reach: Float  #: w (d,)
+    s: float  #: sup |d|, up
+    mean_gradient: Float  #: (C, d)
+    mean_hessian: Float  #: (C, d, d)
+    covariance_gradient: Float  #: (P, d)
+    covariance_hessian: Float  #: (P, d, d)
+    error_mean: Float  #: (C,): rounding of value, gradient and Hessian, over the domain
+    error_covariance: Float  #: (P,)
+
+    @property
+    def radius(self) -> float:
+        """sup |d|^2 / 2, up."""
+        return 0.5 * self.s * self.s * (1.0 + 4 * UNIT)
+
+    def matrix(self, values: Float) -> Float:
+        """(P, ...) to (C, C, ...), symmetric."""
+        C = self.model.classes
+        full = np.zeros((C, C, *values.shape[1:]))
+        for (c, e), value in zip(self.model.pairs, values, strict=True):
+            full[c, e] = full[e, c] = value
+        return full
+
+    def mean_rest(self, a: Float) -> float:
+        """X8: sup of a.m beyond second order."""
+        R = self.radius
+        value = float(np.abs(a @ (self.latents.mean - self.model.mean)))
+        gradient = float(np.abs(a @ self.mean_gradient) @ self.reach)
+        curve = 0.5 * float(self.reach @ np.abs(np.tensordot(a, self.mean_hessian, 1)) @ self.reach)
+        # The Hessian of a.m is M2 - value I: M2 alone may be larger by the latter.
+        rest = 0.5 * R * R * value + R * (gradient + curve + R * value)
+        rest += self.model.mean_norm(a) * tail_norm_up(3, self.s)
+        return rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
+
+    @cached_property
+    def deviations(self) -> tuple[float, float, float]:
+        """sqrt(contraction) s tp(m, s), m = 1, 2, 3: |V kappa_{>=m}| for a unit combination of classes."""
+        scale = np.sqrt(self.model.contraction * self.model.variance) * (1.0 + 1e-9)
+        return tuple(float(scale * tail_norm_up(m, self.s)) for m in (1, 2, 3))  # type: ignore[return-value]
+
+
+def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: Float) -> ClassExpansion:
+    """X8 at `reference` (d,), raw units."""
+    v, k, relative = slice_.kernel(reference)
+    n, d = v.shape
+    kv = k[:, None] * v
+    latents = latents_at(model, k, relative, slice_.floor)
+    symmetric = 0.5 * (latents.products + latents.transposed)  # half gradients of q_ce in k
+    explained = (symmetric @ k)[:, None, None] * np.eye(d)
+    hessians = np.empty((len(model.pairs), d, d))
+    for p, block in enumerate(model.blocks):
+        J = kv.T @ (block @ kv)
+        q2 = v.T @ ((symmetric[p] * k)[:, None] * v)
+        hessians[p] = -2.0 * q2 - (J + J.T)
+    hessians += 2.0 * explained
+    means = np.empty((model.classes, d, d))
+    for c in range(model.classes):
+        ak = model.weights[:, c] * k
+        means[c] = v.T @ (ak[:, None] * v) - float(ak.sum()) * np.eye(d)
+    reach = domain.reach
+    s = domain.norm(np.ones(d))
+    X = domain.linear(v)
+    grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
+    unit = relative + gamma(2 * n + 80)
+    error_mean = np.abs(model.weights).T @ (grown * unit) * 1.02 * (1.0 + s * s)
+    pair = np.sqrt((model.rows * (grown * unit) ** 2).sum(axis=1) * (model.rows * grown**2).sum(axis=1))
+    return ClassExpansion(
+        model=model,
+        domain=domain,
+        latents=latents,
+        reach=reach,
+        s=s,
+        mean_gradient=(model.weights * k[:, None]).T @ v,
+        mean_hessian=means,
+        covariance_gradient=-2.0 * (symmetric * k) @ v,
+        covariance_hessian=hessians,
+        error_mean=error_mean + 16 * UNIT * np.abs(latents.mean),
+        error_covariance=2.1 * pair * (1.0 + s * s) + 4.0 * model.defect * float(grown @ grown),
+    )

@@ -1,0 +1,242 @@
+"""Bounds of softmax probabilities over a box: one tangent, one functional, one quadratic programme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpcert.bounds.anchor import Anchor, anchor_at
+from gpcert.bounds.box import Certified
+from gpcert.bounds.class_expansion import expand_classes, latents_at
+from gpcert.bounds.class_model import ClassModel
+from gpcert.bounds.domain import Domain, Shape
+from gpcert.bounds.expansion import expand
+from gpcert.bounds.forms import Loss
+from gpcert.bounds.functional import lower_bound
+from gpcert.bounds.latent_cells import Coordinates, bound_over_cells
+from gpcert.bounds.local import FunctionalBound
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
+from gpcert.bounds.rbf import Builder
+from gpcert.bounds.slice import Slice
+from gpcert.bounds.tangent import tangent, weighted, whitening
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods import Softmax
+from gpcert.rounding import exp_up, up
+from gpcert.validation import Float
+
+__all__ = ["SoftmaxBound"]
+
+#: Ranges only decide where cells lie: they need not be sharp.
+_RANGE_ACCURACY = 0.05
+_TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxBound:
+    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
+
+    model: ClassModel
+    slice: Slice  #: of any functional of the model: geometry only
+    shape: Shape
+    beta: Float  #: (C,)
+
+    @property
+    def correlated(self) -> bool:
+        """Whether latents of different classes are."""
+        return len(self.model.pairs) > self.model.classes
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """The predictor with its proved error, and what the rounding of means and covariances adds."""
+        _, k, relative = self.slice.kernel(x)
+        latents = latents_at(self.model, k, relative, self.slice.floor)
+        C = self.model.classes
+        spread = latents.covariance if self.correlated else np.maximum(np.diagonal(latents.covariance), 0.0)
+        try:
+            p = Softmax().expectation(latents.mean[None], spread[None])[0]
+            error = Softmax().expectation_error(latents.mean[None], spread[None])[0]
+        except InvalidInputError:
+            return 0.0, 1.0
+        moved = C * (latents.mean_error + 0.1 * C * C * latents.covariance_error)
+        value = float((1.0 - self.beta) @ p)  # probabilities sum to one
+        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + moved + 1e-15 * C
+        if not math.isfinite(value + blur):
+            return 0.0, 1.0
+        return max(0.0, value - blur), min(1.0, value + blur)
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """An estimate of the quantity and its gradient in raw units."""
+        v, k, relative = self.slice.kernel(x)
+        latents = latents_at(self.model, k, relative, self.slice.floor)
+        anchor = anchor_at(latents.mean, latents.covariance, self.correlated)
+        if anchor is None:
+            return 1.0, np.zeros(len(x))
+        first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
+        moved = latents.covariance - anchor.covariance
+        value = 1.0 - float(self.beta @ anchor.p) - float(np.vdot(second, moved))
+        slope = (self.model.weights @ first) * k
+        for (c, e), one, two in zip(self.model.pairs, latents.products, latents.transposed, strict=True):
+            slope -= second[c, e] * (1.0 if c == e else 2.0) * (one + two) * k
+        return value, -(slope @ v) / self.slice.lengthscale
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`."""
+        widths = (upper - lower) / self.slice.lengthscale
+        best = Certified(0.0, reference, int(np.argmax(widths)), False)
+        if not float(np.linalg.norm(widths)) < _TOO_LARGE:
+            return best
+        middle = 0.5 * lower + 0.5 * upper
+        few = self.model.classes == 3
+        for build, retreat in _attempts(len(lower)):
+            start = np.clip(reference + retreat * (middle - reference), lower, upper)
+            domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
+            if domain is None:
+                return Certified(1.0, reference, best.split, False)
+            local = _Local(self, domain, start, build)
+            trial = local.cells(target) if few else local.form()
+            if trial is None:
+                continue
+            trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
+            if trial.probability > best.probability or best.probability <= 0.0:
+                best = trial
+            if best.probability >= target:
+                break
+        return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Local:
+    """The bound around one reference over one domain."""
+
+    whole: SoftmaxBound
+    domain: Domain
+    start: Float
+    build: Builder
+
+    def _functional(self, a: Float, B: Float) -> tuple[Majorants, float]:
+        """Majorants of a.m + <B, Sigma> (tau = -1), and the kappa that adds a.mean less all rounding."""
+        model = self.whole.model
+        slice_ = replace(self.whole.slice, model=model.functional(a, B))
+        means = float(a @ model.mean)
+        error = model.functional_error(a, B, slice_.amplitude) + 1e-14 * float(np.abs(a) @ np.abs(model.mean))
+        return self.build(expand(slice_, self.domain, self.start), None), means - error
+
+    def _smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
+        """A lower bound of a.m + <B, Sigma> - offset - less over the domain."""
+        m, kappa = self._functional(a, B)
+        return lower_bound(m, 1.0, -1.0, kappa - offset - 1e-14 * abs(offset), less=less)
+
+    def form(self) -> Certified | None:
+        """Theorem 3 with the convex part bounded by a quadratic form: any number of classes."""
+        whole = self.whole
+        x = expand_classes(whole.model, whole.slice, self.domain, self.start)
+        anchor = anchor_at(x.latents.mean, x.latents.covariance, whole.correlated)
+        line = None if anchor is None else tangent(x, anchor, whole.beta)
+        if line is None:
+            return None
+        bound = self._smallest(-line.a, -line.B, -line.offset, line.loss)
+        return _conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
+
+    def cells(self, target: float) -> Certified | None:
+        """Theorem 3 with the convex part bounded over cells: three classes."""
+        whole, model = self.whole, self.whole.model
+        _, k, relative = whole.slice.kernel(self.start)
+        latents = latents_at(model, k, relative, whole.slice.floor)
+        anchor = anchor_at(latents.mean, latents.covariance, whole.correlated)
+        if anchor is None:
+            return None
+        D = model.contrasts
+        V = D @ anchor.covariance @ D.T
+        W = whitening(V)
+        if W is None:
+            return None
+        # Whitened coordinates: all variances grow together away from the data, and little else changes.
+        basis = _symmetric_basis(len(W))
+        functionals = [_symmetric(D.T @ W.T @ S @ W @ D) for S in basis]
+        ranges = [self._range(B, float(np.vdot(B, anchor.covariance))) for B in functionals]
+        low, high = np.array(ranges).T
+        rho = float(np.linalg.norm(np.maximum(-low, high))) * (1.0 + 1e-6)
+        s = self.domain.norm(np.ones(len(self.start)))
+        eta = float(np.linalg.norm([model.mean_norm(row) for row in W @ D])) * s * (1.0 + 1e-6)
+        a, B, weights, total = weighted(anchor, whole.beta, float(np.linalg.norm(V, 2)) ** 0.5, eta, rho)
+        if not math.isfinite(total + rho):
+            return None
+        mean = D.T @ (weights @ a), D.T @ np.tensordot(weights, B, 1) @ D
+        share = None
+        used = np.flatnonzero(weights)
+        axes = [(np.zeros(model.classes), each) for each in functionals]
+        if len(used) == 2:
+            i, j = used
+            across = D.T @ (a[i] - a[j]), D.T @ (B[i] - B[j]) @ D
+            ends = [
+                self._smallest(sign * across[0], sign * across[1], sign * _value(across, anchor)).latent
+                for sign in (1.0, -1.0)
+            ]
+            low, high = np.append(low, ends[0]), np.append(high, -ends[1])
+            axes.append(across)
+            share = float(weights[i]), float(weights[j])
+        if not np.isfinite(low).all() or not np.isfinite(high).all():
+            return None
+        losses: list[Float] = []
+
+        def supremum(slopes: Float) -> tuple[float, Float]:
+            first = mean[0] + sum(k * axis[0] for k, axis in zip(slopes, axes, strict=True))
+            second = mean[1] + sum(k * axis[1] for k, axis in zip(slopes, axes, strict=True))
+            bound = self._smallest(-first, -second, -_value((first, second), anchor))
+            losses.append(bound.loss)
+            return -bound.latent, bound.point
+
+        goal = math.log(max(1.0 - target, 1e-300)) - math.log(total)
+        top, point = bound_over_cells(Coordinates(basis, share), low, high, supremum, goal)
+        if not losses or not math.isfinite(top):
+            return None
+        return _conclude(math.log(total) + top, point, int(np.argmax(losses[0])))
+
+    def _range(self, B: Float, offset: float) -> tuple[float, float]:
+        """Certified range of <B, Sigma> - offset over the domain."""
+        m, kappa = self._functional(np.zeros(len(B)), B)
+        slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
+        low = lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
+        high = -lower_bound(m, 0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset + slack
+        return min(low, 0.0), max(high, 0.0)
+
+
+def _symmetric(A: Float) -> Float:
+    return 0.5 * (A + A.T)
+
+
+def _value(functional: tuple[Float, Float], anchor: Anchor) -> float:
+    return float(functional[0] @ anchor.mean) + float(np.vdot(functional[1], anchor.covariance))
+
+
+def _symmetric_basis(N: int) -> Float:
+    """An orthonormal basis of the symmetric (N, N) matrices, the direction of the identity first."""
+    basis = [np.eye(N) / math.sqrt(N)]
+    for a in range(1, N):
+        diagonal = np.concatenate([np.ones(a), [-float(a)], np.zeros(N - a - 1)])
+        basis.append(np.diag(diagonal) / np.linalg.norm(diagonal))
+    for a in range(N):
+        for b in range(a):
+            unit = np.zeros((N, N))
+            unit[a, b] = unit[b, a] = math.sqrt(0.5)
+            basis.append(unit)
+    return np.stack(basis)
+
+
+def _conclude(exponent: float, point: Float, split: int) -> Certified:
+    """1 - e^exponent, rounded down."""
+    probability = 1.0 - exp_up(up(exponent) + 1e-15 * abs(exponent)) if exponent < 0 else 0.0
+    return Certified(max(0.0, probability - 1e-15), point, split, False)
+
+
+def _attempts(d: int) -> Iterator[tuple[Builder, float]]:
+    """Majorants by rising price, each with how far the reference retreats towards the middle."""
+    if d <= CHEAP_DIMENSIONS:
+        yield cheap, 0.0
+        yield cheap, 0.4
+        return
+    yield coarse, 0.0
+    yield sharp, 0.0
+    yield sharp, 0.3
