@@ -29,7 +29,7 @@ from gpcert.kernels import (
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
-from gpcert.regions import Ball, Box, Region
+from gpcert.regions import Ball, Box, Region, project
 from gpcert.results import ProbabilityRange
 
 Point = np.ndarray | Sequence[float | arb]
@@ -174,15 +174,34 @@ def extreme_points(
     X = np.clip(
         np.concatenate([inside, vertices, mixed, centred, data, [low, high, inner.centre]]), low, high
     )
+    if isinstance(region, Ball) and region.norm != math.inf:
+        X = np.array([project(region, x) for x in X])
     p = post.probability(X)[:, label]
     order = np.argsort(p, kind="stable")
-    return tuple(_refine(post, low, high, label, sign, X[order[::sign][:3]]) for sign in (1, -1))
+    refine = _refine if isinstance(region, Box) or region.norm == math.inf else _refine_in_ball
+    return tuple(refine(post, region, label, sign, X[order[::sign][:3]]) for sign in (1, -1))
 
 
-def _refine(
-    post: Posterior, low: np.ndarray, high: np.ndarray, label: int, sign: int, starts: np.ndarray
-) -> np.ndarray:
+def _refine_in_ball(post: Posterior, region: Ball, label: int, sign: int, starts: np.ndarray) -> np.ndarray:
+    """The best point found for sign * P(label) from the starts (m, d), by projected gradients."""
+    width = region.inner_box().upper - region.inner_box().lower
+    best = [(sign * post.probability(x[None])[0, label], tuple(x)) for x in starts]
+    for start in starts:
+        x, length = start, 1.0
+        value = sign * post.probability(x[None])[0, label]
+        for _ in range(30):
+            slope = sign * post.probability_gradient(x[None])[0, label] * width
+            step = length * slope / (np.abs(slope).max() or 1.0) * width
+            new = project(region, x - step)
+            found = sign * post.probability(new[None])[0, label]
+            length, x, value = (2.0 * length, new, found) if found < value else (0.3 * length, x, value)
+        best.append((value, tuple(x)))
+    return np.array(min(best)[1])
+
+
+def _refine(post: Posterior, region: Region, label: int, sign: int, starts: np.ndarray) -> np.ndarray:
     """The best point found for sign * P(label) from the starts (m, d), by L-BFGS on the log-odds."""
+    low, high = region.inner_box().lower, region.inner_box().upper
     width = np.where(high > low, high - low, 1.0)
 
     def objective(y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -224,6 +243,7 @@ CHOICES: dict[str, Sequence[Any]] = {
     "stop": ("nodes", "few nodes", "seconds", "progress", "interrupt"),
     "kernel": ("rbf",),  # KERNELS in the tests of kernels
     "seed": range(2**30),
+    "norm": (math.inf, math.inf, 2.0, 1.0, 1.5, 3.0),
 }
 
 #: "other": metrics that are not proportional.
@@ -257,6 +277,7 @@ class Case:
     stop: str
     seed: int
     kernel: str = "rbf"
+    norm: float = math.inf  #: of a ball
 
     @classmethod
     def pick(cls, rng: np.random.Generator) -> Case:
@@ -380,7 +401,7 @@ def random_region(case: Case, post: Posterior, rng: np.random.Generator) -> Regi
     features = rng.permutation(d)[: rng.integers(1, d + 1)] if case.shape == "features" else None
     domain = (np.minimum(x - rng.random(d) * half, x), x) if case.shape == "domain" else None
     scale = 10.0 ** rng.uniform(-1, 1, d) if case.shape == "scale" else None
-    return Ball(x, radius, features=features, domain=domain, scale=scale)
+    return Ball(x, radius, case.norm, features=features, domain=domain, scale=scale)
 
 
 def ask(

@@ -207,7 +207,6 @@ LINK = gc.Posterior(
     [
         (small_model(), gc.Box([0.0], [1.0]), {}, "region"),
         (small_model(), [WIDE, gc.Ball([0.0, 0.0, 0.0], 0.1)], {}, "region"),
-        (small_model(), gc.Ball(X, 0.1, norm=2), {}, "region"),
         (small_model(), gc.Ball(X, 1, norm=0, domain=(-1, 1)), {}, "region"),
         (small_model(), [X], {}, "region"),
         (small_model(), None, {}, "region"),

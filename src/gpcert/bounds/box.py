@@ -94,6 +94,12 @@ class LevelBound(ABC):
     def envelope(self, lower: Float, upper: Float) -> float:
         """A lower bound of P that holds for boxes of any size, and tends to P as the box shrinks."""
 
+    def surroundings(self, lower: Float, upper: Float) -> tuple[Float, float | None]:
+        """The middle of the region's part in the box and its size in lengthscales; None: there is none."""
+        middle = self.shape.middle(lower, upper)
+        domain = self.shape.domain(lower, upper, middle, self.lengthscale)
+        return middle, None if domain is None else 2.0 * domain.norm(np.ones(len(lower)))
+
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
         level = self.link.level(target)

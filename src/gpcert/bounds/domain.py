@@ -14,13 +14,13 @@ from typing import Protocol
 import numpy as np
 
 from gpcert.bounds.quadratic import QuadraticBound, quadratic_lower_bound
-from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["BoxDomain", "BoxShape", "Domain", "Shape", "scaled_box"]
+__all__ = ["NARROWEST", "BoxDomain", "BoxShape", "Domain", "Shape", "scaled_box"]
 
 #: Widths at the edge of underflow are enlarged to this: sound, and products of spans stay normal numbers.
-_NARROWEST = 1e-60
+NARROWEST = 1e-60
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,28 @@ class Domain(ABC):
         """At least sup |rows_i . d| (n,)."""
         return np.maximum(self.support(rows), self.support(-rows))
 
+    def metric(self, spread: Float) -> Float:
+        """A positive metric for X1, from the spread of the data (d,): any is sound.
+
+        This power of the spread makes the flattened bounds small.
+        """
+        return np.maximum(spread**0.75, 1e-3 * float(spread.max()) + 1e-12)
+
+    def largest(self, form: Float) -> float:
+        """An estimate of sup d^T form d: balances constants only."""
+        w = self.reach
+        y = w * np.sqrt(np.maximum(np.diagonal(form), 0.0))
+        matrix = form * np.outer(w, w)
+        y = w / max(float(np.linalg.norm(w)), TINY) if not y.any() else y / np.linalg.norm(y)
+        top = 0.0
+        for _ in range(5):
+            z = matrix @ y
+            top = float(np.linalg.norm(z))
+            if not top > 0:
+                break
+            y = z / top
+        return max(top, 0.0) * len(w)
+
 
 @dataclass(frozen=True, eq=False)
 class BoxDomain(Domain):
@@ -79,14 +101,24 @@ def scaled_box(lower: Float, upper: Float, reference: Float, lengthscale: Float)
     """[low, high] of the displacements of a box around a reference inside it, rounded outward."""
     low = (lower - reference) / lengthscale * (1.0 + 4 * UNIT)
     high = (upper - reference) / lengthscale * (1.0 + 4 * UNIT)
-    return low, np.where(np.maximum(-low, high) < _NARROWEST, _NARROWEST, high)
+    return low, np.where(np.maximum(-low, high) < NARROWEST, NARROWEST, high)
 
 
 class Shape(Protocol):
     """The region of a query on its moving features."""
 
+    @property
+    def is_box(self) -> bool:
+        """Whether the region is a box: local searches may then move coordinates one by one."""
+
     def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
         """The part of the region in the box [lower, upper] seen from `reference`, raw units; None: empty."""
+
+    def middle(self, lower: Float, upper: Float) -> Float:
+        """A point (d,) of the box, about in the middle of the region's part in it."""
+
+    def within(self, point: Float, lower: Float, upper: Float) -> Float:
+        """A point (d,) of the box near `point`, about in the region if the box meets it."""
 
     def project(self, point: Float) -> Float:
         """A point (d,) of the region near `point`, exactly inside."""
@@ -102,9 +134,22 @@ class BoxShape:
     lower: Float
     upper: Float
 
+    @property
+    def is_box(self) -> bool:
+        """It is."""
+        return True
+
     def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
         """The box as it is: the boxes of the search cover the region rounded outward."""
         return BoxDomain(*scaled_box(lower, upper, reference, lengthscale))
+
+    def middle(self, lower: Float, upper: Float) -> Float:
+        """The middle."""
+        return 0.5 * lower + 0.5 * upper
+
+    def within(self, point: Float, lower: Float, upper: Float) -> Float:
+        """Clipped."""
+        return np.clip(point, lower, upper)
 
     def project(self, point: Float) -> Float:
         """Clipped."""

@@ -187,9 +187,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     high = stacked[d + 1 :]
     ak, rk = slice_.weights * k, r * k
     reach = domain.reach
-    # Any positive metric is sound; this power of the spread of the data makes the flattened bounds small.
-    deviation = np.sqrt(np.einsum("ij,ij->j", v, v) / n)
-    metric = np.maximum(deviation**0.75, 1e-3 * float(deviation.max()) + 1e-12)
+    metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
     span = domain.norm(metric)
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward

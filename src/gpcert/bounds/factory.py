@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gpcert.bounds.balls import BallShape
 from gpcert.bounds.box import BoxBound, LevelBound
 from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.domain import BoxShape, Shape
@@ -27,7 +28,7 @@ from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
-from gpcert.regions import Region
+from gpcert.regions import Ball, Region
 from gpcert.validation import Float, Mask
 
 __all__ = ["BoundFactory", "shape_of"]
@@ -38,6 +39,8 @@ _SLICES = 4
 
 def shape_of(region: Region, moving: Mask) -> Shape:
     """The region on its moving features (D,)."""
+    if isinstance(region, Ball) and 1.0 <= region.norm < np.inf:
+        return BallShape(region, moving)
     inner = region.inner_box()
     return BoxShape(inner.lower[moving], inner.upper[moving])
 

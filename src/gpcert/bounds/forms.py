@@ -101,20 +101,9 @@ def balance(x: float, y: float) -> float:
     return float(np.clip(np.divide(x, y), 1e-100, 1e100)) if x < np.inf and y > 0 else 1.0
 
 
-def largest_root(form: Form, reach: Float) -> float:
+def largest_root(form: Form, domain: Domain) -> float:
     """An estimate of sup sqrt(form) on the domain: balances constants only."""
-    w = reach
-    y = w * np.sqrt(np.maximum(np.diagonal(form.matrix), 0.0))
-    matrix = form.matrix * np.outer(w, w)
-    y = w / max(float(np.linalg.norm(w)), TINY) if not y.any() else y / np.linalg.norm(y)
-    top = 0.0
-    for _ in range(5):
-        z = matrix @ y
-        top = float(np.linalg.norm(z))
-        if not top > 0:
-            break
-        y = z / top
-    return math.sqrt(max(top, 0.0) * len(w) + form.excess)
+    return math.sqrt(domain.largest(form.matrix) + form.excess)
 
 
 def negative_part(matrix: Float, metric: Float, reach: Float) -> Float:

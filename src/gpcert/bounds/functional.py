@@ -73,7 +73,7 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
     if m.cubic is not None:
         # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
         cubic = m.cubic_form(a, tau)
-        theta = balance(largest_root(cubic, e.reach), span)
+        theta = balance(largest_root(cubic, e.domain), span)
         yield Remainder(
             (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
         )

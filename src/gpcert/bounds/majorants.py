@@ -72,17 +72,17 @@ class Majorants:
     @cached_property
     def root_first(self) -> float:
         """About sup |V kappa_1|."""
-        return largest_root(Form(self.expansion.J_size, self.expansion.error_q), self.expansion.reach)
+        return largest_root(Form(self.expansion.J_size, self.expansion.error_q), self.expansion.domain)
 
     @cached_property
     def root_second(self) -> float:
         """About sup |V kappa_{>=2}|."""
-        return largest_root(self.second, self.expansion.reach)
+        return largest_root(self.second, self.expansion.domain)
 
     @cached_property
     def root_third(self) -> float:
         """About sup |V kappa_{>=3}|."""
-        return largest_root(self.third, self.expansion.reach)
+        return largest_root(self.third, self.expansion.domain)
 
     def cubic_form(self, a: float, tau: float) -> Form:
         """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""

@@ -75,6 +75,7 @@ def _smallest(bound: BoxBound, lower: Float, upper: Float, reference: Float, sla
     score, gradient = bound.objective(reference)
     for _ in range(3):
         corner = np.where(gradient > 0, lower, np.where(gradient < 0, upper, start))
+        corner = bound.shape.within(corner, lower, upper)
         value, gradient = bound.objective(corner)
         if not value < score:
             break

@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float, Mask
 
-__all__ = ["QuadraticBound", "quadratic_lower_bound"]
+__all__ = ["QuadraticBound", "convexified", "curvature", "quadratic_lower_bound"]
 
 _NEWTON_STEPS = 18
 _LARGEST = 1e150  # beyond it, products of the terms overflow
@@ -65,7 +65,7 @@ def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy:
     if not free.any():
         return QuadraticBound(constant, point)
     g, H, low, high = (g + H_fixed)[free], H[np.ix_(free, free)], low[free], high[free]
-    D, y = _curvature(g, H, low, high, enough - constant, accuracy)
+    D, y = curvature(g, H, low, high, enough - constant, accuracy)
     point[free] = np.clip(y, low, high)
     value = constant + _dual(g, H, D, y, low, high)
     return QuadraticBound(value - 2.0 * UNIT * abs(value), point)
@@ -92,7 +92,7 @@ def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask]:
     return point, free
 
 
-def _curvature(
+def curvature(
     g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float
 ) -> tuple[Float, Float]:
     """A good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle
@@ -163,20 +163,12 @@ def _inverse(matrix: Float, D: Float) -> Float | None:
 
 def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> float:
     """Q2, rounded down; -inf if A cannot be verified positive semidefinite."""
-    A = H.copy()
-    # A power of two per coordinate makes the units comparable without any rounding.
-    unit = np.ldexp(1.0, np.round(np.log2(np.maximum(high - low, 1e-300))).astype(int))
-    scaled = A * np.outer(unit, unit)
-    diagonal = np.diag_indices(len(g))
-    scaled[diagonal] += D * unit * unit
-    bump = 8.0 * gamma(len(g) + 8) * float(np.abs(scaled[diagonal]).sum()) + TINY
-    scaled[diagonal] += bump
-    if not is_certainly_psd(scaled):
+    certain = convexified(H, D, high - low)
+    if certain is None:
         return -np.inf
-    # Verified was H + D' with D' = what the diagonal of `scaled` has above that of H, rounding included; the
-    # bump exceeds that rounding many times over, so taking it twice gives a D >= D'.
-    D = D + 2.0 * bump / unit**2
-    A[diagonal] += D
+    D = certain
+    A = H.copy()
+    A[np.diag_indices(len(g))] += D
     c = g - 0.5 * D * (low + high)
     G = c + A @ y
     terms = 0.5 * (c + G) * y + 0.5 * D * low * high + np.minimum(G * (low - y), G * (high - y))
@@ -185,3 +177,22 @@ def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> fl
     error = gamma(4 * len(g) + 40) * float((size * reach + D * np.abs(low * high)).sum())
     value = float(terms.sum()) - 2.0 * error - TINY
     return value if np.isfinite(value) else -np.inf
+
+
+def convexified(H: Float, D: Float, width: Float) -> Float | None:
+    """A D' (d,), a little above D, with H + diag(D') certainly positive semidefinite; None: not verified.
+
+    `width` (d,) are the units in which coordinates are comparable.
+    """
+    # A power of two per coordinate makes the units comparable without any rounding.
+    unit = np.ldexp(1.0, np.round(np.log2(np.maximum(width, 1e-300))).astype(int))
+    scaled = H * np.outer(unit, unit)
+    diagonal = np.diag_indices(len(D))
+    scaled[diagonal] += D * unit * unit
+    bump = 8.0 * gamma(len(D) + 8) * float(np.abs(scaled[diagonal]).sum()) + 8 * len(D) * TINY
+    scaled[diagonal] += bump
+    if not is_certainly_psd(scaled):
+        return None
+    # Verified was H + D' with D' = what the diagonal of `scaled` has above that of H, rounding included; the
+    # bump exceeds that rounding many times over, so taking it twice gives a D' that suffices.
+    return np.asarray(D + 2.0 * bump / unit**2)

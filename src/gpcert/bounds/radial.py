@@ -141,12 +141,13 @@ class RadialBound(LevelBound):
         self, lower: Float, upper: Float, reference: Float
     ) -> Iterator[tuple[Float, RadialLocal] | None]:
         """See `LevelBound.attempts`; any reference is sound."""
-        middle = 0.5 * lower + 0.5 * upper
-        size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
-        if not size < _TOO_LARGE:
+        middle, size = self.surroundings(lower, upper)
+        if size is None:
+            yield None
+        if size is None or not size < _TOO_LARGE:
             return
         for retreat in retreats(size, len(lower)):
-            start = np.clip(reference + retreat * (middle - reference), lower, upper)
+            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
             domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
             if domain is None:
                 yield None

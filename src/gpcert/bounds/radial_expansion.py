@@ -162,8 +162,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     roots = np.sqrt(slice_.model.row_weight) * grown
     unit = relative + gamma(n + 60)
     error_r = sqrt_up(sum_up((roots * unit) ** 2))
-    deviation = np.sqrt(np.einsum("ij,ij->j", v, v) / n)
-    metric = np.maximum(deviation**0.75, 1e-3 * float(deviation.max()) + 1e-12)
+    metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
     J, parts = _symmetric(U.T @ RU), slice_.model.parts
     return RadialExpansion(
         slice=slice_,

@@ -57,20 +57,20 @@ def radial_lower_bound(
 
 def _remainders(m: RadialForms, a: float, tau: float, b: Float) -> Iterator[Remainder]:
     e = m.expansion
-    size, reach = abs(tau), e.domain.reach
+    size, domain = abs(tau), e.domain
     span = max(e.span, TINY)
     for i in range(len(e.components)):
         yield from _of_component(e, i, a, tau, b)
     for cubic in m.cubic(a, tau):
         # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
-        theta = balance(largest_root(cubic, reach), span)
+        theta = balance(largest_root(cubic, domain), span)
         yield Remainder(
             (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
         )
     if size > 0:
         # 2 |tau| |V kappa_1| |V kappa_{>=3}| <= |tau| (theta J(d) + third(d) / theta)
         first = Form(e.J_size, e.error_q)
-        theta = balance(largest_root(m.third, reach), largest_root(first, reach))
+        theta = balance(largest_root(m.third, domain), largest_root(first, domain))
         yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * first.excess)
         yield Remainder((2.0 * size / theta) * m.third.matrix, None, 0.0, (size / theta) * m.third.excess)
     if tau < 0 or (tau > 0 and not e.slice.model.definite):

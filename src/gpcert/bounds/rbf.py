@@ -120,12 +120,13 @@ class RbfBound(LevelBound):
         At the worst point itself the bound is exact there but pays for the whole width of the box on the far
         side; retreating towards the centre trades the one for the other. Any reference is sound.
         """
-        middle = 0.5 * lower + 0.5 * upper
-        size = float(np.linalg.norm((upper - lower) / self.slice.lengthscale))
-        if not size < _TOO_LARGE:
+        middle, size = self.surroundings(lower, upper)
+        if size is None:
+            yield None
+        if size is None or not size < _TOO_LARGE:
             return
         for build, retreat in _attempts(size, len(lower)):
-            start = np.clip(reference + retreat * (middle - reference), lower, upper)
+            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
             domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
             yield None if domain is None else (start, RbfLocal(expand(self.slice, domain, start), build))
 

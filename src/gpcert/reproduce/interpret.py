@@ -6,8 +6,7 @@ import numpy as np
 
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
-from gpcert.regions import Box
+from gpcert.questions import explain
 from gpcert.reproduce.draw import BLUE, GREY, ORANGE
 from gpcert.reproduce.job import Job, Table, Value
 from gpcert.reproduce.lime import lime_weights
@@ -15,7 +14,7 @@ from gpcert.reproduce.models import Recipe, chosen_points, data_of, posterior_of
 from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 from gpcert.validation import Float
 
-__all__ = ["deltas", "interpret_global"]
+__all__ = ["interpret_global"]
 
 _RADII = (0.1, 0.5, 1.0, 2.0)
 _TOLERANCE = 1e-3
@@ -34,19 +33,6 @@ kernel of width 0.1. The paper used its own MATLAB version and does not give the
 Both are scaled to norm 1 over the features, as in the paper. Laplace, probit; 20 evaluations (Synthetic2D),
 40 (SPAM). Our class 0 of Synthetic2D is the paper's class 1: its mean lies further along the first axis.
 """
-
-
-def deltas(
-    post: Posterior, x: Float, feature: int, radius: float, label: int, domain: tuple[float, float] | None
-) -> tuple[float, float]:
-    """(lower, upper) of Delta for one feature at x (d,)."""
-    low, high = (-np.inf, np.inf) if domain is None else domain
-    up, down = x.copy(), x.copy()
-    up[feature], down[feature] = min(x[feature] + radius, high), max(x[feature] - radius, low)
-    above, below = probability_range(post, [Box(x, up), Box(down, x)], label, tolerance=_TOLERANCE)
-    lower = above.max.lower - below.max.upper + above.min.lower - below.min.upper
-    upper = above.max.upper - below.max.lower + above.min.upper - below.min.lower
-    return lower, upper
 
 
 def interpret_global(job: Job) -> Findings:
@@ -74,15 +60,12 @@ def interpret_global(job: Job) -> Findings:
 
 
 def _measure(job: Job, table: Table, name: str, post: Posterior, data: Dataset, label: int) -> None:
-    keys: list[tuple[Value, ...]] = [
-        (name, radius, i, j)
-        for radius in _RADII
-        for i in chosen_points(job, data)
-        for j in range(data.X_test.shape[1])
-    ]
-    for key in job.steps(table.missing(keys), f"Delta on {name}"):
-        _, radius, i, j = key
-        table.add(*key, *deltas(post, data.X_test[int(i)], int(j), float(radius), label, data.domain))
+    points = chosen_points(job, data)
+    keys: list[tuple[Value, ...]] = [(name, radius, i, 0) for radius in _RADII for i in points]
+    for _, radius, i, _ in job.steps(table.missing(keys), f"Delta on {name}"):
+        e = explain(post, data.X_test[int(i)], float(radius), label, tolerance=_TOLERANCE)
+        for j in reversed(range(e.value.shape[1])):  # feature 0 last: its row says that the point is done
+            table.add(name, radius, i, j, float(e.lower[0, j]), float(e.upper[0, j]))
 
 
 def _lime(job: Job, table: Table, name: str, post: Posterior, data: Dataset, label: int, width: str) -> None:
@@ -93,7 +76,7 @@ def _lime(job: Job, table: Table, name: str, post: Posterior, data: Dataset, lab
         x = data.X_test[int(i)][None]
         train, samples = data.X_train[: post.n_centres], job.choose(5000, 500)
         found = lime_weights(post, train, x, label, samples, d, _WIDTHS[width])[0]
-        for j in reversed(range(d)):  # feature 0 last: its row says that the point is done
+        for j in reversed(range(d)):
             table.add(name, width, i, j, float(found[j]))
 
 

@@ -1,4 +1,4 @@
-"""Local search for a small probability: any point of the box is sound, a good one makes the search short."""
+"""Local search for a small probability: any point of the region is sound, a good one saves work."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from gpcert.validation import Float
 __all__ = ["descend"]
 
 _VERTEX_STEPS = 6
+_PROJECTED_STEPS = 40
+#: Remembered values: a projected step may rise above the last one, not above all of these.
+_MEMORY = 6
 
 
 def descend(
     bound: BoxBound, lower: Float, upper: Float, enough: float = -np.inf, negligible: float = 0.0
 ) -> Float:
     """A point (d,) of the bound's region, which lies in the box, with small P: vertex iteration first,
-    L-BFGS-B where that does not settle; ends once the bound's objective is below `enough` or P negligible.
+    L-BFGS-B or projected gradients where that does not settle; ends once the objective is below `enough`
+    or P negligible.
     """
     if lower.size == 0:
         return lower.copy()
     # Features without data have zero gradient at the centre, a saddle: start a little beside it.
     tilt = np.where(np.arange(len(lower)) * 0x9E3779B1 & 0x10000, 0.01, -0.01)
     shape = bound.shape
-    x = shape.project(0.5 * lower + 0.5 * upper + tilt * (upper - lower))
+    x = shape.project(shape.middle(lower, upper) + tilt * (upper - lower))
     best, gradient = bound.objective(x)
     point = x
     for _ in range(_VERTEX_STEPS):
@@ -41,10 +45,11 @@ def descend(
             return point
     if bound.at(point)[1] <= negligible:
         return point
-    return _polish(bound, lower, upper, point, best)
+    polish = _polish_in_box if shape.is_box else _polish
+    return polish(bound, lower, upper, point, best)
 
 
-def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
+def _polish_in_box(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
     width = upper - lower
 
     def scaled(y: Float) -> tuple[float, Float]:
@@ -58,3 +63,32 @@ def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: flo
     # Coordinates at an end of the box are set to it exactly: the bound is exact at such a reference.
     moved = np.where(result.x <= 0, lower, np.where(result.x >= 1, upper, lower + result.x * width))
     return bound.shape.project(moved) if result.fun < best else point
+
+
+def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
+    """Spectral projected gradients (Birgin, Martinez, Raydan 2000), in units of the box's widths."""
+    project, width = bound.shape.project, upper - lower
+    x, value = point, best
+    _, gradient = bound.objective(x)
+    length = 1.0 / max(float(np.abs(gradient * width).max()), 1e-300)
+    last = [value]
+    for _ in range(_PROJECTED_STEPS):
+        step = project(x - length * gradient * width * width) - x
+        slope = float(gradient @ step)
+        if not slope < -1e-7 * (1.0 + abs(value)):
+            break
+        share = 1.0
+        while True:
+            new = project(x + share * step)
+            new_value, new_gradient = bound.objective(new)
+            if new_value <= max(last) + 1e-4 * share * slope or share < 1e-4:
+                break
+            share *= 0.3
+        moved, turned = (new - x) / width, (new_gradient - gradient) * width
+        curvature = float(moved @ turned)
+        length = float(moved @ moved) / curvature if curvature > 0 else 4.0 * length
+        x, value, gradient = new, new_value, new_gradient
+        last = [*last[1 - _MEMORY :], value]
+        if value < best:
+            best, point = value, x
+    return point

@@ -1,0 +1,138 @@
+"""The normalised set {u: low <= u <= high, |u|_p <= 1}: certified suprema (docs/maths-regions.md, B3, B4).
+
+Powers are assumed exact to 32 ulp (R6); conjugate exponents are rounded, which costs a factor n^(4u) (B3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.regions import lowest
+from gpcert.rounding import TINY, UNIT, gamma, sum_up
+from gpcert.validation import Float, Mask
+
+__all__ = ["UnitBall", "power_norm_up"]
+
+#: R6: assumed relative error of a power with a positive base.
+_POWER = 64 * UNIT
+
+
+def power_norm_up(rows: Float, exponent: float) -> Float:
+    """At least the norms of the rows (n, d) with exponent >= 1, inf included: (n,)."""
+    size = np.abs(rows)
+    top = size.max(axis=-1, initial=0.0)
+    if exponent == np.inf:
+        return np.asarray(top)
+    if exponent == 1.0:
+        total = size.sum(axis=-1)
+    elif exponent == 2.0:
+        total = np.sqrt(np.einsum("...j,...j->...", size, size))
+        total = np.where(top > 1e-150, total, top * np.sqrt(rows.shape[-1]))
+    else:
+        unit = np.where(top > 0, top, 1.0)
+        shares = size / unit[..., None]
+        total = unit * (shares**exponent).sum(axis=-1) ** (1.0 / exponent)
+    return np.asarray(total * (1.0 + 2.0 * gamma(rows.shape[-1] + 400)) + TINY)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitBall:
+    """low <= u <= high, both (d,) within [-1, 1], and |u|_norm <= 1."""
+
+    low: Float
+    high: Float
+    norm: float
+
+    @property
+    def rest(self) -> Float:
+        """The point of the box nearest to 0 (d,)."""
+        return np.asarray(np.clip(0.0, self.low, self.high))
+
+    @property
+    def caps(self) -> Float:
+        """The largest |u_j| (d,)."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    def is_empty(self) -> bool:
+        """True only if no point of the box is in the ball."""
+        rest = self.rest
+        return bool(
+            (self.low > self.high).any() or float(power_norm_up(rest, self.norm)) * (1.0 - 1e-12) > 1.0
+        )
+
+    def restricted(self, free: Mask) -> UnitBall:
+        """The set on some coordinates: the projection of the whole lies in it."""
+        return UnitBall(self.low[free], self.high[free], self.norm)
+
+    def support(self, rows: Float) -> Float:
+        """B3: at least sup rows_i . u (n,): Hoelder on the slopes whose side has room, or the box."""
+        room_up, room_down = np.maximum(self.high, 0.0), np.maximum(-self.low, 0.0)
+        rising, falling = np.maximum(rows, 0.0), np.maximum(-rows, 0.0)
+        slopes = rising * (room_up > 0) + falling * (room_down > 0)
+        box = (rising @ room_up + falling @ room_down) * (1.0 + 2.0 * gamma(2 * rows.shape[-1] + 8)) + TINY
+        return np.asarray(np.minimum(box, power_norm_up(slopes, conjugate(self.norm))))
+
+    def square(self, weights: Float) -> float:
+        """B4: at least sup sum_j weights_j u_j^2, for weights (d,) >= 0."""
+        caps, p = self.caps, self.norm
+        if p > 2.0:
+            hoelder = float(power_norm_up(weights, p / (p - 2.0)))
+            return min(hoelder, sum_up(weights * caps * caps))
+        slopes, room = weights * caps ** (2.0 - p), caps**p
+        threshold = _filled(slopes, room, 1.0)
+        total = threshold + sum_up(np.maximum(slopes - threshold, 0.0) * room)
+        return total * (1.0 + 4.0 * _POWER) + TINY
+
+    def least(self, gradient: Float, penalty: Float | None = None) -> float:
+        """B3: at most min gradient . u - penalty . |u|; a penalty (d,) >= 0 only for norm 1."""
+        if self.norm == 1.0:
+            return self._least_of_kinks(gradient, np.zeros_like(gradient) if penalty is None else penalty)
+        p, low, high = self.norm, self.low, self.high
+        u = lowest(gradient, low, high, p)
+        size = np.abs(u)
+        loose = (u > low) & (u < high) & (size > 0)
+        multiplier = 0.0
+        if loose.any():
+            j = int(np.argmax(np.where(loose, size, 0.0)))
+            multiplier = float(abs(gradient[j]) / (p * size[j] ** (p - 1.0)))
+        price = multiplier * size**p
+        pull = multiplier * p * size ** (p - 1.0)
+        slope = gradient + np.sign(u) * pull
+        ends = np.minimum(slope * (low - u), slope * (high - u))
+        terms = gradient * u + price + ends
+        error = (np.abs(gradient) + pull) * 4.0 + price
+        slack = 4.0 * (_POWER + gamma(len(u) + 16)) * (float(error.sum()) + multiplier) + TINY
+        value = float(terms.sum()) - multiplier - slack
+        box = -sum_up(np.maximum(-np.minimum(gradient * low, gradient * high), 0.0)) * (1.0 + 4 * UNIT)
+        return max(value, box) if np.isfinite(value) else box
+
+    def _least_of_kinks(self, gradient: Float, penalty: Float) -> float:
+        """norm 1: piecewise linear with a kink at 0, so smallest at an end or at the rest."""
+        low, high, rest = self.low, self.high, self.rest
+        up, down = (
+            np.where(high > 0, penalty - gradient, -np.inf),
+            np.where(low < 0, penalty + gradient, -np.inf),
+        )
+        slopes = np.maximum(np.maximum(up, down), 0.0)
+        room = np.maximum(np.where(up >= down, high, -low) - np.abs(rest), 0.0)
+        multiplier = _filled(slopes, room, 1.0 - float(np.abs(rest).sum()))
+        steeper = multiplier - penalty
+        terms = np.minimum.reduce([gradient * u + steeper * np.abs(u) for u in (low, high, rest)])
+        size = float((np.abs(gradient) + penalty).sum()) + (len(low) + 1) * multiplier
+        value = float(terms.sum()) - multiplier
+        return value - 4.0 * gamma(len(low) + 16) * size - TINY
+
+
+def conjugate(p: float) -> float:
+    """The exponent q with 1/p + 1/q = 1, to one rounding."""
+    return np.inf if p == 1.0 else p / (p - 1.0)
+
+
+def _filled(slopes: Float, room: Float, budget: float) -> float:
+    """The slope at which the budget is spent, coordinates taken by falling slope; 0 if it never is."""
+    order = np.argsort(-slopes)
+    spent = np.cumsum(room[order])
+    full = np.flatnonzero(spent >= budget)
+    return float(slopes[order[full[0]]]) if full.size else 0.0

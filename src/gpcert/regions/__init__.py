@@ -1,0 +1,6 @@
+"""Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
+
+from gpcert.regions.points import lowest, nearest, project
+from gpcert.regions.sets import Ball, Box, Region
+
+__all__ = ["Ball", "Box", "Region", "lowest", "nearest", "project"]

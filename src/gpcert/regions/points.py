@@ -1,0 +1,160 @@
+"""Points of p-balls: the nearest to a given point, and the lowest of a linear function.
+
+All on the normalised set {u: low <= u <= high, |u|_p <= 1}, in ordinary floating point: they guide searches
+and place tangents, and certify nothing. Only `project` promises more: its point is exactly in the ball.
+Statements B2 and B3 of `docs/maths-regions.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpcert.regions.sets import Ball
+from gpcert.validation import Float
+
+__all__ = ["lowest", "nearest", "project"]
+
+_ROOT_STEPS = 100
+_NEWTON_STEPS = 8
+#: Relative distance from the sphere at which membership is certain without exact arithmetic.
+_MARGIN = 1e-11
+
+
+def project(ball: Ball, z: Float) -> Float:
+    """A point (D,) near z (D,) that is exactly in the ball: `ball.contains` is True."""
+    inner = ball.inner_box()
+    point = np.clip(z, inner.lower, inner.upper)
+    if ball.norm == np.inf or ball.radius == 0:
+        return point
+    if ball.norm == 0:
+        return _most_moved(ball, point)
+    x = ball.x
+    scale = np.ones_like(x) if ball.scale is None else ball.scale
+    with np.errstate(all="ignore"):  # radii at the ends of the number range: x is always a point
+        unit = ball.radius * scale
+        moved = (point - x) / unit
+        low, high = (inner.lower - x) / unit, (inner.upper - x) / unit
+        step = unit * nearest(np.nan_to_num(moved), low, high, ball.norm)
+        # Rounding can leave the point outside: shrink until membership is certain, first at a glance.
+        point = np.clip(x + step * (1.0 - _MARGIN), inner.lower, inner.upper)
+        if len(x) < 1000 and _size((point - x) / unit, ball.norm) < 1.0 - 0.5 * _MARGIN:
+            return point
+        for shrink in (0.0, *(2.0**k for k in range(-52, 0, 3))):
+            point = np.clip(x + step * (1.0 - shrink), inner.lower, inner.upper)
+            if np.isfinite(point).all() and ball.contains(point):
+                return point
+    return x.copy()
+
+
+def _most_moved(ball: Ball, point: Float) -> Float:
+    """The `radius` coordinates that moved most keep their place, the others return to x."""
+    moved = np.abs(point - ball.x)
+    kept = np.argsort(-moved, kind="stable")[: int(min(ball.radius, moved.size))]
+    result = ball.x.copy()
+    result[kept] = point[kept]
+    return result
+
+
+@np.errstate(all="ignore")
+def nearest(z: Float, low: Float, high: Float, norm: float) -> Float:
+    """The point (d,) of the set nearest to z in the Euclidean sense, 1 <= norm < inf."""
+    inside = np.clip(z, low, high)
+    if _size(inside, norm) <= 1.0:
+        return inside
+    a, sign = np.abs(z), np.sign(z)
+
+    def shrunk(c: float) -> Float:
+        return np.clip(sign * _shrink(a, c, norm), low, high)
+
+    top = float(a.max())
+    for _ in range(200):
+        if _size(shrunk(top), norm) <= 1.0:
+            break
+        top *= 4.0
+    return shrunk(_root(lambda c: _size(shrunk(c), norm) - 1.0, 0.0, top))
+
+
+def _shrink(a: Float, c: float, norm: float) -> Float:
+    """The e >= 0 with e + c e^(norm-1) = a, for a >= 0: B2."""
+    if norm == 1.0:
+        return np.maximum(a - c, 0.0)
+    if norm == 2.0:
+        return a / (1.0 + c)
+    # With e = a exp(y) and k = c a^(norm-2): exp(y) + k exp((norm-1) y) = 1, convex in y; both terms are at
+    # most 1, and from there Newton falls to the root.
+    k = c * np.maximum(a, 1e-300) ** (norm - 2.0)
+    y = np.minimum(0.0, -np.log(np.maximum(k, 1e-300)) / (norm - 1.0))
+    for _ in range(_NEWTON_STEPS):
+        one, other = np.exp(y), k * np.exp((norm - 1.0) * y)
+        y = y - np.maximum(one + other - 1.0, 0.0) / (one + (norm - 1.0) * other)
+    return np.asarray(a * np.exp(y))
+
+
+@np.errstate(all="ignore")
+def lowest(gradient: Float, low: Float, high: Float, norm: float) -> Float:
+    """A point (d,) of the set where gradient . u is about smallest, 1 <= norm < inf: B3."""
+    size = np.abs(gradient)
+    rest: Float = np.asarray(np.clip(0.0, low, high))
+    if not size.any():
+        return rest
+    if norm == 1.0:
+        return _fill(gradient, low, high, rest)
+    # Where no end holds it, |u_j| is proportional to this: the conditions of Karush, Kuhn and Tucker.
+    step = -np.sign(gradient) * (size / size.max()) ** (1.0 / (norm - 1.0))
+
+    def reached(c: float) -> Float:
+        return np.asarray(np.clip(step / c, low, high))
+
+    bottom, top = 1e-300, max(_size(step, norm), 1.0)
+    if _size(reached(bottom), norm) <= 1.0:
+        return np.where(gradient > 0, low, np.where(gradient < 0, high, rest))
+    for _ in range(500):  # a bracket of the root: `top` fits, `bottom` does not
+        if _size(reached(top), norm) > 1.0:
+            bottom, top = top, 4.0 * top
+        elif _size(reached(0.25 * top), norm) > 1.0:
+            bottom = 0.25 * top
+            break
+        else:
+            top *= 0.25
+    return reached(_root(lambda c: _size(reached(c), norm) - 1.0, bottom, top))
+
+
+def _fill(gradient: Float, low: Float, high: Float, rest: Float) -> Float:
+    """norm = 1: coordinates by falling slope, each to its end, until the budget is spent."""
+    end = np.where(gradient > 0, low, high)
+    room = np.where(np.abs(end) > np.abs(rest), np.abs(end) - np.abs(rest), 0.0)
+    order = np.argsort(-np.abs(gradient), kind="stable")
+    left = max(1.0 - float(np.abs(rest).sum()), 0.0) - np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+    step = np.clip(left, 0.0, room[order])
+    point = rest.copy()
+    point[order] += np.sign(end - rest)[order] * step
+    return point
+
+
+def _size(u: Float, norm: float) -> float:
+    """|u|_p, estimated."""
+    return (
+        float(np.linalg.norm(u, norm))
+        if norm in (1.0, 2.0)
+        else float((np.abs(u) ** norm).sum()) ** (1.0 / norm)
+    )
+
+
+def _root(f: Callable[[float], float], a: float, b: float) -> float:
+    """About a zero of a decreasing function, f(a) > 0 >= f(b), from the right: false position (Illinois)."""
+    fa, fb = f(a), f(b)
+    reached, side = fb, 0
+    for step in range(_ROOT_STEPS):
+        if reached > -1e-14 or b - a <= 1e-15 * b:
+            break
+        c = (a * fb - b * fa) / (fb - fa)
+        c = c if a < c < b and step % 3 < 2 else 0.5 * (a + b)  # halving: where the function is a step
+        fc = f(c)
+        if fc > 0:
+            a, fa, fb, side = c, fc, fb if side >= 0 else 0.5 * fb, -1
+        else:
+            b, fb, fa, side = c, fc, fa if side <= 0 else 0.5 * fa, 1
+            reached = fc
+    return b
