@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpcert import datasets
+    from gpcert import datasets, plots
     from gpcert.adapters import Replay, export, from_gpflow, from_gpy, from_gpytorch, from_sklearn, replay
     from gpcert.errors import GpcertError, InvalidInputError, ModelFileError, NotFittedError
     from gpcert.estimator import GPClassifier
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         attack,
         certified_radius,
         certify,
+        compare_with_lime,
         evaluate,
         explain,
         latent_range,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         Explanation,
         Extremes,
         LatentRange,
+        LimeComparison,
         ProbabilityRange,
         Robustness,
         Status,
@@ -61,6 +63,7 @@ __all__ = [
     "GpcertError",
     "InvalidInputError",
     "LatentRange",
+    "LimeComparison",
     "Link",
     "Logit",
     "Matern12",
@@ -84,6 +87,7 @@ __all__ = [
     "attack",
     "certified_radius",
     "certify",
+    "compare_with_lime",
     "datasets",
     "evaluate",
     "explain",
@@ -94,6 +98,7 @@ __all__ = [
     "from_sklearn",
     "latent_range",
     "load",
+    "plots",
     "probability_range",
     "replay",
     "robustness",
@@ -111,6 +116,7 @@ _HOME = {
         "attack",
         "certified_radius",
         "certify",
+        "compare_with_lime",
         "evaluate",
         "explain",
         "latent_range",
@@ -126,6 +132,7 @@ _HOME = {
         "Explanation",
         "Extremes",
         "LatentRange",
+        "LimeComparison",
         "ProbabilityRange",
         "Robustness",
         "Status",
@@ -138,8 +145,8 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        return import_module("gpcert.datasets")
+    if name in ("datasets", "plots"):
+        return import_module(f"gpcert.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'gpcert' has no attribute {name!r}")
     value = getattr(import_module(f"gpcert.{_MODULE_OF[name]}"), name)

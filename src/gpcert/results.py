@@ -19,6 +19,7 @@ __all__ = [
     "Explanation",
     "Extremes",
     "LatentRange",
+    "LimeComparison",
     "ProbabilityRange",
     "Robustness",
     "Status",
@@ -285,3 +286,28 @@ class Explanation:
         slack = 2.0**-50 * m  # the sum of m numbers of size at most 2
         ends = lower - slack, upper + slack
         return Explanation.of(*ends, self.radius, self.label, self.feature_names, self.target)
+
+
+@dataclass(frozen=True, eq=False)
+class LimeComparison:
+    """Delta with enclosures beside LIME's weights (m, d) at the same points.
+
+    `cosine` (m,): of the angle between the two, nan where one is zero. `agreement` (m,): the share of the
+    features with a certain sign to which LIME gives that sign; nan where no sign is certain.
+    """
+
+    explanation: Explanation
+    weights: Float
+    cosine: Float
+    agreement: Float
+
+    @classmethod
+    def of(cls, explanation: Explanation, weights: Float) -> LimeComparison:
+        """From both."""
+        a, b = explanation.value, weights
+        with np.errstate(invalid="ignore"):
+            cosine = (a * b).sum(axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+            certain = explanation.sign != 0
+            agree = (np.sign(b) == explanation.sign) & certain
+            agreement = agree.sum(axis=1) / certain.sum(axis=1)
+        return cls(explanation, weights, cosine, agreement)

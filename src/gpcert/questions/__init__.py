@@ -7,6 +7,7 @@ from gpcert.questions.certify import certify
 from gpcert.questions.evaluate import evaluate
 from gpcert.questions.explain import explain
 from gpcert.questions.latent import latent_range
+from gpcert.questions.lime import compare_with_lime
 from gpcert.questions.radius import certified_radius
 from gpcert.questions.ranges import probability_range
 from gpcert.questions.robustness import robustness
@@ -15,6 +16,7 @@ __all__ = [
     "attack",
     "certified_radius",
     "certify",
+    "compare_with_lime",
     "evaluate",
     "explain",
     "latent_range",

@@ -8,7 +8,7 @@ says that all the smaller ones are safe.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
-from gpcert.parallel import cores, on_processes, processes_pay
+from gpcert.parallel import on_processes, processes_pay
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.certify import verdict
@@ -31,14 +31,14 @@ from gpcert.questions.checks import (
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
 from gpcert.results import Evaluation, VerdictStatus
-from gpcert.validation import Float, as_vector, require
+from gpcert.validation import Float, Index, as_vector, require
 
 __all__ = ["evaluate"]
 
 #: How finely the attack searches for its radius, relative.
 _RTOL = 1e-3
 #: Points attacked at once: enough for the matrix products, few enough for memory and progress.
-_BLOCK = 64
+_BLOCK = 32
 
 
 def evaluate(
@@ -74,7 +74,7 @@ def evaluate(
     start = time.perf_counter()
     task = _Task(post, balls, wanted, threshold, replace(limits, progress=None))
     rows = _all_rows(task, progress, start)
-    return _summary(post, wanted, truth, rows, time.perf_counter() - start)
+    return _summary(wanted, truth, rows, time.perf_counter() - start)
 
 
 def _checked_radii(radii: ArrayLike) -> Float:
@@ -85,7 +85,7 @@ def _checked_radii(radii: ArrayLike) -> Float:
     return values
 
 
-def _checked_truth(post: Posterior, y: ArrayLike, m: int) -> np.ndarray:
+def _checked_truth(post: Posterior, y: ArrayLike, m: int) -> Index:
     """Class indices (m,) of the labels y."""
     labels = np.asarray(y)
     require(labels.shape == (m,), f"y must hold one label per point, {m}, got shape {labels.shape}")
@@ -121,38 +121,35 @@ class _Task:
 
 
 def _all_rows(task: _Task, progress: Progress | None, start: float) -> dict[int, _Row]:
-    """The rows by point; those not asked are missing."""
+    """Point to row, block by block; after the first the rest on processes where that pays."""
     m = len(task.balls.X)
-    size = min(_BLOCK, -(-m // (4 * cores())))
-    blocks = {i: np.arange(i, min(i + size, m)) for i in range(0, m, size)}
+    blocks = dict(enumerate(np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)))
     rows: dict[int, _Row] = {}
+
+    def known(block: int, answers: list[_Row]) -> bool:
+        rows.update(zip(blocks.pop(block).tolist(), answers, strict=True))
+        if progress is None:
+            return False
+        proofs = sum(row.tests for row in rows.values())
+        stop = progress(float(len(rows)), float(m), proofs, time.perf_counter() - start)
+        return isinstance(stop, bool | np.bool_) and bool(stop)
+
     try:
-        for begin, found in _blocks(task, blocks, start):
-            rows |= enumerate(found, start=begin)
-            if progress is not None:
-                proofs = sum(row.tests for row in rows.values())
-                stop = progress(float(len(rows)), float(m), proofs, time.perf_counter() - start)
-                if isinstance(stop, bool | np.bool_) and stop:
-                    break
+        if known(0, _block(task, blocks[0])):
+            return rows
+        if processes_pay(time.perf_counter() - start, 1, len(blocks)):
+            for block, answers in on_processes(_block, task, dict(blocks)):
+                if known(block, answers):
+                    return rows
+        for block in list(blocks):  # all, or what the processes left over
+            if known(block, _block(task, blocks[block])):
+                return rows
     except KeyboardInterrupt:
         pass  # what is known is returned
     return rows
 
 
-def _blocks(task: _Task, blocks: dict[int, np.ndarray], start: float) -> Iterator[tuple[int, list[_Row]]]:
-    """The blocks' rows as they come: the first here, the others on all cores if that pays."""
-    left = dict(blocks)
-    for begin, index in blocks.items():
-        if begin in left:
-            del left[begin]
-            yield begin, _block(task, index)
-        if begin == 0 and processes_pay(time.perf_counter() - start, 1, len(left)):
-            for done, rows in on_processes(_block, task, left.copy()):
-                del left[done]
-                yield done, rows
-
-
-def _block(task: _Task, index: np.ndarray) -> list[_Row]:
+def _block(task: _Task, index: Index) -> list[_Row]:
     """The rows of a few points; pure, so that processes may share the work."""
     balls = replace(task.balls, X=task.balls.X[index])
     p = task.post.probability(balls.X)
@@ -196,9 +193,7 @@ def _budget(task: _Task) -> Limits:
     return replace(task.limits, max_nodes=min(task.limits.max_nodes, task.balls.budget))
 
 
-def _summary(
-    post: Posterior, radii: Float, truth: np.ndarray, rows: dict[int, _Row], seconds: float
-) -> Evaluation:
+def _summary(radii: Float, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
     m, k = len(truth), len(radii)
     labels = np.full(m, -1)
     safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)

@@ -7,9 +7,9 @@ import numpy as np
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
+from gpcert.questions.lime import lime_weights
 from gpcert.reproduce.draw import BLUE, GREY, ORANGE
 from gpcert.reproduce.job import Job, Table, Value
-from gpcert.reproduce.lime import lime_weights
 from gpcert.reproduce.models import Recipe, chosen_points, data_of, posterior_of
 from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 from gpcert.validation import Float

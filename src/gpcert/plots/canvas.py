@@ -1,0 +1,37 @@
+"""A figure with the looks all pictures share; matplotlib is imported here, when first needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpcert.errors import GpcertError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["BAD", "DARK", "GOOD", "LIGHT", "canvas", "tidy"]
+
+#: Dark and light of one meaning differ in grey, too.
+GOOD, BAD, DARK, LIGHT = "#1b7837", "#d95f02", "#222222", "#bbbbbb"
+
+
+def canvas(width: float = 5.6, height: float = 3.4, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure without pyplot (nothing is registered, nothing needs closing) and its axes in a row."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise GpcertError("plots need matplotlib: pip install 'gpcert[plots]'") from None
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def tidy(ax: Axes, x: str, y: str, title: str | None = None) -> None:
+    """Labels, a faint grid, no box."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if title is not None:
+        ax.set_title(title, fontsize=10)
+    ax.grid(True, color="#e6e6e6", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)

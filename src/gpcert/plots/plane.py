@@ -1,0 +1,132 @@
+"""Models of two features: the probability as a contour, regions, attaining points, directions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Region
+from gpcert.results import Explanation, ProbabilityRange
+from gpcert.validation import Float, as_matrix, require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["arrows", "contour"]
+
+_GRID = 120
+
+
+def contour(
+    post: Posterior,
+    region: Region | None = None,
+    answer: ProbabilityRange | None = None,
+    *,
+    label: int = 1,
+    window: tuple[float, float, float, float] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """P(label) of a model of two features, the region, and where the answer's ends are attained.
+
+    `window`: left, right, bottom, top; default: the data and the region.
+    """
+    figure, (ax,) = canvas(4.8, 4.0)
+    points = [] if region is None else [region.box().lower, region.box().upper]
+    _background(figure, ax, post, label, points, window)
+    if region is not None:
+        outline = _outline(region)
+        ax.plot(outline[:, 0], outline[:, 1], color=DARK, linewidth=1.6, label="region")
+    if answer is not None:
+        marks = (
+            (answer.argmin, "v", f"min <= {answer.min.upper:.3f}"),
+            (answer.argmax, "^", f"max >= {answer.max.lower:.3f}"),
+        )
+        for point, mark, name in marks:
+            if point is not None:
+                ax.plot(*point, mark, color="white", markeredgecolor=DARK, markersize=9, label=name)
+    if region is not None or answer is not None:
+        ax.legend(fontsize=8, loc="best")
+    tidy(ax, *_names(post), title)
+    return figure
+
+
+def arrows(
+    post: Posterior,
+    X: ArrayLike,
+    explanation: Explanation,
+    *,
+    label: int = 1,
+    window: tuple[float, float, float, float] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Delta at points X (m, 2) as arrows over P(label), and the mean as one thick arrow in the middle."""
+    points = as_matrix("X", X, 2)
+    require(
+        len(points) == len(explanation.value),
+        f"X must hold the {len(explanation.value)} points explained, got {len(points)}",
+    )
+    figure, (ax,) = canvas(4.8, 4.0)
+    _background(figure, ax, post, label, list(points), window)
+    ax.quiver(
+        *points.T,
+        *explanation.value.T,
+        color="white",
+        edgecolor=DARK,
+        linewidth=0.6,
+        width=0.008,
+        angles="xy",
+    )
+    mean = explanation.mean().value[0]
+    length = float(np.linalg.norm(mean))
+    if length > 0:
+        ax.quiver(*points.mean(axis=0), *(mean / length), color=BAD, width=0.014, angles="xy", scale=6.0)
+    tidy(ax, *_names(post), title)
+    return figure
+
+
+def _names(post: Posterior) -> tuple[str, str]:
+    names = post.feature_names or ("feature 0", "feature 1")
+    return names[0], names[1]
+
+
+def _background(
+    figure: Figure,
+    ax: Axes,
+    post: Posterior,
+    label: int,
+    points: list[Float],
+    window: tuple[float, float, float, float] | None,
+) -> None:
+    require(post.n_features == 2, f"post must have 2 features for a plane, got {post.n_features}")
+    if window is None:
+        every = np.concatenate([post.centres, np.array(points).reshape(-1, 2)])
+        low, high = every.min(axis=0), every.max(axis=0)
+        pad = 0.05 * (high - low) + 1e-9
+        window = (low[0] - pad[0], high[0] + pad[0], low[1] - pad[1], high[1] + pad[1])
+    x, y = np.linspace(*window[:2], _GRID), np.linspace(*window[2:], _GRID)
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    p = post.probability(grid)[:, label].reshape(_GRID, _GRID)
+    filled = ax.contourf(x, y, p, levels=np.linspace(0.0, 1.0, 11), cmap="cividis")
+    ax.contour(x, y, p, levels=[0.5], colors=[GOOD], linewidths=1.6, linestyles="--")
+    figure.colorbar(filled, ax=ax, label=f"P(class {label}); dashed: 1/2")
+
+
+def _outline(region: Region) -> Float:
+    """The border of the region in the plane (k, 2), closed; of a ball clipped by its domain."""
+    box = region.box()
+    if not isinstance(region, Ball) or region.norm == np.inf:
+        (a, b), (c, d) = box.lower, box.upper
+        return np.array([[a, b], [c, b], [c, d], [a, d], [a, b]])
+    if region.norm == 0:
+        (a, b), (c, d), (x, y) = box.lower, box.upper, region.x
+        return np.array([[a, y], [c, y], [x, y], [x, b], [x, d]])
+    angle = np.linspace(0.0, 2.0 * np.pi, 361)
+    turn = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    turn /= np.linalg.norm(turn, region.norm, axis=1, keepdims=True)
+    scale = np.ones(2) if region.scale is None else region.scale
+    return np.asarray(np.clip(region.x + region.radius * scale * turn, box.lower, box.upper))

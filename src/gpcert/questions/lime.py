@@ -1,0 +1,75 @@
+"""LIME beside our explanations: a local linear model around one input, by the authors' package (`lime`)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.errors import GpcertError
+from gpcert.posterior import Posterior
+from gpcert.questions.explain import explain
+from gpcert.results import LimeComparison
+from gpcert.validation import Float, as_floats, as_matrix, require
+
+__all__ = ["compare_with_lime", "lime_weights"]
+
+
+def compare_with_lime(
+    post: Posterior,
+    X: ArrayLike,
+    radius: float,
+    X_train: ArrayLike,
+    label: int = 1,
+    *,
+    samples: int = 5000,
+    width: float | None = None,
+    domain: tuple[ArrayLike, ArrayLike] | None = None,
+) -> LimeComparison:
+    """Our Delta and LIME's weights of P(label) at the same points X (m, d), and how far they agree.
+
+    `X_train` (n, d): the data LIME takes its scales from. `samples`, `width`: LIME's perturbations per point
+    and its kernel width (None: the package's default). Needs the package: pip install 'gpcert[lime]'.
+    """
+    ours = explain(post, X, radius, label, domain=domain)
+    points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
+    train = as_matrix("X_train", X_train, post.n_features)
+    require(int(samples) >= 1, f"samples must be >= 1, got {samples}")
+    weights = lime_weights(post, train, points, label, int(samples), post.n_features, width)
+    return LimeComparison.of(ours, weights)
+
+
+def lime_weights(
+    post: Posterior,
+    X_train: Float,
+    X: Float,
+    label: int,
+    samples: int,
+    kept: int,
+    width: float | None = None,
+) -> Float:
+    """Weights (m, d) of P(label) at X (m, d); features beyond the `kept` most important get 0.
+
+    `width` None: the package's defaults, samples around the mean of the data, weighted with a kernel of width
+    0.75 sqrt(d); else samples around each input, weighted with that kernel width.
+    """
+    try:
+        from lime.lime_tabular import LimeTabularExplainer
+    except ImportError:
+        raise GpcertError("LIME needs the package lime: pip install 'gpcert[lime]'") from None
+    explainer = LimeTabularExplainer(
+        X_train,
+        mode="classification",
+        discretize_continuous=False,
+        random_state=0,
+        kernel_width=width,
+        sample_around_instance=width is not None,
+    )
+    weights = np.zeros_like(X)
+    for i, x in enumerate(X):
+        found = explainer.explain_instance(
+            x, post.probability, labels=(label,), num_features=min(kept, X.shape[1]), num_samples=samples
+        )
+        # LIME fits in standardised features: per unit of the feature itself, divide by its scale.
+        for feature, weight in found.as_map()[label]:
+            weights[i, feature] = weight / explainer.scaler.scale_[feature]
+    return weights
