@@ -74,7 +74,7 @@ def evaluate(
     start = time.perf_counter()
     task = _Task(post, balls, wanted, threshold, replace(limits, progress=None))
     rows = _all_rows(task, progress, start)
-    return _summary(wanted, truth, rows, time.perf_counter() - start)
+    return _summary(post.target, wanted, truth, rows, time.perf_counter() - start)
 
 
 def _checked_radii(radii: ArrayLike) -> Float:
@@ -193,7 +193,7 @@ def _budget(task: _Task) -> Limits:
     return replace(task.limits, max_nodes=min(task.limits.max_nodes, task.balls.budget))
 
 
-def _summary(radii: Float, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
+def _summary(target: str, radii: Float, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
     m, k = len(truth), len(radii)
     labels = np.full(m, -1)
     safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)
@@ -216,5 +216,5 @@ def _summary(radii: Float, truth: Index, rows: dict[int, _Row], seconds: float) 
         unsafe=np.where(unsafe < k, radii[np.minimum(unsafe, k - 1)], np.inf),
         verdicts=verdicts,
         seconds=seconds,
-        target=post.target,
+        target=target,
     )

@@ -53,13 +53,13 @@ def explain(
     require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
     points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
-    chosen = np.arange(post.n_features)
     try:
         for i, x in enumerate(points):
             ball = Ball(x, radius, features=features, domain=domain)
             chosen = np.flatnonzero(ball.moving())
-            lower[i], upper[i] = 0.0, 0.0
-            lower[i, chosen], upper[i, chosen] = _deltas(post, ball, chosen, int(label), limits)
+            found = np.zeros((2, post.n_features))
+            found[:, chosen] = _deltas(post, ball, chosen, int(label), limits)
+            lower[i], upper[i] = found  # only now: an interrupt leaves [-2, 2]
             if progress is not None:
                 stop = progress(float(i + 1), float(len(points)), 0, 0.0)
                 if isinstance(stop, bool | np.bool_) and stop:
