@@ -193,13 +193,6 @@ def test_an_answer_is_made_of_plain_numbers():
 
 
 REGRESSION = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF(), likelihood=None)
-LINK = gc.Posterior(
-    [[0.0, 0.0]],
-    [1.0],
-    [[0.1]],
-    kernel=gc.RBF(),
-    likelihood=gc.Link(lambda f: 0.5 + 0.5 * np.tanh(f), lambda a, b: (0.0 * a, 0.0 * b + 1.0)),
-)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +222,6 @@ LINK = gc.Posterior(
         (small_model(), WIDE, {"progress": 5}, "progress"),
         (small_model(), WIDE, {"method": "fast"}, "method"),
         (REGRESSION, WIDE, {}, "post"),
-        (LINK, WIDE, {}, "post"),
         ("model", WIDE, {}, "post"),
     ],
 )

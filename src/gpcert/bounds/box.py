@@ -171,6 +171,11 @@ class LevelBound(ABC):
 
     def _piece(self, local: LocalModel, level: Level, start: float, end: float) -> FunctionalBound:
         tau, kappa = level.chord(start, end)
+        if tau > 0:  # never for probit and logit; L5, as for tangents
+            deepest = local.deepest
+            if not deepest <= 1e-3 * local.largest_variance:
+                deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent)
+            kappa = down(kappa - tau * deepest * (1.0 + 8 * UNIT))
         return local.lower_bound(1.0, tau, kappa + self.mean, 0.0)
 
     def _conclude(self, bound: FunctionalBound, level: Level, variances: tuple[float, float]) -> Certified:

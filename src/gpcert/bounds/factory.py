@@ -25,6 +25,7 @@ from gpcert.bounds.ratios import Remainder, Share
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 from gpcert.bounds.softmax import SoftmaxBound
+from gpcert.bounds.step_link import StepLink
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
@@ -107,7 +108,9 @@ class BoundFactory:
     def sign(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of P(label) that is sharp at 1/2, for a symmetric link: the mean alone decides."""
         base = self.pair(label, shape, x, moving)[0]
-        return SignBound(base) if isinstance(base, LevelBound) else base
+        if isinstance(base, LevelBound) and not isinstance(base.link, StepLink):
+            return SignBound(base)
+        return base
 
     def _slice(self, x: Float, moving: Mask) -> Slice | RadialSlice:
         key = moving.tobytes() + x[~moving].tobytes()

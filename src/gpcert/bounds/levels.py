@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
-__all__ = ["Level", "Link", "LogitLink", "ProbitLink", "corners"]
+__all__ = ["Affine", "Level", "Link", "LogitLink", "ProbitLink", "corners"]
 
 Affine = tuple[float, float]
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from gpcert.bounds.five_erf_link import FiveErfLink
 from gpcert.bounds.floored_link import FlooredLink
 from gpcert.bounds.levels import Link, LogitLink, ProbitLink
+from gpcert.bounds.step_link import StepLink, step_link
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
+from gpcert.likelihoods import Link as EnclosedLink
 
 __all__ = ["link_of"]
+
+_steps: WeakKeyDictionary[EnclosedLink, StepLink] = WeakKeyDictionary()
 
 
 def link_of(likelihood: BinaryLikelihood) -> Link:
@@ -18,5 +24,9 @@ def link_of(likelihood: BinaryLikelihood) -> Link:
         return FiveErfLink()
     if isinstance(likelihood, Floored):
         return FlooredLink(link_of(likelihood.link), likelihood.floor)
+    if isinstance(likelihood, EnclosedLink):
+        if likelihood not in _steps:
+            _steps[likelihood] = step_link(likelihood)
+        return _steps[likelihood]
     assert isinstance(likelihood, Logit)
     return LogitLink(likelihood)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
-from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit, Softmax
+from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float, Index, as_matrix, as_vector, require
@@ -83,8 +83,8 @@ def check_model(post: Posterior) -> None:
     name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
     link = post.likelihood.link if isinstance(post.likelihood, OneVsRest) else post.likelihood
     require(
-        isinstance(link, Probit | Logit | FiveErf | Floored | Softmax),
-        f"post must have the probit, logit or softmax likelihood, or one-vs-rest, got {name!r}",
+        isinstance(link, Probit | Logit | FiveErf | Floored | Link | Softmax),
+        f"post must have the probit, logit or softmax likelihood, a Link, or one-vs-rest, got {name!r}",
     )
     require(
         not isinstance(link, Softmax) or isinstance(post.kernel, RBF),
