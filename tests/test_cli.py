@@ -51,7 +51,8 @@ def test_fit_in_the_units_of_the_file_is_the_model_of_standardised_columns(insid
     post = gc.load("model.safetensors")
     assert post.feature_names == tuple(NAMES)
     assert list(post.classes) == ["ill", "well"]
-    assert post.training["target"] == "state"
+    assert post.training["label_column"] == "state"
+    assert post.target == "exact expectation of the likelihood"
     X, y = points(60, 0)
     spread = X.std(axis=0)
     np.testing.assert_array_equal(post.centres, X)
@@ -200,6 +201,26 @@ def test_radii_bracket_the_truth(inside: Path, capsys: pytest.CaptureFixture[str
             assert a["safe"] < a["unsafe"]
             assert gc.Ball(x, a["unsafe"], scale=scale).contains(a["counterexample"])
             assert post.probability([a["counterexample"]])[0, label] < 0.5
+
+
+def test_influences_are_those_of_the_library(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    post, (X, _) = gc.load("model.safetensors"), points(12, 1)
+    common = ("explain", "model.safetensors", "test.csv", "--rows", "0:3")
+    for a in answers(*common, "--radius", "2", "--features", "age,<b>dose</b>", "--label", "ill"):
+        e = gc.explain(post, X[a["row"]], 2.0, label=0, features=[0, 2])
+        assert a["lower"] == e.lower[0].tolist()
+        assert a["upper"] == e.upper[0].tolist()
+        assert a["value"][1] == 0.0
+    capsys.readouterr()
+    got = answers(*common, "--radius", "0.3", "--scale", "std")
+    told = capsys.readouterr().out
+    scale = post.centres.std(axis=0)
+    for a in got:
+        for j in range(3):
+            e = gc.explain(post, X[a["row"]], 0.3 * scale[j], features=[j])
+            assert (a["lower"][j], a["upper"][j]) == (e.lower[0, j], e.upper[0, j])
+    strongest = NAMES[int(np.argmax(np.abs(np.mean([a["value"] for a in got], axis=0))))]
+    assert told.splitlines()[1].startswith(strongest)
 
 
 def test_bench_tells_costs(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:

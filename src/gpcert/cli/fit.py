@@ -104,7 +104,7 @@ def in_file_units(post: Posterior, table: Table, unit: Float) -> Posterior:
     """The posterior trained on X / unit as a posterior of X, with names and the record of its data."""
     found = [_scaled(kernel, unit) for kernel in post.kernels]
     plain = bool((unit == 1.0).all())
-    record = {"data": table.source, "data_sha256": table.sha256, "target": table.target}
+    record = {"data": table.source, "data_sha256": table.sha256, "label_column": table.target}
     return Posterior(
         table.X,
         post.weights,

@@ -23,6 +23,7 @@ VERBS = {
     "range": "lowest and highest probability of a class over regions",
     "certify": "can the label change within a region?",
     "radius": "how far can a row move before its label changes?",
+    "explain": "which features push the probability up or down?",
     "attack": "look for a point with another label",
     "report": "one HTML page from results",
     "reproduce": "run an experiment of the AISTATS 2020 paper",

@@ -148,9 +148,10 @@ def finish(
         print(text, end="")
     else:
         shown = answers if parsed.output is None else answers[:_SHOWN]
-        print(table_of(shown))
-        if len(shown) < len(answers):
-            print(f"... {len(answers) - len(shown)} more in {parsed.output}")
+        if lines := table_of(shown):
+            print(lines)
+            if len(shown) < len(answers):
+                print(f"... {len(answers) - len(shown)} more in {parsed.output}")
         if answers and (summary := summary_of(answers)):
             print(summary)
         told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"

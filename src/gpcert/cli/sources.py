@@ -33,7 +33,7 @@ def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
 
     The column of labels is `--target`, else the one the model was trained on, if it is there.
     """
-    learnt = post.training.get("target")
+    learnt = post.training.get("label_column")
     target = parsed.target or (learnt if isinstance(learnt, str) else None)
     columns = Columns(
         features=post.feature_names, target=target, optional_target=parsed.target is None, id=parsed.id

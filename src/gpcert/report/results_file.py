@@ -91,6 +91,7 @@ def describe_model(post: Posterior, file: str, sha256: str) -> dict[str, Any]:
         "centres": post.n_centres,
         "features": list(post.feature_names or (f"x{j}" for j in range(post.n_features))),
         "classes": [] if post.classes is None else [str(label) for label in post.classes.tolist()],
+        "target": post.target,
         "training": dict(post.training),
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.report.html import Html, join, table, tag
-from gpcert.report.numbers import radius_at_least
+from gpcert.report.numbers import between, radius_at_least
 from gpcert.report.points import Point
 from gpcert.report.summary import AtRadius, Shares, clean_accuracy, median_radius, radii_asked
 from gpcert.report.svg import Plot
@@ -151,8 +151,7 @@ def explanations(points: Sequence[Point], names: Sequence[str]) -> Html:
     value, low, high = (np.mean([getattr(e, part) for e in found], axis=0) for part in parts)
     order = np.argsort(-np.abs(value), kind="stable")[:_FEATURES].tolist()
     rows = [
-        (names[j] if j < len(names) else f"x{j}", f"{value[j]:+.4f}", f"[{low[j]:.4f}, {high[j]:.4f}]")
-        for j in order
+        (names[j] if j < len(names) else f"x{j}", f"{value[j]:+.3f}", between(low[j], high[j])) for j in order
     ]
     text = (
         f"How much each feature alone, moving by up to {found[0].radius:g}, moves P({found[0].name}), "
