@@ -76,7 +76,7 @@ def _strategy(model: Any) -> tuple[Any, int]:
         latents, strategy = int(strategy.num_tasks), strategy.base_variational_strategy
     if named(strategy, _LIBRARY) not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
         refuse("variational_strategy", "VariationalStrategy or UnwhitenedVariationalStrategy", strategy)
-    shapes = (strategy.inducing_points.shape[:-2], strategy.variational_distribution.batch_shape)
+    shapes = (strategy.inducing_points.shape[:-2], strategy.variational_distribution.mean.shape[:-1])
     for shape in shapes:
         require(
             tuple(shape) in ((), (1,), (latents,)),
@@ -131,7 +131,7 @@ def _covariance(kernel: Any, c: int, d: int) -> Covariance:
     name = named(kernel, _LIBRARY)
     active = getattr(kernel, "active_dims", None)
     if active is not None and not np.array_equal(_numpy(active), np.arange(d)):
-        refuse("kernel", f"a kernel of all {d} features", f"active_dims {_numpy(active).tolist()}")
+        refuse("kernel", f"a kernel of all {d} features", f"active_dims {_numpy(active).astype(int).tolist()}")
     if name == "ScaleKernel":
         scale = float(_of_latent(kernel.outputscale, c, 0))
         return Covariance(constant=scale) * _covariance(kernel.base_kernel, c, d)
