@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-numpy126
+TORCH := .venv-gpytorch
+GPFLOW := .venv-gpflow
 
 # One BLAS thread: repeats are identical bit for bit, and two test processes do not fight for two cores.
 export OMP_NUM_THREADS := 1
@@ -13,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-lowest lint bench docs wheel soak clean
+.PHONY: help setup demo curve test test-full test-lowest test-adapters lint bench docs wheel soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +37,11 @@ test-full: $(VENV)/.ready-full docs test-lowest ## heavier tests: GPy parity, th
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
 	$(LOWEST)/bin/python -m pytest -n 2 -m "not full"
 
+test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
+	$(BIN)/python -m pytest -m "full or not full" tests/test_sklearn_adapter.py tests/test_gpy_adapter.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/adapters/test_gpytorch.py tests/adapters/test_tutorials.py
+	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/adapters/test_gpflow.py tests/adapters/test_tutorials.py
+
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,7 +62,7 @@ soak: $(VENV)/.ready ## 10,000 random queries judged in ball arithmetic, then ev
 	GPCERT_SOAK=10 $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s)
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(LOWEST) build dist out site benchmarks/results
+	rm -rf $(VENV) $(LOWEST) $(TORCH) $(GPFLOW) build dist out site benchmarks/results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.ready: pyproject.toml
@@ -72,4 +79,16 @@ $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) scripts/lowest_versions.py > $(LOWEST)/requirements.txt
 	$(LOWEST)/bin/python -m pip install --quiet --requirement $(LOWEST)/requirements.txt --editable .
+	touch $@
+
+# torch by version: plain torch brings gigabytes of CUDA.
+$(TORCH)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet torch==2.13.0
+	$(TORCH)/bin/python -m pip install --quiet --editable '.[plots,gpytorch]' pytest hypothesis
+	touch $@
+
+$(GPFLOW)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(GPFLOW)
+	$(GPFLOW)/bin/python -m pip install --quiet --editable '.[plots,gpflow]' pytest hypothesis
 	touch $@

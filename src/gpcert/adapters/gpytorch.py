@@ -131,7 +131,9 @@ def _covariance(kernel: Any, c: int, d: int) -> Covariance:
     name = named(kernel, _LIBRARY)
     active = getattr(kernel, "active_dims", None)
     if active is not None and not np.array_equal(_numpy(active), np.arange(d)):
-        refuse("kernel", f"a kernel of all {d} features", f"active_dims {_numpy(active).astype(int).tolist()}")
+        refuse(
+            "kernel", f"a kernel of all {d} features", f"active_dims {_numpy(active).astype(int).tolist()}"
+        )
     if name == "ScaleKernel":
         scale = float(_of_latent(kernel.outputscale, c, 0))
         return Covariance(constant=scale) * _covariance(kernel.base_kernel, c, d)
