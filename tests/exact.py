@@ -243,7 +243,7 @@ CHOICES: dict[str, Sequence[Any]] = {
     "stop": ("nodes", "few nodes", "seconds", "progress", "interrupt"),
     "kernel": ("rbf",),  # KERNELS in the tests of kernels
     "seed": range(2**30),
-    "norm": (math.inf, math.inf, 2.0, 1.0, 1.5, 3.0),
+    "norm": (math.inf, math.inf, 2.0, 1.0, 1.5, 3.0, 0.0),
 }
 
 #: "other": metrics that are not proportional.
@@ -401,6 +401,8 @@ def random_region(case: Case, post: Posterior, rng: np.random.Generator) -> Regi
     features = rng.permutation(d)[: rng.integers(1, d + 1)] if case.shape == "features" else None
     domain = (np.minimum(x - rng.random(d) * half, x), x) if case.shape == "domain" else None
     scale = 10.0 ** rng.uniform(-1, 1, d) if case.shape == "scale" else None
+    if case.norm == 0:  # a few coordinates, anywhere around x
+        radius, domain = float(rng.integers(0, min(d, 4) + 1)), domain or (x - half, x + half)
     return Ball(x, radius, case.norm, features=features, domain=domain, scale=scale)
 
 

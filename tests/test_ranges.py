@@ -200,7 +200,6 @@ REGRESSION = gc.Posterior([[0.0, 0.0]], [1.0], [[0.1]], kernel=gc.RBF(), likelih
     [
         (small_model(), gc.Box([0.0], [1.0]), {}, "region"),
         (small_model(), [WIDE, gc.Ball([0.0, 0.0, 0.0], 0.1)], {}, "region"),
-        (small_model(), gc.Ball(X, 1, norm=0, domain=(-1, 1)), {}, "region"),
         (small_model(), [X], {}, "region"),
         (small_model(), None, {}, "region"),
         (small_model(), 0.5, {}, "region"),

@@ -67,11 +67,14 @@ def _shortened(g: Float, H: Float, ball: UnitBall) -> UnitBall:
 
 def _best(g: Float, H: Float, ball: UnitBall, enough: float, accuracy: float) -> QuadraticBound:
     best = QuadraticBound(-np.inf, ball.rest)
-    for value, point in _candidates(g, H, ball, enough, accuracy):
-        if value > best.value or best.value == -np.inf:
-            best = QuadraticBound(value, point)
-        if best.value >= enough:
-            break
+    try:
+        for value, point in _candidates(g, H, ball, enough, accuracy):
+            if value > best.value or best.value == -np.inf:
+                best = QuadraticBound(value, point)
+            if best.value >= enough:
+                break
+    except np.linalg.LinAlgError:  # a singular matrix on the way: what was found so far counts
+        pass
     if best.value == -np.inf:  # nothing could be verified: a dominant diagonal can
         dominant = np.abs(H).sum(axis=1) * (1.0 + 1e-9)
         best = QuadraticBound(*_priced(g, H, ball, dominant, np.zeros(len(g)), None))
@@ -185,6 +188,6 @@ def _descend(c: Float, A: Float, ball: UnitBall, penalty: Float | None = None) -
         step = np.abs(new - previous).max()
         y = new + (t - 1.0) / following * (new - previous)
         previous, t = new, following
-        if step < 1e-9:
+        if step < 1e-7:
             break
     return np.asarray(previous)

@@ -26,12 +26,15 @@ class Certified(NamedTuple):
     """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split`: coordinate to halve.
 
     `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
+    `pieces`: boxes to look at next instead of halves; on the rest of the region P >= `elsewhere`.
     """
 
     probability: float
     point: Float
     split: int
     at_rounding: bool
+    pieces: tuple[tuple[Float, Float], ...] | None = None
+    elsewhere: float = 1.0
 
 
 class BoxBound(Protocol):

@@ -5,6 +5,7 @@ and norm.
 from __future__ import annotations
 
 from dataclasses import replace
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +27,8 @@ from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.bounds.step_link import StepLink
+from gpcert.bounds.sparse import SparseShape
+from gpcert.bounds.sparse_bound import SparseBound
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
@@ -40,8 +43,8 @@ _SLICES = 4
 
 def shape_of(region: Region, moving: Mask) -> Shape:
     """The region on its moving features (D,)."""
-    if isinstance(region, Ball) and 1.0 <= region.norm < np.inf:
-        return BallShape(region, moving)
+    if isinstance(region, Ball) and region.norm < np.inf:
+        return BallShape(region, moving) if region.norm >= 1.0 else SparseShape(region, moving)
     inner = region.inner_box()
     return BoxShape(inner.lower[moving], inner.upper[moving])
 
@@ -63,8 +66,19 @@ class BoundFactory:
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
+        if not isinstance(shape, SparseShape):
+            return self._pair(label, shape, x, moving)
+        x = np.where(moving, shape.ball.x, x)
+
+        def part(which: int) -> Callable[[SparseShape], BoxBound]:
+            return lambda few: self._pair(label, few, x, few.moving)[which]
+
+        low, high = self._pair(label, shape, x, moving)
+        return SparseBound(shape, part(0), low), SparseBound(shape, part(1), high)
+
+    def _pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         if isinstance(self._post.likelihood, OneVsRest):
-            classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
+            classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
             low, high = Share(label), Remainder(label)
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
         if isinstance(self._post.likelihood, Softmax) and self._post.n_classes == 2:

@@ -37,6 +37,6 @@ class PaperFactory:
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """See `BoundFactory.pair`."""
         low, high = self._bounds.pair(label, shape, x, moving)
-        assert isinstance(low, RbfBound)
-        assert isinstance(high, RbfBound)
+        if not (isinstance(low, RbfBound) and isinstance(high, RbfBound)):
+            raise InvalidInputError("method 'paper' takes boxes and balls of norm >= 1, got norm 0")
         return PaperBound(low, self._partition), PaperBound(high, self._partition)

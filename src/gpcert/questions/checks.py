@@ -183,5 +183,3 @@ def check_shape(post: Posterior, region: object) -> None:
 def check_region(post: Posterior, region: object) -> None:
     """A region of the posterior's features that can be certified."""
     check_shape(post, region)
-    if isinstance(region, Ball):
-        require(region.norm != 0, f"region must have a norm >= 1 or be a Box, got norm {region.norm}")

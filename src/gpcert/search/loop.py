@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BoxBound
+from gpcert.bounds import BoxBound, Certified
 from gpcert.search.local import descend
 from gpcert.validation import Float
 
@@ -108,14 +108,15 @@ class Minimiser:
         if probability < target:
             self.offer(self._bound.shape.project(certified.point))
         done = self._suffices(probability, tolerance)
-        children = [] if done else self._split(box, certified.split, certified.point, probability)
+        children = [] if done else self._children(box, certified, probability)
         resolved = probability >= self.upper - 8.0 * self._blur
         stuck = not done and (certified.at_rounding or resolved or not children)
         if done or stuck:
             self._settle(probability)
             return
         # The parent stays first (its bound and number are the smallest) until its halves replace it.
-        heapq.heappush(self._frontier, children[1])
+        for child in children[1:]:
+            heapq.heappush(self._frontier, child)
         heapq.heapreplace(self._frontier, children[0])
         self._coarsen()
 
@@ -134,6 +135,16 @@ class Minimiser:
             # The witness first: an interrupt between the two leaves a larger bound, which it attains too.
             self.witness, self._blur = point, upper - lower
             self.upper = min(upper, self.upper)
+
+    def _children(self, box: OpenBox, certified: Certified, bound: float) -> list[OpenBox]:
+        """The pieces that the bound names, or two halves."""
+        if certified.pieces is None:
+            return self._split(box, certified.split, certified.point, bound)
+        self._settled = min(self._settled, certified.elsewhere)
+        return [
+            OpenBox(bound, next(self._numbers), low, high, np.clip(certified.point, low, high))
+            for low, high in certified.pieces
+        ]
 
     def _split(self, box: OpenBox, coordinate: int, point: Float, bound: float) -> list[OpenBox]:
         """Two halves of the box, or none if its coordinates cannot be halved any more."""
