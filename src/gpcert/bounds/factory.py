@@ -4,8 +4,8 @@ and norm.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -26,9 +26,9 @@ from gpcert.bounds.ratios import Remainder, Share
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 from gpcert.bounds.softmax import SoftmaxBound
-from gpcert.bounds.step_link import StepLink
 from gpcert.bounds.sparse import SparseShape
 from gpcert.bounds.sparse_bound import SparseBound
+from gpcert.bounds.step_link import StepLink
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior

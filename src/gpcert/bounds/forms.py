@@ -85,7 +85,8 @@ def subtract(
     excess = (excess + gamma(60) * size) * (1.0 + 1e-12) + TINY
     constant *= 1.0 + 1e-12
     enough, accuracy = target
-    bound = domain.minimise(g, H, enough + excess + constant - base, accuracy)
+    needed = enough + excess + constant - base + 16.0 * UNIT * (abs(base) + excess + constant)
+    bound = domain.minimise(g, H, needed, accuracy)
     value = base + bound.value - excess - constant
     value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess + constant)
     widths = (domain.high - domain.low) ** 2
