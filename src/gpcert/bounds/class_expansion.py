@@ -98,6 +98,23 @@ class ClassExpansion:
         rest += self.model.mean_norm(a) * tail_norm_up(3, self.s)
         return rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
 
+    def covariance_reach(self, B: Float) -> float:
+        """X8: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
+        weights = np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.model.pairs])
+        slope = float(np.abs(weights @ self.covariance_gradient) @ self.reach)
+        hessian = np.abs(np.tensordot(weights, self.covariance_hessian, 1))
+        bend = 0.5 * float(self.reach @ hessian @ self.reach)
+        values, vectors = np.linalg.eigh(B)
+        size = float(np.abs(values).sum())
+        explained = self.model.variance * np.eye(len(B)) - self.latents.covariance
+        absolute = max(float(np.vdot((vectors * np.abs(values)) @ vectors.T, explained)), 0.0)
+        norm = abs(float(np.vdot(B, explained)))
+        R, (z1, z2, z3) = self.radius, self.deviations
+        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third += 2.0 * np.sqrt(absolute * size) * z3 + size * (2.0 * z1 * z2 + z2 * z2)
+        rounding = float(np.abs(weights) @ self.error_covariance)
+        return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
+
     @cached_property
     def deviations(self) -> tuple[float, float, float]:
         """sqrt(contraction) s tp(m, s), m = 1, 2, 3: |V kappa_{>=m}| for a unit combination of classes."""

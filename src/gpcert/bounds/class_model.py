@@ -63,9 +63,10 @@ class ClassModel:
 
     def combine(self, B: Float) -> Float:
         """sum_ce B_ce R_ce (n, n) for a symmetric B (C, C), symmetrised."""
-        coefficients = np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.pairs])
-        n = self.blocks.shape[1]
-        total: Float = (coefficients @ self.blocks.reshape(len(self.pairs), n * n)).reshape(n, n)
+        total = np.zeros(self.blocks.shape[1:])
+        for (c, e), block in zip(self.pairs, self.blocks, strict=True):
+            if B[c, e] != 0.0:
+                total += (B[c, e] * (1.0 if c == e else 2.0)) * block
         return 0.5 * (total + total.T)
 
     def functional(self, a: Float, B: Float) -> Model:
@@ -73,7 +74,9 @@ class ClassModel:
 
         `a` (C,), `B` (C, C) symmetric.
         """
-        values, vectors = np.linalg.eigh(B)
+        support = np.flatnonzero(np.abs(B).sum(axis=0))  # exact zeros elsewhere: few blocks are touched
+        vectors = np.zeros((self.classes, len(support)))
+        values, vectors[support] = np.linalg.eigh(B[np.ix_(support, support)])
         ridge = 1e-13 * float(np.abs(values).max(initial=0.0)) + TINY
         halves = []
         for sign in (1.0, -1.0):

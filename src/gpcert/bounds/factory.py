@@ -14,6 +14,7 @@ from gpcert.bounds.balls import BallShape
 from gpcert.bounds.box import BoxBound, LevelBound
 from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.domain import BoxShape, Shape
+from gpcert.bounds.labels import LabelBound
 from gpcert.bounds.latent import LatentBound
 from gpcert.bounds.levels import Link, ProbitLink
 from gpcert.bounds.links import link_of
@@ -22,7 +23,7 @@ from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
 from gpcert.bounds.radial import RadialBound
 from gpcert.bounds.radial_slice import RadialSlice, make_radial_slice
-from gpcert.bounds.ratios import Remainder, Share
+from gpcert.bounds.ratios import Margin, Remainder, Share
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice, make_slice
 from gpcert.bounds.softmax import SoftmaxBound
@@ -108,11 +109,19 @@ class BoundFactory:
             return RbfBound(link, shape, slice_), RbfBound(link.mirrored(), shape, slice_.flipped())
         return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
 
-    def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> BoxBound:
+    def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SoftmaxBound:
         """The bound of 1 - sum_i beta_i p_i."""
         model = class_model_of(self._post)
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
         return SoftmaxBound(model, make_slice(geometry, x, np.flatnonzero(moving)), shape, beta)
+
+    def margin(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
+        """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
+        if isinstance(self._post.likelihood, OneVsRest):
+            classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
+            return OneVsRestBound(classes, Margin(label), shape)
+        bound = self._softmax(np.zeros(self._post.n_classes), shape, x, moving)
+        return LabelBound(bound, label)
 
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:

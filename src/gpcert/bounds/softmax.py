@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.bounds.anchor import Anchor, anchor_at
 from gpcert.bounds.box import Certified
-from gpcert.bounds.class_expansion import expand_classes, latents_at
+from gpcert.bounds.class_expansion import Latents, expand_classes, latents_at
 from gpcert.bounds.class_model import ClassModel
 from gpcert.bounds.domain import Domain, Shape
 from gpcert.bounds.expansion import expand
@@ -27,11 +27,11 @@ from gpcert.likelihoods import Softmax
 from gpcert.rounding import exp_up, up
 from gpcert.validation import Float
 
-__all__ = ["SoftmaxBound"]
+__all__ = ["TOO_LARGE", "Local", "SoftmaxBound", "builders"]
 
 #: Ranges only decide where cells lie: they need not be sharp.
 _RANGE_ACCURACY = 0.05
-_TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
+TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +50,15 @@ class SoftmaxBound:
 
     def at(self, x: Float) -> tuple[float, float]:
         """The predictor with its proved error, and what the rounding of means and covariances adds."""
+        _, p, error = self.probabilities(x)
+        value = float((1.0 - self.beta) @ p)  # probabilities sum to one
+        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
+        if not math.isfinite(value + blur):
+            return 0.0, 1.0
+        return max(0.0, value - blur), min(1.0, value + blur)
+
+    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
+        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
         _, k, relative = self.slice.kernel(x)
         latents = latents_at(self.model, k, relative, self.slice.floor)
         C = self.model.classes
@@ -58,13 +67,9 @@ class SoftmaxBound:
             p = Softmax().expectation(latents.mean[None], spread[None])[0]
             error = Softmax().expectation_error(latents.mean[None], spread[None])[0]
         except InvalidInputError:
-            return 0.0, 1.0
-        moved = C * (latents.mean_error + 0.1 * C * C * latents.covariance_error)
-        value = float((1.0 - self.beta) @ p)  # probabilities sum to one
-        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + moved + 1e-15 * C
-        if not math.isfinite(value + blur):
-            return 0.0, 1.0
-        return max(0.0, value - blur), min(1.0, value + blur)
+            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
+        moved = latents.mean_error + 0.1 * C * C * latents.covariance_error
+        return latents, p, error + moved
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """An estimate of the quantity and its gradient in raw units."""
@@ -85,16 +90,16 @@ class SoftmaxBound:
         """See `BoxBound.over`."""
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
-        if not float(np.linalg.norm(widths)) < _TOO_LARGE:
+        if not float(np.linalg.norm(widths)) < TOO_LARGE:
             return best
         middle = 0.5 * lower + 0.5 * upper
         few = self.model.classes == 3
-        for build, retreat in _attempts(len(lower)):
+        for build, retreat in attempts(len(lower)):
             start = np.clip(reference + retreat * (middle - reference), lower, upper)
             domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
             if domain is None:
                 return Certified(1.0, reference, best.split, False)
-            local = _Local(self, domain, start, build)
+            local = Local(self, domain, start, build)
             trial = local.cells(target) if few else local.form()
             if trial is None:
                 continue
@@ -107,7 +112,7 @@ class SoftmaxBound:
 
 
 @dataclass(frozen=True, eq=False)
-class _Local:
+class Local:
     """The bound around one reference over one domain."""
 
     whole: SoftmaxBound
@@ -123,7 +128,7 @@ class _Local:
         error = model.functional_error(a, B, slice_.amplitude) + 1e-14 * float(np.abs(a) @ np.abs(model.mean))
         return self.build(expand(slice_, self.domain, self.start), None), means - error
 
-    def _smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
+    def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
         """A lower bound of a.m + <B, Sigma> - offset - less over the domain."""
         m, kappa = self._functional(a, B)
         return lower_bound(m, 1.0, -1.0, kappa - offset - 1e-14 * abs(offset), less=less)
@@ -136,7 +141,7 @@ class _Local:
         line = None if anchor is None else tangent(x, anchor, whole.beta)
         if line is None:
             return None
-        bound = self._smallest(-line.a, -line.B, -line.offset, line.loss)
+        bound = self.smallest(-line.a, -line.B, -line.offset, line.loss)
         return _conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
 
     def cells(self, target: float) -> Certified | None:
@@ -155,7 +160,7 @@ class _Local:
         # Whitened coordinates: all variances grow together away from the data, and little else changes.
         basis = _symmetric_basis(len(W))
         functionals = [_symmetric(D.T @ W.T @ S @ W @ D) for S in basis]
-        ranges = [self._range(B, float(np.vdot(B, anchor.covariance))) for B in functionals]
+        ranges = [self.range(B, float(np.vdot(B, anchor.covariance))) for B in functionals]
         low, high = np.array(ranges).T
         rho = float(np.linalg.norm(np.maximum(-low, high))) * (1.0 + 1e-6)
         s = self.domain.norm(np.ones(len(self.start)))
@@ -171,7 +176,7 @@ class _Local:
             i, j = used
             across = D.T @ (a[i] - a[j]), D.T @ (B[i] - B[j]) @ D
             ends = [
-                self._smallest(sign * across[0], sign * across[1], sign * _value(across, anchor)).latent
+                self.smallest(sign * across[0], sign * across[1], sign * _value(across, anchor)).latent
                 for sign in (1.0, -1.0)
             ]
             low, high = np.append(low, ends[0]), np.append(high, -ends[1])
@@ -184,7 +189,7 @@ class _Local:
         def supremum(slopes: Float) -> tuple[float, Float]:
             first = mean[0] + sum(k * axis[0] for k, axis in zip(slopes, axes, strict=True))
             second = mean[1] + sum(k * axis[1] for k, axis in zip(slopes, axes, strict=True))
-            bound = self._smallest(-first, -second, -_value((first, second), anchor))
+            bound = self.smallest(-first, -second, -_value((first, second), anchor))
             losses.append(bound.loss)
             return -bound.latent, bound.point
 
@@ -194,7 +199,7 @@ class _Local:
             return None
         return _conclude(math.log(total) + top, point, int(np.argmax(losses[0])))
 
-    def _range(self, B: Float, offset: float) -> tuple[float, float]:
+    def range(self, B: Float, offset: float) -> tuple[float, float]:
         """Certified range of <B, Sigma> - offset over the domain."""
         m, kappa = self._functional(np.zeros(len(B)), B)
         slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
@@ -231,7 +236,12 @@ def _conclude(exponent: float, point: Float, split: int) -> Certified:
     return Certified(max(0.0, probability - 1e-15), point, split, False)
 
 
-def _attempts(d: int) -> Iterator[tuple[Builder, float]]:
+def builders(d: int) -> tuple[Builder, ...]:
+    """Majorants by rising price."""
+    return (cheap,) if d <= CHEAP_DIMENSIONS else (coarse, sharp)
+
+
+def attempts(d: int) -> Iterator[tuple[Builder, float]]:
     """Majorants by rising price, each with how far the reference retreats towards the middle."""
     if d <= CHEAP_DIMENSIONS:
         yield cheap, 0.0

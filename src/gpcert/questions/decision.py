@@ -8,11 +8,12 @@ sign of the latent mean decides, and the variance is never looked at (docs/maths
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.attacks import LatentMargin, LogOdds, Sets, pgd, settle
+from gpcert.attacks import LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
@@ -54,7 +55,9 @@ def decide(
     limits: Limits,
     start_at: Float | None = None,
 ) -> Decision:
-    """The decision for two classes, as far as the limits allow; Ctrl-C ends it as "unknown".
+    """The decision, as far as the limits allow; Ctrl-C ends it as "unknown".
+
+    Several classes: the quantity is (1 + P(label) - the largest other)/2, the threshold 1/2.
 
     `start_at` (D,): a point of the region where P(label) seems smallest, if one is known.
     """
@@ -87,8 +90,10 @@ class _Search:
         deadline, begin = limits.deadline(), time.perf_counter()
         shape = shape_of(self._region, self._moving)
         where = self._label, shape, self._base, self._moving
-        mean_decides = only_the_mean_matters(self._post, self._threshold)
-        bound = factory.sign(*where) if mean_decides else factory.pair(*where)[0]
+        several = self._post.n_classes > 2
+        mean_decides = several or only_the_mean_matters(self._post, self._threshold)
+        decisive = factory.margin if several else factory.sign
+        bound = decisive(*where) if mean_decides else factory.pair(*where)[0]
         side = self._side = Minimiser(bound, *self._ends, goal=self._threshold)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
         known = None if start_at is None else start_at[self._moving]
@@ -118,7 +123,11 @@ class _Search:
 
     def _attack(self, side: Minimiser) -> None:
         """The first bound did not decide: a stronger search for a counterexample, once."""
-        objective = LatentMargin if only_the_mean_matters(self._post, self._threshold) else LogOdds
+        objective: Callable[[Posterior], Objective] = LogOdds
+        if self._post.n_classes > 2:
+            objective = Margin
+        elif only_the_mean_matters(self._post, self._threshold):
+            objective = LatentMargin
         labels = np.array([self._label])
         found, _ = pgd(objective(self._post), Sets.of([self._region]), labels, starts=3)
         side.offer(settle(self._region, found[0])[self._moving])
@@ -129,7 +138,9 @@ class _Search:
             return False
         point = self._point()
         assert point is not None
-        return bool(self._post.probability(point[None])[0, self._label] < self._threshold)
+        p = self._post.probability(point[None])[0]
+        rival = self._threshold if len(p) == 2 else np.delete(p, self._label).max()
+        return bool(p[self._label] < rival)
 
     def _point(self) -> Float | None:
         if self._side is None or self._side.witness is None:

@@ -1,0 +1,157 @@
+"""Does a class stay the most probable one on a box? Softmax, mostly without an integral.
+
+`LabelBound` bounds (1 + min_j (P_c - P_j)) / 2, j != c, which is above 1/2 exactly where class c wins.
+With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > max_k |s_k| then P_c > P_j
+(docs/maths-multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpcert.bounds.box import Certified
+from gpcert.bounds.class_expansion import ClassExpansion, expand_classes
+from gpcert.bounds.domain import Domain, Shape
+from gpcert.bounds.softmax import TOO_LARGE, Local, SoftmaxBound, builders
+from gpcert.rounding import down, up
+from gpcert.validation import Float
+
+__all__ = ["LabelBound"]
+
+#: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
+_WINS, _LOSES = up(0.5), down(0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelBound:
+    """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
+
+    softmax: SoftmaxBound  #: of the same model and slice; its beta is not used
+    label: int
+
+    @property
+    def shape(self) -> Shape:
+        """The region."""
+        return self.softmax.shape
+
+    @property
+    def rivals(self) -> list[int]:
+        """The other classes."""
+        return [j for j in range(self.softmax.model.classes) if j != self.label]
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
+        latents, p, error = self.softmax.probabilities(x)
+        c = self.label
+        lower, upper = 1.0, 1.0
+        for j in self.rivals:
+            value, blur = 0.5 + 0.5 * (p[c] - p[j]), 0.5 * (error[c] + error[j]) + 1e-15
+            low, high = max(0.0, value - blur), min(1.0, value + blur)
+            gap = latents.mean[c] - latents.mean[j]
+            need = max(
+                (abs(_shared(latents.covariance, c, j, k)) for k in self.rivals if k != j), default=0.0
+            )
+            need += (4.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
+            if gap > need:
+                low, high = max(low, _WINS), max(high, _WINS)
+            elif -gap > need:
+                low, high = min(low, _LOSES), min(high, _LOSES)
+            lower, upper = min(lower, low), min(upper, high)
+        return float(lower), float(upper)
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """The smallest difference of means: nearly the sign of the margin, without covariances."""
+        model, slice_ = self.softmax.model, self.softmax.slice
+        v, k, _ = slice_.kernel(x)
+        gaps = [
+            float(k @ (model.weights[:, self.label] - model.weights[:, j]))
+            + float(model.mean[self.label] - model.mean[j])
+            for j in self.rivals
+        ]
+        j = self.rivals[int(np.argmin(gaps))]
+        slope = (k * (model.weights[:, self.label] - model.weights[:, j])) @ v
+        return min(gaps), slope / slice_.lengthscale
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """Theorem 4 for every rival; those it does not settle by their probabilities."""
+        lengthscale = self.softmax.slice.lengthscale
+        widths = (upper - lower) / lengthscale
+        split = int(np.argmax(widths))
+        # The means and the s_k are smallest at different points: seen from the middle both move least.
+        middle = 0.5 * lower + 0.5 * upper
+        domain = self.shape.domain(lower, upper, middle, lengthscale)
+        if domain is None:
+            return Certified(1.0, reference, split, False)
+        rivals, point = self.rivals, reference
+        if float(np.linalg.norm(widths)) < TOO_LARGE:
+            rivals, step = self._undecided(domain, middle)
+            if step is not None:
+                point = np.clip(middle + step * lengthscale, lower, upper)
+        probability = _WINS
+        for j in rivals:
+            beta = np.where(np.arange(self.softmax.model.classes) == j, 1.0, 0.5)
+            beta[self.label] = 0.0
+            answer = replace(self.softmax, beta=beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
+            if answer.probability < probability:
+                probability, split = answer.probability, answer.split
+            if probability <= 0.0:
+                break
+        return Certified(probability, point, split, False)
+
+    def _undecided(self, domain: Domain, middle: Float) -> tuple[list[int], Float | None]:
+        """The rivals that Theorem 4 does not settle on the domain, and where one seems to win, scaled."""
+        whole = self.softmax
+        x = expand_classes(whole.model, whole.slice, domain, middle)
+        rivals, step = self.rivals, None
+        for build in builders(len(middle)):
+            local = Local(whole, domain, middle, build)
+            left = []
+            for j in rivals:
+                where = self._loses(local, x, j)
+                if where is not None:
+                    left.append(j)
+                    step = where
+            rivals = left
+        return rivals, step
+
+    def _loses(self, local: Local, x: ClassExpansion, j: int) -> Float | None:
+        """None if class c certainly beats j on the domain; else where it seems not to, scaled."""
+        c, C = self.label, self.softmax.model.classes
+        a = np.zeros(C)
+        a[c], a[j] = 1.0, -1.0
+        mean = local.smallest(a, np.zeros((C, C)), 0.0)
+        if not mean.latent > 0.0:
+            return mean.point
+        seen: set[bytes] = set()
+        for k in (k for k in self.rivals if k != j):
+            B = _shared_functional(C, c, j, k)
+            if not self.softmax.correlated:
+                B = np.diag(np.diagonal(B))
+            here = abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9)
+            if B.tobytes() in seen or mean.latent > here + x.covariance_reach(B):
+                continue
+            seen.add(B.tobytes())
+            low, high = local.range(B, 0.0)
+            if mean.latent > max(-low, high):
+                continue
+            for sign in (1.0, -1.0):
+                both = local.smallest(a, sign * B, 0.0)
+                if not both.latent > 0.0:
+                    return both.point
+        return None
+
+
+def _shared(covariance: Float, c: int, j: int, k: int) -> float:
+    """s_k = Cov(f_c - f_j, f_k - (f_c + f_j)/2)."""
+    return float(covariance[c, k] - covariance[j, k] - 0.5 * (covariance[c, c] - covariance[j, j]))
+
+
+def _shared_functional(C: int, c: int, j: int, k: int) -> Float:
+    """B with <B, Sigma> = s_k."""
+    B = np.zeros((C, C))
+    B[c, k] = B[k, c] = 0.5
+    B[j, k] = B[k, j] = -0.5
+    B[c, c], B[j, j] = -0.5, 0.5
+    return B

@@ -1,0 +1,124 @@
+"""Safety of the label with several classes: Theorem 4, verdicts that samples cannot refute, other questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpcert as gc
+from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.class_expansion import expand_classes
+from gpcert.bounds.labels import _shared, _shared_functional
+from gpcert.likelihoods import Softmax
+from oracle import examples
+from several import Setting, errors, extremes, random_box, random_model
+
+KINDS = ["correlated", "independent", "probit", "logit"]
+SETTINGS = st.builds(
+    Setting,
+    kind=st.sampled_from(KINDS),
+    classes=st.sampled_from([3, 4, 7]),
+    n=st.sampled_from([4, 10]),
+    d=st.sampled_from([1, 2, 4]),
+    width=st.sampled_from([1e-6, 0.1, 0.3, 2.0]),
+    seed=st.integers(0, 10**6),
+)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=examples(150), deadline=None)
+def test_theorem_4(seed):
+    """Means just beyond max |s_k|: the first class is at least as probable as the second."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((3, 3)) * 10.0 ** rng.uniform(-0.5, 0.7)
+    cov = A @ A.T
+    mean = rng.standard_normal(3) * 3.0
+    need = abs(_shared(cov, 0, 1, 2))
+    mean[0] = mean[1] + need * 1.000001
+    p = Softmax().expectation(mean[None], cov[None])[0]
+    e = Softmax().expectation_error(mean[None], cov[None])[0]
+    assert p[0] - p[1] >= -(e[0] + e[1])
+
+
+def test_the_functional_is_the_covariance():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((5, 5))
+    S = A @ A.T
+    for c, j, k in ((0, 1, 2), (3, 1, 4)):
+        D, T = np.eye(5)[c] - np.eye(5)[j], np.eye(5)[k] - 0.5 * (np.eye(5)[c] + np.eye(5)[j])
+        assert np.isclose(_shared(S, c, j, k), D @ S @ T)
+        assert np.isclose(np.vdot(_shared_functional(5, c, j, k), S), D @ S @ T)
+
+
+def margins(post, X, label):
+    p = post.probability(X)
+    e = errors(post, X)
+    others = np.delete(p, label, axis=1)
+    return p[:, label] - others.max(axis=1), e.max(axis=1) * 2.0
+
+
+@given(setting=SETTINGS)
+@settings(max_examples=examples(20), deadline=None)
+def test_verdicts_hold(setting):
+    post = random_model(setting)
+    box = random_box(setting, post)
+    x = box.lower + 0.5 * (box.upper - box.lower)
+    x = np.clip(x, box.lower, box.upper)
+    answer = gc.certify(post, x, box, max_nodes=3)
+    rng = np.random.default_rng(setting.seed)
+    X = np.array(extremes(post, box, lambda Z: margins(post, Z, answer.label)[0], rng))
+    margin, error = margins(post, X, answer.label)
+    assert answer.margin.lower <= answer.margin.upper
+    assert (margin + error >= answer.margin.lower).all()
+    if answer.status == "safe":
+        assert (margin + error >= 0.0).all()
+    if answer.status == "unsafe":
+        point = answer.counterexample
+        assert (point >= box.lower).all()
+        assert (point <= box.upper).all()
+        assert margins(post, point[None], answer.label)[0][0] < 0.0
+
+
+@given(setting=SETTINGS.filter(lambda s: s.kind in ("correlated", "independent")))
+@settings(max_examples=examples(25), deadline=None)
+def test_reaches_of_covariances_hold(setting):
+    post = random_model(setting)
+    box = random_box(setting, post)
+    moving = box.lower < box.upper
+    if not moving.any() or setting.width > 1.0:
+        return
+    shape = shape_of(box, moving)
+    bound = BoundFactory(post).pair(0, shape, box.lower, moving)[0]
+    lower, upper = box.lower[moving], box.upper[moving]
+    rng = np.random.default_rng(setting.seed)
+    start = lower + rng.random(len(lower)) * (upper - lower)
+    x = expand_classes(
+        bound.model, bound.slice, shape.domain(lower, upper, start, bound.slice.lengthscale), start
+    )
+    full = np.tile(box.lower, (30, 1))
+    full[:, moving] = lower + rng.random((30, len(lower))) * (upper - lower)
+    _, cov = post.latent(full)
+    B = rng.standard_normal((setting.classes, setting.classes))
+    B = B + B.T if setting.kind == "correlated" else np.diag(np.diagonal(B))
+    moved = np.einsum("mce,ce->m", cov, B) - np.vdot(B, x.latents.covariance)
+    assert (np.abs(moved) <= x.covariance_reach(B) + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", ["correlated", "independent", "probit"])
+def test_every_question_answers(kind):
+    setting = Setting(kind, 3, 10, 2, 0.1, 3)
+    post = random_model(setting)
+    x = post.centres[0]
+    region = gc.Ball(x, 0.05)
+    label = int(post.probability(x[None])[0].argmax())
+    assert gc.certify(post, x, region, max_nodes=20).status in ("safe", "unsafe", "unknown")
+    radius = gc.certified_radius(post, x, max_radius=0.05, rtol=0.5, max_nodes=2)
+    assert 0.0 <= radius.safe <= radius.unsafe
+    spread = gc.robustness(post, region, label=label, max_nodes=2)
+    assert 0.0 <= spread.lower <= spread.upper <= 1.0
+    found = gc.attack(post, region, x=x)
+    assert ((found.x >= x - 0.0501) & (found.x <= x + 0.0501)).all()
+    table = gc.evaluate(post, post.centres[:1], post.predict(post.centres[:1]), [0.01], max_nodes=2)
+    assert table is not None
