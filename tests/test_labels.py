@@ -1,4 +1,4 @@
-"""Safety of the label with several classes: Theorem 4, verdicts that samples cannot refute, other questions."""
+"""Safety of the label with several classes: Theorem 4, verdicts that samples cannot refute, questions."""
 
 from __future__ import annotations
 
