@@ -37,7 +37,7 @@ def falsehoods(post, region, verdict, x, rng):
 CASES = st.builds(Case, **{name: st.sampled_from(values) for name, values in CHOICES.items()})
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(80))
 @given(CASES, st.sampled_from(THRESHOLDS))
 def test_verdicts_are_true(case, threshold):
     rng = np.random.default_rng(case.seed)
@@ -61,6 +61,28 @@ def test_the_bound_of_the_mean_holds(post, seed):
     with bits(200):
         for i in np.argsort(values)[:4]:
             assert bound <= Exact(post).latent(points[i])[0]
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0])
+def test_verdicts_on_balls_of_every_norm(norm):
+    """Safe: no strong attack succeeds; unsafe: the counterexample is in the ball, in ball arithmetic."""
+    rng = np.random.default_rng(7)
+    post = small_model(n=20, d=3, likelihood="logit" if norm < 2 else "probit")
+    X = rng.normal(size=(12, 3))
+    balls = [
+        gc.Ball(x, float(rng.choice([0.1, 0.3, 0.6])), norm, domain=(-2.5, 2.5)) for x in X.clip(-2.4, 2.4)
+    ]
+    verdicts = gc.certify(post, X.clip(-2.4, 2.4), balls, max_nodes=300)
+    attacks = gc.attack(post, balls, starts=12)
+    assert {"safe", "unsafe"} <= {v.status for v in verdicts}
+    for ball, v, a in zip(balls, verdicts, attacks, strict=True):
+        assert a.label == v.label
+        if v.status == "safe":
+            assert not a.success
+            assert Exact(post).at_least(a.x, v.label, 0.5)
+        if v.status == "unsafe":
+            assert ball.contains(v.counterexample)
+            assert Exact(post).at_most(v.counterexample, v.label, 0.5)
 
 
 def test_the_mean_alone_decides_what_the_full_bound_decides():

@@ -62,6 +62,20 @@ def test_small_models_converge_and_agree_with_verdicts():
             assert r.unsafe - r.safe <= 1.001e-2 * r.unsafe
 
 
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0])
+def test_radii_of_every_norm_are_ordered(norm):
+    """Balls of a larger p contain those of a smaller one: radii are ordered the other way round."""
+    post, X = small_model(n=15, mean=0.4), np.random.default_rng(5).normal(size=(5, 2))
+    found = gc.certified_radius(post, X, norm=norm, max_radius=2.0, rtol=0.01)
+    widest = gc.certified_radius(post, X, max_radius=2.0, rtol=0.01)
+    for x, r, w in zip(X, found, widest, strict=True):
+        assert w.safe < r.unsafe  # the ball of norm inf contains the other
+        assert r.status == "converged"
+        if r.counterexample is not None:
+            assert gc.Ball(x, r.unsafe, norm).contains(r.counterexample)
+            assert np.linalg.norm(r.counterexample - x, norm) == pytest.approx(r.unsafe)
+
+
 def test_finer_tolerance_narrows_the_bracket():
     post, x = small_model(), np.array([0.4, 0.3])
     brackets = [gc.certified_radius(post, x, max_radius=3.0, rtol=rtol) for rtol in (0.3, 0.03, 0.003)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.regions import Ball, Region
+from gpcert.regions import Ball, Region, project
 from gpcert.validation import Float, Index
 
 __all__ = ["Sets", "settle"]
@@ -164,13 +164,4 @@ def _fill(weight: Float, reach: Float, budget: Float) -> Float:
 
 def settle(region: Region, z: Float) -> Float:
     """z (d,), or a point next to it that is in the region as a real number."""
-    box = region.inner_box()
-    point = np.clip(z, box.lower, box.upper)
-    if region.contains(point):
-        return point
-    for bits in range(50, 0, -3):  # a little nearer to the centre, then more
-        nearer = region.centre + (1.0 - 2.0**-bits) * (point - region.centre)
-        nearer = np.where(point == region.centre, region.centre, np.clip(nearer, box.lower, box.upper))
-        if region.contains(nearer):
-            return np.asarray(nearer)
-    return np.array(region.centre)
+    return project(region, z) if isinstance(region, Ball) else np.clip(z, region.lower, region.upper)

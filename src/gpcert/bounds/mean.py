@@ -55,8 +55,12 @@ class SignBound:
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`; attempts end once the mean is certainly positive."""
+        widest = int(np.argmax((upper - lower) / self.base.lengthscale))
         best: Certified | None = None
-        for start, bound, largest in self._attempts(lower, upper, reference):
+        for attempt in self._attempts(lower, upper, reference):
+            if attempt is None:
+                return Certified(1.0, reference, widest, False)
+            start, bound, largest = attempt
             p = self.base.link.bounds((bound.latent, bound.latent), (0.0, largest))[0]
             point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
             trial = Certified(p, point, int(np.argmax(bound.loss)), bound.value + 2.0 * bound.rounding >= 0)
@@ -64,26 +68,27 @@ class SignBound:
                 best = trial
             if bound.latent > 0:
                 return best
-        widest = int(np.argmax((upper - lower) / self.base.lengthscale))
         best = Certified(0.0, reference, widest, False) if best is None else best
         return best._replace(probability=max(best.probability, self.base.envelope(lower, upper)))
 
     def _attempts(
         self, lower: Float, upper: Float, reference: Float
-    ) -> Iterator[tuple[Float, FunctionalBound, float]]:
-        """References, lower bounds of the mean, and upper bounds of the variance, by rising price."""
+    ) -> Iterator[tuple[Float, FunctionalBound, float] | None]:
+        """References, lower bounds of the mean, and upper bounds of the variance, by rising price; None: the
+        box misses the region.
+        """
         base = self.base
         if isinstance(base, RbfBound):
             domain = base.shape.domain(lower, upper, reference, base.lengthscale)
             if domain is None:
-                yield reference, _nothing(len(lower)), 0.0
+                yield None
                 return
             if len(lower) > CHEAP_DIMENSIONS and domain.norm(np.ones(len(lower))) < _LARGEST:
                 bound = mean_lower_bound(base.slice, domain, reference, _CLEAR)
                 yield reference, bound, _largest_variance(base.slice)
         for attempt in base.attempts(lower, upper, reference):
             if attempt is None:
-                yield reference, _nothing(len(lower)), 0.0
+                yield None
                 return
             start, local = attempt
             yield start, local.only(0.0).lower_bound(1.0, 0.0, base.mean, _CLEAR), local.largest_variance
@@ -93,11 +98,6 @@ def _largest_variance(slice_: Slice) -> float:
     """F1: S <= this everywhere on the slice."""
     most = slice_.amplitude * (1.0 + 1e-9) + slice_.floor
     return max(slice_.model.largest_variance(most), 0.0)
-
-
-def _nothing(d: int) -> FunctionalBound:
-    """A box that misses the region: anything holds there."""
-    return FunctionalBound(np.inf, np.inf, np.zeros(d), 0.0, np.zeros(d))
 
 
 def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: float) -> FunctionalBound:

@@ -34,7 +34,7 @@ def attack(
     label: int | None = None,
     method: str = "pgd",
     *,
-    starts: int = 3,
+    starts: int = 5,
     seed: int = 0,
 ) -> Attack: ...
 
@@ -47,7 +47,7 @@ def attack(
     label: int | Sequence[int] | None = None,
     method: str = "pgd",
     *,
-    starts: int = 3,
+    starts: int = 5,
     seed: int = 0,
 ) -> list[Attack]: ...
 
@@ -59,7 +59,7 @@ def attack(
     label: int | Sequence[int] | None = None,
     method: str = "pgd",
     *,
-    starts: int = 3,
+    starts: int = 5,
     seed: int = 0,
 ) -> Attack | list[Attack]:
     """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
@@ -95,7 +95,7 @@ def strongest(
     labels: Index,
     method: str = "pgd",
     *,
-    starts: int = 3,
+    starts: int = 5,
     seed: int = 0,
 ) -> Float:
     """Points (m, d), each in its region as a real number; X (m, d) where nothing better was found."""

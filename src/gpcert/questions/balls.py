@@ -76,7 +76,7 @@ class Balls:
     def budget(self) -> int:
         """Nodes for one radius: many where boxes are cheap and splitting helps, few where it does not."""
         d = self.X.shape[1] if self.features is None else len(self.features)
-        return int(np.clip(20_000 / d**2, 3, 2000))
+        return int(np.clip(20_000 / d**2, 1, 2000))
 
 
 def checked_balls(

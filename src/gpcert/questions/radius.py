@@ -40,6 +40,8 @@ __all__ = ["certified_radius", "nearest"]
 #: rounding, and too little to matter for the radius.
 _CLEAR = 1e-7
 _MOST_TESTS = 24
+#: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
+_COARSER = 5.0
 
 
 def certified_radius(
@@ -190,7 +192,7 @@ class _Search:
                 return
             target = self._balls.below(self._unsafe, 0.75 * self._rtol)
             if target >= open_ and self._tests:  # a proof has failed at or below it: go further down
-                if self._close(self._safe, open_):
+                if open_ - self._safe <= _COARSER * self._rtol * open_:
                     return
                 middle = 0.5 * (self._safe + open_)
                 target = self._balls.whole(max(middle, (1.0 - step) * open_))
