@@ -231,6 +231,28 @@ def test_bench_tells_costs(inside: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert all(0 < r["median_seconds"] <= r["max_seconds"] for r in told["rows"])
 
 
+def test_several_classes(inside: Path) -> None:
+    X, _ = points(60, 0)
+    Z = (X - OFFSET) / UNIT
+    labels = np.array(["low", "middle", "high"])[np.digitize(Z[:, 0], [-0.4, 0.4])]
+    rows = [[*map(repr, x.tolist()), str(y)] for x, y in zip(X, labels, strict=True)]
+    write_table(Path("three.csv"), rows, [*NAMES, "y"])
+    for likelihood in ("probit", "softmax"):
+        fit = ["fit", "three.csv", "--target", "y", "--max-evals", "4", "--likelihood", likelihood, "--quiet"]
+        assert main([*fit, "-o", "three.safetensors"]) == 0
+        post = gc.load("three.safetensors")
+        ball = ("--rows", "0:3", "--radius", "0.05", "--scale", "std", "--max-seconds", "3")
+        for a in answers("certify", "three.safetensors", "three.csv", *ball):
+            p = post.probability([a["x"]])[0]
+            assert a["predicted"] == post.classes[p.argmax()]
+            assert a["label"] == labels[a["row"]]
+            assert a["margin"][0] <= np.sort(p)[-1] - np.sort(p)[-2] + 1e-9
+    (a,) = answers("range", "three.safetensors", "three.csv", *ball[2:], "--rows", "0", "--label", "middle")
+    c = list(post.classes).index("middle")
+    assert a["class"] == c
+    assert a["min"][0] <= post.probability([a["x"]])[0, c] + 1e-9
+
+
 def test_npz_and_shipped_data(inside: Path) -> None:
     X, y = points(12, 1)
     np.savez("test.npz", X=X, y=y)

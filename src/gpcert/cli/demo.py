@@ -20,10 +20,12 @@ _ROWS = "0:50"
 _STEPS = (
     "fit dataset:mnist38 --lengthscale 5 --test dataset:mnist38 -o {folder}/model.safetensors",
     "certify {folder}/model.safetensors {data} --radius 0.05 --radius 0.1 -o {folder}/certify.json",
-    "attack {folder}/model.safetensors {data} --radius 0.05 --radius 0.1 -o {folder}/attack.json",
+    "attack {folder}/model.safetensors {data} --radius 0.1 -o {folder}/attack.json",
     "radius {folder}/model.safetensors {data} --max-radius 0.5 --rtol 0.01 -o {folder}/radius.json",
     "range {folder}/model.safetensors {data} --radius 0.1 -o {folder}/range.json",
+    "explain {folder}/model.safetensors {data} --radius 0.2 -o {folder}/explain.json",
     "report {folder}/certify.json {folder}/attack.json {folder}/radius.json {folder}/range.json "
+    "{folder}/explain.json "
     "--title {title} -o {folder}/index.html",
 )
 

@@ -102,14 +102,15 @@ def run(parsed: argparse.Namespace) -> int:
 
 def in_file_units(post: Posterior, table: Table, unit: Float) -> Posterior:
     """The posterior trained on X / unit as a posterior of X, with names and the record of its data."""
-    found = [_scaled(kernel, unit) for kernel in post.kernels]
-    plain = bool((unit == 1.0).all())
+    shared = isinstance(post.kernel, Kernel)
+    each = [_scaled(kernel, unit) for kernel in post.kernels]
+    scaled = post.kernel if (unit == 1.0).all() else each[0] if shared else each
     record = {"data": table.source, "data_sha256": table.sha256, "label_column": table.target}
     return Posterior(
         table.X,
         post.weights,
         post.precision,
-        kernel=post.kernel if plain else found[0] if post.n_latents == 1 else found,
+        kernel=scaled,
         likelihood=post.likelihood,
         mean=post.mean,
         classes=post.classes,
