@@ -32,7 +32,7 @@ def report(paths: Sequence[Path], title: str | None = None) -> str:
         ("Summary", sections.headline(points)),
         ("Curves", sections.curves(points)),
         ("Distributions", sections.distributions(points)),
-        ("Influence of features", sections.explanations(points, pictures.names)),
+        ("Influence of features", sections.explanations(points, pictures.names, pictures.shape)),
         ("Most fragile images", _gallery(points, pictures)),
         ("Points", points_table(points, pictures)),
         ("Settings and versions", sections.settings(named)),
