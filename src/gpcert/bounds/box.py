@@ -116,7 +116,7 @@ class LevelBound(ABC):
             trial = trial._replace(point=np.clip(start + trial.point * self.lengthscale, lower, upper))
             if best.probability <= 0.0 or trial.probability > best.probability:
                 best = trial
-            if best.probability >= level.p or best.at_rounding:
+            if best.probability >= level.p:
                 break
         if best.probability < level.p:
             best = best._replace(probability=max(best.probability, self.envelope(lower, upper)))

@@ -24,7 +24,7 @@ from gpcert.validation import Float, Mask
 
 __all__ = ["QuadraticBound", "convexified", "curvature", "quadratic_lower_bound"]
 
-_NEWTON_STEPS = 18
+_NEWTON_STEPS = 22
 _LARGEST = 1e150  # beyond it, products of the terms overflow
 
 
@@ -105,58 +105,78 @@ def curvature(
     n = len(g)
     values = np.linalg.eigvalsh(matrix)
     size = max(abs(values[0]), abs(values[-1]), float(np.abs(vector).max()), TINY)
-    D = np.abs(vector) + max(-values[0], 0.0) + 0.01 * size / n
-    diagonal = np.diag_indices(n)
-    inverse = _inverse(matrix, D)
-    z = np.zeros(n)
+    barrier = _Barrier(matrix, vector, np.abs(vector) + max(-values[0], 0.0) + 0.01 * size / n)
     mu = 0.0
     for step in range(_NEWTON_STEPS):
-        if inverse is None:
-            break
-        z = -(inverse @ vector)
-        dual = 0.5 * float(vector @ z) - 0.5 * float(D.sum())
+        z = barrier.solution
         clipped = np.minimum(np.maximum(z, -1.0), 1.0)
-        gap = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped) - dual
+        gap = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped) - barrier.dual
         # Stop where the target is met with room for rounding, or where no better D can meet it.
         if (
-            dual + constant - 1e-11 * size >= enough
-            or gap <= accuracy * abs(dual)
+            barrier.dual + constant - 1e-11 * size >= enough
+            or gap <= accuracy * abs(barrier.dual)
             or step == _NEWTON_STEPS - 1
         ):
             break
         mu = 0.15 * gap / n if step == 0 else mu
-        slope = 0.5 * (z * z - 1.0) + mu * (inverse[diagonal] + 1.0 / D)
+        length = barrier.advance(mu)
+        if length == 0.0:
+            break
+        mu *= 0.3 if length > 0.5 else 1.0
+    return barrier.D / half**2, middle + half * barrier.solution
+
+
+class _Barrier:
+    """max over D of -v^T A^-1 v / 2 - sum D / 2 + mu (log det A + sum log D), A = matrix + diag(D)."""
+
+    def __init__(self, matrix: Float, vector: Float, D: Float) -> None:
+        self._matrix, self._vector = matrix, vector
+        self._diagonal = np.diag_indices(len(D))
+        self._take(D, _factor(matrix, D))
+
+    def _take(self, D: Float, factor: Float | None) -> None:
+        self.D, self._L = D, factor
+        v = self._vector
+        self.solution = np.zeros_like(v) if factor is None else -lapack.dpotrs(factor, v, lower=1)[0]
+        self.dual = 0.5 * float(v @ self.solution) - 0.5 * float(D.sum())
+
+    def advance(self, mu: float) -> float:
+        """One Newton step, shortened until it improves the barrier; its length, 0 if there is none."""
+        if self._L is None:
+            return 0.0
+        D, z, inverse = self.D, self.solution, _inverse(self._L)
+        slope = 0.5 * (z * z - 1.0) + mu * (inverse[self._diagonal] + 1.0 / D)
         curvature = (np.outer(z, z) + mu * inverse) * inverse
-        curvature[diagonal] += mu / (D * D)
+        curvature[self._diagonal] += mu / (D * D)
         change = lapack.dposv(curvature, slope, lower=1)[1]
-        length, inverse = _longest_step(matrix, D, change)
-        D = D + length * change
-        mu *= 0.15 if length > 0.5 else 0.6
-    return D / half**2, middle + half * z
+        rise, start, factor = float(slope @ change), self._value(mu), self._L
+        shrinking = change < 0
+        length = min(1.0, 0.95 * float(np.min(-D[shrinking] / change[shrinking], initial=np.inf)))
+        for _ in range(24):
+            trial = D + length * change
+            self._take(trial, _factor(self._matrix, trial))
+            if self._L is not None and self._value(mu) >= start + 0.1 * length * rise:
+                return length
+            length *= 0.5
+        self._take(D, factor)
+        return 0.0
+
+    def _value(self, mu: float) -> float:
+        assert self._L is not None
+        return self.dual + mu * float(2.0 * np.log(np.diagonal(self._L)).sum() + np.log(self.D).sum())
 
 
-def _longest_step(matrix: Float, D: Float, change: Float) -> tuple[float, Float | None]:
-    """A step that keeps D > 0 and matrix + diag(D) positive definite, and the inverse of the latter there."""
-    shrinking = change < 0
-    length = min(1.0, 0.9 * float(np.min(-D[shrinking] / change[shrinking], initial=np.inf)))
-    for _ in range(40):
-        inverse = _inverse(matrix, D + length * change)
-        if inverse is not None:
-            return length, inverse
-        length *= 0.65
-    return 0.0, None
-
-
-def _inverse(matrix: Float, D: Float) -> Float | None:
-    """(matrix + diag(D))^-1 through its Cholesky factor; None if there is none."""
+def _factor(matrix: Float, D: Float) -> Float | None:
+    """The Cholesky factor of matrix + diag(D), above it garbage; None if there is none."""
     A = np.array(matrix, order="F")
     A[np.diag_indices(len(D))] += D
     factor, info = lapack.dpotrf(A, lower=1, overwrite_a=1, clean=0)
-    if info != 0:
-        return None
-    inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if info != 0 or not np.isfinite(inverse[0, 0]):
-        return None
+    return factor if info == 0 and np.isfinite(factor[-1, -1]) else None
+
+
+def _inverse(factor: Float) -> Float:
+    """(L L^T)^-1, both triangles."""
+    inverse = lapack.dpotri(factor, lower=1)[0]
     lower = np.tril(inverse, -1)
     return np.asarray(lower + lower.T + np.diag(np.diagonal(inverse)))
 

@@ -158,6 +158,6 @@ def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:
         return [(cheap, 0.0 if size < 0.3 else 1.0)]
     if d <= CHEAP_DIMENSIONS:
         return [(cheap, 0.0), (sharp, 0.15 if size < 0.5 else 0.4)]
-    retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3)
+    retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3, 0.5)
     sharps: list[tuple[Builder, float]] = [(sharp, retreat) for retreat in retreats]
     return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
