@@ -36,6 +36,8 @@ class Component:
     X: Float  #: sup |a| (n,), up
     X_abs: Float  #: |v| @ reach (n,), up: what roundings of a are relative to
     R: float  #: sup |r|, up
+    order: int  #: the lowest Taylor order of any centre
+    at_zero: tuple[float, float]  #: phi''(0), |phi'''(0)|, up
 
     @property
     def definite(self) -> bool:
@@ -226,7 +228,17 @@ class _Frame(NamedTuple):
 
     def component(self, scalar: Scalar) -> Component:
         """With its coefficients."""
-        return Component(self.rho, self.v, scalar.P, scalar.remainder, self.X, self.X_abs, self.R)
+        return Component(
+            rho=self.rho,
+            v=self.v,
+            P=scalar.P,
+            remainder=scalar.remainder,
+            X=self.X,
+            X_abs=self.X_abs,
+            R=self.R,
+            order=scalar.order,
+            at_zero=scalar.at_zero,
+        )
 
 
 def _frame(domain: Domain, rho: Float, v: Float) -> _Frame:

@@ -20,6 +20,8 @@ __all__ = ["RadialForms", "forms_of"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 TENSOR_DIMENSIONS = 24
+#: Up to this many, powers of a are flattened through columns, without any n x n product.
+COLUMN_DIMENSIONS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,33 +44,65 @@ def forms_of(e: RadialExpansion, only: float | None = None) -> RadialForms:
         if tensor and only == 0.0:  # the mean alone: no norms, and the cubic below
             continue
         scaled = c.v / np.sqrt(e.metric)
-        G = scaled @ scaled.T
+        G = scaled @ scaled.T if e.U.shape[1] > COLUMN_DIMENSIONS else None
         if only != 0.0:
             second, third = _norms_of(e, c, G, only is None)
             seconds += second
             thirds += third
-        if not tensor:
+        if G is not None and not tensor:
             G *= G
             cubics.append(_cubic_flat(e, c, G, only))
-    third_form = _combine(e, thirds)
+    third_form = _smaller(e, _combine(e, thirds), _smooth(e, 3))
     infinite = Form(np.zeros_like(e.J), np.inf)  # with tau >= 0 alone nobody asks for it
-    second_form = infinite if only is not None else _combine(e, [*seconds, third_form])
+    second_form = infinite
+    if only is None:
+        second_form = _smaller(e, _combine(e, [*seconds, third_form]), _smooth(e, 2))
     cubic = _cubic_tensor(e) if tensor else lambda a, tau: [cubic(a, tau) for cubic in cubics]
     return RadialForms(e, cubic, second_form, third_form)
 
 
-def _norms_of(e: RadialExpansion, c: Component, G: Float, both: bool) -> tuple[list[Form], list[Form]]:
-    """Pieces of |V kappa_2| (only if `both`) and of |V kappa_{>=3}|."""
+def _norms_of(e: RadialExpansion, c: Component, G: Float | None, both: bool) -> tuple[list[Form], list[Form]]:
+    """Pieces of |V kappa_2| (only if `both`) and of |V kappa_{>=3}|; G None: through columns."""
     magnitude = e.slice.model.magnitude
-    RG = magnitude * G
+    RG = None if G is None else magnitude * G
     seconds = []
     if both:
         seconds = [_flat(e, c, RG, c.P[1], 1), _along_r(e, c, float(c.P[0] @ (magnitude @ c.P[0])))]
     thirds = [_exact(e, c), *_rest(e, c)]
     if c.P[2].any():
-        RG *= G
+        if RG is not None and G is not None:
+            RG *= G
         thirds.append(_flat(e, c, RG, c.P[2], 2))
     return seconds, thirds
+
+
+def _by_columns(e: RadialExpansion, c: Component, P: Float, power: int) -> Float:
+    """(P v)^T (R o G^(o power)) (P v) as a partial trace of products with d^(power+1) columns."""
+    scaled = c.v / np.sqrt(e.metric)
+    n, d = scaled.shape
+    columns = P[:, None] * c.v
+    for _ in range(power):
+        columns = (columns.reshape(n, -1)[:, :, None] * scaled[:, None, :]).reshape(n, -1)
+    products = e.slice.model.magnitude @ columns
+    shape = (n, d, d**power)
+    return np.tensordot(columns.reshape(shape), products.reshape(shape), axes=([0, 2], [0, 2]))
+
+
+def _smooth(e: RadialExpansion, order: int) -> Form:
+    """K6: |V kappa_{>=order}|^2 from the derivatives of phi at 0; infinite where that does not apply."""
+    c = e.slice.model.contraction
+    diagonal = np.zeros_like(e.metric)
+    for part in e.components:
+        size = part.at_zero[order - 2] if part.order >= (3 if order == 3 else 1) else np.inf
+        factor = 1.5 * part.R if order == 2 else 5.0 / 3.0 * part.R * part.R
+        diagonal = diagonal + c * size * factor * np.abs(part.rho)
+    if not np.isfinite(diagonal).all():
+        return Form(np.zeros_like(e.J), np.inf)
+    return Form(np.diag(diagonal * (1.0 + 1e-12)), TINY)
+
+
+def _smaller(e: RadialExpansion, one: Form, other: Form) -> Form:
+    return one if _size(one, e) <= _size(other, e) else other
 
 
 def _combine(e: RadialExpansion, pieces: list[Form]) -> Form:
@@ -149,10 +183,13 @@ def _norms(e: RadialExpansion, c: Component) -> Float:
     return np.asarray(np.sqrt(squares) * e.span * (1.0 + 4.0 * gamma(2 * len(e.metric) + 24)))
 
 
-def _flat(e: RadialExpansion, c: Component, RG: Float, P: Float, power: int) -> Form:
-    """C2, C3: |V P a^(power+1) / (power+1)!|^2 with RG = R o G^(o power)."""
-    scaled = P[:, None] * c.v
-    product = scaled.T @ (RG @ scaled)
+def _flat(e: RadialExpansion, c: Component, RG: Float | None, P: Float, power: int) -> Form:
+    """C2, C3: |V P a^(power+1) / (power+1)!|^2 with RG = R o G^(o power); None: through columns."""
+    if RG is None:
+        product = _by_columns(e, c, P, power)
+    else:
+        scaled = P[:, None] * c.v
+        product = scaled.T @ (RG @ scaled)
     span2 = max(e.span * e.span, TINY)
     norms = _norms(e, c)
     size = np.abs(P) * norms ** (power + 1) / span2 ** (0.5 * power)

@@ -39,6 +39,8 @@ class Scalar:
     P: tuple[Float, Float, Float]
     remainder: Leftover
     most: Float  #: an upper bound of phi over the range
+    order: int = 0  #: the lowest order of any centre
+    at_zero: tuple[float, float] = (np.inf, np.inf)  #: phi''(0), |phi'''(0)|, up; inf for products
 
 
 def _finite(x: Float) -> Float:
@@ -117,7 +119,15 @@ def expand_scalar(
             (np.where(choice == 5, width[0], zero), constant),
         ),
         most=left.high,
+        order=(3, 3, 1, 1, 1, 0)[int(choice.max(initial=0))],
+        at_zero=_at_zero(group),
     )
+
+
+def _at_zero(group: SliceGroup) -> tuple[float, float]:
+    values = group.phi.derivatives(np.zeros(1), 3)
+    second, third = (abs(float(x[0])) * (1.0 + 1e-12) for x in values[2:])
+    return (second if second < np.inf else np.inf), (third if third < np.inf else np.inf)
 
 
 def _cap(
