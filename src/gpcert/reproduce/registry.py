@@ -41,14 +41,15 @@ def reproduce(
     pages: list[tuple[str, Findings]] = []
     path = out
     for each in names:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         job = Job(out / each, out / "models", quick, progress)
         job.folder.mkdir(parents=True, exist_ok=True)
         findings = _experiment(each)(job)
         files = sorted(f.name for f in job.folder.glob("*.csv") if f.name != "claims.csv")
         path = write_page(job.folder, findings, files)
         pages.append((each, findings))
-        say(f"{each}: {time.perf_counter() - start:.0f} s, {path}")
+        spent = time.perf_counter() - start, time.process_time() - cpu
+        say(f"{each}: {spent[0]:.0f} s ({spent[1]:.0f} s of CPU), {path}")
     return path if name != "all" else write_index(out, pages)
 
 
