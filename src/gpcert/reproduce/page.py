@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Findings", "new_figure", "paragraphs", "save", "write_index", "write_page"]
 
 _SUBTITLE = "Adversarial Robustness Guarantees for Classification with Gaussian Processes, AISTATS 2020"
-_VERDICTS = {True: "agrees", False: "disagrees", None: "not comparable"}
+_VERDICTS = {True: "agrees", False: "disagrees", None: "undecided"}
 
 
 class Claim(NamedTuple):
-    """A statement of the paper, its number, ours, whether they agree (None: cannot be compared), and why."""
+    """A statement of the paper, its number, ours, whether they agree (None: undecided), and why."""
 
     statement: str
     paper: str
