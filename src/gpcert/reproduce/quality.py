@@ -173,7 +173,7 @@ def _claims(table: Table, runs: Table) -> list[Claim]:
                 f"{laplace}, {ep}",
                 f"{ours[0]:.2f}, {ours[1]:.2f}",
                 bool(ours[1] < ours[0]),
-                f"compared: which is closer. At EP's hyperparameters {', '.join(same)}. Chains: R-hat at most "
+                f"compared: which is closer. At EP's hyperparameters {', '.join(same)}. R-hat at most "
                 f"{max(runs.column('rhat', data=name)):.2f}, effective draws at least "
                 f"{min(runs.column('ess', data=name)):.0f}",
             )
