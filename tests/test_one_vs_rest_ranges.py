@@ -81,7 +81,7 @@ def test_bad_input():
     box = gc.Box([0.0, 0.0], [0.1, 0.1])
     with pytest.raises(InvalidInputError, match="label must be a class index, 0 to 2, got 3"):
         gc.probability_range(post, box, 3)
-    with pytest.raises(InvalidInputError, match="'auto' for more than two classes"):
+    with pytest.raises(InvalidInputError, match="method 'paper' needs two classes or softmax"):
         gc.probability_range(post, box, 1, method="paper")
     with pytest.raises(InvalidInputError, match="one-vs-rest to be taken apart"):
         random_model(Setting("independent", 3, 5, 2, 0.1, 0)).one_vs_rest()

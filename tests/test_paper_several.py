@@ -2,10 +2,23 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gpcert.likelihoods import Softmax
+from gpcert.bounds import make_slice
+from gpcert.bounds.class_model import class_model_of
+from gpcert.kernels import RBF
+from gpcert.likelihoods import OneVsRest, Probit, Softmax
 from gpcert.paper import several
+from gpcert.paper.covariance import covariances
 from gpcert.paper.several import LatentRanges, softmax_bounds
+from gpcert.paper.softmax import EntryModels
+from gpcert.paper.variance import largest_variance, smallest_variance
+from gpcert.posterior import Posterior
+from gpcert.questions import probability_range
+from gpcert.regions import Box
+from oracle import examples
+from several import Setting, falsehoods, random_box, random_model
 
 CORRELATED = np.array([[2.0, 1.8, 0.3], [1.8, 2.0, 0.2], [0.3, 0.2, 1.0]])
 
@@ -79,3 +92,53 @@ def test_the_printed_sign_gives_false_bounds(monkeypatch):
 def test_unbounded_ranges_say_nothing():
     ranges = LatentRanges((np.array([0.0, -np.inf]), np.array([1.0, 0.0])), (np.eye(2), np.eye(2)))
     assert softmax_bounds(ranges, 0, 8) == (0.0, 1.0)
+
+
+SETTINGS = st.builds(
+    Setting,
+    kind=st.sampled_from(["correlated", "independent"]),
+    classes=st.sampled_from([2, 3, 4]),
+    n=st.sampled_from([3, 10]),
+    d=st.sampled_from([1, 2, 4]),
+    width=st.sampled_from([1e-6, 0.1, 0.3, 3.0]),
+    seed=st.integers(0, 10**6),
+)
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(setting=SETTINGS, data=st.data())
+def test_ranges_hold(setting, data):
+    post = random_model(setting)
+    box = random_box(setting, post)
+    label = data.draw(st.integers(0, setting.classes - 1))
+    answer = probability_range(post, box, label, "paper", tolerance=0.05, max_nodes=6)
+    assert falsehoods(post, box, answer, np.random.default_rng(setting.seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_covariances_are_enclosed_and_the_enclosures_shrink(seed):
+    setting = Setting("correlated", 3, 10, 2, 0.1, seed)
+    post = random_model(setting)
+    entries, model = EntryModels.of(post), class_model_of(post)
+    geometry = model.functional(np.zeros(3), np.zeros((3, 3)))
+    x = post.centres[0] + 0.05
+    widths = []
+    for half in (0.1, 0.02):
+        slice_ = make_slice(geometry, x, np.arange(2))
+        c = covariances(slice_, x - half, x + half)
+        X = x + np.random.default_rng(seed).uniform(-half, half, (200, 2))
+        _, S = post.latent(X)
+        for (i, j), one in zip(entries.pairs, entries.models, strict=True):
+            low, high = smallest_variance(one, c).value, largest_variance(one, c).value
+            assert low - 1e-9 <= S[:, i, j].min()
+            assert S[:, i, j].max() <= high + 1e-9
+            widths.append(high - low)
+    first, second = np.split(np.array(widths), 2)
+    assert (second < first).all()
+
+
+def test_other_likelihoods_get_one_sentence():
+    X, weights = np.zeros((2, 1)), np.zeros((2, 3))
+    post = Posterior(X, weights, np.zeros((3, 2, 2)), kernel=RBF(1.0, 1.0), likelihood=OneVsRest(Probit()))
+    with pytest.raises(ValueError, match="method 'paper' needs two classes or softmax, and one RBF kernel"):
+        probability_range(post, Box([0.0], [1.0]), method="paper")

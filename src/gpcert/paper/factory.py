@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
+from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
-from gpcert.likelihoods import BinaryLikelihood, Probit
+from gpcert.likelihoods import BinaryLikelihood, Logit, Probit, Softmax
 from gpcert.paper.bound import PaperBound
 from gpcert.paper.latent_space import Partition, partition
+from gpcert.paper.softmax import EntryModels, PaperSoftmaxBound
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Mask
 
@@ -17,6 +20,8 @@ __all__ = ["PaperFactory"]
 
 #: Intervals of the latent space: the paper's 2 / tolerance, within these limits.
 _FEWEST, _MOST = 20, 20_000
+#: Cells of the latent space of several classes, at most.
+_CELLS = 30_000
 
 
 class PaperFactory:
@@ -24,19 +29,37 @@ class PaperFactory:
 
     def __init__(self, post: Posterior, tolerance: float) -> None:
         likelihood = post.likelihood
-        if not (isinstance(likelihood, BinaryLikelihood) and isinstance(post.kernel, RBF)):
+        if not (isinstance(likelihood, BinaryLikelihood | Softmax) and isinstance(post.kernel, RBF)):
             raise InvalidInputError(
-                f"method 'paper' needs two classes and the RBF kernel, got {likelihood!r}, {post.kernel!r}"
+                f"method 'paper' needs two classes or softmax, and one RBF kernel, got {likelihood!r}, "
+                f"{post.kernel!r}"
             )
+        self._post = post
         self._bounds = BoundFactory(post)
-        self._partition: Partition | None = None
-        if not isinstance(likelihood, Probit):
-            intervals = math.ceil(min(max(2.0 / tolerance, _FEWEST), _MOST))
-            self._partition = partition(likelihood, intervals)
+        self._intervals = math.ceil(min(max(2.0 / tolerance, _FEWEST), _MOST))
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """See `BoundFactory.pair`."""
         low, high = self._bounds.pair(label, shape, x, moving)
+        if isinstance(low, SoftmaxBound) and isinstance(high, SoftmaxBound):
+            intervals = min(self._intervals, int(_CELLS ** (1.0 / self._post.n_classes)))
+            return (
+                PaperSoftmaxBound(low, label, False, self._entries, intervals),
+                PaperSoftmaxBound(high, label, True, self._entries, intervals),
+            )
         if not (isinstance(low, RbfBound) and isinstance(high, RbfBound)):
             raise InvalidInputError("method 'paper' takes boxes and balls of norm >= 1, got norm 0")
         return PaperBound(low, self._partition), PaperBound(high, self._partition)
+
+    @cached_property
+    def _partition(self) -> Partition | None:
+        """None: the probit lemma needs none. Two classes of softmax are the logistic of a difference."""
+        likelihood = self._post.likelihood
+        if isinstance(likelihood, Probit):
+            return None
+        sigma = likelihood if isinstance(likelihood, BinaryLikelihood) else Logit()
+        return partition(sigma, self._intervals)
+
+    @cached_property
+    def _entries(self) -> EntryModels:
+        return EntryModels.of(self._post)

@@ -27,7 +27,7 @@ from gpcert.questions.checks import (
 from gpcert.regions import Region
 from gpcert.results import Enclosure, ProbabilityRange, Status
 from gpcert.search import Minimiser
-from gpcert.validation import Float, Mask, require
+from gpcert.validation import Float, Mask
 
 __all__ = ["Progress", "probability_range"]
 
@@ -87,10 +87,6 @@ def probability_range(
     check_model(post)
     check_label(post, label)
     check_method(method, "auto", "paper")
-    require(
-        method != "paper" or post.weights.ndim == 1,
-        f"method must be 'auto' for more than two classes, got {method!r}",
-    )
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
     queries = [_Query(r, int(label)) for r in regions]

@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "safety-mnist": ("safety", "safety_mnist"),
     "robustness": ("robustness", "robustness"),
     "posterior-quality": ("quality", "posterior_quality"),
+    "interpret-mnist358": ("interpret_local", "interpret_mnist358"),
     "interpret-global": ("interpret", "interpret_global"),
     "runtime": ("runtime", "runtime"),
 }
