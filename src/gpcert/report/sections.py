@@ -142,7 +142,7 @@ def _histogram(values: Sequence[float], name: str, title: str) -> Html:
 
 
 def explanations(points: Sequence[Point], names: Sequence[str], image_shape: tuple[int, int] | None) -> Html:
-    """Mean influence of each feature over the points, with its proved bounds; of pixels, also as a picture."""
+    """Mean influence of each feature over the points, with proved bounds; of pixels, also as a picture."""
     found = [p.explained[-1] for p in points if p.explained]
     size = len(found[0].value) if found else 0
     found = [e for e in found if e.value.shape == e.lower.shape == e.upper.shape == (size,)]
@@ -158,14 +158,14 @@ def explanations(points: Sequence[Point], names: Sequence[str], image_shape: tup
         f"How much each feature alone, moving by up to {found[0].radius:g}, moves P({found[0].name}), "
         f"averaged over {len(found)} points: positive where more of the feature speaks for the class."
     )
-    parts = [tag("p", text)]
+    told = [tag("p", text)]
     if image_shape is not None and size == image_shape[0] * image_shape[1]:
         picture = heat_image(
             value.reshape(image_shape), float(np.abs(value).max()), "mean influence of pixels"
         )
         caption = tag("figcaption", "orange: brighter speaks for the class")
-        parts.append(tag("div", tag("figure", picture, caption), class_="pictures"))
-    return join([*parts, table(("feature", "mean influence", "proved bounds"), rows)])
+        told.append(tag("div", tag("figure", picture, caption), class_="pictures"))
+    return join([*told, table(("feature", "mean influence", "proved bounds"), rows)])
 
 
 def settings(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> Html:
