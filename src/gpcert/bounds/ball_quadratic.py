@@ -23,6 +23,10 @@ __all__ = ["UnitBall", "unit_lower_bound"]
 
 _FACE_ROUNDS = 3
 _DESCENT_STEPS = 80
+#: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
+_FLOORS = (0.03, 0.1, 0.3, 0.7)
+#: Multiples of the most negative eigenvalue tried for B7.
+_SHIFTS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
 
 
 def unit_lower_bound(
@@ -98,17 +102,22 @@ def _candidates(
             yield _priced(g, H, ball, D, none, None)
         return
     y = _descend(g, H, ball)
-    weight = _ellipsoid(y, ball.norm)
-    yield _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
+    pull = _pull(g + H @ y, y, ball)
+    for floor in (0.03,) if ball.norm == 2.0 else _FLOORS:
+        weight = _ellipsoid(y, ball.norm, floor)
+        trial = _priced(g, H, ball, none, pull * weight, y)
+        yield trial
+        if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more
+            break
     D, multiplier, y = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
     yield _priced(g, H, ball, D, multiplier * weight, y if ball.norm == 2.0 else None)
 
 
-def _ellipsoid(y: Float, norm: float) -> Float:
-    """B6: weights w (d,) with sum w_j u_j^2 <= 1 on the ball, about equal to 1 at y."""
+def _ellipsoid(y: Float, norm: float, floor: float) -> Float:
+    """B6: weights w (d,) with sum w_j u_j^2 <= 1 on the ball, about equal to 1 at y; the floor rounds it."""
     if norm == 2.0:
         return np.ones(len(y))
-    weight = np.maximum(np.abs(y), 0.1 / len(y)) ** (norm - 2.0)
+    weight = np.maximum(np.abs(y), floor * len(y) ** (-1.0 / norm)) ** (norm - 2.0)
     return np.asarray(weight / float(power_norm_up(weight, norm / (norm - 2.0))))
 
 
@@ -148,22 +157,33 @@ def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | N
 
 
 def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Float) -> tuple[float, Float]:
-    """B7: u^T N u <= |u|_1 sum_j N_jj |u_j| for N >= 0, so the negative part of H costs a kink at 0."""
-    part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
+    """B7: the negative part of H costs a kink at 0, by a multiple D of the identity, which the caps pay, and
+    by a matrix N, which the ball pays: u^T N u <= |u|_1 sum_j N_jj |u_j|.
+    """
+    caps = ball.caps
+    reach = min(1.0, float(caps.sum()) * (1.0 + 1e-12))
+    size = np.abs(_descend(g, H, ball))
+    squares = vectors * vectors
+    shifts = max(-float(values[0]), 0.0) * _SHIFTS
+    prices = [reach * (squares @ np.maximum(-(values + D), 0.0)) @ size + D * (caps @ size) for D in shifts]
+    D = float(shifts[int(np.argmin(prices))])
+    negative = values + D < 0
+    part = vectors[:, negative] * np.sqrt(-(values + D)[negative])
     N = part @ part.T
-    N[np.diag_indices(len(g))] += 1e-12 * float(np.abs(values).sum()) + 1e-200
+    diagonal = np.diag_indices(len(g))
+    N[diagonal] += 1e-12 * float(np.abs(values).sum()) + 1e-200
     N = 0.5 * (N + N.T)
     A = H + N
+    A[diagonal] += D
     if not (is_certainly_psd(A) and is_certainly_psd(N)):
         return -np.inf, ball.rest
-    reach = min(1.0, float(ball.caps.sum()) * (1.0 + 1e-12))
-    penalty = 0.5 * reach * np.diagonal(N) * (1.0 + 4 * UNIT)
+    penalty = 0.5 * (reach * np.diagonal(N) + D * caps) * (1.0 + 8 * UNIT)
     y = _descend(g, A, ball, penalty)
     G = g + A @ y
     size = (np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0) + (
         np.abs(A) + np.abs(N) + np.abs(H)
-    ) @ ball.caps
-    error = gamma(4 * len(g) + 60) * float(size.sum()) + TINY
+    ) @ caps
+    error = gamma(4 * len(g) + 60) * float((size + D).sum()) + TINY
     value = float((0.5 * (g + G) - G) @ y) + ball.least(G, penalty)
     return value - 2.0 * error, y
 

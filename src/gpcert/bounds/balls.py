@@ -154,6 +154,10 @@ class BallShape:
         whole[self.moving] = point
         return project(self.ball, whole)[self.moving]
 
+    def neighbours(self, gradient: Float, point: Float) -> list[Float]:
+        """None."""
+        return []
+
     def vertex(self, gradient: Float, point: Float) -> Float:
         """B3, then exactly inside."""
         inner = self.ball.inner_box()

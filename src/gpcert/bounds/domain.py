@@ -126,6 +126,9 @@ class Shape(Protocol):
     def vertex(self, gradient: Float, point: Float) -> Float:
         """A point of the region where gradient . x is about smallest; `point` decides where that is free."""
 
+    def neighbours(self, gradient: Float, point: Float) -> list[Float]:
+        """Points of the region that gradients do not lead to, most promising first; often none."""
+
 
 @dataclass(frozen=True, eq=False)
 class BoxShape:
@@ -154,6 +157,10 @@ class BoxShape:
     def project(self, point: Float) -> Float:
         """Clipped."""
         return np.clip(point, self.lower, self.upper)
+
+    def neighbours(self, gradient: Float, point: Float) -> list[Float]:
+        """None."""
+        return []
 
     def vertex(self, gradient: Float, point: Float) -> Float:
         """A corner."""

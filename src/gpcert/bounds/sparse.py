@@ -167,11 +167,30 @@ class SparseShape:
         whole[self.moving] = point
         return project(self.ball, whole)[self.moving]
 
-    def vertex(self, gradient: Float, point: Float) -> Float:
-        """The coordinates that gain most, each at its better end."""
+    def neighbours(self, gradient: Float, point: Float) -> list[Float]:
+        """One coordinate that moved against one that did not, by what the gradient promises."""
+        centre, end = self.centre, self._ends(gradient)
+        moved = np.flatnonzero(point != centre)
+        still = np.flatnonzero(point == centre)
+        loss = (gradient * (centre - point))[moved]
+        gain = (gradient * (end - centre))[still]
+        leave, enter = moved[np.argsort(loss)[:3]], still[np.argsort(gain)[:3]]
+        swaps = []
+        for i in leave:
+            for j in enter:
+                other = point.copy()
+                other[i], other[j] = centre[i], end[j]
+                swaps.append(other)
+        return swaps
+
+    def _ends(self, gradient: Float) -> Float:
         inner = self.ball.inner_box()
         lower, upper = inner.lower[self.moving], inner.upper[self.moving]
-        end = np.where(gradient > 0, lower, np.where(gradient < 0, upper, self.centre))
+        return np.where(gradient > 0, lower, np.where(gradient < 0, upper, self.centre))
+
+    def vertex(self, gradient: Float, point: Float) -> Float:
+        """The coordinates that gain most, each at its better end."""
+        end = self._ends(gradient)
         gain = gradient * (self.centre - end)
         order = np.argsort(-gain, kind="stable")[: int(min(self.ball.radius, len(gain)))]
         result = self.centre.copy()

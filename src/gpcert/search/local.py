@@ -12,6 +12,7 @@ __all__ = ["descend"]
 
 _VERTEX_STEPS = 6
 _PROJECTED_STEPS = 40
+_EXCHANGES = 12
 #: Remembered values: a projected step may rise above the last one, not above all of these.
 _MEMORY = 6
 
@@ -42,11 +43,27 @@ def descend(
         if value > best:
             break
         if (settled == vertex).all():
-            return point
+            return _exchange(bound, point)
     if bound.at(point)[1] <= negligible:
         return point
     polish = _polish_in_box if shape.is_box else _polish
-    return polish(bound, lower, upper, point, best)
+    return _exchange(bound, polish(bound, lower, upper, point, best))
+
+
+def _exchange(bound: BoxBound, point: Float) -> Float:
+    """Moves to neighbours of the region's own kind as long as one is lower."""
+    if bound.shape.is_box:
+        return point
+    best, gradient = bound.objective(point)
+    for _ in range(_EXCHANGES):
+        for other in bound.shape.neighbours(gradient, point):
+            value, slope = bound.objective(other)
+            if value < best:
+                best, gradient, point = value, slope, other
+                break
+        else:
+            break
+    return point
 
 
 def _polish_in_box(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
