@@ -47,6 +47,32 @@ def test_verdicts_are_true(case, threshold):
     assert falsehoods(post, region, v, region.centre, rng) == []
 
 
+@pytest.mark.full
+def test_two_thousand_verdicts_stand_up_to_strong_attacks():
+    """Random models, points and regions: suspicions raised by attacks and samples go to ball arithmetic."""
+    rng, status = np.random.default_rng(0), []
+    for _ in range(examples(2000)):
+        case = Case.pick(rng)
+        own = np.random.default_rng(case.seed)
+        post = random_posterior(case, own)
+        region = random_region(case, post, own)
+        x = region.centre
+        v = gc.certify(post, x, region, max_nodes=10)
+        status.append(v.status)
+        if v.status == "unsafe":
+            p = post.probability([v.counterexample])[0, v.label]
+            assert region.contains(v.counterexample)
+            assert p == v.probability < 0.5
+        if v.status == "safe":
+            box = region.inner_box()
+            Z = box.lower + own.random((200, case.d)) * (box.upper - box.lower)
+            Z = np.concatenate([Z, [x, gc.attack(post, region, label=v.label, starts=6).x]])
+            z = Z[post.probability(Z)[:, v.label].argmin()]
+            if post.probability([z])[0, v.label] < 0.5 + 1e-6 and region.contains(z):
+                assert Exact(post).at_least(z, v.label, 0.5)
+    assert {"safe", "unsafe"} <= set(status)
+
+
 @settings(max_examples=examples(40))
 @given(posteriors(n=st.integers(2, 40), d=st.integers(25, 40)), st.integers(0, 2**32 - 1))
 def test_the_bound_of_the_mean_holds(post, seed):
@@ -83,6 +109,27 @@ def test_verdicts_on_balls_of_every_norm(norm):
         if v.status == "unsafe":
             assert ball.contains(v.counterexample)
             assert Exact(post).at_most(v.counterexample, v.label, 0.5)
+
+
+def test_verdicts_where_few_features_move():
+    """Norm 0 on a small domain: a grid over every support contradicts no verdict."""
+    post, rng, reach = small_model(n=15, d=3), np.random.default_rng(11), 0.25
+    steps = np.stack(np.meshgrid(*[np.linspace(-reach, reach, 21)] * 2), axis=-1).reshape(-1, 2)
+    found = set()
+    for x in rng.uniform(-1, 1, (8, 3)):
+        for k in (1, 2):
+            ball = gc.Ball(x, k, norm=0, domain=(x - reach, x + reach))
+            v = gc.certify(post, x, ball, max_nodes=400)
+            found.add(str(v.status))
+            Z = np.repeat(x[None], 3 * len(steps), axis=0)
+            for i, moved in enumerate(([0, 1], [1, 2], [2, 0])):
+                Z[i * len(steps) : (i + 1) * len(steps), moved[:k]] += steps[:, :k]
+            if v.status == "safe":
+                assert post.probability(Z)[:, v.label].min() > 0.5
+            if v.status == "unsafe":
+                assert ball.contains(v.counterexample)
+                assert Exact(post).at_most(v.counterexample, v.label, 0.5)
+    assert {"safe", "unsafe"} <= found
 
 
 def test_the_mean_alone_decides_what_the_full_bound_decides():

@@ -39,6 +39,8 @@ __all__ = ["evaluate"]
 _RTOL = 1e-3
 #: Points attacked at once: enough for the matrix products, few enough for memory and progress.
 _BLOCK = 32
+#: Nodes for one proof, at least: a point is asked once, so it may cost more than one of many radii.
+_NODES = 3
 
 
 def evaluate(
@@ -190,7 +192,7 @@ def _row(
 
 
 def _budget(task: _Task) -> Limits:
-    return replace(task.limits, max_nodes=min(task.limits.max_nodes, task.balls.budget))
+    return replace(task.limits, max_nodes=min(task.limits.max_nodes, max(task.balls.budget, _NODES)))
 
 
 def _summary(target: str, radii: Float, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
