@@ -15,6 +15,7 @@ from gpcert.bounds.links import link_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit, Softmax, likelihood_from_dict
 from gpcert.likelihoods.five_erf import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE, TOTAL
+from gpcert.paper.latent_space import partition
 from oracle import bits, examples
 
 LIKELIHOODS = [FiveErf(), Floored(), Floored(Logit(), 0.05), Floored(Probit(3.0), 0.4)]
@@ -200,6 +201,15 @@ def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit):
         mean = arb(tau) * arb(S) - arb(kappa) - arb(drop)
         certified = level.after_deficit(drop, S)
         assert certified == 0.0 or expectation(likelihood, mean, S) >= arb(certified)
+
+
+@EACH
+def test_the_published_method_encloses_the_link_on_its_partition(likelihood):
+    p = partition(likelihood, 200)
+    for f, below, above in zip(p.edges.tolist(), p.upper[:-1].tolist(), p.lower[1:].tolist(), strict=True):
+        exact = expectation(likelihood, f, 0.0)
+        assert exact <= arb(below)
+        assert exact >= arb(above)
 
 
 @pytest.mark.parametrize("p", [0.01, 0.3, 0.5, 0.7, 0.95, 0.99])

@@ -52,9 +52,10 @@ def partition(likelihood: BinaryLikelihood, intervals: int) -> Partition:
         lower, upper = likelihood.enclose(ends[:-1], ends[1:])
         return Partition(edges, np.append(0.0, lower[1:]), np.append(upper[:-1], 1.0))
     sigma = likelihood.value(edges)
-    slack = 64 * UNIT
-    lower, upper = np.append(0.0, sigma * (1.0 - slack)), np.append(sigma * (1.0 + slack), 1.0)
-    return Partition(edges, lower, np.minimum(upper, 1.0))
+    # The proved error of the expectation at no variance serves for links that sum what cancels.
+    error = 64 * UNIT * sigma + 2.0 * likelihood.expectation_error(edges, 0.0)
+    lower, upper = np.append(0.0, sigma - error), np.append(sigma + error, 1.0)
+    return Partition(edges, np.maximum(lower, 0.0), np.minimum(upper, 1.0))
 
 
 def integral_bounds(p: Partition, mu: Interval, S: Interval) -> Interval:
