@@ -112,6 +112,33 @@ def test_installed_command(outside: Path, tmp_path: Path) -> None:
     assert run(outside, "-m", "gpcert", "--version", cwd=tmp_path) == f"gpcert {gpcert.__version__}\n"
 
 
+def test_installed_command_goes_from_a_table_to_a_report(outside: Path, tmp_path: Path) -> None:
+    """With what the wheel holds alone: no extra, and the page's style and script from inside the package."""
+    command = outside.parent / "gpcert"
+    rows = [f"{i},{(7 * i) % 5},{'high' if i > 10 else 'low'}" for i in range(20)]
+    (tmp_path / "table.csv").write_text("\n".join(["size,age,kind", *rows]) + "\n", encoding="utf-8")
+    fit = ("fit", "table.csv", "--target", "kind", "--max-evals", "3")
+    run(command, *fit, "-o", "m.safetensors", cwd=tmp_path)
+    told = run(
+        *(
+            command,
+            "certify",
+            "m.safetensors",
+            "table.csv",
+            "--rows",
+            "0:2",
+            "--radius",
+            "0.1",
+            "-o",
+            "c.json",
+        ),
+        cwd=tmp_path,
+    )
+    assert "2 safe, 0 unsafe, 0 unknown" in told
+    run(command, "report", "c.json", "-o", "report.html", cwd=tmp_path)
+    assert "prefers-color-scheme: dark" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_version_is_the_same_everywhere() -> None:
     assert gpcert.__version__ == version("gpcert")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
