@@ -13,7 +13,7 @@ import numpy as np
 
 from gpcert.bounds.domain import BoxDomain, Domain, scaled_box
 from gpcert.bounds.quadratic import QuadraticBound
-from gpcert.bounds.supports import pair_bound
+from gpcert.bounds.supports import PairBound, pair_bound
 from gpcert.regions import Ball, project
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float, Index, Mask
@@ -102,7 +102,7 @@ class SparseDomain(Domain):
         point = np.where(self.forced, 0.5 * (self.low + self.high), o)
         return QuadraticBound(value if np.isfinite(value) else -np.inf, np.clip(point, self.low, self.high))
 
-    def _note(self, pairs, enough: float, target: float, value: float) -> None:  # type: ignore[no-untyped-def]
+    def _note(self, pairs: PairBound, enough: float, target: float, value: float) -> None:
         """Z4: remember the coordinates and supports that may lie below the target."""
         self.suspects.asked = True
         if value >= enough:
