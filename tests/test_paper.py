@@ -31,6 +31,7 @@ SMALL = CHOICES | {
     "n": (1, 2, 3, 5, 8, 13),
     "d": (1, 1, 2, 2, 3, 5),
     "stop": ("nodes", "few nodes", "progress"),
+    "norm": [norm for norm in CHOICES["norm"] if norm != 0],
 }
 SEEDS = st.integers(0, 2**32 - 1)
 

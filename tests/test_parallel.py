@@ -72,7 +72,7 @@ def test_a_batch_on_processes_answers_as_one_after_the_other(eager):
 
 def test_an_evaluation_on_processes_is_the_same(eager):
     post = small_model()
-    X = np.random.default_rng(3).standard_normal((20, 2))
+    X = np.random.default_rng(3).standard_normal((80, 2))
     y = post.probability(X).argmax(axis=1)
     y = np.asarray(post.classes)[y]
     on_cores = gc.evaluate(post, X, y, [0.01, 0.1])
