@@ -266,3 +266,49 @@ def test_the_variance_is_never_deeper_than_declared(case):
     for x in (post.centres[0], post.centres.mean(axis=0), around):
         with bits(640):
             assert Exact(post).latent(x)[1] >= -deepest
+
+
+@settings(max_examples=examples(150))
+@given(LOCAL, st.sampled_from(["corner", "inside", "at a centre"]))
+def test_every_centre_is_enclosed(case, where):
+    """Lemma K itself: the polynomials and their leftovers contain k_i at every point tried."""
+    rng = np.random.default_rng(case.seed)
+    post = random_posterior(case, rng)
+    box = random_region(case, post, rng)
+    lower, upper = box.lower, box.upper
+    near = np.clip(post.centres[rng.integers(post.n_centres)], lower, upper)
+    share = rng.integers(0, 2, case.d) if where == "corner" else rng.random(case.d)
+    start = near if where == "at a centre" else np.clip(lower + share * (upper - lower), lower, upper)
+    e = local_of(post, lower, upper, start).expansion
+    for x in (lower, upper, near, np.clip(lower + rng.random(case.d) * (upper - lower), lower, upper)):
+        d = (x - start) / e.slice.lengthscale
+        total, low, high = e.k.copy(), e.grown * 1e-9, e.grown * 1e-9
+        for c in e.components:
+            r = 0.5 * float(c.rho @ (d * d))
+            delta = r - c.v @ d
+            total += delta * (c.P[0] + delta * (c.P[1] / 2.0 + delta * c.P[2] / 6.0))
+            square, constant = c.remainder.square, c.remainder.constant
+            low = low + square[0] * delta**2 + constant[0]
+            high = high + square[1] * delta**2 + c.remainder.linear * r + constant[1]
+        k = post.kernel(post.centres, x[None])[:, 0]
+        assert (k >= total - low).all()
+        assert (k <= total + high).all()
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_functionals_hold_on_dense_lines(kind):
+    """One feature, few centres: little slack is left to hide a wrong term."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        kernel = random_kernel(kind, 1.0, 1.0, rng, 1)
+        n = int(rng.integers(1, 4))
+        X = rng.uniform(-2, 2, (n, 1))
+        R = np.linalg.inv(kernel(X) + 0.1 * np.eye(n))
+        post = Posterior(X, 3.0 * rng.standard_normal(n), 0.5 * (R + R.T), kernel=kernel)
+        lower = rng.uniform(-2, 2, 1)
+        upper = lower + 10.0 ** rng.uniform(-2, 0)
+        local = local_of(post, lower, upper, lower + rng.choice([0.0, 0.5, 1.0]) * (upper - lower))
+        mean, variance = post.latent(np.linspace(lower, upper, 400))
+        for a, tau in ((1.0, 0.0), (1.0, 1.0), (1.0, -1.0), (0.0, 1.0), (0.0, -1.0)):
+            values = a * mean - tau * variance
+            assert local.lower_bound(a, tau, 0.0).latent <= values.min() + 1e-9
