@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -265,3 +266,25 @@ def test_results_files_of_strangers(tmp_path: Path) -> None:
         write_whole(path, text)
         with pytest.raises(gc.InvalidInputError, match=told):
             read_results(path)
+
+
+def test_no_input_is_written_over(tmp_path, monkeypatch, capsys):
+    """An output that is an input, by name or through a link, or that is no ordinary file."""
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("a,y\n0,n\n1,y\n0.2,n\n0.9,y\n", encoding="utf-8")
+    Path("link.csv").symlink_to("d.csv")
+    os.mkfifo("pipe")
+    before = Path("d.csv").read_bytes()
+    for output, rule in (
+        ("d.csv", "--output must not be one of the inputs, got d.csv"),
+        ("link.csv", "--output must not be one of the inputs, got link.csv"),
+        ("pipe", "--output must be an ordinary file, got pipe"),
+    ):
+        assert main(["fit", "d.csv", "--target", "y", "-o", output]) == 2
+        assert rule in capsys.readouterr().err
+    assert Path("d.csv").read_bytes() == before
+    assert main(["fit", "d.csv", "--target", "y", "--max-evals", "0", "-o", "m.st"]) == 0
+    model = Path("m.st").read_bytes()
+    for output in ("m.st", "d.csv"):
+        assert main(["range", "m.st", "d.csv", "--radius", "0.1", "-o", output]) == 2
+    assert Path("m.st").read_bytes() == model

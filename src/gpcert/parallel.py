@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-__all__ = ["THREADS", "cores", "on_processes", "processes_pay"]
+__all__ = ["THREADS", "cores", "on_processes", "parcel", "processes_pay", "starting", "unpack"]
 
 #: What the BLAS libraries read when they are loaded.
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -49,19 +50,55 @@ def on_processes(
     """
     jobs = min(cores(), len(pieces))
     context = multiprocessing.get_context("spawn")  # no lock or thread of this process is copied
-    executor = ProcessPoolExecutor(jobs, context, initializer=_receive, initargs=(pickle.dumps(shared),))
-    waiting: dict[Future[Any], int] = {}
+    with parcel(shared) as file:
+        executor = ProcessPoolExecutor(jobs, context, initializer=_receive, initargs=(file,))
+        waiting: dict[Future[Any], int] = {}
+        try:
+            with starting():
+                for i, piece in pieces.items():
+                    waiting[executor.submit(_answer, work, piece)] = i
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(future), future.result()
+        except (BrokenProcessPool, OSError, AssertionError):  # AssertionError: daemons may not have children
+            return
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def parcel(shared: Any) -> Iterator[str]:
+    """A file that carries an object to the processes, for `unpack`.
+
+    Not an argument: what is larger than a pipe would block the parent for ever if a process dies at once.
+    """
+    with TemporaryDirectory(prefix="gpcert-") as folder:  # of this user alone
+        path = os.path.join(folder, "shared")
+        with open(path, "wb") as file:
+            pickle.dump(shared, file)
+        yield path
+
+
+def unpack(path: str) -> Any:
+    """What a `parcel` of our own parent holds."""
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Processes started inside have one BLAS thread, do not run the caller's script, and never see Ctrl-C.
+
+    The terminal sends Ctrl-C to the whole group: blocked here, it reaches this process a moment later.
+    """
+    mask = getattr(signal, "pthread_sigmask", None)
+    before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask is not None else None
     try:
         with _one_thread_each(), _without_main():
-            for i, piece in pieces.items():
-                waiting[executor.submit(_answer, work, piece)] = i
-        while waiting:
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future.result()
-    except (BrokenProcessPool, OSError, AssertionError):  # AssertionError: daemons may not have children
-        return
+            yield
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        if mask is not None:
+            mask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -90,10 +127,10 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _receive(shared: bytes) -> None:
+def _receive(file: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     global _shared
-    _shared = pickle.loads(shared)  # written a moment ago by our own parent
+    _shared = unpack(file)
 
 
 def _answer(work: Callable[[Any, Any], Any], piece: Any) -> Any:

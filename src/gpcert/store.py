@@ -98,6 +98,7 @@ def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """A temporary file next to `path` that takes its place at the end, or disappears."""
+    path = path.resolve()  # a link stays a link
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
         yield temporary

@@ -55,6 +55,9 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
     covariance_error = 2.1 * float(roots.max()) + 16 * UNIT * (
         model.variance + float(np.abs(covariance).max())
     )
+    # The predictor's own: each variance at least 0. How far that is from Sigma elsewhere: M4.
+    diagonal = np.diag_indices(C)
+    covariance[diagonal] = np.maximum(covariance[diagonal], 0.0)
     return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
 
 

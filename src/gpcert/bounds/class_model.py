@@ -28,6 +28,8 @@ __all__ = ["ClassModel", "class_model_of"]
 
 #: A precision that needs more than this many times the shift of the check itself is not certified.
 _LARGEST_SHIFT = 4096.0
+#: M4: beyond it a covariance may be far from positive semidefinite, and nothing is claimed.
+_LARGEST_CONTRACTION = 1.0 + 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,17 @@ class ClassModel:
     def classes(self) -> int:
         """C."""
         return len(self.mean)
+
+    @property
+    def lift(self) -> float:
+        """M4: Sigma(x) + lift I is positive semidefinite for every x; inf where that is not known closely.
+
+        The predictor raises each Sigma_cc below 0 to 0, so by at most the lift; the theorems about softmax
+        hold for positive semidefinite matrices only. So functionals and probabilities allow for the lift.
+        """
+        if not self.contraction <= _LARGEST_CONTRACTION:
+            return np.inf
+        return max(self.contraction - 1.0, 0.0) * self.variance * (1.0 + 1e-9)
 
     @cached_property
     def contrasts(self) -> Float:
@@ -116,10 +129,11 @@ class ClassModel:
         return (self.contraction * size + self.variance * sum_up(shift)) * (1.0 + 1e-12) + TINY
 
     def functional_error(self, a: Float, B: Float, amplitude: Float) -> float:
-        """By how much `functional` is off its exact value anywhere: rounding of its weights and its prior."""
+        """By how much `functional` is off anywhere: rounding of weights and prior, and the lift M4."""
         weights = float((np.abs(self.weights) @ np.abs(a)) @ amplitude)
         size = float(np.abs(np.linalg.eigvalsh(B)).sum())
-        return 4.0 * gamma(self.classes**2 + 40) * (weights + size * self.variance)
+        lifted = self.lift * float(np.abs(np.diagonal(B)).sum()) if np.diagonal(B).any() else 0.0
+        return 4.0 * gamma(self.classes**2 + 40) * (weights + size * self.variance) + lifted
 
     def _definite(self, columns: Float) -> tuple[Float, Float, Float]:
         """sum_l of b_l^T R b_l for the columns b_l (C, L): certainly PSD after a shift (n,); and its error.

@@ -18,6 +18,7 @@ from gpcert.bounds.labels import LabelBound
 from gpcert.bounds.latent import LatentBound
 from gpcert.bounds.levels import Link, ProbitLink
 from gpcert.bounds.links import link_of
+from gpcert.bounds.loosened import Loosened
 from gpcert.bounds.mean import SignBound
 from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
@@ -82,9 +83,12 @@ class BoundFactory:
             classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
             low, high = Share(label), Remainder(label)
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
-        if isinstance(self._post.likelihood, Softmax) and self._post.n_classes == 2:
+        if isinstance(self._post.likelihood, Softmax) and self._two_latents():
             both = make_slice(_difference(self._post), x, np.flatnonzero(moving))
-            second, first = (RbfBound(link_of(Logit()), shape, each) for each in (both, both.flipped()))
+            slack = 0.1 * class_model_of(self._post).lift  # both variances clipped, 1 / (6 sqrt 3) / 2 each
+            second, first = (
+                Loosened(RbfBound(link_of(Logit()), shape, each), slack) for each in (both, both.flipped())
+            )
             return (second, first) if label == 1 else (first, second)
         if isinstance(self._post.likelihood, Softmax):
             own = np.eye(self._post.n_classes)[label]
@@ -108,6 +112,10 @@ class BoundFactory:
         if isinstance(slice_, Slice):
             return RbfBound(link, shape, slice_), RbfBound(link.mirrored(), shape, slice_.flipped())
         return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
+
+    def _two_latents(self) -> bool:
+        """Two latents whose variances are hardly ever clipped (M4): their difference is one latent."""
+        return self._post.n_classes == 2 and class_model_of(self._post).lift < np.inf
 
     def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SoftmaxBound:
         """The bound of 1 - sum_i beta_i p_i."""

@@ -54,6 +54,7 @@ class LabelBound:
                 (abs(_shared(latents.covariance, c, j, k)) for k in self.rivals if k != j), default=0.0
             )
             need += (4.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
+            need += 4.0 * self.softmax.model.lift
             if gap > need:
                 low, high = max(low, _WINS), max(high, _WINS)
             elif -gap > need:
@@ -85,6 +86,8 @@ class LabelBound:
         if domain is None:
             return Certified(1.0, reference, split, False)
         rivals, point = self.rivals, reference
+        if not self.softmax.model.lift < np.inf:  # Theorem 4 needs covariances that are semidefinite
+            return Certified(0.0, reference, split, False)
         if float(np.linalg.norm(widths)) < TOO_LARGE:
             rivals, step = self._undecided(domain, middle)
             if step is not None:
@@ -130,6 +133,7 @@ class LabelBound:
             if not self.softmax.correlated:
                 B = np.diag(np.diagonal(B))
             here = abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9)
+            here += 4.0 * self.softmax.model.lift * float(np.abs(np.diagonal(B)).sum())
             if B.tobytes() in seen or mean.latent > here + x.covariance_reach(B):
                 continue
             seen.add(B.tobytes())

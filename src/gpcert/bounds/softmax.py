@@ -48,6 +48,11 @@ class SoftmaxBound:
         """Whether latents of different classes are."""
         return len(self.model.pairs) > self.model.classes
 
+    @property
+    def lifted(self) -> float:
+        """M4: how much the lift may move sum_i beta_i p_i: C lift / 2 times 1 / (6 sqrt 3) per class."""
+        return 0.05 * self.model.classes * self.model.lift * float(self.beta.sum())
+
     def at(self, x: Float) -> tuple[float, float]:
         """The predictor with its proved error, and what the rounding of means and covariances adds."""
         _, p, error = self.probabilities(x)
@@ -90,7 +95,7 @@ class SoftmaxBound:
         """See `BoxBound.over`."""
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
-        if not float(np.linalg.norm(widths)) < TOO_LARGE:
+        if not float(np.linalg.norm(widths)) < TOO_LARGE or not self.lifted < 1.0:
             return best
         middle = 0.5 * lower + 0.5 * upper
         few = self.model.classes == 3
@@ -104,6 +109,7 @@ class SoftmaxBound:
             if trial is None:
                 continue
             trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
+            trial = trial._replace(probability=max(trial.probability - self.lifted, 0.0))
             if trial.probability > best.probability or best.probability <= 0.0:
                 best = trial
             if best.probability >= target:

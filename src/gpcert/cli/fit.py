@@ -18,6 +18,7 @@ from gpcert import kernels
 from gpcert.cli.options import character, count, names, number
 from gpcert.cli.progress import Interrupt, ProgressLine
 from gpcert.cli.session import check_output
+from gpcert.cli.show import printable
 from gpcert.cli.sources import SHIPPED, read_table
 from gpcert.cli.tables import Columns, Table
 from gpcert.errors import InvalidInputError
@@ -87,7 +88,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Train, save, and tell; Ctrl-C keeps the best model so far."""
-    check_output(parsed.output)
+    check_output(parsed.output, parsed.data, parsed.test)
     table = _training_table(parsed)
     test = _test_table(parsed, table)
     assert table.labels is not None
@@ -96,7 +97,7 @@ def run(parsed: argparse.Namespace) -> int:
         classifier = _train(parsed, table.X / unit, np.array(table.labels), interrupt, len(set(table.labels)))
         post = in_file_units(classifier.posterior_, table, unit)
         save(post, parsed.output)
-    _tell(parsed, classifier, post, table, test)
+    _tell(parsed, classifier, post, table, test, interrupt.requested)
     return 130 if interrupt.requested else 0
 
 
@@ -193,7 +194,7 @@ def _train(
 
 
 def _kernel(parsed: argparse.Namespace, X: Float) -> Kernel:
-    start = parsed.lengthscale or _median_distance(X)
+    start = _median_distance(X) if parsed.lengthscale is None else parsed.lengthscale
     lengthscale = np.full(X.shape[1], start) if parsed.ard else start
     made: Kernel = getattr(kernels, _KERNELS[parsed.kernel])(lengthscale, parsed.variance)
     return made
@@ -209,10 +210,15 @@ def _median_distance(X: Float) -> float:
 
 
 def _tell(
-    parsed: argparse.Namespace, classifier: GPClassifier, post: Posterior, table: Table, test: Table | None
+    parsed: argparse.Namespace,
+    classifier: GPClassifier,
+    post: Posterior,
+    table: Table,
+    test: Table | None,
+    interrupted: bool,
 ) -> None:
     n, d = table.X.shape
-    classes = ", ".join(str(c) for c in classifier.classes_)
+    classes = ", ".join(printable(str(c)) for c in classifier.classes_)
     print(f"trained on {n} rows, {d} features, classes {classes}")
     value, used = classifier.log_marginal_likelihood_, classifier.n_evals_
     print(f"log marginal likelihood {value:.3f} after {used} evaluations")
@@ -221,6 +227,8 @@ def _tell(
         print(f"accuracy on {test.source} {_accuracy(post, test):.1%} of {len(test.X)} rows")
     if not classifier.converged_:
         print("gpcert: the inference did not converge; the model is its last state", file=sys.stderr)
+    if interrupted:
+        print("gpcert: interrupted; the model is the best found so far", file=sys.stderr)
     print(f"saved: {parsed.output}")
 
 

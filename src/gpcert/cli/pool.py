@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -16,8 +15,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
-from gpcert.cli.main import THREADS
 from gpcert.cli.progress import Interrupt, ProgressLine
+from gpcert.parallel import parcel, starting, unpack
 from gpcert.posterior import Posterior
 
 __all__ = ["Answer", "Ask", "Outcome", "answer_all"]
@@ -93,27 +92,22 @@ class _Run:
     def on_processes(self, jobs: int) -> None:
         """The rest on several processes."""
         rest = self.waiting()
-        before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the workers when they load BLAS
         context = multiprocessing.get_context("spawn")
         stop, gaps = context.Event(), context.Array("d", len(self._queries), lock=False)
-        executor = ProcessPoolExecutor(
-            min(jobs, len(rest)),
-            context,
-            initializer=_start_worker,
-            initargs=(self._ask, self._post, stop, gaps),
-        )
-        try:
-            running = {executor.submit(_work, i, self._queries[i]): i for i in rest}
-            self._collect(running, gaps, stop)
-        finally:
-            stop.set()
-            executor.shutdown(cancel_futures=True)
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+        with parcel(self._post) as file:
+            executor = ProcessPoolExecutor(
+                min(jobs, len(rest)),
+                context,
+                initializer=_start_worker,
+                initargs=(self._ask, file, stop, gaps),
+            )
+            try:
+                with starting():
+                    running = {executor.submit(_work, i, self._queries[i]): i for i in rest}
+                self._collect(running, gaps, stop)
+            finally:
+                stop.set()
+                executor.shutdown(cancel_futures=True)
 
     def _collect(self, running: dict[Future[Answer | None], int], gaps: Any, stop: Any) -> None:
         while running:
@@ -130,10 +124,10 @@ class _Run:
 _worker: tuple[Ask, Posterior, Any, Any] | None = None
 
 
-def _start_worker(ask: Ask, post: Posterior, stop: Any, gaps: Any) -> None:
+def _start_worker(ask: Ask, file: str, stop: Any, gaps: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     global _worker
-    _worker = ask, post, stop, gaps
+    _worker = ask, unpack(file), stop, gaps
 
 
 def _work(i: int, query: Any) -> Answer | None:

@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Write the page and say where it is."""
-    check_output(parsed.output)
+    check_output(parsed.output, *parsed.results)
     write_whole(parsed.output, report(parsed.results, parsed.title))
     print(f"report written: {parsed.output}")
     return 0

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from gpcert.reproduce import EXPERIMENTS, reproduce
+from gpcert.reproduce.job import remembering_interrupts
 
 __all__ = ["configure", "run"]
 
@@ -35,7 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Run, and say where the page is."""
-    path = reproduce(parsed.name, parsed.out, parsed.quick, _bar if sys.stderr.isatty() else _silence, print)
+    bar = _bar if sys.stderr.isatty() else _silence
+    with remembering_interrupts():
+        path = reproduce(parsed.name, parsed.out, parsed.quick, bar, print)
     print(f"page written: {path.resolve()}")
     return 0
 

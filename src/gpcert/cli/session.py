@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import shlex
 import sys
 import time
@@ -41,19 +42,24 @@ class Model:
 
 def open_model(parsed: argparse.Namespace) -> Model:
     """The model of a question: one that classifies. Everything about options is checked before the work."""
-    check_output(parsed.output)
+    inputs = (getattr(parsed, name, None) for name in ("model", "data", "boxes"))
+    check_output(parsed.output, *inputs)
     model = Model(parsed.model)
     if model.post.likelihood is None:
         raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
     return model
 
 
-def check_output(path: Path | None) -> None:
-    """A missing folder is told before the work, not after it."""
+def check_output(path: Path | None, *inputs: str | Path | None) -> None:
+    """A missing folder is told before the work, not after it; no input is written over."""
     if path is None:
         return
     require(path.parent.is_dir(), f"--output must be in a folder that exists, got {path}")
     require(not path.is_dir(), f"--output must be a file, got the folder {path}")
+    require(not path.exists() or path.is_file(), f"--output must be an ordinary file, got {path}")
+    for other in inputs:
+        same = other is not None and path.exists() and os.path.exists(other) and os.path.samefile(path, other)
+        require(not same, f"--output must not be one of the inputs, got {path}")
 
 
 def class_position(classes: Sequence[str], label: str | None) -> int:

@@ -105,6 +105,7 @@ def surroundings() -> dict[str, str]:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: a temporary file beside it, which then takes its place."""
+    path = path.resolve()  # a link stays a link
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:

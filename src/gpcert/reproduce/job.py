@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TypeVar
 
-__all__ = ["Job", "Progress", "Row", "Table", "Value"]
+__all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]
 
 Value = str | float
 Row = Mapping[str, Value]
@@ -19,6 +22,28 @@ T = TypeVar("T")
 
 #: (steps done, steps in all, what is done): called before every step.
 Progress = Callable[[int, int, str], None]
+
+
+#: Ctrl-C, once pressed: questions return what is known then, which is no result of an experiment.
+_pressed: list[int] = []
+
+
+@contextmanager
+def remembering_interrupts() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt as ever, and no row is added to a table after it."""
+
+    def press(number: int, frame: FrameType | None) -> None:
+        _pressed.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield
+        if _pressed:
+            raise KeyboardInterrupt
+    finally:
+        _pressed.clear()
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)
@@ -75,7 +100,9 @@ class Table:
         return [key for key in keys if _as_text(key) not in self._known]
 
     def add(self, *values: Value) -> None:
-        """One row: keys first, then numbers."""
+        """One row: keys first, then numbers; none that Ctrl-C has cut short."""
+        if _pressed:
+            raise KeyboardInterrupt
         row = dict(zip(self.columns, values, strict=True))
         self._known[_as_text(values[: len(self.keys)])] = row
         with self.path.open("a", newline="", encoding="utf-8") as file:
