@@ -75,7 +75,7 @@ class Balls:
     @property
     def budget(self) -> int:
         """Nodes for one radius: many where boxes are cheap and splitting helps, few where it does not."""
-        d = self.X.shape[1] if self.features is None else len(self.features)
+        d = self.X.shape[1] if self.features is None else max(len(self.features), 1)
         return int(np.clip(20_000 / d**2, 1, 2000))
 
 
@@ -91,6 +91,7 @@ def checked_balls(
     """The balls, and whether x was a single point (d,)."""
     single = as_floats("x", x).ndim == 1
     X = as_matrix("x", np.atleast_2d(as_floats("x", x)), post.n_features)
+    require(len(X) > 0, "x must hold at least one point, got none")
     number = isinstance(max_radius, int | float | np.integer | np.floating)
     require(
         number and not isinstance(max_radius, bool) and bool(max_radius >= 0),

@@ -85,7 +85,8 @@ def certify(
     for p, each in zip(post.probability(points), regions, strict=True):
         label = int(p.argmax())
         if np.count_nonzero(p == p[label]) > 1:  # a tie: there is no label to keep
-            nothing = Enclosure(-1.0, 1.0), None, None, Status.CONVERGED, 0, 0.0
+            nowhere = Enclosure(-1.0, 1.0) if len(p) > 2 else _margin(Enclosure(0.0, 1.0), threshold)
+            nothing = nowhere, None, None, Status.CONVERGED, 0, 0.0
             answers.append(Verdict(VerdictStatus.UNKNOWN, label, float(threshold), *nothing))
         else:
             answers.append(verdict(post, factory, each, label, float(threshold), limits))
@@ -111,10 +112,12 @@ def verdict(
 
 
 def _margin(smallest: Enclosure, threshold: float) -> Enclosure:
-    """P(label) less the threshold, rounded outward."""
+    """P(label) less the threshold, rounded outward; within [-threshold, 1 - threshold]."""
     return Enclosure(
-        float(np.nextafter(smallest.lower - threshold, -np.inf)),
-        float(np.nextafter(smallest.upper - threshold, np.inf)),
+        max(float(np.nextafter(smallest.lower - threshold, -np.inf)), -float(threshold)),
+        min(
+            float(np.nextafter(smallest.upper - threshold, np.inf)), float(np.nextafter(1.0 - threshold, 2.0))
+        ),
     )
 
 

@@ -62,8 +62,9 @@ def evaluate(
     """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
 
     A point counts as certified at a radius if the model labels it correctly and the whole ball is proved to
-    have that label; as attacked if it is correct and no counterexample was found in the ball. `max_seconds`
-    and `max_nodes` limit each proof; `progress(done, points, proofs, seconds)` is told after every block of
+    have that label; as attacked if it is correct and no counterexample was found in the ball. With another
+    `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
+    `max_nodes` limit each proof; `progress(done, points, proofs, seconds)` is told after every block of
     points, and True stops: what was not asked is "unknown".
     """
     check_model(post)

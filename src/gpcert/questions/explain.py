@@ -20,7 +20,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions.checks import Limits, Progress, check_label, check_model, check_number, checked_limits
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball, Box
-from gpcert.results import Explanation
+from gpcert.results import Explanation, Status
 from gpcert.validation import Float, Index, as_floats, as_matrix, require
 
 __all__ = ["explain"]
@@ -95,6 +95,8 @@ def _sides(
             low, high = x.copy(), x.copy()
             low[j[i]], high[j[i]] = min(x[j[i]], far[j[i]]), max(x[j[i]], far[j[i]])
             r = probability_range(post, Box(low, high), label, **limits.options())
+            if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
+                raise KeyboardInterrupt
             ends = r.min.lower, r.min.upper, r.max.lower, r.max.upper
             for array, value in zip(ranges, ends, strict=True):
                 array[i] = value

@@ -60,7 +60,7 @@ def _by_radius(shares: Sequence[AtRadius]) -> Html:
     head = (*proved, "certified accuracy", "at most", "attacked accuracy")
     rows = []
     for s in shares:
-        verdicts = (s.safe, s.unsafe, 1.0 - s.safe - s.unsafe)
+        verdicts = (s.safe, s.unsafe, max(0.0, 1.0 - s.safe - s.unsafe))
         accuracies = (s.certified, s.certified_most, s.attacked)
         rows.append((f"{s.radius:g}", *(_percent(share) for share in (*verdicts, *accuracies))))
     filled = [j for j in range(len(head)) if any(row[j] for row in rows)]
