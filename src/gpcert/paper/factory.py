@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
+
 from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
+from gpcert.bounds.loosened import Loosened
 from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
@@ -42,14 +46,23 @@ class PaperFactory:
         """See `BoundFactory.pair`."""
         low, high = self._bounds.pair(label, shape, x, moving)
         if isinstance(low, SoftmaxBound) and isinstance(high, SoftmaxBound):
+            lift = low.model.lift
+            if not lift < np.inf:  # covariances that are not semidefinite: the trivial bounds (M4)
+                return low, high
             intervals = min(self._intervals, int(_CELLS ** (1.0 / self._post.n_classes)))
+            slack = 0.1 * self._post.n_classes * lift
             return (
-                PaperSoftmaxBound(low, label, False, self._entries, intervals),
-                PaperSoftmaxBound(high, label, True, self._entries, intervals),
+                Loosened(PaperSoftmaxBound(low, label, False, self._entries, intervals), slack),
+                Loosened(PaperSoftmaxBound(high, label, True, self._entries, intervals), slack),
             )
-        if not (isinstance(low, RbfBound) and isinstance(high, RbfBound)):
+        return self._two_classes(low), self._two_classes(high)
+
+    def _two_classes(self, bound: BoxBound) -> BoxBound:
+        if isinstance(bound, Loosened):
+            return replace(bound, base=self._two_classes(bound.base))
+        if not isinstance(bound, RbfBound):
             raise InvalidInputError("method 'paper' takes boxes and balls of norm >= 1, got norm 0")
-        return PaperBound(low, self._partition), PaperBound(high, self._partition)
+        return PaperBound(bound, self._partition)
 
     @cached_property
     def _partition(self) -> Partition | None:
