@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,11 @@ REGIONS = [gc.Ball(x, 0.2) for x in np.random.default_rng(2).standard_normal((9,
 
 def times(factor: int, piece: int) -> int:
     return factor * piece
+
+
+def sleeps(shared: object, seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
 
 
 def fails(shared: object, piece: int) -> int:
@@ -52,6 +59,16 @@ def test_pieces_come_back_under_their_number():
 def test_an_error_of_a_piece_is_raised_here():
     with pytest.raises(gc.InvalidInputError, match="piece must be good, got 1"):
         list(parallel.on_processes(fails, None, {0: 1}))
+
+
+def test_closing_the_iterator_ends_the_processes():
+    """They ignore Ctrl-C; if they went on, a program that was interrupted could not end."""
+    answers = parallel.on_processes(sleeps, None, {0: 0.0, 1: 600.0, 2: 600.0})
+    assert next(answers) == (0, 0.0)
+    answers.close()
+    for child in multiprocessing.active_children():
+        child.join(60)
+        assert not child.is_alive()
 
 
 def test_processes_that_die_leave_the_rest_to_the_caller():

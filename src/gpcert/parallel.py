@@ -51,6 +51,7 @@ def on_processes(
     jobs = min(cores(), len(pieces))
     context = multiprocessing.get_context("spawn")  # no lock or thread of this process is copied
     with parcel(shared) as file:
+        others = set(multiprocessing.active_children())
         executor = ProcessPoolExecutor(jobs, context, initializer=_receive, initargs=(file,))
         waiting: dict[Future[Any], int] = {}
         try:
@@ -64,6 +65,9 @@ def on_processes(
             return
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
+            if waiting:  # left early: what still runs would keep this program from ending
+                for child in set(multiprocessing.active_children()) - others:
+                    child.terminate()
 
 
 @contextmanager

@@ -33,8 +33,6 @@ class Loosened:
         return self.base.objective(x)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`; boxes that miss the region stay at 1."""
+        """See `BoxBound.over`."""
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * self.slack, 0.5 + 0.5 * target))
-        if answer.probability >= 1.0:
-            return answer
         return answer._replace(probability=max(0.0, answer.probability - self.slack))
