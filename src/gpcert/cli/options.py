@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 from pathlib import Path
 
 __all__ = [
@@ -14,7 +13,6 @@ __all__ = [
     "add_output",
     "add_region",
     "add_shape",
-    "cores",
     "count",
     "names",
     "number",
@@ -166,8 +164,3 @@ def shape(text: str) -> tuple[int, int]:
     if 0 in sizes:
         raise argparse.ArgumentTypeError(f"must be like 28x28, got {text!r}")
     return sizes
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpcert.cli.options import cores
 from gpcert.cli.pool import Answer, Ask, answer_all
 from gpcert.cli.progress import Interrupt, ProgressLine, duration
 from gpcert.cli.sources import class_names, feature_names
 from gpcert.cli.tables import Table
 from gpcert.errors import InvalidInputError, ModelFileError
+from gpcert.parallel import cores
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.report.results_file import describe_model, document, dumps, write_whole

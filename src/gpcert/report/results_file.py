@@ -18,6 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from gpcert.errors import InvalidInputError
+from gpcert.parallel import THREADS
 from gpcert.posterior import Posterior
 from gpcert.validation import require
 
@@ -49,7 +50,6 @@ _PARTS: dict[str, type | tuple[type, ...]] = {
     "answers": list,
 }
 _PACKAGES = ("gpcert", "numpy", "scipy", "python-flint", "safetensors")
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST = 1 << 30  # bytes; a larger file is not one of ours
 
 
@@ -100,7 +100,7 @@ def surroundings() -> dict[str, str]:
     """Packages, interpreter, machine, and the number of threads."""
     told = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     told |= {name: _version(name) for name in _PACKAGES}
-    return told | {name: os.environ.get(name, "not set") for name in _THREADS}
+    return told | {name: os.environ.get(name, "not set") for name in THREADS}
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
