@@ -267,6 +267,47 @@ def test_a_search_ends_when_no_open_box_can_improve_it():
     assert search.nodes < 2000
 
 
+class OnlySigns(Waves):
+    """Values are known to be above the goal or not, no better; so are bounds (as for labels, Theorem 4)."""
+
+    goal = SMALLEST - 0.05
+
+    def at(self, x):
+        return float(np.nextafter(self.goal, 1.0)), 1.0
+
+    def over(self, lower, upper, reference, target):
+        answer = super().over(lower, upper, reference, target)
+        above = float(np.nextafter(self.goal, 1.0)) if answer.probability > self.goal else 0.0
+        return answer._replace(probability=above)
+
+
+def test_a_goal_is_proved_though_no_value_is_known():
+    """The enclosure at the best point is as wide as can be: what is asked is only whether P > goal."""
+    search = Minimiser(OnlySigns(), np.zeros(1), np.full(1, 2.0), goal=OnlySigns.goal)
+    search.start()
+    while not search.exhausted and search.nodes < 1000:
+        search.step(0.02)
+    assert search.lower > OnlySigns.goal
+    assert 1 < search.nodes < 1000
+
+
+def test_a_goal_that_the_best_point_may_miss_ends_the_search():
+    """No bound can be better than the value at a point: where that holds the goal, boxes need not shrink."""
+
+    class Unknown(OnlySigns):
+        def at(self, x):
+            return 0.0, 1.0
+
+        def over(self, lower, upper, reference, target):
+            return Certified(0.0, reference, 0, False)
+
+    search = Minimiser(Unknown(), np.zeros(1), np.full(1, 2.0), goal=OnlySigns.goal)
+    search.start()
+    search.step(0.02)
+    assert search.exhausted
+    assert search.lower == 0.0
+
+
 LONG = """
 import sys
 import numpy as np

@@ -62,7 +62,8 @@ class Minimiser:
         self._frontier: list[OpenBox] = []
         self._least, self._settled = between
         self._started = False
-        self._blur = 0.0  # width of the enclosure of P at the witness: finer targets are beyond rounding
+        # How well P is known at the witness: where no goal is set, finer targets than that are beyond reach.
+        self._surely, self._blur = -np.inf, 0.0
         self._most = self.upper = between[1]
         self.witness: Float | None = None
         self.nodes = 0
@@ -98,7 +99,7 @@ class Minimiser:
     def step(self, tolerance: float) -> None:
         """Refine the box with the smallest bound: certify it, or split it. Interrupted, nothing is lost."""
         box = self._frontier[0]
-        target = min(self.upper - max(0.999 * tolerance, 4.0 * self._blur), self._goal + _ABOVE)
+        target = self._target(tolerance)
         if self._suffices(box.bound, tolerance) or target <= self._least:
             self._settle(box.bound)
             return
@@ -109,7 +110,7 @@ class Minimiser:
             self.offer(self._bound.shape.project(certified.point))
         done = self._suffices(probability, tolerance)
         children = [] if done else self._children(box, certified, probability)
-        resolved = probability >= self.upper - 8.0 * self._blur
+        resolved = probability >= self.upper - 8.0 * self._blur and not self._goal < self._surely
         stuck = not done and (certified.at_rounding or resolved or not children)
         if done or stuck:
             self._settle(probability)
@@ -119,6 +120,16 @@ class Minimiser:
             heapq.heappush(self._frontier, child)
         heapq.heapreplace(self._frontier, children[0])
         self._coarsen()
+
+    def _target(self, tolerance: float) -> float:
+        """What the bound of a box has to reach.
+
+        A goal below the best value may be proved without knowing any value (`LabelBound`): there the
+        enclosure at the witness, however wide, is no reason to stop.
+        """
+        if self._goal < self.upper:
+            return min(self.upper - 0.999 * tolerance, self._goal + _ABOVE)
+        return self.upper - max(0.999 * tolerance, 4.0 * self._blur)
 
     def _suffices(self, bound: float, tolerance: float) -> bool:
         return bound >= self.upper - tolerance or bound > self._goal
@@ -133,7 +144,7 @@ class Minimiser:
         lower, upper = self._bound.at(point)
         if upper < self.upper or self.witness is None:
             # The witness first: an interrupt between the two leaves a larger bound, which it attains too.
-            self.witness, self._blur = point, upper - lower
+            self.witness, self._surely, self._blur = point, lower, upper - lower
             self.upper = min(upper, self.upper)
 
     def _children(self, box: OpenBox, certified: Certified, bound: float) -> list[OpenBox]:
