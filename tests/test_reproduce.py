@@ -5,11 +5,14 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.special import log_ndtr
 
+import gpcert as gc
 from exact import small_model
 from gpcert.cli import main
 from gpcert.reproduce import EXPERIMENTS, reproduce
-from gpcert.reproduce.hmc import Chains, _Target
+from gpcert.reproduce.dynamic_hmc import _Target, dynamic_sample
+from gpcert.reproduce.hmc import Chains, _draws, _Walls, sample
 from gpcert.reproduce.job import Job, Table
 from gpcert.reproduce.page import Claim, Findings, write_page
 from gpcert.reproduce.quality import _distance
@@ -99,16 +102,15 @@ def test_the_density_sampled_is_the_posterior():
     rng = np.random.default_rng(0)
     v = rng.standard_normal(target.size)
     slope = [(target.value(v + e) - target.value(v - e)) / 2e-6 for e in 1e-6 * np.eye(target.size)]
-    assert target.gradient(v) == pytest.approx(np.array(slope), rel=1e-5, abs=1e-6)
+    assert target.gradient(v)[0] == pytest.approx(np.array(slope), rel=1e-5, abs=1e-6)
     X = rng.standard_normal((5, 2))
     A, variance = target.conditional(X)
     mean, S = post.latent(X)
     assert A @ target.latent(np.zeros(target.size)) == pytest.approx(mean, abs=1e-8)
     covariance = A @ target._B @ target._B.T @ A.T
     assert variance + np.diagonal(covariance) == pytest.approx(S, abs=1e-8)
-    # Up to a constant the density is N(f; 0, K) prod Phi(y f).
-    from scipy.special import log_ndtr
 
+    # Up to a constant the density is N(f; 0, K) prod Phi(y f).
     def log_density(v):
         f = target._T @ target.latent(v)
         K = post.kernel(post.centres)
@@ -118,10 +120,59 @@ def test_the_density_sampled_is_the_posterior():
     assert target.value(w) - target.value(v) == pytest.approx(log_density(v) - log_density(w), rel=1e-6)
 
 
+@pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.6, 0.999])
+def test_the_flow_leaves_a_gaussian_on_an_orthant_as_it_is(correlation):
+    """Means and second moments of a bivariate normal on the positive quadrant, in closed form."""
+    walls = _Walls(np.array([[1.0, correlation], [correlation, 1.0]]))
+    rng, g, draws = np.random.default_rng(3), np.array([0.5, 3.0]), np.empty((20_000, 2))
+    for i in range(len(draws)):
+        g = draws[i] = walls.flow(g, rng)
+    assert (draws > 0).all()
+    mass = 0.25 + np.arcsin(correlation) / (2 * np.pi)
+    mean = (1 + correlation) / (2 * np.sqrt(2 * np.pi) * mass)
+    square = 1 + correlation * np.sqrt(1 - correlation**2) / (2 * np.pi * mass)
+    assert draws.mean(axis=0) == pytest.approx([mean, mean], rel=0.03)
+    assert (draws**2).mean(axis=0) == pytest.approx([square, square], rel=0.06)
+
+
+@pytest.mark.parametrize("scale", [0.3, 30.0])
+def test_draws_have_the_posteriors_moments(scale):
+    """Against the prior weighed by the likelihood; five labels, one of them against its neighbours."""
+    rng = np.random.default_rng(4)
+    X = np.array([[0.0], [0.4], [0.9], [1.5], [2.5]])
+    y = np.array([1.0, 1.0, -1.0, 1.0, -1.0])
+    post = gc.GPClassifier(gc.RBF(1.0, scale), max_evals=0).fit(X, y).posterior_
+    test = np.array([[0.2], [1.2], [4.0]])
+    means, variance = _draws(post, y, test, 4, 100, 5000)
+    everything = np.vstack([X, test])
+    root = np.linalg.cholesky(post.kernel(everything) + 1e-9 * np.eye(8))
+    f = rng.standard_normal((400_000, 8)) @ root.T
+    weights = np.exp(log_ndtr(y * f[:, :5]).sum(axis=1))
+    weights /= weights.sum()
+    expected = weights @ f[:, 5:]
+    sd = np.sqrt(weights @ (f[:, 5:] - expected) ** 2)
+    assert np.abs(means.mean(axis=(0, 1)) - expected).max() < 0.04 * sd.max()
+    assert np.hypot(means.std(axis=(0, 1)), np.sqrt(variance)) == pytest.approx(sd, rel=0.04)
+
+
+@pytest.mark.full
+def test_two_samplers_agree():
+    data = gc.datasets.load("synthetic2d")
+    X, y = data.X_train[:80], np.where(data.y_train[:80] == data.y_train.max(), 1.0, -1.0)
+    post = gc.GPClassifier(gc.RBF(1.0, 20.0), max_evals=0).fit(X, y).posterior_
+    first, second = (f(post, y, data.X_test[:10], 4, 200, 1000) for f in (sample, dynamic_sample))
+    assert max(first.rhat, second.rhat) < 1.02
+    assert min(first.ess, second.ess) > 400
+    spreads = [np.hypot(c.means.std(axis=(0, 1)), np.sqrt(c.variance)) for c in (first, second)]
+    shift = np.abs(first.means.mean(axis=(0, 1)) - second.means.mean(axis=(0, 1)))
+    assert (shift < 0.15 * spreads[0]).all()
+    assert spreads[1] == pytest.approx(spreads[0], rel=0.1)
+
+
 def test_the_distance_is_in_standard_deviations():
     rng = np.random.default_rng(1)
     draws = 3.0 + 2.0 * rng.standard_normal((4, 5000, 1))
-    chains = Chains(draws, np.array([1e-12]), np.ones(1), np.ones(1), 0.8)
+    chains = Chains(draws, np.array([1e-12]), 1.0, 1.0)
     assert _distance(chains, 0, 3.0, 2.0)[0] == pytest.approx(0.0, abs=0.05)
     assert _distance(chains, 0, 5.0, 2.0)[:2] == pytest.approx((1.0, 2.0), abs=0.05)
     assert _distance(chains, 0, 3.0, 4.0)[0] == pytest.approx(1.0, abs=0.05)  # W2 of N(0, 1) and N(0, 4) is 1
