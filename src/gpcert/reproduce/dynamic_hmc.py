@@ -46,7 +46,6 @@ def dynamic_sample(post: Posterior, y: Float, X: Float, chains: int, warm_up: in
         adapters=[DualAveragingStepSizeAdapter(0.8)],
         trace_funcs=[trace],
         display_progress=False,
-        n_process=1,
     )
     return summarised(np.array(found.traces["mean"]), variance)
 
