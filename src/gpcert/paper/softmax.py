@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpcert.bounds import Certified, Model, Shape
+from gpcert.bounds import Model
 from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.softmax import SoftmaxBound
-from gpcert.paper.covariance import Covariances, Extreme, covariances
+from gpcert.paper.box import Answer, PublishedBound
+from gpcert.paper.covariance import Covariances, Extreme
 from gpcert.paper.several import LatentRanges, softmax_bounds
 from gpcert.paper.variance import largest_variance, smallest_variance
 from gpcert.posterior import Posterior
@@ -46,62 +47,39 @@ class EntryModels:
 
 
 @dataclass(frozen=True, eq=False)
-class PaperSoftmaxBound:
-    """Bounds of P(label), or of 1 - P(label) if `complement`; points are valued as in our own bound."""
+class PaperSoftmaxBound(PublishedBound[SoftmaxBound]):
+    """Bounds of P(label), or of 1 - P(label) if `complement`."""
 
-    inner: SoftmaxBound
     label: int
     complement: bool
     entries: EntryModels = field(repr=False)
     intervals: int
 
-    @property
-    def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
-        return self.inner.shape
-
-    def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
-        return self.inner.at(x)
-
-    def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
-        return self.inner.objective(x)
-
-    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """Lines 4 to 6 of Algorithm 1; the candidates are the extrema of the means."""
-        slice_ = self.inner.slice
-        if self.shape.domain(lower, upper, reference, slice_.lengthscale) is None:
-            return Certified(1.0, reference, 0, False)  # the box misses the region
-        c = covariances(slice_, lower, upper)
+    def answer(self, c: Covariances, target: float) -> Answer:
+        """See `PublishedBound.answer`; the extrema are those of the means."""
         means = list(self._means(c))
         ranges = LatentRanges(self._mean_range(means), self._covariance_range(c))
         low, high = softmax_bounds(ranges, self.label, self.intervals)
         probability = max(0.0, down(1.0 - high)) if self.complement else low
-        centre = 0.5 * lower + 0.5 * upper
-        points = [
-            np.clip(centre + e.point * slice_.lengthscale, lower, upper) for pair in means for e in pair
-        ]
-        best = min(points, key=lambda x: self.inner.objective(x)[0])
-        return Certified(probability, best, int(np.argmax(c.reach)), False)
+        return Answer(probability, [e for pair in means for e in pair])
 
     def _means(self, c: Covariances) -> Iterator[tuple[Extreme, Extreme]]:
-        for weights in self.inner.model.weights.T:
+        for weights in self.ours.model.weights.T:
             yield c.smallest_sum(weights), c.smallest_sum(-weights)
 
     def _mean_range(self, means: list[tuple[Extreme, Extreme]]) -> tuple[Float, Float]:
-        offset = self.inner.model.mean
+        offset = self.ours.model.mean
         low = offset + np.array([smallest.value for smallest, _ in means])
         high = offset - np.array([largest.value for _, largest in means])
         slack = 4 * UNIT * (np.abs(offset) + np.abs(low) + np.abs(high))
         return low - slack, high + slack
 
     def _covariance_range(self, c: Covariances) -> tuple[Float, Float]:
-        inner = self.inner.model
-        low, high = np.zeros((inner.classes, inner.classes)), np.zeros((inner.classes, inner.classes))
+        latents = self.ours.model
+        low, high = np.zeros((latents.classes, latents.classes)), np.zeros((latents.classes, latents.classes))
         entries = self.entries
         for (i, j), B, model in zip(entries.pairs, entries.selectors, entries.models, strict=True):
-            error = inner.functional_error(np.zeros(inner.classes), B, self.inner.slice.amplitude)
+            error = latents.functional_error(np.zeros(latents.classes), B, self.ours.slice.amplitude)
             low[i, j] = low[j, i] = smallest_variance(model, c).value - error
             high[i, j] = high[j, i] = largest_variance(model, c).value + error
         return low, high

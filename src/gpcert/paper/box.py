@@ -1,0 +1,66 @@
+"""Lines 4 to 6 of Algorithm 1 on one box, for any likelihood; the package's search loop is the rest of it.
+
+Points are valued as in our own bound of the same model: the methods differ over boxes alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from gpcert.bounds import Certified, RbfBound, Shape
+from gpcert.bounds.softmax import SoftmaxBound
+from gpcert.paper.covariance import Covariances, Extreme, covariances
+from gpcert.validation import Float
+
+__all__ = ["Answer", "PublishedBound"]
+
+Ours = TypeVar("Ours", RbfBound, SoftmaxBound)
+
+
+class Answer(NamedTuple):
+    """A lower bound of P over a box, the extrema it was made of, and whether rounding alone is in its way."""
+
+    probability: float
+    extrema: Sequence[Extreme]
+    at_rounding: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedBound(ABC, Generic[Ours]):
+    """A `BoxBound` from linear bounds on the covariance vector."""
+
+    ours: Ours
+
+    @property
+    def shape(self) -> Shape:
+        """See `BoxBound.shape`."""
+        return self.ours.shape
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """See `BoxBound.at`."""
+        return self.ours.at(x)
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """See `BoxBound.objective`."""
+        return self.ours.objective(x)
+
+    @abstractmethod
+    def answer(self, c: Covariances, target: float) -> Answer:
+        """The bound of P where the covariances are within c."""
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`; the candidates are the points where the relaxations are extreme."""
+        slice_ = self.ours.slice
+        if self.shape.domain(lower, upper, reference, slice_.lengthscale) is None:
+            return Certified(1.0, reference, 0, False)  # the box misses the region
+        c = covariances(slice_, lower, upper)
+        found = self.answer(c, target)
+        centre = 0.5 * lower + 0.5 * upper
+        points = [np.clip(centre + e.point * slice_.lengthscale, lower, upper) for e in found.extrema]
+        best = min(points, key=lambda x: self.objective(x)[0])
+        return Certified(found.probability, best, int(np.argmax(c.reach)), found.at_rounding)
