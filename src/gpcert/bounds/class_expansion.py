@@ -23,7 +23,10 @@ __all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at"]
 
 
 class Latents(NamedTuple):
-    """Computed mean (C,) and covariance (C, C) at a point, and bounds of every entry's error."""
+    """Computed mean (C,) and covariance (C, C) at a point, and bounds of every entry's error.
+
+    The covariance is prior - k^T R k: the predictor's own is `clipped`.
+    """
 
     mean: Float
     covariance: Float
@@ -31,6 +34,13 @@ class Latents(NamedTuple):
     covariance_error: float
     products: Float  #: R_ce k (P, n) ...
     transposed: Float  #: ... and R_ce^T k
+
+    @property
+    def clipped(self) -> Float:
+        """The predictor's covariance (C, C): each variance at least 0."""
+        covariance = self.covariance.copy()
+        np.fill_diagonal(covariance, np.maximum(np.diagonal(covariance), 0.0))
+        return covariance
 
 
 def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> Latents:
@@ -45,7 +55,7 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
     )
     covariance = np.zeros((C, C))
     for (c, e), product in zip(model.pairs, products, strict=True):
-        covariance[c, e] = covariance[e, c] = (model.variance if c == e else 0.0) - float(k @ product)
+        covariance[c, e] = covariance[e, c] = (model.prior[c] if c == e else 0.0) - float(k @ product)
     unit = relative + gamma(n + 20)
     bound = k + floor
     mean = model.mean + k @ model.weights
@@ -53,11 +63,8 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
     mean_error += 8 * UNIT * float((np.abs(mean) + np.abs(model.mean)).max())
     roots = np.sqrt((model.rows * (bound * unit) ** 2).sum(axis=1) * (model.rows * bound**2).sum(axis=1))
     covariance_error = 2.1 * float(roots.max()) + 16 * UNIT * (
-        model.variance + float(np.abs(covariance).max())
+        float(model.prior.max()) + float(np.abs(covariance).max())
     )
-    # The predictor's own: each variance at least 0. How far that is from Sigma elsewhere: M4.
-    diagonal = np.diag_indices(C)
-    covariance[diagonal] = np.maximum(covariance[diagonal], 0.0)
     return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
 
 
@@ -109,8 +116,9 @@ class ClassExpansion:
         bend = 0.5 * float(self.reach @ hessian @ self.reach)
         values, vectors = np.linalg.eigh(B)
         size = float(np.abs(values).sum())
-        explained = self.model.variance * np.eye(len(B)) - self.latents.covariance
+        explained = np.diag(self.model.prior) - self.latents.covariance
         absolute = max(float(np.vdot((vectors * np.abs(values)) @ vectors.T, explained)), 0.0)
+        absolute += self.model.hidden * size
         norm = abs(float(np.vdot(B, explained)))
         R, (z1, z2, z3) = self.radius, self.deviations
         third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
@@ -120,7 +128,9 @@ class ClassExpansion:
 
     @cached_property
     def deviations(self) -> tuple[float, float, float]:
-        """sqrt(contraction) s tp(m, s), m = 1, 2, 3: |V kappa_{>=m}| for a unit combination of classes."""
+        """sqrt(contraction) s tp(m, s), m = 1, 2, 3: |V kappa_{>=m}| for a unit combination of classes,
+        V^T V = R+ + R-.
+        """
         scale = np.sqrt(self.model.contraction * self.model.variance) * (1.0 + 1e-9)
         return tuple(float(scale * tail_norm_up(m, self.s)) for m in (1, 2, 3))  # type: ignore[return-value]
 

@@ -10,7 +10,7 @@ from scipy.linalg import blas, lapack
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
 from gpcert.validation import Float
 
-__all__ = ["contraction", "inverse_contraction", "verified_diagonal"]
+__all__ = ["block_contraction", "contraction", "inverse_contraction", "verified_diagonal"]
 
 
 def contraction(K: Float, entry: float, variance: float, shifted: Float) -> float:
@@ -39,8 +39,50 @@ def contraction(K: Float, entry: float, variance: float, shifted: Float) -> floa
     return np.inf
 
 
-def _guesses(product: Float, error: float, variance: float) -> Iterator[float]:
+def block_contraction(R: Float, K: Float, entry: float, variance: float) -> float:
+    """M2: c with sum_ce z_c^T R_ce z_e <= c sum_c |g_c|^2, R (Cn, Cn) symmetric, K and `entry` as above.
+
+    R need not be semidefinite. L L^T >= K: the jitter exceeds the error of K and the backward error of the
+    factorisation; so z_c = L y_c with |y_c| <= |g_c|.
+    """
+    size, n = len(R), len(K)
+    jitter = 2.0 * n * entry + 8.0 * gamma(n + 3) * n
+    lower, info = lapack.dpotrf(np.asfortranarray(K + jitter * np.eye(n)), lower=1, clean=1)
+    if info != 0:
+        return np.inf
+    T, spread = _congruent(R, lower)
+    slack = 8.0 * gamma(2 * n + 8) * spread
+    for bound in _guesses(T, slack, variance, exactly=1.0 / variance - 2.0 * slack):
+        test = -T
+        test[np.diag_indices(size)] += bound - slack - gamma(4) * bound
+        if bound > slack and is_certainly_psd(test):
+            return float((bound + slack) * variance * (1.0 + 4 * UNIT))
+    return np.inf
+
+
+def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
+    """(I x L)^T R (I x L) and the largest row sum of the same product of absolute values."""
+    size, n = len(R), len(lower)
+    T = np.empty((size, size))
+    absolute = np.abs(lower)
+    ones = absolute.sum(axis=1)
+    spread = np.zeros(size // n)
+    for c in range(size // n):
+        for e in range(c, size // n):
+            rows, columns = slice(c * n, (c + 1) * n), slice(e * n, (e + 1) * n)
+            product = blas.dtrmm(1.0, lower, np.asfortranarray(R[rows, columns]), trans_a=1, lower=1)
+            product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
+            T[rows, columns], T[columns, rows] = product, product.T
+            block = np.abs(R[rows, columns])
+            spread[c] += float((absolute.T @ (block @ ones)).max())
+            spread[e] += float((absolute.T @ (block.T @ ones)).max()) if e != c else 0.0
+    return 0.5 * (T + T.T), float(spread.max())
+
+
+def _guesses(product: Float, error: float, variance: float, exactly: float = 0.0) -> Iterator[float]:
     """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
+    if exactly > 0.0:
+        yield exactly
     least = max(1e-12, 1.5 * error * variance)  # less cannot verify
     for slack in (least, 8.0 * least, 1e3 * least):
         yield (1.0 + slack) / variance

@@ -27,13 +27,13 @@ class Parts(NamedTuple):
     defect: Float
 
 
-def definite_parts(matrix: Float, gram: Callable[[], Float]) -> Parts:
+def definite_parts(matrix: Float, gram: Callable[[], Float], most: float = _LARGEST_SHIFT) -> Parts:
     """F1 for a symmetric matrix (n, n): one part if it is (nearly) positive semidefinite, else two.
 
     The negative part is cut off in the coordinates in which `gram()`, the kernel matrix, is the identity:
     there the matrix of a variational posterior has norm about 1, and so have its parts.
     """
-    shifted = _shift(matrix, _LARGEST_SHIFT)
+    shifted = _shift(matrix, most)
     if shifted is not None:
         return Parts(shifted, None, np.diagonal(shifted) - np.diagonal(matrix))
     negative = _negative(matrix, gram())

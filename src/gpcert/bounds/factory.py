@@ -18,7 +18,6 @@ from gpcert.bounds.labels import LabelBound
 from gpcert.bounds.latent import LatentBound
 from gpcert.bounds.levels import Link, ProbitLink
 from gpcert.bounds.links import link_of
-from gpcert.bounds.loosened import Loosened
 from gpcert.bounds.mean import SignBound
 from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.one_vs_rest import OneVsRestBound
@@ -31,6 +30,7 @@ from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.bounds.sparse import SparseShape
 from gpcert.bounds.sparse_bound import SparseBound
 from gpcert.bounds.step_link import StepLink
+from gpcert.bounds.two_latents import TwoLatents
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
@@ -83,16 +83,8 @@ class BoundFactory:
             classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
             low, high = Share(label), Remainder(label)
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
-        if isinstance(self._post.likelihood, Softmax) and self._two_latents():
-            both = make_slice(_difference(self._post), x, np.flatnonzero(moving))
-            slack = 0.1 * class_model_of(self._post).lift  # both variances clipped, 1 / (6 sqrt 3) / 2 each
-            second, first = (
-                Loosened(RbfBound(link_of(Logit()), shape, each), slack) for each in (both, both.flipped())
-            )
-            return (second, first) if label == 1 else (first, second)
         if isinstance(self._post.likelihood, Softmax):
-            own = np.eye(self._post.n_classes)[label]
-            return self._softmax(1.0 - own, shape, x, moving), self._softmax(own, shape, x, moving)
+            return self._softmax_pair(label, shape, x, moving)
         assert isinstance(self._post.likelihood, BinaryLikelihood)
         one, zero = self._levels(link_of(self._post.likelihood), shape, x, moving)
         return (one, zero) if label == 1 else (zero, one)
@@ -113,9 +105,16 @@ class BoundFactory:
             return RbfBound(link, shape, slice_), RbfBound(link.mirrored(), shape, slice_.flipped())
         return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
 
-    def _two_latents(self) -> bool:
-        """Two latents whose variances are hardly ever clipped (M4): their difference is one latent."""
-        return self._post.n_classes == 2 and class_model_of(self._post).lift < np.inf
+    def _softmax_pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
+        """As `pair`; of two latents the difference is bounded as one."""
+        own = np.eye(self._post.n_classes)[label]
+        low, high = (self._softmax(beta, shape, x, moving) for beta in (1.0 - own, own))
+        if len(own) > 2:
+            return low, high
+        both = make_slice(_difference(self._post), x, np.flatnonzero(moving))
+        one, other = (both.flipped(), both) if label == 0 else (both, both.flipped())
+        first, second = (RbfBound(link_of(Logit()), shape, each) for each in (one, other))
+        return TwoLatents(first, low), TwoLatents(second, high)
 
     def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SoftmaxBound:
         """The bound of 1 - sum_i beta_i p_i."""

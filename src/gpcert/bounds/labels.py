@@ -13,6 +13,7 @@ import numpy as np
 
 from gpcert.bounds.box import Certified
 from gpcert.bounds.class_expansion import ClassExpansion, expand_classes
+from gpcert.bounds.clipping import most_clipped
 from gpcert.bounds.domain import Domain, Shape
 from gpcert.bounds.softmax import TOO_LARGE, Local, SoftmaxBound, builders
 from gpcert.rounding import down, up
@@ -50,11 +51,8 @@ class LabelBound:
             value, blur = 0.5 + 0.5 * (p[c] - p[j]), 0.5 * (error[c] + error[j]) + 1e-15
             low, high = max(0.0, value - blur), min(1.0, value + blur)
             gap = latents.mean[c] - latents.mean[j]
-            need = max(
-                (abs(_shared(latents.covariance, c, j, k)) for k in self.rivals if k != j), default=0.0
-            )
+            need = max((abs(_shared(latents.clipped, c, j, k)) for k in self.rivals if k != j), default=0.0)
             need += (4.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
-            need += 4.0 * self.softmax.model.lift
             if gap > need:
                 low, high = max(low, _WINS), max(high, _WINS)
             elif -gap > need:
@@ -86,8 +84,6 @@ class LabelBound:
         if domain is None:
             return Certified(1.0, reference, split, False)
         rivals, point = self.rivals, reference
-        if not self.softmax.model.lift < np.inf:  # Theorem 4 needs covariances that are semidefinite
-            return Certified(0.0, reference, split, False)
         if float(np.linalg.norm(widths)) < TOO_LARGE:
             rivals, step = self._undecided(domain, middle)
             if step is not None:
@@ -127,21 +123,22 @@ class LabelBound:
         mean = local.smallest(a, np.zeros((C, C)), 0.0)
         if not mean.latent > 0.0:
             return mean.point
+        most = most_clipped(self.softmax.model, lambda: x)
+        clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
         seen: set[bytes] = set()
         for k in (k for k in self.rivals if k != j):
             B = _shared_functional(C, c, j, k)
             if not self.softmax.correlated:
                 B = np.diag(np.diagonal(B))
             here = abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9)
-            here += 4.0 * self.softmax.model.lift * float(np.abs(np.diagonal(B)).sum())
-            if B.tobytes() in seen or mean.latent > here + x.covariance_reach(B):
+            if B.tobytes() in seen or mean.latent > here + x.covariance_reach(B) + clipped:
                 continue
             seen.add(B.tobytes())
             low, high = local.range(B, 0.0)
-            if mean.latent > max(-low, high):
+            if mean.latent > max(-low, high) + clipped:
                 continue
             for sign in (1.0, -1.0):
-                both = local.smallest(a, sign * B, 0.0)
+                both = local.smallest(a, sign * B, clipped)
                 if not both.latent > 0.0:
                     return both.point
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from gpcert.bounds.anchor import Anchor, anchor_at
 from gpcert.bounds.box import Certified
 from gpcert.bounds.class_expansion import Latents, expand_classes, latents_at
 from gpcert.bounds.class_model import ClassModel
+from gpcert.bounds.clipping import most_clipped, probability_cost, variances_over
 from gpcert.bounds.domain import Domain, Shape
 from gpcert.bounds.expansion import expand
 from gpcert.bounds.forms import Loss
@@ -24,13 +26,15 @@ from gpcert.bounds.slice import Slice
 from gpcert.bounds.tangent import tangent, weighted, whitening
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Softmax
-from gpcert.rounding import exp_up, up
+from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
 
 __all__ = ["TOO_LARGE", "Local", "SoftmaxBound", "builders"]
 
 #: Ranges only decide where cells lie: they need not be sharp.
 _RANGE_ACCURACY = 0.05
+#: Raising variances costs probability; beyond this it would settle nothing.
+_WORTH_RAISING = 0.05
 TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
 
 
@@ -48,11 +52,6 @@ class SoftmaxBound:
         """Whether latents of different classes are."""
         return len(self.model.pairs) > self.model.classes
 
-    @property
-    def lifted(self) -> float:
-        """M4: how much the lift may move sum_i beta_i p_i: C lift / 2 times 1 / (6 sqrt 3) per class."""
-        return 0.05 * self.model.classes * self.model.lift * float(self.beta.sum())
-
     def at(self, x: Float) -> tuple[float, float]:
         """The predictor with its proved error, and what the rounding of means and covariances adds."""
         _, p, error = self.probabilities(x)
@@ -67,7 +66,7 @@ class SoftmaxBound:
         _, k, relative = self.slice.kernel(x)
         latents = latents_at(self.model, k, relative, self.slice.floor)
         C = self.model.classes
-        spread = latents.covariance if self.correlated else np.maximum(np.diagonal(latents.covariance), 0.0)
+        spread = latents.clipped if self.correlated else np.diagonal(latents.clipped)
         try:
             p = Softmax().expectation(latents.mean[None], spread[None])[0]
             error = Softmax().expectation_error(latents.mean[None], spread[None])[0]
@@ -80,11 +79,12 @@ class SoftmaxBound:
         """An estimate of the quantity and its gradient in raw units."""
         v, k, relative = self.slice.kernel(x)
         latents = latents_at(self.model, k, relative, self.slice.floor)
-        anchor = anchor_at(latents.mean, latents.covariance, self.correlated)
+        covariance = latents.clipped
+        anchor = anchor_at(latents.mean, covariance, self.correlated)
         if anchor is None:
             return 1.0, np.zeros(len(x))
         first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
-        moved = latents.covariance - anchor.covariance
+        moved = covariance - anchor.covariance
         value = 1.0 - float(self.beta @ anchor.p) - float(np.vdot(second, moved))
         slope = (self.model.weights @ first) * k
         for (c, e), one, two in zip(self.model.pairs, latents.products, latents.transposed, strict=True):
@@ -92,13 +92,44 @@ class SoftmaxBound:
         return value, -(slope @ v) / self.slice.lengthscale
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`."""
+        """See `BoxBound.over`: of Sigma as it is, else of Sigma raised; less what the predictor's differs."""
+        widths = (upper - lower) / self.slice.lengthscale
+        if not float(np.linalg.norm(widths)) < TOO_LARGE:
+            return Certified(0.0, reference, int(np.argmax(widths)), False)
+        middle = 0.5 * lower + 0.5 * upper
+        domain = self.shape.domain(lower, upper, middle, self.slice.lengthscale)
+        if domain is None:
+            return Certified(1.0, reference, int(np.argmax(widths)), False)
+        expansion = partial(expand_classes, self.model, self.slice, domain, middle)
+        loss = probability_cost(most_clipped(self.model, expansion))
+        aim = min(target + loss, 0.5 + 0.5 * target)
+        best = self._over(lower, upper, reference, aim, self.model.classes == 3)
+        best = best._replace(probability=max(best.probability - loss, 0.0))
+        if best.probability < target:
+            raised = variances_over(expansion()).raising
+            if raised.any() and probability_cost(raised) <= _WORTH_RAISING:
+                other = self._raised(raised, lower, upper, reference, target)
+                best = other if other.probability > best.probability else best
+        return best
+
+    def _raised(self, by: Float, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """M4 with variances raised by `by` (C,), so that they vary little relative to themselves."""
+        model = self.model.raised(by)
+        moved = (model.prior - self.model.prior) * (1.0 + 4 * UNIT)
+        # Correlated latents: the predictor's matrix may have to be made definite, too.
+        loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
+        aim = min(target + loss, 0.5 + 0.5 * target)
+        answer = replace(self, model=model)._over(lower, upper, reference, aim, False)
+        return answer._replace(probability=max(answer.probability - loss, 0.0))
+
+    def _over(self, lower: Float, upper: Float, reference: Float, target: float, few: bool) -> Certified:
+        """A bound with the expectation of Sigma itself, 0 where that is not proved to be definite.
+
+        `few`: by cells of the few latent coordinates there are.
+        """
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
-        if not float(np.linalg.norm(widths)) < TOO_LARGE or not self.lifted < 1.0:
-            return best
         middle = 0.5 * lower + 0.5 * upper
-        few = self.model.classes == 3
         for build, retreat in attempts(len(lower)):
             start = np.clip(reference + retreat * (middle - reference), lower, upper)
             domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
@@ -109,7 +140,6 @@ class SoftmaxBound:
             if trial is None:
                 continue
             trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
-            trial = trial._replace(probability=max(trial.probability - self.lifted, 0.0))
             if trial.probability > best.probability or best.probability <= 0.0:
                 best = trial
             if best.probability >= target:

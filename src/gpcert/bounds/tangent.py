@@ -190,13 +190,14 @@ def _covariances(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
     gradient = np.einsum("ac,ceD,be->abD", A, x.matrix(x.covariance_gradient), A, optimize=True)
     hessian = np.einsum("ac,ceDF,be->abDF", A, x.matrix(x.covariance_hessian), A, optimize=True)
     constant = A @ (x.latents.covariance - anchor.covariance) @ A.T
-    explained = A @ (x.model.variance * np.eye(A.shape[1]) - x.latents.covariance) @ A.T
+    explained = A @ (np.diag(x.model.prior) - x.latents.covariance) @ A.T
     curve = 0.5 * np.einsum("i,abij,j->ab", x.reach, np.abs(hessian), x.reach)
     R = x.radius
     norm, slope, bend = (float(np.linalg.norm(y)) for y in (explained, np.abs(gradient) @ x.reach, curve))
     scale = float(np.linalg.norm(A))
     z1, z2, z3 = (scale * z for z in x.deviations)
-    y = math.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0)) + 1e-6 * math.sqrt(norm)
+    y = math.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + x.model.hidden * scale**2)
+    y += 1e-6 * math.sqrt(norm)
     third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
     third += 2.0 * y * z3 + 2.0 * z1 * z2 + z2 * z2
     rounding = float(x.error_covariance.max()) * float((np.abs(A).sum(axis=1) ** 2).sum())

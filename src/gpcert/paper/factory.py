@@ -6,11 +6,9 @@ import math
 from dataclasses import replace
 from functools import cached_property
 
-import numpy as np
-
 from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
-from gpcert.bounds.loosened import Loosened
 from gpcert.bounds.softmax import SoftmaxBound
+from gpcert.bounds.two_latents import TwoLatents
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, Probit, Softmax
@@ -46,19 +44,15 @@ class PaperFactory:
         """See `BoundFactory.pair`."""
         low, high = self._bounds.pair(label, shape, x, moving)
         if isinstance(low, SoftmaxBound) and isinstance(high, SoftmaxBound):
-            lift = low.model.lift
-            if not lift < np.inf:  # covariances that are not semidefinite: the trivial bounds (M4)
-                return low, high
             intervals = min(self._intervals, int(_CELLS ** (1.0 / self._post.n_classes)))
-            slack = 0.1 * self._post.n_classes * lift
             return (
-                Loosened(PaperSoftmaxBound(low, label, False, self._entries, intervals), slack),
-                Loosened(PaperSoftmaxBound(high, label, True, self._entries, intervals), slack),
+                PaperSoftmaxBound(low, label, False, self._entries, intervals),
+                PaperSoftmaxBound(high, label, True, self._entries, intervals),
             )
         return self._two_classes(low), self._two_classes(high)
 
     def _two_classes(self, bound: BoxBound) -> BoxBound:
-        if isinstance(bound, Loosened):
+        if isinstance(bound, TwoLatents):
             return replace(bound, base=self._two_classes(bound.base))
         if not isinstance(bound, RbfBound):
             raise InvalidInputError("method 'paper' takes boxes and balls of norm >= 1, got norm 0")

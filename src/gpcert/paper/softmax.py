@@ -82,4 +82,6 @@ class PaperSoftmaxBound(PublishedBound[SoftmaxBound]):
             error = latents.functional_error(np.zeros(latents.classes), B, self.ours.slice.amplitude)
             low[i, j] = low[j, i] = smallest_variance(model, c).value - error
             high[i, j] = high[j, i] = largest_variance(model, c).value + error
+        # M4: what the predictor may add to the variances so that they form a covariance.
+        high[np.diag_indices(latents.classes)] += 2.0 * latents.lift
         return low, high
