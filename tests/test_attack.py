@@ -142,6 +142,8 @@ def test_several_classes_and_batches_keep_their_order():
         ({"region": gc.Ball([0.0], 1.0)}, "region"),
         ({"region": 3}, "region"),
         ({"starts": 0}, "starts"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 0.5}, "seed"),
         ({"post": gc.Posterior([[0.0]], [1.0], [[1.0]], kernel=gc.RBF(), likelihood=None)}, "post"),
     ],
 )

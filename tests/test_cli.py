@@ -71,6 +71,39 @@ def test_fit_tells_accuracies(inside: Path, capsys: pytest.CaptureFixture[str]) 
     assert "of 12 rows" in told.out
     assert told.err == ""  # no progress line where standard error is no terminal
     assert gc.load("two.safetensors").feature_names == ("age", "weight, kg")
+    assert main([*arguments, "--json", "-o", "two.safetensors"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["classes"], told["test"]) == (60, ["ill", "well"], None)
+    assert 0.5 < told["training_accuracy"] <= 1.0
+
+
+def test_range_takes_several_radii_and_influences_one(
+    inside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["model.safetensors", "test.csv", "--rows", "0:2", "--radius", "0", "--radius", "0.25"]
+    assert main(["range", *asked, "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert [(a["row"], a["radius"]) for a in answers] == [(0, 0.0), (0, 0.25), (1, 0.0), (1, 0.25)]
+    assert main(["range", *asked]) == 0
+    assert "radius" in capsys.readouterr().out
+    assert main(["explain", *asked]) == 2
+    assert "--radius must be given once" in capsys.readouterr().err
+
+
+def test_a_constant_column_that_stays_needs_no_deviation(
+    inside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, labels = points(30, 0)
+    write_table(
+        inside / "flat.csv",
+        [[*map(repr, x.tolist()), 7.0, y] for x, y in zip(X, labels, strict=True)],
+        [*NAMES, "flat", "state"],
+    )
+    assert main(["fit", "flat.csv", "--target", "state", "--max-evals", "0", "-o", "flat.safetensors"]) == 0
+    asked = ["range", "flat.safetensors", "flat.csv", "--rows", "0", "--radius", "0.1", "--scale", "std"]
+    assert main(asked) == 2
+    assert "'flat', a constant" in capsys.readouterr().err
+    assert main([*asked, "--features", NAMES[0]]) == 0
 
 
 def test_ranges_are_those_of_the_library(inside: Path) -> None:
@@ -298,8 +331,8 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(
     assert "\x1b" not in told.out + told.err
 
 
-def interrupted(folder: Path, sign: str, *arguments: str) -> str:
-    """Standard output of a command on a terminal that gets Ctrl-C once its progress line shows the sign."""
+def interrupted(folder: Path, sign: str, *arguments: str, number: int = signal.SIGINT) -> str:
+    """Standard output of a command on a terminal that gets a signal once its progress line shows the sign."""
     terminal, line = pty.openpty()
     command = [sys.executable, "-m", "gpcert", *arguments]
     running = subprocess.Popen(
@@ -309,23 +342,37 @@ def interrupted(folder: Path, sign: str, *arguments: str) -> str:
     seen = b""
     while not re.search(sign.encode(), seen):
         seen += os.read(terminal, 1000)
-    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the whole group
+    if number == signal.SIGINT:
+        os.killpg(running.pid, number)  # as a terminal does: to the whole group
+    else:
+        running.send_signal(number)
     out, _ = running.communicate(timeout=120)
     os.close(terminal)
-    assert running.returncode == 130
+    assert running.returncode == 128 + number
     return out
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_prints_and_saves_what_is_known_and_exits_130(folder: Path, jobs: str) -> None:
+@pytest.mark.parametrize(
+    ("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGINT), ("2", signal.SIGTERM)]
+)
+def test_signals_print_and_save_what_is_known(folder: Path, jobs: str, number: int) -> None:
     """One easy row, then two of many lengthscales that no machine finishes to 1e-9."""
     X, _ = points(3, 1)
     rows = [[*map(repr, x.tolist()), r] for x, r in zip(X, (0.0, 9.0, 9.0), strict=True)]
     write_table(folder / "hard.csv", rows, [*NAMES, "error"])
     (folder / "partial.json").unlink(missing_ok=True)
     out = interrupted(
-        *(folder, r"range: 1/3, .*gap [1-9.e-]+", "range", "model.safetensors", "hard.csv", "--jobs", jobs),
+        *(
+            folder,
+            r"range: 1/3, .*wid(th|est) [1-9.e-]+",
+            "range",
+            "model.safetensors",
+            "hard.csv",
+            "--jobs",
+            jobs,
+        ),
         *("--radius-column", "error", "--scale", "std", "--tolerance", "1e-9", "-o", "partial.json"),
+        number=number,
     )
     assert "stopped early" in out
     saved = read_results(folder / "partial.json")
@@ -361,10 +408,10 @@ def test_progress_line_tells_gap_and_time_left() -> None:
     line = ProgressLine("range", 10, out=out)
     for done in (1, 5):
         time.sleep(0.11)
-        line.draw(done, "gap 0.25")
+        line.draw(done, "width 0.25")
     line.clear()
-    assert "range: 1/10, gap 0.25, 0 s so far" in out.text
-    assert "range: 5/10, gap 0.25, about 0 s left" in out.text
+    assert "range: 1/10, width 0.25, 0 s so far" in out.text
+    assert "range: 5/10, width 0.25, about 0 s left" in out.text
     assert out.text.endswith("\r")
     silent: Any = Terminal()
     ProgressLine("range", 10, quiet=True, out=silent).draw(5)

@@ -117,6 +117,52 @@ def test_limits_leave_a_true_bracket():
         assert r.unsafe >= best.safe
 
 
+@pytest.mark.parametrize("stop", ["True", "Ctrl-C"])
+def test_stopped_in_a_batch_the_rest_is_not_asked(stop):
+    """What was known stays, the point under way says what it knows, the others have their label only."""
+    post = small_model(n=30, d=4)
+    X = np.random.default_rng(5).normal(size=(20, 4))
+    seen = []
+
+    def progress(*report):
+        seen.append(report)
+        if len(seen) == 80:
+            if stop == "Ctrl-C":
+                raise KeyboardInterrupt
+            return True
+        return False
+
+    radii = gc.certified_radius(post, X, max_radius=2.0, progress=progress)
+    whole = gc.certified_radius(post, X, max_radius=2.0)
+    begun = [r.status != "interrupted" for r in radii]
+    first = begun.index(False)
+    assert 0 < first < 19
+    assert not any(begun[first:])
+    assert len(seen) == 80
+    for i, (r, best) in enumerate(zip(radii, whole, strict=True)):
+        assert r.label == best.label
+        assert r.safe <= best.unsafe
+        assert r.unsafe >= best.safe
+        assert (r.status == best.status) == (i < first)
+        assert i <= first or (r.safe, r.unsafe, r.tests) == (0.0, np.inf, 0)
+    seen.clear()
+    verdicts = gc.certify(post, X, [gc.Ball(x, 0.3) for x in X], 0.6, progress=progress)
+    ended = [v.ended == "interrupted" for v in verdicts]
+    assert ended.index(True) > 0
+    assert all(ended[ended.index(True) :])
+    assert len(seen) == 80
+    for v, x in zip(verdicts, X, strict=True):
+        assert v.label == post.probability([x])[0].argmax()
+
+
+def test_ties_are_unknown_everywhere():
+    post = gc.Posterior([[-1.0], [1.0]], [-1.0, 1.0], np.zeros((2, 2)), kernel=gc.RBF())
+    r = gc.certified_radius(post, [0.0])
+    assert (r.safe, r.unsafe, r.status) == (0.0, np.inf, "numerical limit")
+    e = gc.evaluate(post, [[0.0], [0.5]], [0, 1], [0.1, 1.0])
+    assert e.verdicts.tolist() == [["unknown", "unknown"], ["safe", "unsafe"]]
+
+
 def test_robustness_encloses_the_differences():
     post, rng = small_model(n=15), np.random.default_rng(0)
     X = rng.normal(size=(10, 2))

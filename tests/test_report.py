@@ -162,6 +162,8 @@ def test_the_policy_allows_this_script_only(tmp_path: Path) -> None:
         ("explain", {"verb": "fit"}, "must be the results of a question, got 'fit'"),
         ("explain", {"verb": "__init__"}, "must be the results of a question"),
         ("radius", {"answers": [1]}, "answer 0 must be an object with a row"),
+        ("radius", {"model": {"features": 3}}, "model.features must be a list of names, got 3"),
+        ("radius", {"model": {"classes": [1, 2]}}, "model.classes must be a list of names"),
         ("radius", {"answers": []}, "must hold at least one answer"),
     ],
 )

@@ -66,6 +66,10 @@ class BoundFactory:
         self._post = post
         self._slices: dict[bytes, Slice | RadialSlice] = {}
 
+    def __reduce__(self) -> tuple[type[BoundFactory], tuple[Posterior]]:
+        """To another process without what it has gathered."""
+        return BoundFactory, (self._post,)
+
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
         if not isinstance(shape, SparseShape):

@@ -58,6 +58,8 @@ def run(parsed: argparse.Namespace) -> int:
     shape = read_shape(parsed, model.post, table)
     require(shape.norm == np.inf, f"--norm must be inf: features move one by one, got {shape.norm:g}")
     label = class_position(model.classes, parsed.label)
+    several = parsed.radius or []
+    require(len(several) <= 1, f"--radius must be given once for influences, got {several}")
     radii = [radius for (radius,) in read_radii(parsed, table)]
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     queries = [_Query(x, radius, label, shape, limits) for x, radius in zip(table.X, radii, strict=True)]

@@ -8,9 +8,10 @@ scaling has to be remembered, and regions are stated in the file's own units.
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--test", metavar="DATA", help="tell the accuracy on these rows")
     _add_model(parser)
+    parser.add_argument("--json", action="store_true", help="print what was trained as JSON, not as text")
     parser.add_argument("--quiet", action="store_true", help="no progress line")
 
 
@@ -97,8 +99,21 @@ def run(parsed: argparse.Namespace) -> int:
         classifier = _train(parsed, table.X / unit, np.array(table.labels), interrupt, len(set(table.labels)))
         post = in_file_units(classifier.posterior_, table, unit)
         save(post, parsed.output)
-    _tell(parsed, classifier, post, table, test, interrupt.requested)
-    return 130 if interrupt.requested else 0
+    told = {
+        "model": str(parsed.output),
+        "rows": len(table.X),
+        "features": list(table.names),
+        "classes": [str(c) for c in classifier.classes_],
+        "kernel": repr(post.kernel),
+        "log_marginal_likelihood": float(classifier.log_marginal_likelihood_),
+        "evaluations": int(classifier.n_evals_),
+        "converged": bool(classifier.converged_),
+        "interrupted": interrupt.requested,
+        "training_accuracy": _accuracy(post, table),
+        "test": None if test is None else _tested(post, test),
+    }
+    print(json.dumps(told) if parsed.json else _text(told))
+    return interrupt.status if interrupt.requested else 0
 
 
 def in_file_units(post: Posterior, table: Table, unit: Float) -> Posterior:
@@ -209,27 +224,27 @@ def _median_distance(X: Float) -> float:
     return median if np.isfinite(median) and median > 0 else 1.0
 
 
-def _tell(
-    parsed: argparse.Namespace,
-    classifier: GPClassifier,
-    post: Posterior,
-    table: Table,
-    test: Table | None,
-    interrupted: bool,
-) -> None:
-    n, d = table.X.shape
-    classes = ", ".join(printable(str(c)) for c in classifier.classes_)
-    print(f"trained on {n} rows, {d} features, classes {classes}")
-    value, used = classifier.log_marginal_likelihood_, classifier.n_evals_
-    print(f"log marginal likelihood {value:.3f} after {used} evaluations")
-    print(f"accuracy on the training rows {_accuracy(post, table):.1%}")
-    if test is not None:
-        print(f"accuracy on {test.source} {_accuracy(post, test):.1%} of {len(test.X)} rows")
-    if not classifier.converged_:
-        print("gpcert: the inference did not converge; the model is its last state", file=sys.stderr)
-    if interrupted:
-        print("gpcert: interrupted; the model is the best found so far", file=sys.stderr)
-    print(f"saved: {parsed.output}")
+def _text(told: dict[str, Any]) -> str:
+    """The same for people, warnings last."""
+    classes = ", ".join(printable(name) for name in told["classes"])
+    value, used = told["log_marginal_likelihood"], told["evaluations"]
+    lines = [
+        f"trained on {told['rows']} rows, {len(told['features'])} features, classes {classes}",
+        f"log marginal likelihood {value:.3f} after {used} evaluations",
+        f"accuracy on the training rows {told['training_accuracy']:.1%}",
+    ]
+    if test := told["test"]:
+        lines.append(f"accuracy on {test['data']} {test['accuracy']:.1%} of {test['rows']} rows")
+    lines.append(f"saved: {told['model']}")
+    if not told["converged"]:
+        lines.append("the inference did not converge; the model is its last state")
+    if told["interrupted"]:
+        lines.append("interrupted; the model is the best found so far")
+    return "\n".join(lines)
+
+
+def _tested(post: Posterior, test: Table) -> dict[str, Any]:
+    return {"data": test.source, "rows": len(test.X), "accuracy": _accuracy(post, test)}
 
 
 def _accuracy(post: Posterior, table: Table) -> float:

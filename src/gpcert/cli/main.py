@@ -12,10 +12,10 @@ from typing import NoReturn
 from gpcert import __version__
 from gpcert.cli.show import printable
 from gpcert.errors import GpcertError
+from gpcert.parallel import THREADS
 
-__all__ = ["THREADS", "VERBS", "declare", "main", "make_parser"]
+__all__ = ["VERBS", "declare", "main", "make_parser"]
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: What the verbs do, in the order of `gpcert --help`; each is a module of this package with DESCRIPTION,
 #: EXAMPLES, configure(parser) and run(parsed), and is imported only when it is asked for.
 VERBS = {

@@ -44,8 +44,7 @@ def add_region(parser: argparse.ArgumentParser, several_radii: bool = False, box
     """The region around each row, in the units of the file."""
     group = parser.add_argument_group("region (units of the file)")
     told = "move by up to this" + ("; may be given several times" if several_radii else "")
-    action = "append" if several_radii else "store"
-    group.add_argument("--radius", type=number, action=action, metavar="R", help=told)
+    group.add_argument("--radius", type=number, action="append", metavar="R", help=told)
     group.add_argument("--radius-column", metavar="NAME", help="a radius for each row, from this column")
     if boxes:
         group.add_argument(

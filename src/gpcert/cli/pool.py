@@ -77,7 +77,7 @@ class _Run:
 
             def progress(lower: float, upper: float, *more: object, done: int = i) -> bool:
                 nonlocal cut
-                self._line.draw(done, f"gap {upper - lower:.3g}")
+                self._line.draw(done, f"width {upper - lower:.3g}")
                 cut = time.monotonic() > deadline
                 return cut or self._interrupt.requested
 
@@ -93,30 +93,30 @@ class _Run:
         """The rest on several processes."""
         rest = self.waiting()
         context = multiprocessing.get_context("spawn")
-        stop, gaps = context.Event(), context.Array("d", len(self._queries), lock=False)
+        stop, widths = context.Event(), context.Array("d", len(self._queries), lock=False)
         with parcel(self._post) as file:
             executor = ProcessPoolExecutor(
                 min(jobs, len(rest)),
                 context,
                 initializer=_start_worker,
-                initargs=(self._ask, file, stop, gaps),
+                initargs=(self._ask, file, stop, widths),
             )
             try:
                 with starting():
                     running = {executor.submit(_work, i, self._queries[i]): i for i in rest}
-                self._collect(running, gaps, stop)
+                self._collect(running, widths, stop)
             finally:
                 stop.set()
                 executor.shutdown(cancel_futures=True)
 
-    def _collect(self, running: dict[Future[Answer | None], int], gaps: Any, stop: Any) -> None:
+    def _collect(self, running: dict[Future[Answer | None], int], widths: Any, stop: Any) -> None:
         while running:
             finished, _ = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
             for future in finished:
                 i = running.pop(future)
                 self.answers[i] = future.result()
-                gaps[i] = 0.0
-            self._line.draw(len(self.answers) - len(running), f"widest gap {max(gaps):.3g}")
+                widths[i] = 0.0
+            self._line.draw(len(self.answers) - len(running), f"widest {max(widths):.3g}")
             if self._interrupt.requested:
                 stop.set()  # running searches end at their next step; rows not begun answer None at once
 
@@ -124,18 +124,18 @@ class _Run:
 _worker: tuple[Ask, Posterior, Any, Any] | None = None
 
 
-def _start_worker(ask: Ask, file: str, stop: Any, gaps: Any) -> None:
+def _start_worker(ask: Ask, file: str, stop: Any, widths: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     global _worker
-    _worker = ask, unpack(file), stop, gaps
+    _worker = ask, unpack(file), stop, widths
 
 
 def _work(i: int, query: Any) -> Answer | None:
     assert _worker is not None
-    ask, post, stop, gaps = _worker
+    ask, post, stop, widths = _worker
 
     def progress(lower: float, upper: float, *more: object) -> bool:
-        gaps[i] = upper - lower
+        widths[i] = upper - lower
         return bool(stop.is_set())
 
     return None if stop.is_set() else ask(post, query, progress)

@@ -1,7 +1,7 @@
-"""One line on a terminal that says how far the work is, and Ctrl-C as a polite request.
+"""One line on a terminal that says how far the work is, and Ctrl-C or TERM as a polite request.
 
 The estimate of the time left comes from the rows that are done, once there are three; a single search has no
-honest estimate (nobody knows how many boxes are left), only its gap and a limit if one was set.
+honest estimate (nobody knows how many boxes are left), only its width and a limit if one was set.
 """
 
 from __future__ import annotations
@@ -19,27 +19,30 @@ _EVERY = 0.1  # seconds between two drawings of the line
 
 
 class Interrupt:
-    """While active, the first Ctrl-C sets `requested`; the second raises KeyboardInterrupt."""
+    """While active, the first Ctrl-C (or TERM) sets `requested`; the second raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.requested = False
-        self._before: Any = None
+        self.status = 130  #: exit status: 128 + the signal's number
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._ask)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._ask)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        self.status = 128 + number
         print("\nstopping; what is known will be kept (Ctrl-C again: at once)", file=sys.stderr)
 
 
@@ -54,7 +57,7 @@ class ProgressLine:
         self._width = 0
 
     def draw(self, done: int, note: str = "") -> None:
-        """Show that `done` of the rows are answered, and a note (the gap of what is running)."""
+        """Show that `done` of the rows are answered, and a note (the width of what is running)."""
         now = time.monotonic()
         if not self._live or now - self._drawn < _EVERY:
             return

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method", choices=["auto", "paper"], default="auto", help="paper: that of AISTATS 2020"
     )
-    add_region(parser, boxes=True)
+    add_region(parser, several_radii=True, boxes=True)
     add_limits(parser)
     add_output(parser)
 
@@ -106,8 +106,19 @@ def _ends(enclosure: Enclosure) -> list[float]:
 
 def _table(name: str) -> Callable[[list[Answer]], str]:
     def show(answers: list[Answer]) -> str:
-        head = ("row", f"P({name}) at row", "stays in", "min in", "max in", "status")
-        return columns(head, [_line(answer) for answer in answers])
+        head: tuple[str, ...] = (
+            "row",
+            f"P({name}) at row",
+            "radius",
+            "stays in",
+            "min in",
+            "max in",
+            "status",
+        )
+        lines = [_line(answer) for answer in answers]
+        if len({line[2] for line in lines}) <= 1:  # the same for all, or boxes
+            head, lines = head[:2] + head[3:], [line[:2] + line[3:] for line in lines]
+        return columns(head, lines)
 
     return show
 
@@ -117,6 +128,7 @@ def _line(answer: Answer) -> tuple[str, ...]:
     return (
         str(answer.get("id", answer["row"])),
         f"{answer['probability'][answer['class']]:.3f}" if known else "",
+        f"{answer['radius']:g}" if "radius" in answer else "",
         between(answer["min"][0], answer["max"][1]),
         between(*answer["min"]),
         between(*answer["max"]),

@@ -62,14 +62,14 @@ def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None)
     given = parsed.domain
     if given is None and table is not None and table.domain is not None:
         given = ["{}:{}".format(*table.domain)]
-    return Shape(parsed.norm, moving, _domain(given, names), _scale(parsed.scale, names, post))
+    return Shape(parsed.norm, moving, _domain(given, names), _scale(parsed.scale, names, post, moving))
 
 
 def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
     """The radii of each row: the same, one or several, or one from a column."""
     if parsed.radius_column is None:
         require(parsed.radius is not None, "--radius or --radius-column must be given, got neither")
-        same = parsed.radius if isinstance(parsed.radius, list) else [parsed.radius]
+        same = parsed.radius
         require(len(set(same)) == len(same), f"--radius must be given with distinct values, got {same}")
         return [same] * len(table.X)
     require(parsed.radius is None, "--radius and --radius-column exclude each other, got both")
@@ -157,18 +157,15 @@ def _domain(given: list[str] | None, names: tuple[str, ...]) -> tuple[Float, Flo
     return low, high
 
 
-def _scale(given: list[str] | None, names: tuple[str, ...], post: Posterior) -> Float | None:
+def _scale(
+    given: list[str] | None, names: tuple[str, ...], post: Posterior, moving: tuple[int, ...] | None
+) -> Float | None:
     if given is None:
         return None
     scale = np.ones(len(names))
     for text in given:
         if text == "std":
-            scale = post.centres.std(axis=0)
-            flat = np.flatnonzero(~(scale > 0))
-            if flat.size:
-                raise InvalidInputError(
-                    f"--scale std needs columns that vary in training, got {names[flat[0]]!r}, a constant"
-                )
+            scale = _deviations(names, post, moving)
             continue
         name, _, unit = text.rpartition("=")
         j = _position(names, name, "--scale")
@@ -180,6 +177,19 @@ def _scale(given: list[str] | None, names: tuple[str, ...], post: Posterior) -> 
                 f"--scale must be std or NAME=UNIT with a unit > 0, got {text!r}"
             ) from None
     return scale
+
+
+def _deviations(names: tuple[str, ...], post: Posterior, moving: tuple[int, ...] | None) -> Float:
+    """Standard deviations of the training columns (d,); a constant column may not move, and counts as 1."""
+    deviations = np.asarray(post.centres.std(axis=0))
+    flat = np.flatnonzero(~(deviations > 0)).tolist()
+    stuck = flat if moving is None else [j for j in flat if j in moving]
+    if stuck:
+        raise InvalidInputError(
+            f"--scale std needs columns that vary in training, got {names[stuck[0]]!r}, a constant"
+        )
+    deviations[flat] = 1.0
+    return deviations
 
 
 def _finite(ends: Float) -> list[float | None]:

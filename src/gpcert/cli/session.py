@@ -117,7 +117,7 @@ def run_session(
     table_of: Callable[[list[Answer]], str],
     summary_of: Callable[[list[Answer]], str] = lambda answers: "",
 ) -> int:
-    """Ask all queries, print and save the answers; the exit status: 0, or 130 after Ctrl-C."""
+    """Ask all queries, print and save the answers; the exit status: 0, 130 after Ctrl-C, 143 after TERM."""
     jobs = min(parsed.jobs or cores(), len(queries))
     line = ProgressLine(parsed.verb, len(queries), jobs, parsed.quiet)
     start = time.perf_counter()
@@ -138,7 +138,7 @@ def run_session(
     if outcome.failure:
         print(f"gpcert: {outcome.failure}", file=sys.stderr)
         return 1
-    return 130 if outcome.interrupted else 0
+    return interrupt.status if outcome.interrupted else 0
 
 
 def finish(

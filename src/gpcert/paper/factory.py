@@ -36,9 +36,13 @@ class PaperFactory:
                 f"method 'paper' needs two classes or softmax, and one RBF kernel, got {likelihood!r}, "
                 f"{post.kernel!r}"
             )
-        self._post = post
+        self._post, self._tolerance = post, tolerance
         self._bounds = BoundFactory(post)
         self._intervals = math.ceil(min(max(2.0 / tolerance, _FEWEST), _MOST))
+
+    def __reduce__(self) -> tuple[type[PaperFactory], tuple[Posterior, float]]:
+        """To another process without what it has gathered."""
+        return PaperFactory, (self._post, self._tolerance)
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """See `BoundFactory.pair`."""

@@ -14,6 +14,7 @@ from gpcert.questions.checks import (
     check_classifier,
     check_method,
     check_number,
+    check_seed,
     check_shape,
     checked_labels,
     checked_points,
@@ -72,6 +73,7 @@ def attack(
     check_classifier(post)
     check_method(method, "pgd", "gpfgs", "gpjm")
     check_number("starts", starts, least=1, strict=False)
+    check_seed(seed)
     regions, single = listed_regions(region)
     for each in regions:
         check_shape(post, each)

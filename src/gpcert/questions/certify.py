@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
     Limits,
     Progress,
@@ -20,12 +21,15 @@ from gpcert.questions.checks import (
     checked_points,
     checked_regions,
 )
-from gpcert.questions.decision import decide
+from gpcert.questions.decision import decide, labelled
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Status, Verdict, VerdictStatus
 from gpcert.validation import Float, require
 
 __all__ = ["certify", "verdict"]
+
+#: Regions asked about here before processes are thought of.
+_TRIAL = 4
 
 
 @overload
@@ -72,7 +76,9 @@ def certify(
     "safe": proved, P(label) > threshold on the whole region, label = the label the model gives x. "unsafe":
     a point of the region with P(label) < threshold, confirmed by the model's predictor. Else "unknown", with
     what is known of the margin: limits were met, or the margin is known to within `tolerance` and still holds
-    0. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the label.
+    0, or x is a tie. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
+    label. Ctrl-C, or True from `progress`, ends the call with what is known. A long sequence without
+    `progress` runs on all cores.
     """
     check_model(post)
     check_threshold(post, threshold)
@@ -80,18 +86,46 @@ def certify(
     regions, single = checked_regions(post, region)
     require(x is not None, "x must be a point of the region, got None")
     points = checked_points(post, x, regions, single)
-    factory = BoundFactory(post)
-    answers = []
-    for p, each in zip(post.probability(points), regions, strict=True):
-        label = int(p.argmax())
-        if np.count_nonzero(p == p[label]) > 1:  # a tie: there is no label to keep
-            nowhere = Enclosure(-1.0, 1.0) if len(p) > 2 else _margin(Enclosure(0.0, 1.0), threshold)
-            nothing = nowhere, None, None, Status.CONVERGED, 0, 0.0
-            answers.append(Verdict(VerdictStatus.UNKNOWN, label, float(threshold), *nothing))
-        else:
-            answers.append(verdict(post, factory, each, label, float(threshold), limits))
+    task = _Task(post, BoundFactory(post), float(threshold), limits)
+    labels, ties = labelled(post, points)
+    pieces = list(zip(regions, labels.tolist(), ties.tolist(), strict=True))
+    found: dict[int, Verdict] = {}
+
+    def told(i: int, answer: Verdict) -> bool:
+        found[i] = answer
+        return answer.ended is Status.INTERRUPTED
+
+    ask_all(_ask, task, pieces, told, trial=_TRIAL, alone=progress is not None)
+    answers = [
+        found[i] if i in found else _nothing(task, label, Status.INTERRUPTED)
+        for i, label in enumerate(labels.tolist())
+    ]
     answers = [replace(answer, target=post.target) for answer in answers]
     return answers[0] if single else answers
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What the regions of one call share."""
+
+    post: Posterior
+    factory: BoundFactory
+    threshold: float
+    limits: Limits
+
+
+def _ask(task: _Task, piece: tuple[Region, int, bool]) -> Verdict:
+    region, label, tie = piece
+    if tie:
+        return _nothing(task, label, Status.CONVERGED)
+    return verdict(task.post, task.factory, region, label, task.threshold, task.limits)
+
+
+def _nothing(task: _Task, label: int, ended: Status) -> Verdict:
+    """Nothing is known."""
+    known = Enclosure(0.0, 1.0)
+    margin = _margin(known, task.threshold) if task.post.n_classes == 2 else _several(known)
+    return Verdict(VerdictStatus.UNKNOWN, label, task.threshold, margin, None, None, ended, 0, 0.0)
 
 
 def verdict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ __all__ = [
     "check_model",
     "check_number",
     "check_region",
+    "check_seed",
     "check_shape",
     "check_threshold",
     "checked_labels",
@@ -123,6 +124,12 @@ def check_number(name: str, value: object, least: float, strict: bool) -> None:
     require(number, f"{name} {rule}, got {value!r}")
     assert isinstance(value, int | float | np.integer | np.floating)
     require(bool(value > least if strict else value >= least), f"{name} {rule}, got {value}")
+
+
+def check_seed(seed: object) -> None:
+    """A whole number that starts a random generator."""
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    require(whole and cast(int, seed) >= 0, f"seed must be a whole number >= 0, got {seed!r}")
 
 
 def checked_regions(post: Posterior, region: Region | Sequence[Region]) -> tuple[list[Region], bool]:

@@ -21,9 +21,9 @@ from gpcert.questions.checks import Limits
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Status, VerdictStatus
 from gpcert.search import Minimiser
-from gpcert.validation import Float
+from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Decision", "decide", "only_the_mean_matters"]
+__all__ = ["Decision", "decide", "labelled", "only_the_mean_matters"]
 
 _CLEAR = 1e-6
 
@@ -44,6 +44,12 @@ def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
     """Whether P(label) > threshold exactly where the latent mean has the label's sign."""
     link = post.likelihood
     return threshold == 0.5 and isinstance(link, BinaryLikelihood) and link.symmetric
+
+
+def labelled(post: Posterior, X: Float) -> tuple[Index, Mask]:
+    """The label of each point X (m, d), and where it is a tie: no label to keep, so nothing is asked."""
+    p = post.probability(X)
+    return p.argmax(axis=1), np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
 
 
 def decide(

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
-from gpcert.parallel import on_processes, processes_pay
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
+from gpcert.questions.batches import ask_all
 from gpcert.questions.certify import verdict
 from gpcert.questions.checks import (
     Limits,
@@ -28,6 +28,7 @@ from gpcert.questions.checks import (
     check_threshold,
     checked_limits,
 )
+from gpcert.questions.decision import labelled
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
 from gpcert.results import Evaluation, VerdictStatus
@@ -75,7 +76,7 @@ def evaluate(
     check_region(post, balls.ball(0, 0.0))
     truth = _checked_truth(post, y, len(balls.X))
     start = time.perf_counter()
-    task = _Task(post, balls, wanted, threshold, replace(limits, progress=None))
+    task = _Task(post, BoundFactory(post), balls, wanted, threshold, replace(limits, progress=None))
     rows = _all_rows(task, progress, start)
     return _summary(post.target, wanted, truth, rows, time.perf_counter() - start)
 
@@ -106,7 +107,6 @@ class _Row(NamedTuple):
     """One point: its label, how many of the first radii are safe, and from which on they are unsafe."""
 
     label: int
-    tie: bool
     safe: int
     unsafe: int
     tests: int
@@ -117,6 +117,7 @@ class _Task:
     """What every point is asked."""
 
     post: Posterior
+    factory: BoundFactory
     balls: Balls
     radii: Float
     threshold: float
@@ -126,45 +127,31 @@ class _Task:
 def _all_rows(task: _Task, progress: Progress | None, start: float) -> dict[int, _Row]:
     """Point to row, block by block; after the first the rest on processes where that pays."""
     m = len(task.balls.X)
-    blocks = dict(enumerate(np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)))
+    blocks = [np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)]
     rows: dict[int, _Row] = {}
 
-    def known(block: int, answers: list[_Row]) -> bool:
-        rows.update(zip(blocks.pop(block).tolist(), answers, strict=True))
+    def told(block: int, answers: list[_Row]) -> bool:
+        rows.update(zip(blocks[block].tolist(), answers, strict=True))
         if progress is None:
             return False
         proofs = sum(row.tests for row in rows.values())
         stop = progress(float(len(rows)), float(m), proofs, time.perf_counter() - start)
         return isinstance(stop, bool | np.bool_) and bool(stop)
 
-    try:
-        if known(0, _block(task, blocks[0])):
-            return rows
-        if processes_pay(time.perf_counter() - start, 1, len(blocks)):
-            for block, answers in on_processes(_block, task, dict(blocks)):
-                if known(block, answers):
-                    return rows
-        for block in list(blocks):  # all, or what the processes left over
-            if known(block, _block(task, blocks[block])):
-                return rows
-    except KeyboardInterrupt:
-        pass  # what is known is returned
+    ask_all(_block, task, blocks, told)
     return rows
 
 
 def _block(task: _Task, index: Index) -> list[_Row]:
     """The rows of a few points; pure, so that processes may share the work."""
     balls = replace(task.balls, X=task.balls.X[index])
-    p = task.post.probability(balls.X)
-    labels = p.argmax(axis=1)
-    ties = np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+    labels, ties = labelled(task.post, balls.X)
     radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
-    factory = BoundFactory(task.post)
     rows = []
     for i, label in enumerate(labels):
         lost = balls.radius_of(i, points[i]) if np.isfinite(radius[i]) else np.inf
         confirmed = lost < np.inf and _beyond(task, points[i], int(label))
-        rows.append(_row(task, factory, balls, i, int(label), bool(ties[i]), lost if confirmed else np.inf))
+        rows.append(_row(task, balls, i, int(label), bool(ties[i]), lost if confirmed else np.inf))
     return rows
 
 
@@ -173,23 +160,22 @@ def _beyond(task: _Task, point: Float, label: int) -> bool:
     return bool(p[label] < (task.threshold if len(p) == 2 else np.delete(p, label).max()))
 
 
-def _row(
-    task: _Task, factory: BoundFactory, balls: Balls, i: int, label: int, tie: bool, lost: float
-) -> _Row:
+def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, lost: float) -> _Row:
     """Proofs from the largest radius that is not lost downwards, until one holds."""
-    unsafe = int(np.searchsorted(task.radii, lost))
-    candidate = 0 if tie else unsafe
+    if tie:  # there is no label to keep
+        return _Row(label, 0, len(task.radii), 0)
+    candidate = unsafe = int(np.searchsorted(task.radii, lost))
     tests = 0
     while candidate > 0:
         ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
-        v = verdict(task.post, factory, ball, label, task.threshold, _budget(task))
+        v = verdict(task.post, task.factory, ball, label, task.threshold, _budget(task))
         tests += 1
         if v.status is VerdictStatus.SAFE:
             break
         candidate -= 1
         if v.status is VerdictStatus.UNSAFE:
             unsafe = candidate
-    return _Row(label, tie, candidate, unsafe, tests)
+    return _Row(label, candidate, unsafe, tests)
 
 
 def _budget(task: _Task) -> Limits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from gpcert.attacks import LatentMargin, LogOdds, Margin, Objective, Sets, neare
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
+from gpcert.questions.batches import ask_all
 from gpcert.questions.certify import verdict
 from gpcert.questions.checks import (
     Limits,
@@ -28,11 +29,11 @@ from gpcert.questions.checks import (
     check_threshold,
     checked_limits,
 )
-from gpcert.questions.decision import only_the_mean_matters
+from gpcert.questions.decision import labelled, only_the_mean_matters
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box
 from gpcert.results import CertifiedRadius, Status, VerdictStatus
-from gpcert.validation import Float, Index
+from gpcert.validation import Float, Index, Mask
 
 __all__ = ["certified_radius", "nearest"]
 
@@ -40,6 +41,8 @@ __all__ = ["certified_radius", "nearest"]
 #: rounding, and too little to matter for the radius.
 _CLEAR = 1e-7
 _MOST_TESTS = 24
+#: Points attacked at once: enough for the matrix products, few enough for processes to share.
+_BLOCK = 16
 #: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
 _COARSER = 5.0
 
@@ -65,7 +68,8 @@ def certified_radius(
     x (m, d): a list, one for each point. `norm`, `features`, `domain`, `scale` as for `Ball`; radii up to
     `max_radius`, which may be inf inside a bounded domain. Norm 0 counts features: radii are whole numbers.
     `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
-    radius is also given up once min P(label) is known to within `tolerance`.
+    radius is also given up once min P(label) is known to within `tolerance`. Ctrl-C, or True from `progress`,
+    ends the call with what is known. Many points without `progress` run on all cores.
     """
     check_model(post)
     check_threshold(post, threshold)
@@ -74,26 +78,51 @@ def certified_radius(
     balls, single = checked_balls(post, x, norm, max_radius, features, domain, scale)
     for i in range(len(balls.X)):
         check_region(post, balls.ball(i, 0.0))
-    labels, ties = _labels(post, balls.X)
-    distances, points = nearest(post, balls, labels, threshold, _fine(rtol))
-    factory = BoundFactory(post)
-    answers = []
-    for i, label in enumerate(labels):
-        search = _Search(post, factory, balls, i, int(label), threshold, rtol, limits)
-        answers.append(search.run(distances[i], points[i], bool(ties[i])))
+    labels, ties = labelled(post, balls.X)
+    task = _Task(post, BoundFactory(post), balls, labels, ties, float(threshold), float(rtol), limits)
+    blocks = [np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)]
+    found: dict[int, CertifiedRadius] = {}
+
+    def told(block: int, answers: list[CertifiedRadius]) -> bool:
+        found.update(zip(blocks[block].tolist(), answers, strict=False))  # fewer after Ctrl-C
+        return len(answers) < len(blocks[block]) or answers[-1].status is Status.INTERRUPTED
+
+    ask_all(_ask, task, blocks, told, alone=progress is not None)
+    answers = [found[i] if i in found else _Search(task, i).answer() for i in range(len(balls.X))]
     return answers[0] if single else answers
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What the points of one call share."""
+
+    post: Posterior
+    factory: BoundFactory
+    balls: Balls
+    labels: Index
+    ties: Mask
+    threshold: float
+    rtol: float
+    limits: Limits
+
+
+def _ask(task: _Task, block: Index) -> list[CertifiedRadius]:
+    """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
+    balls = replace(task.balls, X=task.balls.X[block])
+    distances, points = nearest(task.post, balls, task.labels[block], task.threshold, _fine(task.rtol))
+    answers: list[CertifiedRadius] = []
+    for i, row in enumerate(block.tolist()):
+        search = _Search(task, row)
+        search.run(distances[i], points[i])
+        answers.append(search.answer())
+        if answers[-1].status is Status.INTERRUPTED:
+            break
+    return answers
 
 
 def _fine(rtol: float) -> float:
     """How finely the attack searches, so that a proof just below may end the question."""
     return min(0.25 * rtol, 0.1)
-
-
-def _labels(post: Posterior, X: Float) -> tuple[Index, Index]:
-    """The label of each point (m,), and where it is a tie."""
-    p = post.probability(X)
-    labels = p.argmax(axis=1)
-    return labels, np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
 
 
 def nearest(
@@ -138,36 +167,31 @@ def _objective(post: Posterior, threshold: float) -> tuple[Objective, float]:
 class _Search:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
-    def __init__(
-        self,
-        post: Posterior,
-        factory: BoundFactory,
-        balls: Balls,
-        row: int,
-        label: int,
-        threshold: float,
-        rtol: float,
-        limits: Limits,
-    ) -> None:
-        self._post, self._factory, self._balls, self._row = post, factory, balls, row
-        self._label, self._threshold, self._rtol, self._limits = label, threshold, rtol, limits
+    def __init__(self, task: _Task, row: int) -> None:
+        self._post, self._balls, self._row = task.post, task.balls, row
+        self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
+        self._factory, self._threshold = task.factory, task.threshold
+        self._rtol, self._limits = task.rtol, task.limits
         self._begin = time.perf_counter()
         self._safe, self._unsafe = 0.0, np.inf
         self._point: Float | None = None
         self._tests = self._nodes = 0
-        self._ended = Status.CONVERGED
+        self._ended = Status.INTERRUPTED  # until the search ends in another way
 
-    def run(self, distance: float, point: Float, tie: bool) -> CertifiedRadius:
+    def run(self, distance: float, point: Float) -> None:
         """From the attack's answer to the bracket."""
         try:
-            if tie:
-                self._ended = Status.NUMERICAL
-            else:
-                self._found(point if np.isfinite(distance) else None)
-                self._narrow()
+            self._begun(distance, point)
         except KeyboardInterrupt:
             self._ended = Status.INTERRUPTED
-        return self._answer()
+
+    def _begun(self, distance: float, point: Float) -> None:
+        if self._tie:
+            self._ended = Status.NUMERICAL
+            return
+        self._found(point if np.isfinite(distance) else None)
+        self._ended = Status.CONVERGED
+        self._narrow()
 
     def _found(self, point: Float | None) -> None:
         """Take the point if it is a counterexample by the predictor and by proof, and nearer."""
@@ -237,7 +261,8 @@ class _Search:
             self._ended = v.ended
         return None if v.ended is Status.INTERRUPTED else v.status
 
-    def _answer(self) -> CertifiedRadius:
+    def answer(self) -> CertifiedRadius:
+        """The bracket as it stands."""
         whole = self._safe >= self._balls.largest(self._row) > 0 and self._unsafe == np.inf
         done = whole or self._unsafe == 0.0 or self._close(self._safe, self._unsafe)
         ended = Status.NODES if self._ended is Status.CONVERGED else self._ended

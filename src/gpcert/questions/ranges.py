@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
+from gpcert.bounds import BoundFactory, shape_of
 from gpcert.paper import PaperFactory
-from gpcert.parallel import cores, on_processes, processes_pay
 from gpcert.posterior import Posterior
+from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
     Limits,
     Progress,
@@ -31,8 +30,6 @@ from gpcert.validation import Float, Mask
 
 __all__ = ["Progress", "probability_range"]
 
-#: (label, region, x, moving features) to bounds of P(label) and of 1 - P(label): the method.
-Pair = Callable[[int, Shape, Float, Mask], tuple[BoxBound, BoxBound]]
 #: Queries answered here before processes are thought of.
 _TRIAL = 4
 
@@ -80,8 +77,8 @@ def probability_range(
 
     Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at
     which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(lower,
-    upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region; returning True stops. Ctrl-C
-    returns what is known (regions not started: [0, 1]); a second one raises. `method="paper"`: the published
+    upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region. Ctrl-C, or True from `progress`,
+    ends the call with what is known (regions not started: [0, 1]). `method="paper"`: the published
     bounds (AISTATS 2020), for comparison. A long sequence without `progress` runs on all cores.
     """
     check_model(post)
@@ -89,94 +86,71 @@ def probability_range(
     check_method(method, "auto", "paper")
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
-    queries = [_Query(r, int(label)) for r in regions]
-    with suppress(KeyboardInterrupt):  # what is known is returned; a query that did not end says so itself
-        _Batch(post, method, limits).run(queries)
-    answers = [query.answer(method, tolerance, post.target) for query in queries]
+    task = _Task(post, method, int(label), limits)
+    found: dict[int, ProbabilityRange] = {}
+
+    def told(i: int, answer: ProbabilityRange) -> bool:
+        found[i] = answer
+        return answer.status is Status.INTERRUPTED
+
+    ask_all(_ask, task, regions, told, trial=_TRIAL, alone=progress is not None)
+    answers = [found[i] if i in found else _Query(task, r).answer() for i, r in enumerate(regions)]
     return answers[0] if single else answers
 
 
-@dataclass(eq=False)
-class _Batch:
+@dataclass(frozen=True, eq=False)
+class _Task:
     """What the queries of one call share."""
 
     post: Posterior
     method: str
+    label: int
     limits: Limits
 
     @cached_property
-    def pair(self) -> Pair:
+    def factory(self) -> BoundFactory | PaperFactory:
         """The bounds of the method, with slices and Gram matrices shared."""
         if self.method == "paper":
-            return PaperFactory(self.post, self.limits.tolerance).pair
-        return BoundFactory(self.post).pair
-
-    def run(self, queries: list[_Query]) -> None:
-        """One query after the other; where that would take long, the rest on processes."""
-        start = time.perf_counter()
-        for i, query in enumerate(queries):
-            if i == _TRIAL and self.limits.progress is None:
-                left = len(queries) - i
-                if processes_pay(time.perf_counter() - start, i, left):
-                    self._on_processes(queries[i:])
-            if not query.settled:
-                query.run(self.pair, self.limits)
-
-    def _on_processes(self, queries: list[_Query]) -> None:
-        size = min(8, -(-len(queries) // (4 * cores())))
-        blocks = [queries[i : i + size] for i in range(0, len(queries), size)]
-        pieces = {i: [(q.region, q.label) for q in block] for i, block in enumerate(blocks)}
-        for i, answers in on_processes(_ask, replace(self), pieces):
-            for query, answer in zip(blocks[i], answers, strict=True):
-                query.settle(answer)
+            return PaperFactory(self.post, self.limits.tolerance)
+        return BoundFactory(self.post)
 
 
-def _ask(batch: _Batch, asked: list[tuple[Region, int]]) -> list[ProbabilityRange]:
-    """A block of queries, in a process of its own."""
-    queries = [_Query(region, label) for region, label in asked]
-    for query in queries:
-        query.run(batch.pair, batch.limits)
-    return [query.answer(batch.method, batch.limits.tolerance, batch.post.target) for query in queries]
+def _ask(task: _Task, region: Region) -> ProbabilityRange:
+    query = _Query(task, region)
+    query.run()
+    return query.answer()
 
 
 class _Query:
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, region: Region, label: int) -> None:
-        self.region = region
-        self.label = label
-        self._answer: ProbabilityRange | None = None  # given by another process
+    def __init__(self, task: _Task, region: Region) -> None:
+        self._task = task
+        self._region = region
         self._base = region.inner_box().lower  # its standing features are those of every point
         self._moving: Mask = np.zeros(region.n_features, dtype=bool)
         self._sides: tuple[Minimiser, Minimiser] | None = None  # None: not started
         self._seconds = 0.0
         self._status = Status.INTERRUPTED  # until the search ends in another way
 
-    @property
-    def settled(self) -> bool:
-        """Whether another process has answered."""
-        return self._answer is not None
-
-    def settle(self, answer: ProbabilityRange) -> None:
-        """Take the answer of another process."""
-        self._answer = answer
-
-    def run(self, pair: Pair, limits: Limits) -> None:
-        """Both searches, always the wider one next, within the limits."""
+    def run(self) -> None:
+        """Both searches, always the wider one next, within the limits; Ctrl-C ends them as they stand."""
         start = time.perf_counter()
         try:
             with np.errstate(all="ignore"):
-                self._status = self._search(pair, limits, start)
-        finally:
-            self._seconds = time.perf_counter() - start
+                self._status = self._search(start)
+        except KeyboardInterrupt:
+            pass  # the status says so
+        self._seconds = time.perf_counter() - start
 
-    def _search(self, pair: Pair, limits: Limits, start: float) -> Status:
+    def _search(self, start: float) -> Status:
+        limits = self._task.limits
         deadline = limits.deadline()
-        box = self.region.box()
+        box = self._region.box()
         moving = self._moving = box.lower < box.upper
-        shape = shape_of(self.region, moving)
+        shape = shape_of(self._region, moving)
         # The minimum of P(label), and 1 - its maximum: the minimum of the complement.
-        low, high = pair(self.label, shape, self._base, moving)
+        low, high = self._task.factory.pair(self._task.label, shape, self._base, moving)
         ends = box.lower[moving], box.upper[moving]
         sides = self._sides = (Minimiser(low, *ends), Minimiser(high, *ends))
         for side in sides:
@@ -204,10 +178,9 @@ class _Query:
         stop = limits.progress(low.lower, upper, low.nodes + high.nodes, time.perf_counter() - start)
         return isinstance(stop, bool | np.bool_) and bool(stop)
 
-    def answer(self, method: str, tolerance: float, target: str) -> ProbabilityRange:
+    def answer(self) -> ProbabilityRange:
         """The enclosures as they stand."""
-        if self._answer is not None:
-            return self._answer
+        task = self._task
         smallest = largest = Enclosure(0.0, 1.0)
         argmin = argmax = None
         nodes = 0
@@ -223,18 +196,18 @@ class _Query:
             max=largest,
             argmin=argmin,
             argmax=argmax,
-            status=self._final_status(max(smallest.width, largest.width), tolerance),
+            status=self._final_status(max(smallest.width, largest.width)),
             nodes=nodes,
             seconds=self._seconds,
-            label=self.label,
-            tolerance=tolerance,
-            method=method,
-            target=target,
+            label=task.label,
+            tolerance=task.limits.tolerance,
+            method=task.method,
+            target=task.post.target,
         )
 
-    def _final_status(self, width: float, tolerance: float) -> Status:
+    def _final_status(self, width: float) -> Status:
         """A search that ran out of boxes has converged only if what it reports is narrow enough."""
-        if self._status is not Status.CONVERGED or width <= tolerance:
+        if self._status is not Status.CONVERGED or width <= self._task.limits.tolerance:
             return self._status
         assert self._sides is not None
         return Status.MEMORY if any(side.coarsened for side in self._sides) else Status.NUMERICAL

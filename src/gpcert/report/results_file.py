@@ -152,6 +152,10 @@ def read_results(path: Path) -> dict[str, Any]:
     )
     for name, kind in _PARTS.items():
         require(isinstance(results.get(name), kind), f"{path}: {name!r} is missing or of the wrong kind")
+    for name in ("features", "classes"):
+        told = results["model"].get(name, [])
+        texts = isinstance(told, list) and all(isinstance(each, str) for each in told)
+        require(texts, f"{path}: model.{name} must be a list of names, got {str(told)[:40]}")
     for i, answer in enumerate(results["answers"]):
         valid = isinstance(answer, dict) and isinstance(answer.get("row"), int)
         require(valid, f"{path}: answer {i} must be an object with a row")
