@@ -270,7 +270,8 @@ def _facts(R: Float, K: Float, entry: float, variance: float) -> _Facts:
     own = block_contraction(R, K, entry, variance)
     if parts.negative is None:  # a diagonal adds at most its largest entry times n s2
         return _Facts(parts, (own + 1.01 * n * variance * float(parts.defect.max()), 0.0, own))
-    up, down = (block_contraction(part, K, entry, variance) for part in (parts.positive, parts.negative))
+    up = block_contraction(parts.positive, K, entry, variance)
+    down = block_contraction(parts.negative, K, entry, variance, small=True)
     return _Facts(parts, (up, down, own))
 
 

@@ -13,10 +13,11 @@ from gpcert.validation import Float
 __all__ = ["block_contraction", "contraction", "inverse_contraction", "verified_diagonal"]
 
 
-def contraction(K: Float, entry: float, variance: float, shifted: Float) -> float:
+def contraction(K: Float, entry: float, variance: float, shifted: Float, small: bool = False) -> float:
     """F3: c with lambda_max(V K V^T) <= c / s2, V^T V = shifted up to a bounded error that is included.
 
-    K: the Gram matrix divided by s2 (n, n), each entry to `entry`.
+    K: the Gram matrix divided by s2 (n, n), each entry to `entry`. `small`: it may be far below 1, as for the
+    negative part of a precision.
     """
     n = len(K)
     lower, info = lapack.dpotrf(np.array(shifted, order="F"), lower=1, clean=1)
@@ -31,7 +32,7 @@ def contraction(K: Float, entry: float, variance: float, shifted: Float) -> floa
     # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
     backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
     symmetric = 0.5 * (product + product.T)
-    for bound in _guesses(symmetric, error, variance):
+    for bound in _guesses(symmetric, error, variance, small):
         test = -symmetric
         test[np.diag_indices(n)] += bound - error - gamma(4) * bound
         if is_certainly_psd(test):
@@ -39,8 +40,8 @@ def contraction(K: Float, entry: float, variance: float, shifted: Float) -> floa
     return np.inf
 
 
-def block_contraction(R: Float, K: Float, entry: float, variance: float) -> float:
-    """M2: c with sum_ce z_c^T R_ce z_e <= c sum_c |g_c|^2, R (Cn, Cn) symmetric, K and `entry` as above.
+def block_contraction(R: Float, K: Float, entry: float, variance: float, small: bool = False) -> float:
+    """M2: c with sum_ce z_c^T R_ce z_e <= c sum_c |g_c|^2, R (Cn, Cn) symmetric, the rest as above.
 
     R need not be semidefinite. L L^T >= K: the jitter exceeds the error of K and the backward error of the
     factorisation; so z_c = L y_c with |y_c| <= |g_c|.
@@ -52,7 +53,7 @@ def block_contraction(R: Float, K: Float, entry: float, variance: float) -> floa
         return np.inf
     T, spread = _congruent(R, lower)
     slack = 8.0 * gamma(2 * n + 8) * spread
-    for bound in _guesses(T, slack, variance, exactly=1.0 / variance - 2.0 * slack):
+    for bound in _guesses(T, slack, variance, small, exactly=1.0 / variance - 2.0 * slack):
         test = -T
         test[np.diag_indices(size)] += bound - slack - gamma(4) * bound
         if bound > slack and is_certainly_psd(test):
@@ -79,13 +80,16 @@ def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
     return 0.5 * (T + T.T), float(spread.max())
 
 
-def _guesses(product: Float, error: float, variance: float, exactly: float = 0.0) -> Iterator[float]:
+def _guesses(
+    product: Float, error: float, variance: float, small: bool, exactly: float = 0.0
+) -> Iterator[float]:
     """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
-    if exactly > 0.0:
-        yield exactly
-    least = max(1e-12, 1.5 * error * variance)  # less cannot verify
-    for slack in (least, 8.0 * least, 1e3 * least):
-        yield (1.0 + slack) / variance
+    if not small:
+        if exactly > 0.0:
+            yield exactly
+        least = max(1e-12, 1.5 * error * variance)  # less cannot verify
+        for slack in (least, 8.0 * least, 1e3 * least):
+            yield (1.0 + slack) / variance
     largest = float(np.linalg.eigvalsh(product)[-1]) if np.isfinite(product).all() else np.inf
     for slack in (1e-6, 1e-3, 1.0):
         yield (max(largest, 0.0) + error) * (1.0 + slack) + TINY

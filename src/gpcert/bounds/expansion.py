@@ -64,6 +64,7 @@ class Expansion:
     q2: Float  #: sum_i r_i k_i v_i v_i^T (d, d)
     J: Float  #: (k v)^T R (k v) (d, d)
     J_size: Float  #: the same with positive + negative part: |V kappa_1|^2
+    q_size: float  #: likewise, of q0: |V k|^2
     gram: Float  #: <V ., V .> of the monomials k v v, k v v v (m, m); (0, 0) for more than a few features
     error_M: float  #: rounding of the coefficients of M to third order, as a bound over the box
     error_q: float  #: same for q
@@ -139,23 +140,27 @@ class Expansion:
             powers.append(powers[-1] * self.norm * (1.0 / p))
         return powers
 
-    @cached_property
-    def tails_M(self) -> list[Tail]:
-        """X2: |M_{>= p}| by absolute values, for p = 0..5."""
-        weights = np.abs(self.slice.weights)
-        return [Tail(sum_up(weights * power), self.elliptic) for power in self.powers]
+    def tail_M(self, order: int) -> Tail:
+        """|M_{>= order}|, order >= 2: by absolute values (X2), or by the norm of the mean (X3)."""
+        plain = Tail(sum_up(np.abs(self.slice.weights) * self.powers[order]), self.elliptic)
+        model = self.slice.model
+        smooth = model.mean_norm * sqrt_up(model.variance) * tail_norm_up(order, self.s) * (1.0 + 8 * UNIT)
+        return plain if plain.value <= smooth else Tail(smooth, self.isotropic)
 
-    @cached_property
-    def tails_q(self) -> list[Tail]:
-        """X2: the part of q linear in kappa_{>= p}, without its factor 2."""
-        r = np.abs(self.r)
-        return [
-            Tail(sum_up(r * power) + self.error_r * self.weighted(power), self.elliptic)
-            for power in self.powers
-        ]
+    def tail_q(self, order: int) -> Tail:
+        """The part of q linear in kappa_{>= order}, without its factor 2: by absolute values (X2), or by
+        |V k| |V kappa_{>= order}| (X3). R k changes sign from centre to centre unless R is smooth.
+        """
+        power = self.powers[order]
+        plain = Tail(sum_up(np.abs(self.r) * power) + self.error_r * self.weighted(power), self.elliptic)
+        rest = self.tail_V(order)
+        smooth = sqrt_up(max(self.q_size, 0.0) + self.error_q) * rest.value * (1.0 + 8 * UNIT)
+        return plain if plain.value <= smooth else Tail(smooth, rest.form)
 
     def tail_V(self, order: int) -> Tail:
-        """X3: |V kappa_{>= order}| <= value * sqrt(form): the smaller of F2 (rows) and F3 (contraction)."""
+        """X3: |V kappa_{>= order}| <= value * sqrt(form), from order two on value * form: the smaller of F2
+        (rows) and F3 (contraction).
+        """
         rows = Tail(self.weighted(self.powers[order]), self.elliptic)
         model = self.slice.model
         smooth = sqrt_up(model.contraction * model.variance) * tail_norm_up(order, self.s) * (1.0 + 8 * UNIT)
@@ -219,6 +224,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         q2=_symmetric(v.T @ (rk[:, None] * v)),
         J=J,
         J_size=J_size,
+        q_size=float(size[0] @ k),
         gram=_symmetric(high @ size[d + 1 :].T),
         error_M=sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),

@@ -19,7 +19,7 @@ import numpy as np
 from gpcert.bounds.expansion import Expansion, Tail
 from gpcert.bounds.forms import Form, largest_root
 from gpcert.bounds.monomials import COLUMN_DIMENSIONS, partial_traces
-from gpcert.rounding import TINY, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["CHEAP_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
@@ -97,8 +97,8 @@ class Majorants:
     def tails(self, a: float, tau: float, order: int) -> list[Tail]:
         """C4: tails whose sum bounds a M + 2 tau (linear part of q) from `order` on."""
         e = self.expansion
-        plain, linear = e.tails_M[order], e.tails_q[order]
-        best = [Tail(a * plain.value + 2.0 * abs(tau) * linear.value, plain.form)]
+        factors = ((a, e.tail_M), (2.0 * abs(tau), e.tail_q))
+        best = [_times(factor, tail(order)) for factor, tail in factors if factor]
         if self.rkhs is not None:
             best = min(best, [self._pythagoras(a, tau, order)], key=_total)
         if self.quartic is not None and order == 4:
@@ -127,6 +127,10 @@ class Majorants:
         size = self.quartic.size(a, tau)
         square = max(self.quartic.form(a, tau), 0.0) + 2.0 * self.quartic.relative * size * size
         return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
+
+
+def _times(factor: float, tail: Tail) -> Tail:
+    return Tail(factor * tail.value * (1.0 + 4 * UNIT), tail.form)
 
 
 def _total(tails: list[Tail]) -> float:

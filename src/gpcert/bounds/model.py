@@ -175,6 +175,8 @@ def make_model(
             contraction=contraction(*gram, variance, magnitude),
             unit_gram=gram,
             contraction_precision=inverse_contraction(precision, *gram, variance, site_precision),
-            contraction_negative=0.0 if negative is None else contraction(*gram, variance, negative),
+            contraction_negative=0.0
+            if negative is None
+            else contraction(*gram, variance, negative, small=True),
             site_precision=site_precision,
         )
