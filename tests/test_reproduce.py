@@ -10,7 +10,7 @@ from scipy.special import log_ndtr
 import gpcert as gc
 from exact import small_model
 from gpcert.cli import main
-from gpcert.reproduce import EXPERIMENTS, reproduce
+from gpcert.reproduce import EXPERIMENTS, registry, reproduce
 from gpcert.reproduce.dynamic_hmc import _Target, dynamic_sample
 from gpcert.reproduce.hmc import Chains, _draws, _Walls, sample
 from gpcert.reproduce.job import Job, Table
@@ -19,35 +19,58 @@ from gpcert.reproduce.quality import _distance
 from gpcert.reproduce.registry import _experiment
 
 
-def table(path, quick=True):
-    return Table(path / "t.csv", ("name", "point"), ("value",), {"quick": quick})
+def table(path, run="quick"):
+    return Table(path / "t.csv", ("name", "point"), ("value",), ("status",), {"run": run})
 
 
 def test_a_second_run_finds_the_rows_of_the_first(tmp_path):
     first = table(tmp_path)
-    first.add("a, with a comma", 3, 0.1)
-    first.add("b", 4, 1e-300)
+    first.add("a, with a comma", 3, 0.1, "done")
+    first.add("b", 4, 1e-300, "done")
     again = table(tmp_path)
     assert again.rows == first.rows
     assert again.missing([("a, with a comma", 3), ("b", 4), ("b", 5)]) == [("b", 5)]
     assert again.column("value", name="b") == [1e-300]
 
 
-def test_rows_of_other_settings_are_not_reused(tmp_path):
-    table(tmp_path, quick=True).add("a", 1, 0.5)
-    assert table(tmp_path, quick=False).rows == []
+def test_rows_of_another_kind_of_run_are_neither_used_nor_replaced(tmp_path):
+    table(tmp_path, "full")  # no rows: nothing to lose
+    table(tmp_path, "quick").add("a", 1, 0.5, "done")
+    before = (tmp_path / "t.csv").read_bytes()
+    with pytest.raises(
+        ValueError, match=r't\.csv must hold rows of this kind of run, .*"full".* got .*"quick"'
+    ):
+        table(tmp_path, "full")
+    (tmp_path / "t.settings.json").unlink()
+    with pytest.raises(ValueError, match="got none: choose another folder, or remove it"):
+        table(tmp_path, "quick")
+    assert (tmp_path / "t.csv").read_bytes() == before
 
 
 def test_a_line_cut_off_by_a_crash_is_done_again(tmp_path):
     first = table(tmp_path)
-    first.add("a", 1, 0.5)
-    first.add("b", 2, 0.25)
+    first.add("a", 1, 0.5, "done")
+    first.add("b", 2, 0.25, "done")
     text = first.path.read_text()
-    first.path.write_text(text[: text.rindex("5")])  # "b,2,0.2": a valid row, but not the one written
+    first.path.write_text(text[: text.rindex("n")])  # "b,2,0.25,do": a valid row, but not the one written
     again = table(tmp_path)
     assert again.missing([("a", 1), ("b", 2)]) == [("b", 2)]
-    again.add("b", 2, 0.25)
+    again.add("b", 2, 0.25, "done")
     assert table(tmp_path).rows == again.rows
+
+
+@pytest.mark.parametrize(
+    "line", [b"\0\0\0\0", b"b,2", b"b,2,zero,done", b"b,2,,done", b"\xff,2,0.5,done", b'"b,2,0.5,done', b""]
+)
+def test_damaged_lines_are_done_again(tmp_path, line):
+    first = table(tmp_path)
+    first.add("a", 1, 0.5, "done")
+    with first.path.open("ab") as file:
+        file.write(line + b"\n")
+    first.add("c", 3, -1e-5, "done")
+    again = table(tmp_path)
+    assert again.rows == first.rows
+    assert again.missing([("a", 1), ("b", 2), ("c", 3)]) == [("b", 2)]
 
 
 def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
@@ -92,6 +115,15 @@ def test_unknown_names_get_one_sentence(tmp_path, capsys):
         reproduce("figure 9", tmp_path)
     assert main(["reproduce", "figure 9", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("gpcert: name must be all or one of")
+
+
+@pytest.mark.parametrize(("name", "package"), [("runtime", "skimage"), ("all", "arviz_stats")])
+def test_missing_packages_are_missed_at_once(tmp_path, monkeypatch, capsys, name, package):
+    monkeypatch.setattr(registry, "find_spec", lambda wanted: None if wanted == package else wanted)
+    assert main(["reproduce", name, "--out", str(tmp_path / "new")]) == 2
+    expected = f"gpcert: these experiments need {package}: pip install 'gpcert[reproduce]'\n"
+    assert capsys.readouterr().err == expected
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_density_sampled_is_the_posterior():

@@ -19,7 +19,7 @@ experiments: all, {", ".join(EXPERIMENTS)}
 """
 EXAMPLES = """
   gpcert reproduce safety-synthetic --out out/reproduce
-  gpcert reproduce all --quick --out out/quick
+  gpcert reproduce all --quick
 """
 
 _WIDTH = 28
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", metavar="NAME", help="an experiment, or all")
     parser.add_argument(
-        "--out", type=Path, default=Path("out/reproduce"), help="folder of the results (%(default)s)"
+        "--out", type=Path, help="folder of the results (out/reproduce; with --quick out/quick)"
     )
     parser.add_argument("--quick", action="store_true", help="small versions: minutes instead of hours")
 
@@ -37,8 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Run, and say where the page is."""
     bar = _bar if sys.stderr.isatty() else _silence
-    with remembering_interrupts():
-        path = reproduce(parsed.name, parsed.out, parsed.quick, bar, print)
+    out = parsed.out or Path("out/quick" if parsed.quick else "out/reproduce")
+    try:
+        with remembering_interrupts():
+            path = reproduce(parsed.name, out, parsed.quick, bar, print)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        raise
     print(f"page written: {path.resolve()}")
     return 0
 

@@ -16,10 +16,10 @@ from gpcert.validation import Float, Index
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BLUE", "ORANGE", "curves", "heat_map", "pixels", "plane"]
+__all__ = ["BLUE", "GREY", "ORANGE", "boxes", "curves", "heat_map", "pixels", "plane"]
 
 # Readable in print and to colour-blind readers.
-BLUE, ORANGE, RED, GREY = "#0b6fa8", "#d06a00", "#b3261e", "#6b7280"
+BLUE, ORANGE, RED, GREY, LIGHT = "#0b6fa8", "#d06a00", "#b3261e", "#6b7280", "#c9ccd1"
 
 
 def curves(ax: Axes, rows: Sequence[Row], name: str) -> None:
@@ -83,7 +83,24 @@ def pixels(ax: Axes, image: Float, shape: tuple[int, int], marked: Index) -> Non
 
 
 def heat_map(ax: Axes, values: Float, shape: tuple[int, int], title: str) -> None:
-    """Signed values of pixels: red raises the probability, blue lowers it."""
+    """Signed values of pixels: red raises the probability, blue lowers it; grey: exactly 0."""
     largest = float(np.abs(values).max(initial=0.0)) or 1.0
-    ax.imshow(values.reshape(shape), cmap="RdBu_r", vmin=-largest, vmax=largest)
+    shown = np.ma.masked_equal(values.reshape(shape), 0.0)
+    ax.set_facecolor(LIGHT)
+    ax.imshow(shown, cmap="RdBu_r", vmin=-largest, vmax=largest)
     ax.set(xticks=[], yticks=[], title=title)
+
+
+def boxes(ax: Axes, samples: Sequence[Float], places: Float, width: float, colour: str) -> None:
+    """Quartiles, median (black) and single points of each sample."""
+    drawn = ax.boxplot(
+        samples,
+        positions=places,
+        widths=width,
+        patch_artist=True,
+        manage_ticks=False,
+        flierprops={"markersize": 3},
+        medianprops={"color": "black"},
+    )
+    for box in drawn["boxes"]:
+        box.set(facecolor=colour, alpha=0.7)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
-from gpcert.errors import GpcertError
 from gpcert.posterior import Posterior
 from gpcert.reproduce.hmc import Chains, summarised
 from gpcert.reproduce.models import kernel_of
@@ -23,13 +22,11 @@ _SEED = 1
 
 def dynamic_sample(post: Posterior, y: Float, X: Float, chains: int, warm_up: int, draws: int) -> Chains:
     """As `hmc.sample`."""
-    try:
-        from mici.adapters import DualAveragingStepSizeAdapter
-        from mici.integrators import LeapfrogIntegrator
-        from mici.samplers import DynamicMultinomialHMC
-        from mici.systems import EuclideanMetricSystem
-    except ImportError:
-        raise GpcertError("HMC needs mici: pip install 'gpcert[reproduce]'") from None
+    from mici.adapters import DualAveragingStepSizeAdapter
+    from mici.integrators import LeapfrogIntegrator
+    from mici.samplers import DynamicMultinomialHMC
+    from mici.systems import EuclideanMetricSystem
+
     target = _Target(post, y)
     rng = np.random.default_rng(_SEED)
     system = EuclideanMetricSystem(neg_log_dens=target.value, grad_neg_log_dens=target.gradient)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.errors import GpcertError
 from gpcert.posterior import Posterior
 from gpcert.reproduce.models import kernel_of
 from gpcert.validation import Float
@@ -37,10 +36,8 @@ class Chains(NamedTuple):
 
 def summarised(means: Float, variance: Float) -> Chains:
     """The draws with their diagnostics, by ArviZ."""
-    try:
-        from arviz_stats.base import array_stats
-    except ImportError:
-        raise GpcertError("R-hat needs arviz-stats: pip install 'gpcert[reproduce]'") from None
+    from arviz_stats.base import array_stats
+
     axes = {"chain_axis": 0, "draw_axis": 1}
     squares = (means - means.mean(axis=(0, 1))) ** 2
     ess = min(float(array_stats.ess(values, **axes).min()) for values in (means, squares))

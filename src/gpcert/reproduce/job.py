@@ -14,6 +14,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
+from gpcert import __version__
+from gpcert.validation import require
+
 __all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]
 
 Value = str | float
@@ -66,28 +69,45 @@ class Job:
             yield item
         self.progress(len(items), len(items), what)
 
-    def table(self, name: str, keys: Sequence[str], numbers: Sequence[str]) -> Table:
+    def table(
+        self, name: str, keys: Sequence[str], numbers: Sequence[str], texts: Sequence[str] = ()
+    ) -> Table:
         """The experiment's table `name`.csv; rows of an earlier run with the same settings are kept."""
-        return Table(self.folder / f"{name}.csv", tuple(keys), tuple(numbers), {"quick": self.quick})
+        kind = "quick" if self.quick else "full"
+        return Table(self.folder / f"{name}.csv", keys, numbers, texts, {"run": kind, "version": __version__})
 
 
 class Table:
     """Rows in a CSV file, one per key, written as soon as they are known: a later run skips what is there.
 
-    A file written with other settings or columns is replaced. A last line cut off by a crash is dropped.
+    Rows of other settings are never replaced nor used: the run is refused. A line that a crash has cut off or
+    filled with something else is dropped, to be done again.
     """
 
     def __init__(
-        self, path: Path, keys: tuple[str, ...], numbers: tuple[str, ...], settings: Mapping[str, object]
+        self,
+        path: Path,
+        keys: Sequence[str],
+        numbers: Sequence[str],
+        texts: Sequence[str],
+        settings: Mapping[str, str],
     ) -> None:
-        self.path, self.keys, self.columns = path, keys, (*keys, *numbers)
+        self.path, self.keys, self.columns = path, keys, (*keys, *numbers, *texts)
+        self._numbers = numbers
         self._known: dict[tuple[str, ...], Row] = {}
-        mark = json.dumps({"columns": self.columns, **settings}, sort_keys=True)
+        mark = json.dumps({**settings, "columns": ", ".join(self.columns)})
         beside = path.with_suffix(".settings.json")
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and beside.exists() and beside.read_text(encoding="utf-8") == mark:
-            self._read()
-        beside.write_text(mark, encoding="utf-8")
+        lines = _lines(path)
+        if len(lines) > 1:
+            found = "\n".join(_lines(beside)) or "none"
+            require(
+                found == mark,
+                f"{path} must hold rows of this kind of run, {mark}, got {found}: choose another folder, or "
+                "remove it",
+            )
+            self._read(lines[1:])
+        _replace(beside, mark + "\n")
         self._write_all()
 
     @property
@@ -106,7 +126,7 @@ class Table:
         row = dict(zip(self.columns, values, strict=True))
         self._known[_as_text(values[: len(self.keys)])] = row
         with self.path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(values)
+            csv.writer(file, lineterminator="\n").writerow(values)
 
     def select(self, **fixed: Value) -> list[Row]:
         """The rows with these values."""
@@ -117,22 +137,35 @@ class Table:
         """One column of numbers of the rows with these values."""
         return [float(row[name]) for row in self.select(**fixed)]
 
-    def _read(self) -> None:
-        text = self.path.read_bytes().decode("utf-8")
-        whole = text[: text.rfind("\n") + 1]  # a line without its end may lack digits too
-        for cells in list(csv.reader(io.StringIO(whole, newline="")))[1:]:
-            if len(cells) == len(self.columns):
-                row = dict(zip(self.columns, map(_parsed, cells), strict=True))
+    def _read(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            cells = next(csv.reader([line]), [])
+            if len(cells) != len(self.columns) or "\ufffd" in line:
+                continue
+            row = dict(zip(self.columns, map(_parsed, cells), strict=True))
+            if all(isinstance(row[name], int | float) for name in self._numbers):
                 self._known[tuple(cells[: len(self.keys)])] = row
 
     def _write_all(self) -> None:
-        """Through a second file, so that a crash leaves either the old or the new one."""
-        fresh = self.path.with_suffix(".part")
-        with fresh.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.columns)
-            writer.writerows([row[name] for name in self.columns] for row in self.rows)
-        os.replace(fresh, self.path)
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([row[name] for name in self.columns] for row in self.rows)
+        _replace(self.path, text.getvalue())
+
+
+def _lines(path: Path) -> list[str]:
+    """The whole lines of a file: one without its end may lack digits too. None if there is no file."""
+    if not path.exists():
+        return []
+    return path.read_bytes().decode("utf-8", errors="replace").split("\n")[:-1]
+
+
+def _replace(path: Path, text: str) -> None:
+    """Through a second file, so that a crash leaves either the old or the new one."""
+    fresh = path.with_suffix(".part")
+    fresh.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(fresh, path)
 
 
 def _as_text(key: Iterable[Value]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ __all__ = ["START", "Recipe", "chosen_points", "class_of", "data_of", "kernel_of
 START = RBF(1.0, 1.0)
 #: Training points of the quick run.
 _QUICK = 150
+_QUICK_EVALUATIONS = 10
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,7 @@ class Recipe:
     def name(self) -> str:
         """A file name."""
         kind = "ard" if self.ard else "iso"
-        size = "all" if self.size is None else str(self.size)
-        return f"{self.data}-{self.likelihood}-{self.inference}-{self.evaluations}-{kind}-{size}"
+        return f"{self.data}-{self.likelihood}-{self.inference}-{self.evaluations}-{kind}-{self.size}"
 
 
 @lru_cache(maxsize=4)
@@ -52,27 +52,26 @@ def data_of(name: str) -> Dataset:
 
 def posterior_of(job: Job, recipe: Recipe) -> Posterior:
     """The trained model, from its file if there is one."""
-    data = data_of(recipe.data)
-    size = min(recipe.size or len(data.X_train), job.choose(len(data.X_train), _QUICK))
-    path = job.models / f"{recipe.name}-{size}.safetensors"
+    most = len(data_of(recipe.data).X_train)
+    size = min(recipe.size or most, job.choose(most, _QUICK))
+    evaluations = min(recipe.evaluations, job.choose(recipe.evaluations, _QUICK_EVALUATIONS))
+    actual = replace(recipe, size=size, evaluations=evaluations)
+    path = job.models / f"{actual.name}.safetensors"
     if not path.exists():
-        _train(job, recipe, size, path)
+        job.models.mkdir(parents=True, exist_ok=True)
+        save_model(_trained(actual), path)
     return _read(path)
 
 
-def _train(job: Job, recipe: Recipe, size: int, path: Path) -> None:
+def _trained(recipe: Recipe) -> Posterior:
     data = data_of(recipe.data)
     kernel = START
     if recipe.ard:
         kernel = RBF(np.full(data.X_train.shape[1], np.sqrt(data.X_train.shape[1]) / 2.0), 1.0)
     model = GPClassifier(
-        kernel,
-        likelihood=recipe.likelihood,
-        inference=recipe.inference,
-        max_evals=job.choose(recipe.evaluations, min(recipe.evaluations, 10)),
-    ).fit(data.X_train[:size], data.y_train[:size])
-    job.models.mkdir(parents=True, exist_ok=True)
-    save_model(model.posterior_, path)
+        kernel, likelihood=recipe.likelihood, inference=recipe.inference, max_evals=recipe.evaluations
+    )
+    return model.fit(data.X_train[: recipe.size], data.y_train[: recipe.size]).posterior_
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpcert.errors import GpcertError
 from gpcert.report.html import Html, join, page, table, tag
 
 if TYPE_CHECKING:
@@ -49,10 +48,8 @@ def paragraphs(text: str) -> list[str]:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, drawn without a window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise GpcertError("figures need matplotlib: pip install 'gpcert[reproduce]'") from None
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.estimator import GPClassifier
 from gpcert.posterior import Posterior
-from gpcert.reproduce.draw import BLUE, ORANGE
+from gpcert.reproduce.draw import BLUE, ORANGE, boxes
 from gpcert.reproduce.dynamic_hmc import dynamic_sample
 from gpcert.reproduce.hmc import Chains, sample
 from gpcert.reproduce.job import Job, Table
@@ -28,6 +28,7 @@ from gpcert.validation import Float
 __all__ = ["posterior_quality"]
 
 _DATA = {"synthetic2d": ("1.04", "0.14"), "spam": ("0.35", "0.32"), "mnist38": ("0.52", "0.32")}
+_TITLES = {"synthetic2d": "Synthetic2D", "spam": "SPAM", "mnist38": "MNIST38"}
 _INFERENCES = ("laplace", "ep")
 _NAMES = {"laplace": "Laplace", "ep": "EP"}
 _EVALUATIONS = 40
@@ -160,11 +161,10 @@ def _draw(job: Job, table: Table) -> None:
     figure = new_figure(9.0, 3.4)
     for ax, name in zip(figure.subplots(1, len(_DATA)), _DATA, strict=True):
         samples = [table.column("distance", data=name, trained_by=i, inference=i) for i in _INFERENCES]
-        boxes = ax.boxplot(samples, patch_artist=True, widths=0.5)
-        for box, colour in zip(boxes["boxes"], (ORANGE, BLUE), strict=True):
-            box.set(facecolor=colour, alpha=0.7)
+        for place, sample_, colour in zip((1.0, 2.0), samples, (ORANGE, BLUE), strict=True):
+            boxes(ax, [np.array(sample_)], np.array([place]), 0.5, colour)
         ax.set_xticks([1, 2], list(_NAMES.values()))
-        ax.set(title=name, ylabel="distance to HMC", ylim=(0, None))
+        ax.set(title=_TITLES[name], ylabel="distance to HMC", ylim=(0, None))
     save(figure, job.folder, "distances")
 
 
@@ -200,7 +200,7 @@ def _claims(table: Table, runs: Table) -> list[Claim]:
         same = [f"{_mean(table, 'distance', name, 'ep', i):.2f}" for i in _INFERENCES]
         claims.append(
             Claim(
-                f"{name}: distance to HMC, Laplace and EP",
+                f"{_TITLES[name]}: distance to HMC, Laplace and EP",
                 f"{laplace}, {ep}",
                 f"{ours[0]:.2f}, {ours[1]:.2f}",
                 bool(ours[1] < ours[0]) if max(runs.column("rhat", data=name)) < _MIXED else None,

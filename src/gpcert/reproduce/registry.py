@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
+from gpcert.errors import GpcertError
 from gpcert.reproduce.job import Job, Progress
 from gpcert.reproduce.page import Findings, write_index, write_page
 from gpcert.validation import require
 
 __all__ = ["EXPERIMENTS", "reproduce"]
 
-#: Name on the command line -> module and function; a module is imported when its experiment is run.
-EXPERIMENTS = {
-    "safety-synthetic": ("safety", "safety_synthetic"),
-    "safety-spam": ("safety", "safety_spam"),
-    "safety-mnist": ("safety", "safety_mnist"),
-    "robustness": ("robustness", "robustness"),
-    "posterior-quality": ("quality", "posterior_quality"),
-    "interpret-mnist358": ("interpret_local", "interpret_mnist358"),
-    "interpret-global": ("interpret", "interpret_global"),
-    "runtime": ("runtime", "runtime"),
+#: Name on the command line -> module, function, and the optional packages it imports. Modules are imported
+#: when their experiment is run.
+EXPERIMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "safety-synthetic": ("safety", "safety_synthetic", ()),
+    "safety-spam": ("safety", "safety_spam", ()),
+    "safety-mnist": ("safety", "safety_mnist", ("skimage",)),
+    "robustness": ("robustness", "robustness", ("skimage",)),
+    "posterior-quality": ("quality", "posterior_quality", ("mici", "arviz_stats")),
+    "interpret-mnist358": ("interpret_local", "interpret_mnist358", ("lime",)),
+    "interpret-global": ("interpret", "interpret_global", ("lime",)),
+    "runtime": ("runtime", "runtime", ("skimage",)),
 }
 
 
@@ -39,6 +42,7 @@ def reproduce(
         f"name must be all or one of {', '.join(EXPERIMENTS)}, got {name!r}",
     )
     names = list(EXPERIMENTS) if name == "all" else [name]
+    _need(names)
     pages: list[tuple[str, Findings]] = []
     path = out
     for each in names:
@@ -54,7 +58,15 @@ def reproduce(
     return path if name != "all" else write_index(out, pages)
 
 
+def _need(names: Sequence[str]) -> None:
+    """Packages that are missing are missed before the first experiment, not after hours."""
+    wanted = dict.fromkeys(package for name in names for package in ("matplotlib", *EXPERIMENTS[name][2]))
+    missing = [package for package in wanted if find_spec(package) is None]
+    if missing:
+        raise GpcertError(f"these experiments need {', '.join(missing)}: pip install 'gpcert[reproduce]'")
+
+
 def _experiment(name: str) -> Callable[[Job], Findings]:
-    module, function = EXPERIMENTS[name]
+    module, function, _ = EXPERIMENTS[name]
     found: Callable[[Job], Findings] = getattr(import_module(f"gpcert.reproduce.{module}"), function)
     return found

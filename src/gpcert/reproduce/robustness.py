@@ -7,7 +7,7 @@ from scipy.stats import wilcoxon
 
 from gpcert.questions import robustness as enclosed_delta
 from gpcert.regions import Ball
-from gpcert.reproduce.draw import BLUE, ORANGE
+from gpcert.reproduce.draw import BLUE, ORANGE, boxes
 from gpcert.reproduce.job import Job, Table, Value
 from gpcert.reproduce.models import Recipe, chosen_points, data_of, posterior_of
 from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
@@ -47,7 +47,8 @@ def robustness(job: Job) -> Findings:
     table = job.table(
         "robustness",
         ("setting", "inference", "evaluations", "point"),
-        ("lower", "upper", "seconds", "status"),
+        ("lower", "upper", "seconds"),
+        ("status",),
     )
     keys: list[tuple[Value, ...]] = []
     for name, (data, _, _) in _SETTINGS.items():
@@ -101,21 +102,12 @@ def _draw(job: Job, table: Table) -> None:
             samples = [
                 _middle(table, setting=name, inference=inference, evaluations=ev) for ev in _EVALUATIONS
             ]
-            places = np.arange(len(_EVALUATIONS)) + 0.36 * (k - 0.5)
-            boxes = ax.boxplot(
-                samples,
-                positions=places,
-                widths=0.3,
-                patch_artist=True,
-                manage_ticks=False,
-                flierprops={"markersize": 3},
-            )
-            for box in boxes["boxes"]:
-                box.set(facecolor=colour, alpha=0.7)
+            places: Float = np.arange(len(_EVALUATIONS)) + np.float64(0.36 * (k - 0.5))
+            boxes(ax, samples, places, 0.3, colour)
             ax.plot([], [], color=colour, linewidth=6, label={"laplace": "Laplace", "ep": "EP"}[inference])
         ax.set_xticks(range(len(_EVALUATIONS)), [str(ev) for ev in _EVALUATIONS])
         ax.set(title=name, xlabel="evaluations", ylabel="delta", ylim=(0, None))
-    figure.axes[0].legend(fontsize=7)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     save(figure, job.folder, "robustness")
 
 

@@ -21,7 +21,7 @@ from gpcert.validation import Float, Index
 __all__ = ["safety_mnist", "safety_spam", "safety_synthetic"]
 
 _TOLERANCE = 0.02
-_COLUMNS = ("lower", "upper", "gpfgs", "nodes", "seconds", "status")
+_COLUMNS = ("lower", "upper", "gpfgs", "nodes", "seconds")
 _SPAM_PLANE = (1, 7)  # the paper's dimensions 2 and 8
 
 
@@ -112,7 +112,7 @@ def _measure(job: Job, table: Table, study: Study, index: int) -> None:
 def _tables(job: Job) -> tuple[Table, Table]:
     return (
         job.table("candidates", ("study", "index"), ("lower", "upper", "gpfgs_succeeds")),
-        job.table("curves", ("study", "index", "radius"), _COLUMNS),
+        job.table("curves", ("study", "index", "radius"), _COLUMNS, ("status",)),
     )
 
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpcert.errors import GpcertError
 from gpcert.validation import Float, Index
 
 __all__ = ["strongest_patch", "strongest_pixels"]
@@ -44,11 +43,9 @@ def _features(image: Float) -> Float:
 @lru_cache(maxsize=256)
 def _detect(content: bytes, shape: tuple[int, ...]) -> Float:
     image = np.frombuffer(content).reshape(shape)
-    try:
-        from skimage.feature import SIFT
-        from skimage.transform import resize
-    except ImportError:
-        raise GpcertError("SIFT needs scikit-image: pip install 'gpcert[reproduce]'") from None
+    from skimage.feature import SIFT
+    from skimage.transform import resize
+
     padded = np.pad(image, _MARGIN)
     large = resize(padded, [_ENLARGE * side for side in padded.shape], order=3)
     found: dict[tuple[int, int], tuple[float, float, float]] = {}
