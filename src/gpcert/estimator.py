@@ -1,32 +1,31 @@
 """`GPClassifier`: Gaussian-process classification behind scikit-learn's estimator protocol.
 
 The protocol is followed, not inherited: scikit-learn is imported only where it asks for its own objects
-(`__sklearn_tags__`), or where it is loaded already and its exception and warning classes are expected. Some
-messages below are worded as `sklearn.utils.estimator_checks` looks for them.
+(`__sklearn_tags__`).
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
-import warnings
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpcert.errors import InvalidInputError, NotFittedError
+from gpcert.errors import InvalidInputError
 from gpcert.inference import (
     METHODS,
     Bounds,
     Progress,
     Settings,
     Trained,
+    check_names,
     checked_labels,
     checked_points,
     feature_names,
-    name_mismatch,
+    label_vector,
+    not_fitted_error,
     train,
 )
 from gpcert.kernels import RBF, Kernel
@@ -114,7 +113,7 @@ class GPClassifier:
         """
         names = feature_names(X)
         points = checked_points(X)
-        classes, codes = checked_labels(_as_vector(y), len(points))
+        classes, codes = checked_labels(label_vector(y), len(points))
         kernel, link, settings = self._checked_parameters(points.shape[1])
         random = _generator(self.random_state)
         targets = _targets(codes, len(classes), together=isinstance(link, Softmax))
@@ -135,8 +134,8 @@ class GPClassifier:
     def predict_proba(self, X: ArrayLike) -> Float:
         """Class probabilities (m, C) at X (m, d), columns in the order of `classes_`."""
         if not self.__sklearn_is_fitted__():
-            raise _not_fitted_error()(f"{type(self).__name__} must be fitted first, got a call before fit")
-        self._check_names(feature_names(X))
+            raise not_fitted_error()(f"{type(self).__name__} must be fitted first, got a call before fit")
+        check_names(type(self).__name__, getattr(self, "feature_names_in_", None), feature_names(X))
         points = checked_points(X)
         require(
             points.shape[1] == self.n_features_in_,
@@ -218,19 +217,6 @@ class GPClassifier:
             training=record,
         )
 
-    def _check_names(self, names: Labels | None) -> None:
-        """Compare feature names with those seen by `fit`, as scikit-learn does."""
-        fitted = getattr(self, "feature_names_in_", None)
-        me = type(self).__name__
-        if fitted is None and names is not None:
-            warnings.warn(f"X has feature names, but {me} was fitted without feature names", stacklevel=4)
-        elif fitted is not None and names is None:
-            warnings.warn(
-                f"X does not have valid feature names, but {me} was fitted with feature names", stacklevel=4
-            )
-        elif fitted is not None and names is not None and list(fitted) != list(names):
-            raise InvalidInputError(name_mismatch(list(fitted), list(names)))
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")
 
@@ -252,24 +238,6 @@ class GPClassifier:
             if value is not defaults[name].default and value != defaults[name].default
         )
         return f"{type(self).__name__}({', '.join(changed)})"
-
-
-def _as_vector(y: Any) -> Labels:
-    """y as an array; a column (n, 1) becomes (n,) with scikit-learn's warning."""
-    require(y is not None, "GPClassifier requires y to be passed, but the target y is None")
-    try:
-        labels = np.asarray(y)
-    except ValueError:
-        raise InvalidInputError("y must be one-dimensional, got rows of different lengths") from None
-    if labels.ndim != 2 or labels.shape[1] != 1:
-        return labels
-    warnings.warn(
-        "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-        "(n_samples,), for example using ravel().",
-        _sklearn_class("DataConversionWarning", UserWarning),
-        stacklevel=3,
-    )
-    return labels[:, 0]
 
 
 def _checked_likelihood(value: Any) -> BinaryLikelihood | Softmax:
@@ -310,19 +278,6 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InvalidInputError(f"random_state must be a seed or generator, got {random_state!r}") from None
-
-
-def _sklearn_class(name: str, otherwise: type[Any]) -> type[Any]:
-    """A class of `sklearn.exceptions` if scikit-learn is loaded; it is never loaded for this."""
-    return getattr(sys.modules.get("sklearn.exceptions"), name, otherwise)
-
-
-def _not_fitted_error() -> type[Exception]:
-    """gpcert's `NotFittedError`, which is also scikit-learn's if that is loaded."""
-    theirs = _sklearn_class("NotFittedError", NotFittedError)
-    return (
-        NotFittedError if theirs is NotFittedError else type("NotFittedError", (NotFittedError, theirs), {})
-    )
 
 
 def _one_or_all(values: list[Any]) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from gpcert.bounds.expansion import Expansion, Tail
 from gpcert.bounds.forms import Form, largest_root
 from gpcert.bounds.monomials import COLUMN_DIMENSIONS, partial_traces
+from gpcert.bounds.norms import Norms, quartic, rkhs
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
@@ -38,23 +39,6 @@ class Cubic(NamedTuple):
     size: tuple[float, float]  #: (absolute, error) of the part from M ...
     size_q: tuple[float, float]  #: ... and from q: the form is wrong by at most 2.2 * absolute * error
     only: float | None = None
-
-
-class Norms(NamedTuple):
-    """Quadratic forms (M, M), (M, q), (q, q) of which tails are made, with their error."""
-
-    forms: tuple[float, float, float]
-    sizes: tuple[float, float]  #: sum |alpha| amplitude, sum |R k| amplitude
-    relative: float
-
-    def form(self, a: float, tau: float) -> float:
-        """The form of a M + 2 tau (linear part of q)."""
-        f = self.forms
-        return a * f[0] + 4.0 * tau * a * f[1] + 4.0 * tau * tau * f[2]
-
-    def size(self, a: float, tau: float) -> float:
-        """The size its error is relative to."""
-        return a * self.sizes[0] + 2.0 * abs(tau) * self.sizes[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +124,7 @@ def _total(tails: list[Tail]) -> float:
 def coarse(e: Expansion, only: float | None = None) -> Majorants:
     """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
     second = _diagonal(e.tail_V(2))
-    return Majorants(e, None, second, _diagonal(e.tail_V(3)), _rkhs(e), None, _unless_definite(e, second))
+    return Majorants(e, None, second, _diagonal(e.tail_V(3)), rkhs(e), None, _unless_definite(e, second))
 
 
 def cheap(e: Expansion, only: float | None = None) -> Majorants:
@@ -216,8 +200,8 @@ def sharp(e: Expansion, only: float | None = None) -> Majorants:
     RG *= G
     second, third = _flattened(e, N2, Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3))
     cubic = Cubic((_symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
-    quartic = _quartic(e, G2, np.stack([ak, rk], axis=1))
-    return Majorants(e, cubic, second, third, _rkhs(e), quartic, _second_negative(e, G, error_2, third))
+    fourth = quartic(e, G2, np.stack([ak, rk], axis=1))
+    return Majorants(e, cubic, second, third, rkhs(e), fourth, _second_negative(e, G, error_2, third))
 
 
 def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form | None:
@@ -259,38 +243,6 @@ def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float
     cube = e.grown * e.norm**3
     error_3 = 2.2 * e.weighted(cube * unit) * e.weighted(cube) / (span2 * span2)
     return size_M, (size_q, error_q), error_2, error_3
-
-
-def _quartic(e: Expansion, G2: Float, b: Float) -> Norms:
-    """C4: forms of (M, linear part of q) with G o G o G o G; |G_ij| <= norm_i norm_j / span^2."""
-    n, d = e.v.shape
-    forms = b.T @ ((G2 * G2) @ b)
-    power = e.norm**4 / max(e.span**4, TINY)
-    sizes = np.abs(b) * power[:, None]
-    unit = e.relative + gamma(2 * n + 8 * d + 160)
-    drift = e.weighted(e.grown * power) * e.error_r
-    relative = 2.0 * float(np.max(unit, initial=0.0)) + gamma(2 * n + 8 * d + 160)
-    return Norms(
-        _triple(forms), (sum_up(sizes[:, 0]), sum_up(sizes[:, 1]) + drift / min(relative, 1.0)), relative
-    )
-
-
-def _rkhs(e: Expansion) -> Norms:
-    """X5: the squared RKHS norms of M and of the linear part of q on the slice, and their error scale."""
-    K, entry = e.slice.gram
-    n = len(K)
-    amplitude = e.slice.amplitude
-    b = np.stack([e.slice.weights * amplitude, e.r * amplitude], axis=1)
-    sums = np.abs(b).sum(axis=0)
-    relative = 2.0 * (entry + gamma(2 * n + 40) + 4.0 * (float(np.max(e.relative)) + gamma(n + 60)))
-    drift = e.weighted(amplitude) * e.error_r
-    return Norms(
-        _triple(b.T @ (K @ b)), (float(sums[0]), float(sums[1]) + drift / min(relative, 1.0)), relative
-    )
-
-
-def _triple(forms: Float) -> tuple[float, float, float]:
-    return float(forms[0, 0]), float(forms[0, 1]), float(forms[1, 1])
 
 
 def _parts(N: Float, d: int, root: Float) -> tuple[Float, Float, Float]:

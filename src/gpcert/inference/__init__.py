@@ -1,8 +1,9 @@
 """Training: Laplace's method, expectation propagation, and the choice of hyper-parameters."""
 
 from gpcert.inference.approximation import Approximation, Fit, Sites
+from gpcert.inference.conventions import check_names, feature_names, label_vector, not_fitted_error
 from gpcert.inference.ep import fit_ep
-from gpcert.inference.inputs import checked_labels, checked_points, feature_names, name_mismatch
+from gpcert.inference.inputs import checked_labels, checked_points
 from gpcert.inference.laplace import fit_laplace
 from gpcert.inference.limits import Bounds, log_bounds
 from gpcert.inference.marginal import Evaluation, marginal_likelihood
@@ -22,15 +23,17 @@ __all__ = [
     "Sites",
     "SoftmaxApproximation",
     "Trained",
+    "check_names",
     "checked_labels",
     "checked_points",
     "feature_names",
     "fit_ep",
     "fit_laplace",
     "fit_softmax",
+    "label_vector",
     "log_bounds",
     "marginal_likelihood",
     "maximise",
-    "name_mismatch",
+    "not_fitted_error",
     "train",
 ]

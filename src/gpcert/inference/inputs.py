@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, require
 
-__all__ = ["checked_labels", "checked_points", "feature_names", "name_mismatch"]
+__all__ = ["checked_labels", "checked_points"]
 
 
 class _NotNumbersError(InvalidInputError, TypeError):
@@ -72,30 +72,3 @@ def checked_labels(labels: NDArray[Any], n: int) -> tuple[NDArray[Any], NDArray[
         f"{classes[few]!r} ({len(classes)} classes, {n} points)",
     )
     return classes, codes
-
-
-def feature_names(X: Any) -> NDArray[Any] | None:
-    """Column names (d,) of a data frame if all are strings, else None; a mixture is an error."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return None
-    names = np.array(list(columns), dtype=object)
-    strings = [isinstance(name, str) for name in names]
-    require(
-        all(strings) or not any(strings),
-        "Feature names are only supported if all input features have string names, got a mixture",
-    )
-    return names if len(names) and all(strings) else None
-
-
-def name_mismatch(fitted: list[str], names: list[str]) -> str:
-    """What scikit-learn says where the feature names of a prediction are not those of `fit`."""
-    lines = ["The feature names should match those that were passed during fit."]
-    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
-    if unseen:
-        lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in unseen)]
-    if missing:
-        lines += ["Feature names seen at fit time, yet now missing:", *(f"- {name}" for name in missing)]
-    if not unseen and not missing:
-        lines.append("Feature names must be in the same order as they were in fit.")
-    return "\n".join(lines) + "\n"

@@ -1,0 +1,31 @@
+"""What a question answers with: enclosures that are valid however the search ended."""
+
+from gpcert.results.answers import (
+    Attack,
+    CertifiedRadius,
+    Enclosure,
+    Extremes,
+    LatentRange,
+    ProbabilityRange,
+    Robustness,
+    Status,
+    Verdict,
+    VerdictStatus,
+)
+from gpcert.results.summaries import Evaluation, Explanation, LimeComparison
+
+__all__ = [
+    "Attack",
+    "CertifiedRadius",
+    "Enclosure",
+    "Evaluation",
+    "Explanation",
+    "Extremes",
+    "LatentRange",
+    "LimeComparison",
+    "ProbabilityRange",
+    "Robustness",
+    "Status",
+    "Verdict",
+    "VerdictStatus",
+]
