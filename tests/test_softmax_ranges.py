@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.bounds.anchor import anchor_at
 from gpcert.bounds.class_expansion import expand_classes
 from gpcert.bounds.class_model import class_model_of
-from gpcert.bounds.latent_cells import Coordinates, _majorant
 from gpcert.bounds.tangent import tangent
 from gpcert.likelihoods import Softmax
 from oracle import examples
@@ -140,25 +138,6 @@ def test_tangents_lie_above_on_the_whole_box(setting, data):
     loss = line.loss.constant + d @ line.loss.gradient + np.einsum("mi,ij,mj->m", d, line.loss.matrix, d)
     assert (np.log(np.maximum((p - e) @ beta, 1e-300)) <= line.log_total + t + loss + 1e-9).all()
     assert (loss >= -1e-12).all()
-
-
-@given(seed=st.integers(0, 10**6), two=st.booleans())
-@settings(max_examples=examples(60))
-def test_affine_majorants_of_the_convex_part(seed, two):
-    rng = np.random.default_rng(seed)
-    basis = np.stack([np.eye(2), np.diag([1.0, -1.0]), np.array([[0.0, 1.0], [1.0, 0.0]])]) / np.sqrt(2)
-    w = rng.uniform(0.01, 0.99)
-    phi = Coordinates(basis, (w, 1.0 - w) if two else None)
-    ends = np.sort(rng.uniform(-0.6, 0.8, (2, 3 + two)) * 10.0 ** rng.uniform(-2, 0), axis=0)
-    slopes, constant = _majorant(phi, *ends)
-    y = ends[0] + rng.random((200, 3 + two)) * (ends[1] - ends[0])
-    E = np.tensordot(y[:, :3], basis, 1)
-    truth = 0.5 * (np.trace(E, axis1=1, axis2=2) - np.linalg.slogdet(np.eye(2) + E)[1])
-    if two:
-        s = y[:, 3]
-        truth = truth + logsumexp([np.log(w) + (1 - w) * s, np.log(1 - w) - w * s], axis=0)
-    assert (truth <= y @ slopes + constant).all()
-    assert (truth <= phi(y)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -112,7 +112,8 @@ class BoundFactory:
     def _softmax_pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """As `pair`; of two latents the difference is bounded as one."""
         own = np.eye(self._post.n_classes)[label]
-        low, high = (self._softmax(beta, shape, x, moving) for beta in (1.0 - own, own))
+        low = self._softmax(1.0 - own, shape, x, moving)
+        high = replace(low, beta=own, cells={})
         if len(own) > 2:
             return low, high
         both = make_slice(_difference(self._post), x, np.flatnonzero(moving))

@@ -13,9 +13,10 @@ import numpy as np
 
 from gpcert.bounds.box import Certified
 from gpcert.bounds.class_expansion import ClassExpansion, expand_classes
+from gpcert.bounds.class_functionals import Functionals, builders
 from gpcert.bounds.clipping import most_clipped
 from gpcert.bounds.domain import Domain, Shape
-from gpcert.bounds.softmax import TOO_LARGE, Local, SoftmaxBound, builders
+from gpcert.bounds.softmax import TOO_LARGE, SoftmaxBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
 
@@ -92,7 +93,8 @@ class LabelBound:
         for j in rivals:
             beta = np.where(np.arange(self.softmax.model.classes) == j, 1.0, 0.5)
             beta[self.label] = 0.0
-            answer = replace(self.softmax, beta=beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
+            bound = replace(self.softmax, beta=beta, cells={})
+            answer = bound.over(lower, upper, reference, max(target, 0.5 + 1e-9))
             if answer.probability < probability:
                 probability, split = answer.probability, answer.split
             if probability <= 0.0:
@@ -105,7 +107,7 @@ class LabelBound:
         x = expand_classes(whole.model, whole.slice, domain, middle)
         rivals, step = self.rivals, None
         for build in builders(len(middle)):
-            local = Local(whole, domain, middle, build)
+            local = Functionals(whole.model, whole.slice, domain, middle, build)
             left = []
             for j in rivals:
                 where = self._loses(local, x, j)
@@ -115,7 +117,7 @@ class LabelBound:
             rivals = left
         return rivals, step
 
-    def _loses(self, local: Local, x: ClassExpansion, j: int) -> Float | None:
+    def _loses(self, local: Functionals, x: ClassExpansion, j: int) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled."""
         c, C = self.label, self.softmax.model.classes
         a = np.zeros(C)
