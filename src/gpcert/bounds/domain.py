@@ -63,7 +63,8 @@ class Domain(ABC):
         w = self.reach
         y = w * np.sqrt(np.maximum(np.diagonal(form), 0.0))
         matrix = form * np.outer(w, w)
-        y = w / max(float(np.linalg.norm(w)), TINY) if not y.any() else y / np.linalg.norm(y)
+        size = float(np.linalg.norm(y))
+        y = y / size if size > 0 else w / max(float(np.linalg.norm(w)), TINY)
         top = 0.0
         for _ in range(5):
             z = matrix @ y
