@@ -7,12 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+import gpcert as gc
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.regions import Box
+from gpcert.regions import Ball, Box, Region, project
 
 ROUNDING = 1e-9  # of `Posterior.latent` on the models drawn here
+
+CHOICES = {
+    "kind": ("correlated", "correlated", "independent", "probit", "logit"),
+    "classes": (2, 3, 3, 4, 5, 7, 10, 12),
+    "n": (2, 5, 12, 25),
+    "d": (1, 2, 4, 12, 40),
+    "width": (0.0, 1e-6, 0.02, 0.1, 0.3, 3.0),
+    "norm": (np.inf, np.inf, 2.0, 1.0, 0.0),
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,15 @@ class Setting:
     d: int
     width: float
     seed: int
+    norm: float = np.inf
+
+    @classmethod
+    def pick(cls, rng: np.random.Generator) -> Setting:
+        """One of all; two classes only where there is a softmax of them."""
+        drawn = {name: values[rng.integers(len(values))] for name, values in CHOICES.items()}
+        if drawn["kind"] in ("probit", "logit"):
+            drawn["classes"] = max(drawn["classes"], 3)
+        return cls(seed=int(rng.integers(2**31)), **drawn)
 
 
 def random_model(setting: Setting) -> Posterior:
@@ -60,8 +79,22 @@ def random_box(setting: Setting, post: Posterior) -> Box:
     return Box(x - half, x + half)
 
 
-def extremes(post: Posterior, box: Box, value, rng: np.random.Generator, starts: int = 1) -> list[np.ndarray]:
-    """Points of the box where value(X) (m,) is small or large: samples, corners, local optima."""
+def random_region(setting: Setting, post: Posterior) -> Region:
+    """The box, or a ball in its middle of the same size, sometimes cut by a domain."""
+    box = random_box(setting, post)
+    if setting.norm == np.inf:
+        return box
+    rng = np.random.default_rng(setting.seed + 2)
+    radius = float(rng.integers(0, 3)) if setting.norm == 0 else setting.width
+    cut = setting.norm == 0 or rng.random() < 0.3
+    return Ball(box.centre, radius, setting.norm, domain=(box.lower, box.upper) if cut else None)
+
+
+def extremes(
+    post: Posterior, region: Region, value, rng: np.random.Generator, starts: int = 1
+) -> list[np.ndarray]:
+    """Points of the region where value(X) (m,) is small or large: samples, corners, local optima."""
+    box = region.inner_box()
     d = len(box.lower)
     width = box.upper - box.lower
     U = np.concatenate([rng.random((20, d)), rng.integers(0, 2, (12, d)).astype(float)])
@@ -79,7 +112,7 @@ def extremes(post: Posterior, box: Box, value, rng: np.random.Generator, starts:
                 options={"maxiter": 6},
             )
             found.append(np.clip(box.lower + result.x * width, box.lower, box.upper))
-    return found
+    return found if isinstance(region, Box) else [project(region, x) for x in found]
 
 
 def errors(post: Posterior, X: np.ndarray) -> np.ndarray:
@@ -89,7 +122,7 @@ def errors(post: Posterior, X: np.ndarray) -> np.ndarray:
     return post.likelihood.expectation_error(mean, spread) + ROUNDING
 
 
-def falsehoods(post: Posterior, box: Box, answer, rng: np.random.Generator) -> list[str]:
+def falsehoods(post: Posterior, box: Region, answer, rng: np.random.Generator) -> list[str]:
     """What is certainly wrong with a `ProbabilityRange`; the empty list if nothing is."""
     label = answer.label
     X = np.array(extremes(post, box, lambda Z: post.probability(Z)[:, label], rng))
@@ -107,9 +140,48 @@ def falsehoods(post: Posterior, box: Box, answer, rng: np.random.Generator) -> l
     ):
         if point is None:
             continue
-        if (point < box.lower).any() or (point > box.upper).any():
+        if not box.contains(point):
             wrong.append("a witness is outside")
         value, error = post.probability(point[None])[0, label], errors(post, point[None])[0, label]
         if (value - error > end) if lowest else (value + error < end):
             wrong.append("a witness does not attain its end")
     return wrong
+
+
+def margins(post: Posterior, X: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
+    """P(label) less the largest other at X (m, d), and its error."""
+    p = post.probability(X)
+    return p[:, label] - np.delete(p, label, axis=1).max(axis=1), errors(post, X).max(axis=1) * 2.0
+
+
+def verdict_falsehoods(post: Posterior, region: Region, answer, rng: np.random.Generator) -> list[str]:
+    """What is certainly wrong with a `Verdict`."""
+    X = np.array(extremes(post, region, lambda Z: margins(post, Z, answer.label)[0], rng))
+    margin, error = margins(post, X, answer.label)
+    wrong = []
+    if not answer.margin.lower <= answer.margin.upper:
+        wrong.append("the margin is no enclosure")
+    if (margin + error < answer.margin.lower).any():
+        wrong.append(f"margin {margin.min()} below {answer.margin.lower}")
+    if answer.status == "safe" and (margin + error < 0.0).any():
+        wrong.append(f"called safe, margin {margin.min()}")
+    if answer.status == "unsafe":
+        point = answer.counterexample
+        if not region.contains(point) or margins(post, point[None], answer.label)[0][0] >= 0.0:
+            wrong.append("the counterexample is none")
+    return wrong
+
+
+def complaints(setting: Setting) -> list[str]:
+    """What is wrong about the answers to the setting: the range of a class, and the verdict on the middle."""
+    rng = np.random.default_rng(setting.seed)
+    post = random_model(setting)
+    region = random_region(setting, post)
+    limits = {"max_nodes": int(rng.integers(0, 7)), "max_seconds": 5.0}
+    label = int(rng.integers(setting.classes))
+    answer = gc.probability_range(post, region, label, tolerance=0.05, **limits)
+    found = falsehoods(post, region, answer, rng)
+    middle = project(region, region.centre) if isinstance(region, Ball) else region.centre
+    if region.contains(middle):
+        found += verdict_falsehoods(post, region, gc.certify(post, middle, region, **limits), rng)
+    return found
