@@ -175,15 +175,16 @@ def test_bounds_contain_every_value_of_the_rectangle(likelihood, side, m, width,
 
 @EACH
 @settings(max_examples=examples(60))
-@given(p=probabilities, one=variances, other=variances)
-def test_lines_of_a_level_certify_it(likelihood, p, one, other):
+@given(p=probabilities, one=variances, other=variances, narrow=st.booleans())
+def test_lines_of_a_level_certify_it(likelihood, p, one, other, narrow):
     """mu = tau S - kappa has probability at least `level.p` on the piece (concave: on [0, end])."""
     level = link_of(likelihood).level(p)
     start, end = sorted((one, other))
+    level = level.within(start, end) if narrow else level
     tau, kappa = level.tangent(start, end) if level.concave else level.chord(start, end)
     if kappa == -math.inf:
         return
-    first = 0.0 if level.concave else start
+    first = 0.0 if level.concave and not narrow else start
     for S in [start, end, *np.linspace(first, end, 12).clip(first, end).tolist()]:
         with bits(120):
             assert expectation(likelihood, arb(tau) * arb(S) - arb(kappa), S) >= arb(level.p)
@@ -218,7 +219,8 @@ def test_narrow_pieces_of_the_formula_lose_much_less_than_the_gap(p, S):
     """The loss against the level is of the order of the width of the piece."""
     losses = []
     for width in (0.1, 0.01, 0.001):
-        tau, kappa = link_of(FiveErf()).level(p).chord(S, S + width)
+        level = link_of(FiveErf()).level(p).within(S, S + width)
+        tau, kappa = level.tangent(S + width / 2, S + width) if level.concave else level.chord(S, S + width)
         losses.append(float(expectation(FiveErf(), tau * (S + width / 2) - kappa, S + width / 2)) - p)
     assert losses[1] < 2e-5
     assert losses[2] < 3e-6

@@ -124,14 +124,16 @@ class LevelBound(ABC):
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
+        variances = local.variances
+        level = level.within(*variances)
         if level.concave:
             return self._tangent(local, level)
-        variances = local.variances
         bound = self._chords(local, level, *variances)
         if bound.value < 0:
             sharper = functional_variances(local, variances)
             if sharper[1] - sharper[0] < _NARROWER * (variances[1] - variances[0]):
-                variances, bound = sharper, self._chords(local, level, *sharper)
+                level, variances = level.within(*sharper), sharper
+                bound = self._chords(local, level, *sharper)
         return self._conclude(bound, level, variances)
 
     def _tangent(self, local: LocalModel, level: Level) -> Certified:

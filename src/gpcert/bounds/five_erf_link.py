@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpcert.bounds.levels import Affine, Level, Link, LogitLink, corners
 from gpcert.likelihoods import FiveErf, Logit
@@ -55,19 +56,35 @@ class FiveErfLink(Link):
 
 @dataclass(frozen=True)
 class FiveErfLevel(Level):
-    """m_p(S) of the formula, bounded above on pieces of S by a level curve of the logistic."""
+    """Certifies p by clearing a level curve of the logistic; which one suffices depends on the range of S.
+
+    `range`: S is known to stay there; None: any S >= 0.
+    """
 
     target: float
+    range: tuple[float, float] | None = None
 
     @property
     def p(self) -> float:
         """The target itself."""
         return self.target
 
+    @cached_property
+    def _logistic(self) -> Level | None:
+        """W3, W4: the lowest level of the logistic that is proved to suffice; None: there is none."""
+        q = self.p + GAP
+        if self.range is not None:
+            q = min(q, self._sufficient(*self.range))
+        return _LOGIT.level(q) if 0.0 < q < 1.0 - 1e-12 else None
+
     @property
     def concave(self) -> bool:
-        """Not known: pieces for every p."""
-        return False
+        """As the logistic's level; the formula's own is not known to be."""
+        return self._logistic is not None and self._logistic.concave
+
+    def within(self, smallest: float, largest: float) -> Level:
+        """W4: the shorter the range, the lower the logistic's level."""
+        return FiveErfLevel(self.target, (smallest, largest))
 
     def curve(self, S: float) -> tuple[float, float]:
         """W3 at one S: below and above, the logistic at p less and plus GAP."""
@@ -75,12 +92,12 @@ class FiveErfLevel(Level):
         return (lower[0] if self.p > GAP else -math.inf), (upper[1] if self.p + GAP < 1.0 else math.inf)
 
     def tangent(self, S: float, largest: float) -> Affine:
-        """W3: the tangent of the logistic at p + GAP, or its chord over [0, largest]."""
-        return self._line(self.p + GAP, 0.0, largest)
+        """The logistic's."""
+        return (0.0, -math.inf) if self._logistic is None else self._logistic.tangent(S, largest)
 
     def chord(self, start: float, end: float) -> Affine:
-        """W4: the line of the lowest level of the logistic that is proved to suffice on the piece."""
-        return self._line(min(self._sufficient(start, end), self.p + GAP), start, end)
+        """The logistic's."""
+        return (0.0, -math.inf) if self._logistic is None else self._logistic.chord(start, end)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The formula's slope in the mean is at most SLOPE."""
@@ -89,12 +106,6 @@ class FiveErfLevel(Level):
     def after_surplus(self, surplus: float, largest: float) -> float:
         """No slope from below is used: p as it is."""
         return self.p
-
-    def _line(self, q: float, start: float, end: float) -> Affine:
-        if not 0.0 < q < 1.0 - 1e-12:
-            return 0.0, -math.inf
-        level = _LOGIT.level(q)
-        return level.tangent(0.5 * (start + end), end) if level.concave else level.chord(start, end)
 
     def _sufficient(self, start: float, end: float) -> float:
         """W4: q with P(m, S) >= p on the logistic's curve of q for S in [start, end]; inf: none found."""

@@ -58,6 +58,10 @@ class FlooredLevel(Level):
         """The inner level's."""
         return self.inner.chord(start, end)
 
+    def within(self, smallest: float, largest: float) -> Level:
+        """The inner level's, lifted."""
+        return FlooredLevel(self.inner.within(smallest, largest), self.floor)
+
     def curve(self, S: float) -> tuple[float, float]:
         """The inner level's."""
         return self.inner.curve(S)

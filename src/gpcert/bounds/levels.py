@@ -55,6 +55,10 @@ class Level(ABC):
         kappa = min(down(a + tau * start), down(b + tau * end))
         return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
 
+    def within(self, smallest: float, largest: float) -> Level:
+        """A level that certifies the same p where S stays in [smallest, largest]: this one, or a simpler."""
+        return self
+
     @abstractmethod
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """A certified probability if mu >= m_p(S) - deficit on a box where S >= smallest; deficit > 0."""
