@@ -111,7 +111,7 @@ def test_every_name_is_a_function(name):
 
 
 def test_unknown_names_get_one_sentence(tmp_path, capsys):
-    with pytest.raises(ValueError, match=r"name must be all or one of safety-synthetic, .*, got 'figure 9'"):
+    with pytest.raises(ValueError, match=r"name must be all or one of outline, .*, got 'figure 9'"):
         reproduce("figure 9", tmp_path)
     assert main(["reproduce", "figure 9", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("gpcert: name must be all or one of")

@@ -18,6 +18,7 @@ __all__ = ["EXPERIMENTS", "reproduce"]
 #: Name on the command line -> module, function, and the optional packages it imports. Modules are imported
 #: when their experiment is run.
 EXPERIMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "outline": ("outline", "outline", ()),
     "safety-synthetic": ("safety", "safety_synthetic", ()),
     "safety-spam": ("safety", "safety_spam", ()),
     "safety-mnist": ("safety", "safety_mnist", ("skimage",)),
