@@ -20,7 +20,7 @@ from gpcert.reproduce.registry import _experiment
 
 
 def table(path, run="quick"):
-    return Table(path / "t.csv", ("name", "point"), ("value",), ("status",), {"run": run})
+    return Table(path / "t.csv", ("name", "point"), ("value",), ("status",), f"a {run} run")
 
 
 def test_a_second_run_finds_the_rows_of_the_first(tmp_path):
@@ -38,11 +38,13 @@ def test_rows_of_another_kind_of_run_are_neither_used_nor_replaced(tmp_path):
     table(tmp_path, "quick").add("a", 1, 0.5, "done")
     before = (tmp_path / "t.csv").read_bytes()
     with pytest.raises(
-        ValueError, match=r't\.csv must hold rows of this kind of run, .*"full".* got .*"quick"'
+        ValueError, match=r"t\.csv must be of a full run, got a quick run: choose another fol"
     ):
         table(tmp_path, "full")
-    (tmp_path / "t.settings.json").unlink()
-    with pytest.raises(ValueError, match="got none: choose another folder, or remove it"):
+    with pytest.raises(ValueError, match=r"must be of a quick run, got a quick run with other columns"):
+        Table(tmp_path / "t.csv", ("name", "point"), ("other",), ("status",), "a quick run")
+    (tmp_path / "t.run.txt").unlink()
+    with pytest.raises(ValueError, match="must be of a quick run, got an unknown run: choose another folder"):
         table(tmp_path, "quick")
     assert (tmp_path / "t.csv").read_bytes() == before
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -73,15 +72,15 @@ class Job:
         self, name: str, keys: Sequence[str], numbers: Sequence[str], texts: Sequence[str] = ()
     ) -> Table:
         """The experiment's table `name`.csv; rows of an earlier run with the same settings are kept."""
-        kind = "quick" if self.quick else "full"
-        return Table(self.folder / f"{name}.csv", keys, numbers, texts, {"run": kind, "version": __version__})
+        run = f"a {'quick' if self.quick else 'full'} run of gpcert {__version__}"
+        return Table(self.folder / f"{name}.csv", keys, numbers, texts, run)
 
 
 class Table:
     """Rows in a CSV file, one per key, written as soon as they are known: a later run skips what is there.
 
-    Rows of other settings are never replaced nor used: the run is refused. A line that a crash has cut off or
-    filled with something else is dropped, to be done again.
+    Rows of another kind of run (a note beside the table says which) are never replaced nor used: the run is
+    refused. A line that a crash has cut off or filled with something else is dropped, to be done again.
     """
 
     def __init__(
@@ -90,24 +89,23 @@ class Table:
         keys: Sequence[str],
         numbers: Sequence[str],
         texts: Sequence[str],
-        settings: Mapping[str, str],
+        run: str,
     ) -> None:
         self.path, self.keys, self.columns = path, keys, (*keys, *numbers, *texts)
         self._numbers = numbers
         self._known: dict[tuple[str, ...], Row] = {}
-        mark = json.dumps({**settings, "columns": ", ".join(self.columns)})
-        beside = path.with_suffix(".settings.json")
+        note = [run, ", ".join(self.columns)]
+        beside = path.with_suffix(".run.txt")
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = _lines(path)
         if len(lines) > 1:
-            found = "\n".join(_lines(beside)) or "none"
+            found = _lines(beside)
+            other = f"{found[0] if found else 'an unknown run'}{' with other columns' * (found[:1] == [run])}"
             require(
-                found == mark,
-                f"{path} must hold rows of this kind of run, {mark}, got {found}: choose another folder, or "
-                "remove it",
+                found == note, f"{path} must be of {run}, got {other}: choose another folder, or remove it"
             )
             self._read(lines[1:])
-        _replace(beside, mark + "\n")
+        _replace(beside, "\n".join([*note, ""]))
         self._write_all()
 
     @property
