@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Logit, Softmax
-from gpcert.likelihoods.gumbel import gumbel_integral, relative_size, split_covariance
 from gpcert.likelihoods.nodes import lattice_average
 
 model = Softmax()
@@ -159,9 +158,6 @@ def test_gumbel_and_tensor_rule_agree(scale):
         d, x = rng.uniform(0.2, 1, size=3) * scale, rng.uniform(-0.05, 0.05, size=3) * scale
         cov = np.diag(d) + x[:, None] + x
         mean = rng.normal(size=3) * np.sqrt(scale)
-        independent, rest = split_covariance(cov)
-        np.testing.assert_allclose(independent, d, rtol=1e-12)
-        np.testing.assert_allclose(rest, 0, atol=1e-13 * scale)
         one, error_one = model.expectation([mean], [cov]), model.expectation_error([mean], [cov])
         two, error_two = model.expectation([mean], [d]), model.expectation_error([mean], [d])
         assert (np.abs(one - two) <= error_one + error_two).all()
@@ -174,66 +170,6 @@ def test_four_independent_classes_against_a_slow_grid():
     mean, var = rng.normal(size=4), rng.uniform(0.3, 2, size=4)
     slow = grid_reference(mean, np.diag(var))
     np.testing.assert_allclose(model.expectation([mean], [var])[0], slow, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("coupling", [0.0, 0.01, 0.03, 0.1])
-@pytest.mark.parametrize("variance", [1.0, 3.0])
-def test_four_correlated_classes_within_the_bound(coupling, variance):
-    rng = np.random.default_rng(5)
-    A = rng.normal(size=(4, 4))
-    cov = variance * (np.diag(rng.uniform(0.7, 1.3, size=4)) + coupling * (A + A.T) + 0.2)
-    mean = rng.normal(size=4)
-    slow = grid_reference(mean, cov)
-    p, error = model.expectation([mean], [cov])[0], model.expectation_error([mean], [cov])[0]
-    assert relative_size(*split_covariance(cov)) <= 0.5
-    assert (np.abs(p - slow) <= error + 1e-8).all()
-    assert p.sum() == pytest.approx(1, abs=1e-12)
-    independent = gumbel_integral(mean, split_covariance(cov)[0]).p
-    if coupling:
-        assert np.abs(p - slow).max() < 0.05 * np.abs(independent - slow).max()  # both orders count
-        assert (error <= 0.05).all()
-    else:
-        assert (error <= 1e-8).all()
-
-
-def test_the_expansion_is_of_third_order():
-    """Halving the off-diagonal part divides the error by eight."""
-    rng = np.random.default_rng(8)
-    A = rng.normal(size=(4, 4))
-    d, off = rng.uniform(0.8, 1.2, size=4), 0.1 * (A + A.T)
-    np.fill_diagonal(off, 0.0)
-    mean = rng.normal(size=4)
-    errors = []
-    for t in (1.0, 0.5, 0.25):
-        cov = np.diag(d) + t * off
-        errors.append(np.abs(model.expectation([mean], [cov])[0] - grid_reference(mean, cov)).max())
-    order = np.log2(np.array(errors[:-1]) / errors[1:])
-    assert ((order > 2.5) & (order < 4.5)).all()
-
-
-def test_strongly_correlated_classes_are_an_estimate_and_say_so():
-    rng = np.random.default_rng(6)
-    factor = rng.normal(size=(4, 2))
-    cov, mean = 2 * factor @ factor.T, rng.normal(size=4)
-    cov = 0.5 * (cov + cov.T)
-    assert relative_size(*split_covariance(cov)) > 0.5
-    p, error = model.expectation([mean], [cov])[0], model.expectation_error([mean], [cov])[0]
-    np.testing.assert_array_equal(error, np.maximum(p, 1 - p))
-    np.testing.assert_allclose(p, grid_reference(mean, cov), atol=3e-3)
-
-
-@SETTINGS
-@given(st.integers(0, 10**6), st.sampled_from([3, 4, 6]))
-def test_the_split_is_exact_up_to_common_shifts(seed, classes):
-    rng = np.random.default_rng(seed)
-    cov = random_covariance(rng, classes, 3.0)
-    d, rest = split_covariance(cov)
-    np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-12)
-    assert not np.diag(rest).any()
-    # Variances of all differences of latents, which are all that matters, are kept.
-    kept = np.diag(d) + rest
-    contrast = np.eye(classes) - 1 / classes
-    np.testing.assert_allclose(contrast @ cov @ contrast, contrast @ kept @ contrast, atol=1e-12)
 
 
 # Laws.
@@ -297,7 +233,7 @@ def test_gradient_in_means_and_variances(classes):
         np.testing.assert_allclose(by_var[:, :, j], quotient, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize(("classes", "tolerance"), [(2, 1e-7), (3, 1e-7), (4, 2e-3)])
+@pytest.mark.parametrize(("classes", "tolerance"), [(2, 1e-7), (3, 1e-7), (4, 2e-5)])
 def test_gradient_in_the_covariance(classes, tolerance):
     rng = np.random.default_rng(11)
     A = rng.normal(size=(classes, classes))

@@ -1,7 +1,7 @@
 """E softmax and its gradient at one mean and covariance, with proved errors: where tangents are anchored.
 
-Two rules: three correlated classes by the tensor trapezoid rule; otherwise Gumbel integrals of independent
-latents, for correlated ones at the nearby covariance diag(d) (docs/maths-multiclass.md, section 3).
+Two rules: three correlated classes by the tensor trapezoid rule; otherwise Gumbel integrals, averaged over
+nodes where latents are correlated (docs/maths-multiclass.md, section 3).
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.likelihoods.gumbel import gumbel_derivatives, split_covariance
+from gpcert.likelihoods.correlated import correlated_rules
+from gpcert.likelihoods.gumbel import gumbel_derivatives
 from gpcert.likelihoods.nodes import derivatives, tensor_average
 from gpcert.validation import Float
 
 __all__ = ["Anchor", "anchor_at"]
+
+#: Distance of the rule for four and more correlated classes: a search does not need the predictor's accuracy.
+ACCURACY = 1e-4
 
 #: Products of three probabilities lose at most 1/cos^2(0.93 pi/2) = 83 against one (A1).
 _PRODUCTS = 100.0
@@ -23,9 +27,11 @@ _TERMS = 6.0
 
 
 class Anchor(NamedTuple):
-    """Probabilities and derivatives at (mean, covariance); `covariance` (C, C) has softmax's values.
+    """Probabilities and derivatives at (mean, covariance).
 
-    `first[c, j]` = dF_c/dm_j, `second[c]` = the symmetric dF_c/dSigma; every entry to `error`.
+    `first[c, j]` = dF_c/dm_j, `second[c]` = the symmetric dF_c/dSigma; p[c] to `error[c]`. Derivatives over
+    p[c]: every entry to about `entries`/p[c], and any combination that is at most 1 times p_c everywhere to
+    `joint[c]` (A1).
     """
 
     mean: Float
@@ -33,26 +39,40 @@ class Anchor(NamedTuple):
     p: Float  #: (C,)
     first: Float  #: (C, C)
     second: Float  #: (C, C, C)
-    error: float
+    error: Float  #: (C,)
+    entries: float
+    joint: Float  #: (C,)
 
 
-def anchor_at(mean: Float, covariance: Float, correlated: bool) -> Anchor | None:
+def anchor_at(mean: Float, covariance: Float, correlated: bool, accuracy: float = ACCURACY) -> Anchor | None:
     """The anchor for a computed mean (C,) and covariance (C, C); None where no rule applies."""
     if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
         return None
+    rounding, exact = _rounding(mean, covariance), np.zeros(len(mean))
     if correlated and len(mean) == 3:
         if not np.linalg.eigvalsh(covariance)[0] > 0:
             return None
         average = tensor_average(mean, covariance)
         first, hessian = derivatives(average)
-        error = _TERMS * _PRODUCTS * average.error + _rounding(mean, covariance)
-        return Anchor(mean, covariance, average.weights @ average.p, first, 0.5 * hessian, error)
-    d = split_covariance(covariance)[0] if correlated else np.diagonal(covariance)
-    if not (d > 0).all():
+        error = _TERMS * _PRODUCTS * average.error + rounding
+        p = average.weights @ average.p
+        return Anchor(mean, covariance, p, first, 0.5 * hessian, exact + error, error, exact)
+    if not correlated:
+        d = np.diagonal(covariance)
+        if not (d > 0).all():
+            return None
+        p, first, second, error = gumbel_derivatives(mean, d)
+        error += rounding
+        return Anchor(mean, np.diag(d), p, first, 0.5 * second, exact + error, error, exact)
+    rule = correlated_rules(covariance[None], accuracy)[0]
+    if rule is None:
         return None
-    p, first, second, error = gumbel_derivatives(mean, d)
-    base = np.diag(d)
-    return Anchor(mean, base, p, first, 0.5 * second, error + _rounding(mean, base))
+    p, first, second, error = rule.derivatives(mean)
+    p = np.clip(p, 1e-300, 1.0)
+    error += rule.defect + rounding
+    spread = rule.spread(p)
+    joint = 2.0 * rule.distance * np.sqrt(p + spread + error) / p
+    return Anchor(mean, covariance, p, first, 0.5 * second, error + spread, error, joint)
 
 
 def _rounding(mean: Float, covariance: Float) -> float:

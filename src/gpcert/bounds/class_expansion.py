@@ -126,6 +126,27 @@ class ClassExpansion:
         rounding = float(np.abs(weights) @ self.error_covariance)
         return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
 
+    def changes(self) -> tuple[float, float]:
+        """X8: bounds, over the domain, of the sum of the changes of all means and covariances, and of
+        2 (the largest change of a mean) + 4 (the largest of a covariance).
+        """
+        means = np.abs(self.mean_gradient) @ self.reach
+        means += 0.5 * np.einsum("i,cij,j->c", self.reach, np.abs(self.mean_hessian), self.reach)
+        means += [self.mean_rest(row) for row in np.eye(self.model.classes)]
+        slope = np.abs(self.covariance_gradient) @ self.reach
+        bend = 0.5 * np.einsum("i,pij,j->p", self.reach, np.abs(self.covariance_hessian), self.reach)
+        explained = np.diag(self.model.prior) - self.latents.covariance
+        own = np.maximum(np.diagonal(explained), 0.0) + self.model.hidden
+        norm = np.array([abs(explained[c, e]) for c, e in self.model.pairs])
+        size = np.array([0.5 * (own[c] + own[e]) for c, e in self.model.pairs])
+        R, (z1, z2, z3) = self.radius, self.deviations
+        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third += 2.0 * np.sqrt(size) * z3 + 2.0 * z1 * z2 + z2 * z2
+        spread = (slope + bend + third) * (1.0 + 1e-6) + self.error_covariance
+        twice = np.array([1.0 if c == e else 2.0 for c, e in self.model.pairs])
+        total = float(means.sum()) + float(twice @ spread)
+        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(spread.max())) * (1.0 + 1e-9)
+
     @cached_property
     def deviations(self) -> tuple[float, float, float]:
         """sqrt(contraction) s tp(m, s), m = 1, 2, 3: |V kappa_{>=m}| for a unit combination of classes,

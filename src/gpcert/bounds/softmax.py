@@ -32,6 +32,7 @@ __all__ = ["TOO_LARGE", "SoftmaxBound"]
 
 #: Raising variances costs probability; beyond this it would settle nothing.
 _WORTH_RAISING = 0.05
+_ROUGH = 1e-3  # accuracy of a local search
 TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
 #: Cells per step of the search: few, so that limits of time are kept.
 _STEPS = 24
@@ -74,24 +75,21 @@ class SoftmaxBound:
         C = self.model.classes
         spread = latents.clipped if self.correlated else np.diagonal(latents.clipped)
         try:
-            p = Softmax().expectation(latents.mean[None], spread[None])[0]
-            error = Softmax().expectation_error(latents.mean[None], spread[None])[0]
+            p, error = Softmax().expectation_and_error(latents.mean[None], spread[None])
         except InvalidInputError:
             return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
         moved = latents.mean_error + 0.1 * C * C * latents.covariance_error
-        return latents, p, error + moved
+        return latents, p[0], error[0] + moved
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """An estimate of the quantity and its gradient in raw units."""
         v, k, relative = self.slice.kernel(x)
         latents = latents_at(self.model, k, relative, self.slice.floor)
-        covariance = latents.clipped
-        anchor = anchor_at(latents.mean, covariance, self.correlated)
+        anchor = anchor_at(latents.mean, latents.clipped, self.correlated, _ROUGH)
         if anchor is None:
             return 1.0, np.zeros(len(x))
         first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
-        moved = covariance - anchor.covariance
-        value = 1.0 - float(self.beta @ anchor.p) - float(np.vdot(second, moved))
+        value = 1.0 - float(self.beta @ anchor.p)
         slope = (self.model.weights @ first) * k
         for (c, e), one, two in zip(self.model.pairs, latents.products, latents.transposed, strict=True):
             slope -= second[c, e] * (1.0 if c == e else 2.0) * (one + two) * k

@@ -123,7 +123,7 @@ def tangent(x: ClassExpansion, anchor: Anchor, beta: Float, share: float = 0.5) 
     if not shrunk < 0.95:
         return None
     eta = _means(x, A).largest(x.reach) * _SLACK_W
-    a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho)
+    a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, x.changes())
     if not math.isfinite(total):
         return None
     mean_a, mean_B = weights @ a, np.tensordot(weights, B, 1)
@@ -150,12 +150,18 @@ def whitening(V: Float) -> Float | None:
 
 
 def weighted(
-    anchor: Anchor, beta: Float, size: float, eta: float, rho: float
+    anchor: Anchor,
+    beta: Float,
+    size: float,
+    eta: float,
+    rho: float,
+    changes: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[Float, Float, Float, float]:
     """Gradients of log p_i in the differences, (C, C-1), (C, C-1, C-1); weights (C,) of sum 1; their sum.
 
     p_i rounded up, times the exponential of what the errors of its gradient can cost on the box, where the
-    whitened means move by at most eta and the covariance by rho; `size`: the root of the norm of V.
+    whitened means move by at most eta and the covariance by rho; `size`: the root of the norm of V;
+    `changes`: other bounds of the sum of all changes and of |d log p_i| (A2).
     """
     classes = len(beta)
     used = beta > 0
@@ -163,11 +169,12 @@ def weighted(
     a = anchor.first[:, :-1] / p[:, None]
     B = anchor.second[:, :-1, :-1] / p[:, None, None]
     # d log p_i is at most 1 in every m_j, and at most 1 in every entry of Sigma (A2).
-    relative = 4.0 * anchor.error / np.maximum(anchor.p - anchor.error, 1e-300)
+    relative = 4.0 * anchor.entries / np.maximum(anchor.p - anchor.entries, 1e-300)
     size *= 1.0 + 1e-6
-    cost = relative * (classes * size * eta + classes**2 * size**2 * rho)
+    cost = relative * min(classes * size * eta + classes**2 * size**2 * rho, changes[0])
     # A class too improbable for its gradient to be known has gradient 0 and pays for the whole box.
-    whole = 2.0 * size * eta + 2.0 * size**2 * rho
+    whole = min(2.0 * size * eta + 2.0 * size**2 * rho, changes[1])
+    cost = cost + anchor.joint * whole
     known = cost <= whole
     a, B, cost = a * known[:, None], B * known[:, None, None], np.where(known, cost, whole)
     with np.errstate(over="ignore"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +10,13 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import UNIT
-from gpcert.likelihoods.gumbel import (
-    GumbelIntegral,
-    gumbel_gradient,
-    gumbel_integral,
-    relative_size,
-    split_covariance,
-)
+from gpcert.likelihoods.correlated import CorrelatedRule, correlated_rules
+from gpcert.likelihoods.gumbel import GumbelIntegral, gumbel_derivatives, gumbel_integral
 from gpcert.likelihoods.logit import Logit
 from gpcert.likelihoods.nodes import Average, derivatives, lattice_average, tensor_average
 from gpcert.validation import Float, as_floats
 
 __all__ = ["Softmax"]
-
-_LARGEST_RHO = 0.5
 
 
 @dataclass(frozen=True)
@@ -33,9 +25,9 @@ class Softmax:
 
     mean (n, C); cov (n, C, C), or (n, C) where the latents are independent. Which rule is used:
     C = 2: the logistic integral of the difference; cov (n, C): one-dimensional Gumbel integrals;
-    C = 3: a tensor trapezoid rule; C >= 4: Gumbel integrals with two orders of the off-diagonal part, whose
-    remainder is in `expectation_error`; where that part is not small, a lattice average, of which only
-    0 <= p <= 1 is proved.
+    C = 3: a tensor trapezoid rule; C >= 4: Gumbel integrals averaged over nodes for what is correlated, to
+    about 1e-5 (`expectation_error`); where some difference of latents is all but certain, a lattice average,
+    of which only 0 <= p <= 1 is proved.
     """
 
     @property
@@ -45,32 +37,38 @@ class Softmax:
 
     def expectation(self, mean: ArrayLike, cov: ArrayLike) -> Float:
         """E p_c, (n, C); each row sums to 1."""
-        return self._evaluate(*_latents(mean, cov))[0]
+        return self.expectation_and_error(mean, cov)[0]
 
     def expectation_error(self, mean: ArrayLike, cov: ArrayLike) -> Float:
         """A proved bound (n, C) on |expectation - exact|, docs/likelihoods.md#softmax."""
-        return self._evaluate(*_latents(mean, cov))[1]
+        return self.expectation_and_error(mean, cov)[1]
+
+    def expectation_and_error(self, mean: ArrayLike, cov: ArrayLike) -> tuple[Float, Float]:
+        """Both at the price of one."""
+        return self._evaluate(*_latents(mean, cov))
 
     def expectation_gradient(self, mean: ArrayLike, cov: ArrayLike) -> tuple[Float, Float]:
         """(d E p_c / d mean_j (n, C, C), d E p_c / d cov): an estimate.
 
         The second is (n, C, C) [point, c, j] for variances, and (n, C, C, C) [point, c, j, k] for a full
-        covariance, symmetric in j, k, so that dP = sum_jk of it times dcov_jk. Beyond three classes with full
-        covariance it is a lattice average (typically to 1e-3).
+        covariance, symmetric in j, k, so that dP = sum_jk of it times dcov_jk.
         """
         m, S = _latents(mean, cov)
         n, classes = m.shape
-        if S.ndim == 2 and classes > 2:
-            first, second = np.empty((n, classes, classes)), np.empty((n, classes, classes))
-            for i in range(n):
-                first[i], second[i] = gumbel_gradient(m[i], S[i])
-            return first, second
         if classes == 2:
             return _two_class_gradient(m, S)
-        rule: Callable[[Float, Float], Average] = tensor_average if classes == 3 else lattice_average
         first, hessian = np.empty((n, classes, classes)), np.empty((n, classes, classes, classes))
+        rules = _rules(S)
         for i in range(n):
-            first[i], hessian[i] = derivatives(rule(m[i], S[i]))
+            rule = rules[i]
+            if S.ndim == 2:
+                _, first[i], hessian[i], _ = gumbel_derivatives(m[i], S[i])
+            elif rule is not None:
+                _, first[i], hessian[i], _ = rule.derivatives(m[i])
+            else:
+                first[i], hessian[i] = derivatives(_average(m[i], S[i]))
+        if S.ndim == 2:
+            return first, 0.5 * np.diagonal(hessian, axis1=2, axis2=3)
         return first, 0.5 * hessian
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,8 +84,9 @@ class Softmax:
             p, error = (rule(both, var[:, None]) for rule in (Logit().expectation, Logit().expectation_error))
         else:
             p, error = np.empty((n, classes)), np.empty((n, classes))
+            rules = _rules(S)
             for i in range(n):
-                p[i], error[i] = gumbel_integral(m[i], S[i]) if S.ndim == 2 else _correlated(m[i], S[i])
+                p[i], error[i] = _integral(m[i], S[i], rules[i])
         return p, np.minimum(error + _input_rounding(m, S)[:, None], np.maximum(p, 1 - p))
 
 
@@ -102,13 +101,19 @@ def _input_rounding(m: Float, S: Float) -> Float:
     return np.asarray(UNIT * classes * (100 + 20 * np.sqrt(largest) + 100 * classes * largest) + defect)
 
 
-def _correlated(mean: Float, cov: Float) -> GumbelIntegral:
-    if mean.size == 3:
-        return _averaged(tensor_average(mean, cov))
-    d, rest = split_covariance(cov)
-    if relative_size(d, rest) <= _LARGEST_RHO:
-        return gumbel_integral(mean, d, rest)
-    return _averaged(lattice_average(mean, cov))
+def _rules(S: Float) -> list[CorrelatedRule | None]:
+    """For every covariance (n, C, C) of four and more latents its rule; else None."""
+    return correlated_rules(S) if S.ndim == 3 and S.shape[1] > 3 else [None] * len(S)
+
+
+def _integral(mean: Float, S: Float, rule: CorrelatedRule | None) -> GumbelIntegral:
+    if S.ndim == 1:
+        return gumbel_integral(mean, S)
+    return _averaged(_average(mean, S)) if rule is None else rule.integral(mean)
+
+
+def _average(mean: Float, cov: Float) -> Average:
+    return tensor_average(mean, cov) if mean.size == 3 else lattice_average(mean, cov)
 
 
 def _averaged(average: Average) -> GumbelIntegral:
