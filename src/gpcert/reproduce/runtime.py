@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpcert.bounds import BoundFactory, shape_of
+from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Ball
@@ -17,6 +19,7 @@ from gpcert.reproduce.job import Job, Table, Value
 from gpcert.reproduce.models import Recipe, data_of, posterior_of
 from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 from gpcert.reproduce.sift import strongest_pixels
+from gpcert.search import Minimiser
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +45,8 @@ Key = tuple[Value, ...]
 
 
 _NOTES = """
-Each query bounds the minimum and the maximum; the paper timed the maximum alone.
+Each query encloses pi_max, the largest P(class 1) over the ball, as in the paper; `probability_range` would
+give the minimum too.
 
 CPU time of the process, one query at a time; a query ends after 10 CPU seconds and then counts with the time
 it took, so that means of a method that meets the limit are too small. Work done once per model (verification,
@@ -56,7 +60,7 @@ Pixels: the d strongest SIFT features of each image, then their neighbours; pixe
 
 
 def runtime(job: Job) -> Findings:
-    """Both extrema over balls of the d strongest SIFT pixels, for the first test images."""
+    """The largest P over balls of the d strongest SIFT pixels, for the first test images."""
     table = job.table("runtime", _KEYS, _NUMBERS)
     for key in job.steps(table.missing(_queries(job)), "runtime"):
         _time(job, table, key)
@@ -125,14 +129,26 @@ def _time(job: Job, table: Table, key: Key) -> None:
     ball = Ball(x, float(radius), features=pixels.tolist(), domain=data.domain)
     _prepare(post, str(method))
     start = time.process_time()
-
-    def late(*_: float) -> bool:
-        return time.process_time() - start > _LIMIT
-
-    r = probability_range(post, ball, method=str(method), tolerance=float(tolerance), progress=late)
+    search = _largest(post, ball, str(method), float(tolerance), start + _LIMIT)
     seconds = time.process_time() - start
-    width = max(r.min.width, r.max.width)
-    table.add(*key, seconds, r.nodes, float(r.status == "converged"), width)
+    width = search.upper - search.lower
+    table.add(*key, seconds, search.nodes, float(width <= float(tolerance)), width)
+
+
+def _largest(post: Posterior, ball: Ball, method: str, tolerance: float, deadline: float) -> Minimiser:
+    """One half of `probability_range`: 1 - max P(class 1) over the ball."""
+    factory = PaperFactory(post, tolerance) if method == "paper" else BoundFactory(post)
+    box = ball.box()
+    moving = box.lower < box.upper
+    bound = factory.pair(1, shape_of(ball, moving), ball.inner_box().lower, moving)[1]
+    search = Minimiser(bound, box.lower[moving], box.upper[moving])
+    with np.errstate(all="ignore"):
+        search.start(negligible=0.999 * tolerance)
+        while search.upper - search.lower > tolerance and not search.exhausted:
+            if time.process_time() > deadline:
+                break
+            search.step(tolerance)
+    return search
 
 
 @lru_cache(maxsize=8)
@@ -216,7 +232,7 @@ def _claims(table: Table) -> list[Claim]:
     def mean(method: str, d: int, radius: float, tolerance: float = _TOLERANCE) -> float:
         return _mean(table, method=method, n=1000, d=d, radius=radius, tolerance=tolerance)
 
-    machine = "another machine, language and model; both extrema here, the maximum alone there"
+    machine = "another machine, language and model"
     growth = mean("paper", 10, 0.25) / mean("paper", 5, 0.25)
     text = ", ".join(f"{mean('paper', d, 0.25):.2f}" for d in (1, 5, 10)) + " s"
     tight = mean("paper", 5, 0.25, 0.01)
