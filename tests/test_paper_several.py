@@ -113,6 +113,10 @@ def test_ranges_hold(setting, data):
     label = data.draw(st.integers(0, setting.classes - 1))
     answer = probability_range(post, box, label, "paper", tolerance=0.05, max_nodes=6)
     assert falsehoods(post, box, answer, np.random.default_rng(setting.seed)) == []
+    ours = probability_range(post, box, label, tolerance=0.05, max_nodes=6)
+    for mine, other in ((ours.min, answer.min), (ours.max, answer.max)):
+        assert mine.lower <= other.upper
+        assert other.lower <= mine.upper
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -105,5 +105,9 @@ def _picture(path: Path, caption: str) -> Html:
 
 
 def _claims(claims: Sequence[Claim]) -> Html:
-    rows = [(c.statement, c.paper, c.ours, _VERDICTS[c.agrees], c.why) for c in claims]
+    # A sentence, not a name: it may break.
+    wide = "display: inline-block; min-width: 14em; white-space: normal"
+    rows = [
+        (tag("span", c.statement, style=wide), c.paper, c.ours, _VERDICTS[c.agrees], c.why) for c in claims
+    ]
     return table(("statement", "paper", "ours", "verdict", "why"), rows)
