@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.bounds.anchor import anchor_at
-from gpcert.bounds.class_expansion import expand_classes
+from gpcert.bounds.class_expansion import expand_classes, latents_at
 from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.tangent import tangent
 from gpcert.likelihoods import Softmax
@@ -106,7 +106,9 @@ def test_theorem_3_concavity_in_mean_and_covariance(seed):
 @given(setting=cases(width=[0.05, 0.2], n=[10]), data=st.data())
 @settings(max_examples=examples(30), deadline=None)
 def test_tangents_lie_above_on_the_whole_box(setting, data):
-    """log sum beta_i p_i <= log_total + tangent + loss, at random points of the box."""
+    """log sum beta_i p_i <= log_total + tangent + loss at random points of the box, the anchor at another
+    point than the reference.
+    """
     post = random_model(setting)
     box = random_box(setting, post)
     moving = box.lower < box.upper
@@ -122,7 +124,10 @@ def test_tangents_lie_above_on_the_whole_box(setting, data):
     start = lower + rng.random(len(lower)) * (upper - lower)
     domain = shape.domain(lower, upper, start, bound.slice.lengthscale)
     x = expand_classes(bound.model, bound.slice, domain, start)
-    anchor = anchor_at(x.latents.mean, x.latents.covariance, bound.correlated)
+    other = lower + rng.random(len(lower)) * (upper - lower)
+    _, k, relative = bound.slice.kernel(other if data.draw(st.booleans()) else start)
+    latents = latents_at(bound.model, k, relative, bound.slice.floor)
+    anchor = anchor_at(latents.mean, latents.covariance, bound.correlated)
     line = None if anchor is None else tangent(x, anchor, beta)
     if line is None:
         return

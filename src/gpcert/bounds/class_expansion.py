@@ -74,6 +74,7 @@ class ClassExpansion:
 
     model: ClassModel
     domain: Domain
+    reference: Float  #: (d,), raw units
     latents: Latents
     reach: Float  #: w (d,)
     s: float  #: sup |d|, up
@@ -126,11 +127,11 @@ class ClassExpansion:
         rounding = float(np.abs(weights) @ self.error_covariance)
         return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
 
-    def changes(self) -> tuple[float, float]:
+    def changes(self, mean: Float, covariance: Float) -> tuple[float, float]:
         """X8: bounds, over the domain, of the sum of the changes of all means and covariances, and of
-        2 (the largest change of a mean) + 4 (the largest of a covariance).
+        2 (the largest change of a mean) + 4 (the largest of a covariance); from those given (C,), (C, C).
         """
-        means = np.abs(self.mean_gradient) @ self.reach
+        means = np.abs(self.mean_gradient) @ self.reach + np.abs(self.latents.mean - mean)
         means += 0.5 * np.einsum("i,cij,j->c", self.reach, np.abs(self.mean_hessian), self.reach)
         means += [self.mean_rest(row) for row in np.eye(self.model.classes)]
         slope = np.abs(self.covariance_gradient) @ self.reach
@@ -142,7 +143,9 @@ class ClassExpansion:
         R, (z1, z2, z3) = self.radius, self.deviations
         third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
         third += 2.0 * np.sqrt(size) * z3 + 2.0 * z1 * z2 + z2 * z2
-        spread = (slope + bend + third) * (1.0 + 1e-6) + self.error_covariance
+        moved = np.abs(self.latents.covariance - covariance)
+        shift = np.array([moved[c, e] for c, e in self.model.pairs])
+        spread = (slope + bend + third + shift) * (1.0 + 1e-6) + self.error_covariance
         twice = np.array([1.0 if c == e else 2.0 for c, e in self.model.pairs])
         total = float(means.sum()) + float(twice @ spread)
         return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(spread.max())) * (1.0 + 1e-9)
@@ -184,6 +187,7 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
     return ClassExpansion(
         model=model,
         domain=domain,
+        reference=reference,
         latents=latents,
         reach=reach,
         s=s,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpcert.bounds.box import Certified
-from gpcert.bounds.class_expansion import ClassExpansion, expand_classes
+from gpcert.bounds.class_expansion import ClassExpansion
 from gpcert.bounds.class_functionals import Functionals, builders
 from gpcert.bounds.clipping import most_clipped
-from gpcert.bounds.domain import Domain, Shape
+from gpcert.bounds.domain import Shape
 from gpcert.bounds.softmax import TOO_LARGE, SoftmaxBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
@@ -86,7 +86,7 @@ class LabelBound:
             return Certified(1.0, reference, split, False)
         rivals, point = self.rivals, reference
         if float(np.linalg.norm(widths)) < TOO_LARGE:
-            rivals, step = self._undecided(domain, middle)
+            rivals, step = self._undecided(self.softmax.expansion(lower, upper))
             if step is not None:
                 point = np.clip(middle + step * lengthscale, lower, upper)
         probability = _WINS
@@ -101,13 +101,12 @@ class LabelBound:
                 break
         return Certified(probability, point, split, False)
 
-    def _undecided(self, domain: Domain, middle: Float) -> tuple[list[int], Float | None]:
+    def _undecided(self, x: ClassExpansion) -> tuple[list[int], Float | None]:
         """The rivals that Theorem 4 does not settle on the domain, and where one seems to win, scaled."""
         whole = self.softmax
-        x = expand_classes(whole.model, whole.slice, domain, middle)
         rivals, step = self.rivals, None
-        for build in builders(len(middle)):
-            local = Functionals(whole.model, whole.slice, domain, middle, build)
+        for build in builders(len(x.reference)):
+            local = Functionals(whole.model, whole.slice, x.domain, x.reference, build)
             left = []
             for j in rivals:
                 where = self._loses(local, x, j)

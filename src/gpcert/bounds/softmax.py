@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from gpcert.bounds.anchor import anchor_at
+from gpcert.bounds.anchor import Anchor, anchor_at
 from gpcert.bounds.box import Certified
-from gpcert.bounds.class_expansion import Latents, expand_classes, latents_at
+from gpcert.bounds.class_expansion import ClassExpansion, Latents, expand_classes, latents_at
 from gpcert.bounds.class_functionals import Functionals
 from gpcert.bounds.class_image import Image, image_of
 from gpcert.bounds.class_model import ClassModel
 from gpcert.bounds.clipping import most_clipped, probability_cost, variances_over
-from gpcert.bounds.domain import Shape
+from gpcert.bounds.domain import Domain, Shape
 from gpcert.bounds.latent_cells import Cells
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.rbf import Builder
@@ -50,7 +50,8 @@ class SoftmaxBound:
     slice: Slice  #: of any functional of the model: geometry only
     shape: Shape
     beta: Float  #: (C,)
-    #: Of the last boxes; bounds of other quantities share the images.
+    #: Of the last boxes; bounds of other quantities share all but the cells.
+    expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
@@ -100,11 +101,9 @@ class SoftmaxBound:
         widths = (upper - lower) / self.slice.lengthscale
         if not float(np.linalg.norm(widths)) < TOO_LARGE:
             return Certified(0.0, reference, int(np.argmax(widths)), False)
-        middle = 0.5 * lower + 0.5 * upper
-        domain = self.shape.domain(lower, upper, middle, self.slice.lengthscale)
-        if domain is None:
+        if self._domain(lower, upper) is None:
             return Certified(1.0, reference, int(np.argmax(widths)), False)
-        expansion = partial(expand_classes, self.model, self.slice, domain, middle)
+        expansion = partial(self.expansion, lower, upper)
         loss = probability_cost(most_clipped(self.model, expansion))
         aim = min(target + loss, 0.5 + 0.5 * target)
         by = self._by_cells if self.model.classes == 3 else self._by_forms
@@ -124,38 +123,49 @@ class SoftmaxBound:
         # Correlated latents: the predictor's matrix may have to be made definite, too.
         loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
         aim = min(target + loss, 0.5 + 0.5 * target)
-        answer = replace(self, model=model)._by_forms(lower, upper, reference, aim)
+        answer = replace(self, model=model, expansions={})._by_forms(lower, upper, reference, aim)
         return answer._replace(probability=max(answer.probability - loss, 0.0))
 
     def _by_forms(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T2, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
+        x = self.expansion(lower, upper)
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
-        middle = 0.5 * lower + 0.5 * upper
         for build, retreat in attempts(len(lower)):
-            start = np.clip(reference + retreat * (middle - reference), lower, upper)
-            domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
-            if domain is None:
-                return Certified(1.0, reference, best.split, False)
-            trial = self._by_form(Functionals(self.model, self.slice, domain, start, build))
-            if trial is None:
+            anchor = self._anchor(np.clip(reference + retreat * (x.reference - reference), lower, upper))
+            line = None if anchor is None else tangent(x, anchor, self.beta)
+            if line is None:
                 continue
-            trial = trial._replace(point=np.clip(start + trial.point * self.slice.lengthscale, lower, upper))
+            local = Functionals(self.model, self.slice, x.domain, x.reference, build)
+            bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
+            point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
+            trial = _conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
             if trial.probability > best.probability or best.probability <= 0.0:
                 best = trial
             if best.probability >= target:
                 break
         return best
 
-    def _by_form(self, local: Functionals) -> Certified | None:
-        """The same from one reference."""
-        x = expand_classes(self.model, self.slice, local.domain, local.start)
-        anchor = anchor_at(x.latents.mean, x.latents.covariance, self.correlated)
-        line = None if anchor is None else tangent(x, anchor, self.beta)
-        if line is None:
-            return None
-        bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
-        return _conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
+    def _anchor(self, x: Float) -> Anchor | None:
+        """The anchor at the latents of x (d,)."""
+        _, k, relative = self.slice.kernel(x)
+        latents = latents_at(self.model, k, relative, self.slice.floor)
+        return anchor_at(latents.mean, latents.covariance, self.correlated)
+
+    def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
+        """X8 over a box that meets the region, seen from its middle, where the third order is smallest."""
+        key = lower.tobytes() + upper.tobytes()
+        found = self.expansions.get(key)
+        if found is None:
+            domain = self._domain(lower, upper)
+            assert domain is not None
+            found = expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
+            _keep(self.expansions, key, found)
+        return found
+
+    def _domain(self, lower: Float, upper: Float) -> Domain | None:
+        """The region's part of the box seen from its middle; None: there is none."""
+        return self.shape.domain(lower, upper, 0.5 * lower + 0.5 * upper, self.slice.lengthscale)
 
     def _by_cells(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T5, three classes: what one call does not finish, a later one for the same box goes on with."""
@@ -191,11 +201,12 @@ def _conclude(exponent: float, point: Float, split: int) -> Certified:
 
 
 def attempts(d: int) -> Iterator[tuple[Builder, float]]:
-    """Majorants by rising price, each with how far the reference retreats towards the middle."""
+    """Majorants by rising price, each with how far the anchor retreats towards the middle."""
     if d <= CHEAP_DIMENSIONS:
         yield cheap, 0.0
-        yield cheap, 0.4
+        yield cheap, 0.5
         return
     yield coarse, 0.0
-    yield sharp, 0.0
-    yield sharp, 0.3
+    yield coarse, 0.5
+    yield sharp, 0.25
+    yield sharp, 0.8

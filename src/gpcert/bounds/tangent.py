@@ -3,13 +3,14 @@
 log E p_i + (1/2) log det V is jointly concave in the mean and the covariance V of the differences of latents
 (docs/maths-multiclass.md, Theorem 3). So every p_i lies below the exponential of its tangent at an anchor,
 times a factor that is 1 there and differs from it by a quarter of the squared relative change of V. One
-affine functional and one quadratic form per box remain; both are exact at the reference.
+affine functional and one quadratic form per box remain, expanded at a reference of their own.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,44 +45,50 @@ class _Coordinates:
     Euclidean norm `joint` together.
     """
 
+    reach: Float  #: the largest |d_j| (d,)
     constant: Float  #: (N,)
     gradient: Float  #: (N, d)
     hessian: Float  #: (N, d, d)
     rest: Float  #: (N,)
     joint: float
 
-    def slopes(self, reach: Float) -> Float:
+    @cached_property
+    def slopes(self) -> Float:
         """sup |constant + gradient.d| (N,)."""
-        return np.asarray(np.abs(self.constant) + np.abs(self.gradient) @ reach)
+        return np.asarray(np.abs(self.constant) + np.abs(self.gradient) @ self.reach)
 
-    def bends(self, reach: Float) -> Float:
-        """sup |d^T hessian d| / 2 (N,): by absolute values."""
-        return np.asarray(0.5 * np.einsum("i,nij,j->n", reach, np.abs(self.hessian), reach) * _SLACK)
+    @cached_property
+    def absolute(self) -> tuple[Float, Float]:
+        """P (N, d, d) with P + hessian and P - hessian certainly PSD, and sup |d^T hessian d| (N,)."""
+        pairs = [_absolute(H, self.reach) for H in self.hessian]
+        return np.stack([P for P, _ in pairs]), np.array([size for _, size in pairs])
 
-    def largest(self, reach: Float) -> float:
+    @cached_property
+    def bends(self) -> Float:
+        """sup |d^T hessian d| / 2 (N,)."""
+        return np.asarray(0.5 * self.absolute[1] * _SLACK)
+
+    def largest(self) -> float:
         """sup of the Euclidean norm."""
-        single = self.slopes(reach) + self.bends(reach) + self.rest
+        single = self.slopes + self.bends + self.rest
         return float(np.linalg.norm(single)) + self.joint
 
-    def square(self, reach: Float, weight: Float, share: float) -> Loss:
+    def square(self, weight: Float) -> Loss:
         """A bound of sum_n weight_n coordinate_n^2, with (x + y)^2 <= (1 + t) x^2 + (1 + 1/t) y^2.
 
-        `share`: t relative to the quotient of the sizes of curved and linear part.
+        t is the quotient of the sizes of curved and linear part.
         """
-        bends = self.bends(reach)
-        linear = math.sqrt(float(weight @ self.slopes(reach) ** 2))
+        bends = self.bends
+        linear = math.sqrt(float(weight @ self.slopes**2))
         curved = math.sqrt(float(weight @ bends**2))
         small = math.sqrt(float(weight @ self.rest**2)) + math.sqrt(float(weight.max())) * self.joint
-        t = _ratio(share * (curved + small), linear)
+        t = _ratio(curved + small, linear)
         u = _ratio(small, curved)
         constant = (1.0 + t) * float(weight @ self.constant**2) + (1.0 + 1.0 / t) * (1.0 + 1.0 / u) * small**2
         scaled = weight[:, None] * self.gradient
         matrix = (1.0 + t) * (self.gradient.T @ scaled)
-        for n in np.flatnonzero(weight * bends):
-            # (d^T H d / 2)^2 <= sup * d^T |H| d / 2: it vanishes at the reference, as all the rest does.
-            matrix += ((1.0 + 1.0 / t) * (1.0 + u) * weight[n] * bends[n] * 0.5) * _absolute(
-                self.hessian[n], reach
-            )
+        # (d^T H d / 2)^2 <= sup * d^T |H| d / 2: it vanishes at the reference, as all the rest does.
+        matrix += np.tensordot((1.0 + 1.0 / t) * (1.0 + u) * 0.5 * weight * bends, self.absolute[0], 1)
         # The last term covers the rounding of these sums.
         return Loss(
             constant * _SLACK + 1e-11 * (linear + curved) ** 2,
@@ -95,21 +102,29 @@ def _ratio(x: float, y: float) -> float:
     return min(max(x / y, 1e-6), 1e6) if y > 0 else 1.0
 
 
-def _absolute(H: Float, reach: Float) -> Float:
-    """P (d, d) with P + H and P - H certainly PSD: about |H| in the units of the box, else a diagonal."""
+def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
+    """P (d, d) with P + H and P - H certainly PSD: about |H| in the units of the box, else a diagonal.
+
+    And at least sup |d^T H d|: by absolute values of the entries, or d times the largest eigenvalue of |H|.
+    """
     unit = np.maximum(reach, TINY)
     scaled = H * np.outer(unit, unit)
+    if not np.isfinite(scaled).all():
+        return np.zeros_like(H), math.inf
     values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
     slack = 1e-10 * float(np.abs(values).sum()) + TINY
     P = (vectors * np.abs(values)) @ vectors.T
     P = 0.5 * (P + P.T) + slack * np.eye(len(P))
-    if not (is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled)):
+    size = float(np.abs(scaled).sum()) * _SLACK
+    if is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled):
+        size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * _SLACK)
+    else:
         P = np.diag(np.abs(scaled).sum(axis=1) * _SLACK)
-    return np.asarray(P / np.outer(unit, unit))
+    return np.asarray(P / np.outer(unit, unit)), size
 
 
-def tangent(x: ClassExpansion, anchor: Anchor, beta: Float, share: float = 0.5) -> Tangent | None:
-    """The tangent for beta (C,) >= 0; None where nothing is proved. Any share > 0 is sound."""
+def tangent(x: ClassExpansion, anchor: Anchor, beta: Float) -> Tangent | None:
+    """The tangent for beta (C,) >= 0; None where nothing is proved."""
     model = x.model
     D = model.contrasts
     W = whitening(D @ anchor.covariance @ D.T)
@@ -118,25 +133,32 @@ def tangent(x: ClassExpansion, anchor: Anchor, beta: Float, share: float = 0.5) 
     root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
     A = W @ D
     spread = _covariances(x, anchor, A)
-    rho = spread.largest(x.reach) * _SLACK_W
+    rho = spread.largest() * _SLACK_W
     shrunk = _shrunk(spread, x) * _SLACK_W
     if not shrunk < 0.95:
         return None
-    eta = _means(x, A).largest(x.reach) * _SLACK_W
-    a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, x.changes())
+    means = _means(x, anchor, A)
+    eta = means.largest() * _SLACK_W
+    changes = x.changes(anchor.mean, anchor.covariance)
+    a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, changes)
     if not math.isfinite(total):
         return None
     mean_a, mean_B = weights @ a, np.tensordot(weights, B, 1)
-    penalty = 0.25 / (1.0 - shrunk) * _SLACK_W**2
-    loss = spread.square(x.reach, np.full(len(spread.constant), penalty), share)
+    loss = spread.square(np.full(len(spread.constant), _penalty(shrunk) * _SLACK_W**2))
     if np.count_nonzero(weights) > 1:
-        across = _across(x, anchor, A, root, a - mean_a, B - mean_B, spread)
-        size = across.slopes(x.reach) + across.bends(x.reach) + across.rest
+        across = _across(root, a - mean_a, B - mean_B, means, spread)
+        size = across.slopes + across.bends + across.rest
         across_weight = np.where(weights > 0, 0.5 * weights * _second(size), 0.0)
-        loss = _sum(loss, across.square(x.reach, across_weight, share))
+        loss = _sum(loss, across.square(across_weight))
     difference = D.T @ mean_a, D.T @ mean_B @ D
     offset = float(difference[0] @ anchor.mean) + float(np.vdot(difference[1], anchor.covariance))
     return Tangent(math.log(total), *difference, offset, loss)
+
+
+def _penalty(shrunk: float) -> float:
+    """pen(E) <= this times |E|_F^2 where E >= -shrunk I: (x - log(1 + x)) / x^2 falls."""
+    s = max(shrunk, 1e-3)
+    return 0.5 * (-s - math.log1p(-s)) / (s * s) * (1.0 + 1e-9)
 
 
 def whitening(V: Float) -> Float | None:
@@ -184,15 +206,20 @@ def weighted(
     return np.where(used[:, None], a, 0.0), np.where(used[:, None, None], B, 0.0), weights, total * _SLACK
 
 
-def _means(x: ClassExpansion, A: Float) -> _Coordinates:
-    """The whitened means A m, from their values at the reference, (C - 1) coordinates."""
+def _means(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
+    """The whitened means A m less those of the anchor, (C - 1) coordinates."""
     rest = np.array([x.mean_rest(row) for row in A])
     hessian = np.tensordot(A, x.mean_hessian, 1)
-    return _Coordinates(np.zeros(len(A)), A @ x.mean_gradient, hessian, rest * _SLACK, 0.0)
+    constant = A @ (x.latents.mean - anchor.mean)
+    return _Coordinates(x.reach, constant, A @ x.mean_gradient, hessian, rest * _SLACK, 0.0)
 
 
 def _covariances(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
-    """The whitened covariance A Sigma A^T less that of the anchor, (C - 1)^2 coordinates (X8)."""
+    """The whitened covariance A Sigma A^T less that of the anchor (X8).
+
+    Coordinates of an orthonormal basis of the symmetric matrices: the upper triangle, row by row, entries
+    beside the diagonal times sqrt 2.
+    """
     N = len(A)
     gradient = np.einsum("ac,ceD,be->abD", A, x.matrix(x.covariance_gradient), A, optimize=True)
     hessian = np.einsum("ac,ceDF,be->abDF", A, x.matrix(x.covariance_hessian), A, optimize=True)
@@ -201,19 +228,21 @@ def _covariances(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
     curve = 0.5 * np.einsum("i,abij,j->ab", x.reach, np.abs(hessian), x.reach)
     R = x.radius
     norm, slope, bend = (float(np.linalg.norm(y)) for y in (explained, np.abs(gradient) @ x.reach, curve))
-    scale = float(np.linalg.norm(A))
-    z1, z2, z3 = (scale * z for z in x.deviations)
+    scale, strongest = float(np.linalg.norm(A)), float(np.linalg.norm(A, 2)) * (1.0 + 1e-9)
+    _, z2, z3 = (scale * z for z in x.deviations)
     y = math.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + x.model.hidden * scale**2)
     y += 1e-6 * math.sqrt(norm)
     third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
-    third += 2.0 * y * z3 + 2.0 * z1 * z2 + z2 * z2
+    third += 2.0 * y * z3 + strongest * (2.0 * x.deviations[0] + x.deviations[1]) * z2
     rounding = float(x.error_covariance.max()) * float((np.abs(A).sum(axis=1) ** 2).sum())
-    d = len(x.reach)
+    rows, columns = np.triu_indices(N)
+    root = np.where(rows == columns, 1.0, math.sqrt(2.0))
     return _Coordinates(
-        constant.ravel(),
-        gradient.reshape(N * N, d),
-        hessian.reshape(N * N, d, d),
-        np.zeros(N * N),
+        x.reach,
+        root * constant[rows, columns],
+        root[:, None] * gradient[rows, columns],
+        root[:, None, None] * hessian[rows, columns],
+        np.zeros(len(rows)),
         (third + rounding) * _SLACK,
     )
 
@@ -224,32 +253,32 @@ def _shrunk(spread: _Coordinates, x: ClassExpansion) -> float:
     Diagonal entries count only where they fall, and the norm of a matrix is at most that of bounds of its
     entries' absolute values.
     """
-    reach = x.reach
-    N = math.isqrt(len(spread.constant))
-    size = (spread.slopes(reach) + spread.bends(reach)).reshape(N, N)
-    unit = np.maximum(reach, TINY)
-    for a in range(N):
-        n = a * N + a
+    N = x.model.classes - 1
+    rows, columns = np.triu_indices(N)
+    size = np.zeros((N, N))
+    size[rows, columns] = size[columns, rows] = (spread.slopes + spread.bends) / math.sqrt(2.0)
+    unit = np.maximum(x.reach, TINY)
+    for n, a in zip(np.flatnonzero(rows == columns), range(N), strict=True):
         falling = float(x.domain.support(-spread.gradient[n][None])[0]) - spread.constant[n]
         scaled = spread.hessian[n] * np.outer(unit, unit)
         lowest = 0.5 * float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]) * len(unit)
         slack = 1e-9 * float(np.abs(scaled).sum())
-        bend = min(float(spread.bends(reach)[n]), max(0.0, slack - lowest))
+        bend = min(float(spread.bends[n]), max(0.0, slack - lowest))
         size[a, a] = max(0.0, falling) + bend
     return float(np.linalg.norm(size, 2)) * _SLACK + spread.joint
 
 
-def _across(
-    x: ClassExpansion, anchor: Anchor, A: Float, root: Float, a: Float, B: Float, spread: _Coordinates
-) -> _Coordinates:
+def _across(root: Float, a: Float, B: Float, means: _Coordinates, spread: _Coordinates) -> _Coordinates:
     """t_i - mean of t, t_i = a_i.m + <B_i, Sigma> in the differences of latents: one coordinate per class."""
-    means = _means(x, A)
     turned = a @ root  # a_i . (root of V) whitened displacement
-    bent = np.einsum("pa,ipq,qb->iab", root, B, root, optimize=True).reshape(len(a), -1)
+    bent = np.einsum("pa,ipq,qb->iab", root, B, root, optimize=True)
+    rows, columns = np.triu_indices(len(root))
+    bent = bent[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
     hessian = np.tensordot(turned, means.hessian, 1) + np.tensordot(bent, spread.hessian, 1)
     rest = np.abs(turned) @ means.rest + np.linalg.norm(bent, axis=1) * spread.joint
     return _Coordinates(
-        bent @ spread.constant,
+        means.reach,
+        turned @ means.constant + bent @ spread.constant,
         turned @ means.gradient + bent @ spread.gradient,
         hessian,
         rest * _SLACK,
