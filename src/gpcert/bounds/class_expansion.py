@@ -127,6 +127,21 @@ class ClassExpansion:
         rounding = float(np.abs(weights) @ self.error_covariance)
         return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
 
+    def covariance_rest(self, A: Float, gradient: Float, hessian: Float) -> float:
+        """X8: sup of A Sigma A^T beyond second order, in Frobenius norm, from its gradient and Hessian."""
+        explained = A @ (np.diag(self.model.prior) - self.latents.covariance) @ A.T
+        curve = 0.5 * np.einsum("i,abij,j->ab", self.reach, np.abs(hessian), self.reach)
+        slopes = np.abs(gradient) @ self.reach
+        norm, slope, bend = (float(np.linalg.norm(y)) for y in (explained, slopes, curve))
+        scale, strongest = float(np.linalg.norm(A)), float(np.linalg.norm(A, 2)) * (1.0 + 1e-9)
+        R, (d1, d2, d3) = self.radius, self.deviations
+        y = float(np.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + self.model.hidden * scale**2))
+        y += 1e-6 * float(np.sqrt(norm))
+        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third += 2.0 * y * scale * d3 + strongest * (2.0 * d1 + d2) * scale * d2
+        rounding = float(self.error_covariance.max()) * float((np.abs(A).sum(axis=1) ** 2).sum())
+        return third + rounding
+
     def changes(self, mean: Float, covariance: Float) -> tuple[float, float]:
         """X8: bounds, over the domain, of the sum of the changes of all means and covariances, and of
         2 (the largest change of a mean) + 4 (the largest of a covariance); from those given (C,), (C, C).

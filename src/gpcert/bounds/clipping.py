@@ -13,6 +13,7 @@ import numpy as np
 
 from gpcert.bounds.class_expansion import ClassExpansion
 from gpcert.bounds.class_model import ClassModel
+from gpcert.bounds.separate import SeparateExpansion
 from gpcert.rounding import sum_up
 from gpcert.validation import Float
 
@@ -61,7 +62,7 @@ def most_clipped(model: ClassModel, expand: Callable[[], ClassExpansion]) -> Flo
     return variances_over(expand()).most(model.lift)
 
 
-def variances_over(x: ClassExpansion) -> Variances:
+def variances_over(x: ClassExpansion | SeparateExpansion) -> Variances:
     """X8: each variance at the reference, less all it can lose."""
     reach = np.array([x.covariance_reach(np.diag(unit)) for unit in np.eye(x.model.classes)])
     low = np.diagonal(x.latents.covariance) - (reach + x.latents.covariance_error) * (1.0 + 1e-9)

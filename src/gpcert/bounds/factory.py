@@ -25,6 +25,8 @@ from gpcert.bounds.radial import RadialBound
 from gpcert.bounds.radial_slice import RadialSlice, make_radial_slice
 from gpcert.bounds.ratios import Margin, Remainder, Share
 from gpcert.bounds.rbf import RbfBound
+from gpcert.bounds.separate import separate_latents, separate_models
+from gpcert.bounds.separate_bound import SeparateBound, SeparateLabel
 from gpcert.bounds.slice import Slice, make_slice
 from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.bounds.sparse import SparseShape
@@ -110,8 +112,10 @@ class BoundFactory:
         return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
 
     def _softmax_pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
-        """As `pair`; of two latents the difference is bounded as one."""
+        """As `pair`; of two latents with one Gaussian kernel the difference is bounded as one."""
         own = np.eye(self._post.n_classes)[label]
+        if not isinstance(self._post.kernel, RBF):
+            return self._separate(1.0 - own, shape, x, moving), self._separate(own, shape, x, moving)
         low = self._softmax(1.0 - own, shape, x, moving)
         high = replace(low, beta=own, cells={})
         if len(own) > 2:
@@ -127,13 +131,23 @@ class BoundFactory:
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
         return SoftmaxBound(model, make_slice(geometry, x, np.flatnonzero(moving)), shape, beta)
 
+    def _separate(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SeparateBound:
+        """The same for independent latents with other kernels, or a kernel each."""
+        return SeparateBound(separate_latents(self._models, x, np.flatnonzero(moving)), shape, beta)
+
+    @cached_property
+    def _models(self) -> tuple[Model, ...]:
+        return separate_models(self._post)
+
     def margin(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
         if isinstance(self._post.likelihood, OneVsRest):
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
             return OneVsRestBound(classes, Margin(label), shape)
-        bound = self._softmax(np.zeros(self._post.n_classes), shape, x, moving)
-        return LabelBound(bound, label)
+        nothing = np.zeros(self._post.n_classes)
+        if not isinstance(self._post.kernel, RBF):
+            return SeparateLabel(self._separate(nothing, shape, x, moving), label)
+        return LabelBound(self._softmax(nothing, shape, x, moving), label)
 
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:

@@ -28,10 +28,10 @@ from gpcert.likelihoods import Softmax
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
 
-__all__ = ["TOO_LARGE", "SoftmaxBound"]
+__all__ = ["TOO_LARGE", "WORTH_RAISING", "SoftmaxBound", "conclude"]
 
 #: Raising variances costs probability; beyond this it would settle nothing.
-_WORTH_RAISING = 0.05
+WORTH_RAISING = 0.05
 _ROUGH = 1e-3  # accuracy of a local search
 TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
 #: Cells per step of the search: few, so that limits of time are kept.
@@ -111,7 +111,7 @@ class SoftmaxBound:
         best = best._replace(probability=max(best.probability - loss, 0.0))
         if best.probability < target and best.pieces is None:
             raised = variances_over(expansion()).raising
-            if raised.any() and probability_cost(raised) <= _WORTH_RAISING:
+            if raised.any() and probability_cost(raised) <= WORTH_RAISING:
                 other = self._raised(raised, lower, upper, reference, target)
                 best = other if other.probability > best.probability else best
         return best
@@ -139,7 +139,7 @@ class SoftmaxBound:
             local = Functionals(self.model, self.slice, x.domain, x.reference, build)
             bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
-            trial = _conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
+            trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
             if trial.probability > best.probability or best.probability <= 0.0:
                 best = trial
             if best.probability >= target:
@@ -183,7 +183,7 @@ class SoftmaxBound:
             _keep(self.cells, key, cells)
         more = cells.refine(math.log(max(1.0 - target - 1e-14, 1e-300)), _STEPS)
         point, loss = cells.image.last or (reference, None)
-        answer = _conclude(cells.top, point, nothing.split if loss is None else int(np.argmax(loss)))
+        answer = conclude(cells.top, point, nothing.split if loss is None else int(np.argmax(loss)))
         again = more and len(lower) > CHEAP_DIMENSIONS
         return answer._replace(pieces=((lower, upper),)) if again else answer
 
@@ -194,7 +194,7 @@ def _keep(kept: dict[bytes, _T], key: bytes, value: _T) -> None:
     kept[key] = value
 
 
-def _conclude(exponent: float, point: Float, split: int) -> Certified:
+def conclude(exponent: float, point: Float, split: int) -> Certified:
     """1 - e^exponent, rounded down."""
     probability = 1.0 - exp_up(up(exponent) + 1e-15 * abs(exponent)) if exponent < 0 else 0.0
     return Certified(max(0.0, probability - 1e-15), point, split, False)

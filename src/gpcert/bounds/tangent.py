@@ -18,11 +18,13 @@ import numpy as np
 from gpcert.bounds.anchor import Anchor
 from gpcert.bounds.class_expansion import ClassExpansion
 from gpcert.bounds.forms import Loss
+from gpcert.bounds.separate import SeparateExpansion
 from gpcert.rounding import TINY, is_certainly_psd
 from gpcert.validation import Float
 
 __all__ = ["Tangent", "tangent", "weighted", "whitening"]
 
+Expansion = ClassExpansion | SeparateExpansion
 _SLACK = 1.0 + 1e-9
 #: Inverse factors of V are checked to this; what the check leaves is in `_SLACK_W`.
 _INVERSE = 1e-8
@@ -123,7 +125,7 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     return np.asarray(P / np.outer(unit, unit)), size
 
 
-def tangent(x: ClassExpansion, anchor: Anchor, beta: Float) -> Tangent | None:
+def tangent(x: Expansion, anchor: Anchor, beta: Float) -> Tangent | None:
     """The tangent for beta (C,) >= 0; None where nothing is proved."""
     model = x.model
     D = model.contrasts
@@ -206,7 +208,7 @@ def weighted(
     return np.where(used[:, None], a, 0.0), np.where(used[:, None, None], B, 0.0), weights, total * _SLACK
 
 
-def _means(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
+def _means(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
     """The whitened means A m less those of the anchor, (C - 1) coordinates."""
     rest = np.array([x.mean_rest(row) for row in A])
     hessian = np.tensordot(A, x.mean_hessian, 1)
@@ -214,7 +216,7 @@ def _means(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
     return _Coordinates(x.reach, constant, A @ x.mean_gradient, hessian, rest * _SLACK, 0.0)
 
 
-def _covariances(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
+def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
     """The whitened covariance A Sigma A^T less that of the anchor (X8).
 
     Coordinates of an orthonormal basis of the symmetric matrices: the upper triangle, row by row, entries
@@ -224,17 +226,6 @@ def _covariances(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
     gradient = np.einsum("ac,ceD,be->abD", A, x.matrix(x.covariance_gradient), A, optimize=True)
     hessian = np.einsum("ac,ceDF,be->abDF", A, x.matrix(x.covariance_hessian), A, optimize=True)
     constant = A @ (x.latents.covariance - anchor.covariance) @ A.T
-    explained = A @ (np.diag(x.model.prior) - x.latents.covariance) @ A.T
-    curve = 0.5 * np.einsum("i,abij,j->ab", x.reach, np.abs(hessian), x.reach)
-    R = x.radius
-    norm, slope, bend = (float(np.linalg.norm(y)) for y in (explained, np.abs(gradient) @ x.reach, curve))
-    scale, strongest = float(np.linalg.norm(A)), float(np.linalg.norm(A, 2)) * (1.0 + 1e-9)
-    _, z2, z3 = (scale * z for z in x.deviations)
-    y = math.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + x.model.hidden * scale**2)
-    y += 1e-6 * math.sqrt(norm)
-    third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
-    third += 2.0 * y * z3 + strongest * (2.0 * x.deviations[0] + x.deviations[1]) * z2
-    rounding = float(x.error_covariance.max()) * float((np.abs(A).sum(axis=1) ** 2).sum())
     rows, columns = np.triu_indices(N)
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
     return _Coordinates(
@@ -243,11 +234,11 @@ def _covariances(x: ClassExpansion, anchor: Anchor, A: Float) -> _Coordinates:
         root[:, None] * gradient[rows, columns],
         root[:, None, None] * hessian[rows, columns],
         np.zeros(len(rows)),
-        (third + rounding) * _SLACK,
+        x.covariance_rest(A, gradient, hessian) * _SLACK,
     )
 
 
-def _shrunk(spread: _Coordinates, x: ClassExpansion) -> float:
+def _shrunk(spread: _Coordinates, x: Expansion) -> float:
     """At least minus the smallest eigenvalue of the relative change of V anywhere on the box.
 
     Diagonal entries count only where they fall, and the norm of a matrix is at most that of bounds of its

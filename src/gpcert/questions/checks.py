@@ -88,8 +88,8 @@ def check_model(post: Posterior) -> None:
         f"post must have the probit, logit or softmax likelihood, a Link, or one-vs-rest, got {name!r}",
     )
     require(
-        not isinstance(link, Softmax) or isinstance(post.kernel, RBF),
-        f"post must have one RBF kernel for all classes of a softmax, got {post.kernel!r}",
+        not isinstance(link, Softmax) or isinstance(post.kernel, RBF) or post.precision.ndim == 3,
+        f"post must have one RBF kernel for softmax with correlated latents, got {post.kernel!r}",
     )
 
 
