@@ -18,7 +18,7 @@ from gpcert.validation import Float
 __all__ = ["Anchor", "anchor_at"]
 
 #: Distance of the rule for four and more correlated classes: a search does not need the predictor's accuracy.
-ACCURACY = 1e-4
+ACCURACY = 3e-5
 
 #: Products of three probabilities lose at most 1/cos^2(0.93 pi/2) = 83 against one (A1).
 _PRODUCTS = 100.0
