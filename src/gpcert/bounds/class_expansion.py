@@ -15,11 +15,12 @@ import numpy as np
 
 from gpcert.bounds.class_model import ClassModel
 from gpcert.bounds.domain import Domain
+from gpcert.bounds.radial_slice import RadialSlice
 from gpcert.bounds.slice import Slice
 from gpcert.rounding import TINY, UNIT, gamma, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at"]
+__all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at", "latents_on"]
 
 
 class Latents(NamedTuple):
@@ -66,6 +67,14 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
         float(model.prior.max()) + float(np.abs(covariance).max())
     )
     return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
+
+
+def latents_on(model: ClassModel, slice_: Slice | RadialSlice, x: Float) -> Latents:
+    """The same at x (d,) of a slice; the prior of a sum or product is stored to a few roundings."""
+    k, relative = slice_.values(x)
+    latents = latents_at(model, k, relative, slice_.floor)
+    blur = slice_.prior_blur * float(model.prior.max())
+    return latents._replace(covariance_error=latents.covariance_error + blur)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds.class_expansion import Latents, latents_at
-from gpcert.bounds.class_functionals import Functionals, builders
+from gpcert.bounds.class_expansion import Latents, latents_on
+from gpcert.bounds.class_functionals import View, views_from
 from gpcert.bounds.class_model import ClassModel
 from gpcert.bounds.domain import Shape
 from gpcert.bounds.local import FunctionalBound
+from gpcert.bounds.radial_slice import RadialSlice
 from gpcert.bounds.slice import Slice
 from gpcert.bounds.tangent import whitening
 from gpcert.rounding import UNIT
@@ -101,11 +102,11 @@ class Image:
     """lower <= z <= upper and normals_j . z <= bounds_j for the z of every point of the box."""
 
     model: ClassModel
-    slice: Slice
+    slice: Slice | RadialSlice
     shape: Shape
     box: tuple[Float, Float]  #: raw units
     coordinates: Coordinates
-    views: list[Functionals]  #: from the middle, by rising price
+    views: list[View]  #: from the middle, by rising price
     lower: Float
     upper: Float
     samples: Float  #: (m, n): z at some points of the box, estimates
@@ -122,9 +123,7 @@ class Image:
         if reference is not None:
             domain = self.shape.domain(*self.box, reference, self.slice.lengthscale)
             if domain is not None:
-                views += [
-                    Functionals(self.model, self.slice, domain, reference, view.build) for view in self.views
-                ]
+                views += [view.moved(domain, reference) for view in self.views]
         best = np.inf
         for view in views:
             answer = self._supremum(view, k)
@@ -136,7 +135,7 @@ class Image:
             self.bounds = np.append(self.bounds, best)
         return best
 
-    def _supremum(self, view: Functionals, k: Float) -> FunctionalBound:
+    def _supremum(self, view: View, k: Float) -> FunctionalBound:
         """Minus the certified supremum of k.z."""
         a, B, offset = self.coordinates.functional(k)
         answer = view.smallest(-a, -B, -offset)
@@ -169,19 +168,20 @@ class Image:
         return lower, upper
 
 
-def image_of(model: ClassModel, slice_: Slice, shape: Shape, box: tuple[Float, Float]) -> Image | None:
+def image_of(
+    model: ClassModel, slice_: Slice | RadialSlice, shape: Shape, box: tuple[Float, Float]
+) -> Image | None:
     """The image of a box, raw units, with a range for every coordinate; None where nothing is proved."""
     middle = np.clip(shape.middle(*box), *box)
     domain = shape.domain(*box, middle, slice_.lengthscale)
-    _, k, relative = slice_.kernel(middle)
-    latents = latents_at(model, k, relative, slice_.floor)
+    latents = latents_on(model, slice_, middle)
     coordinates = coordinates_at(model, latents, slice_.amplitude)
     if domain is None or coordinates is None:
         return None
     X = _spread_points(model, slice_, shape, coordinates, middle)
     samples = _estimate(model, slice_, coordinates, X)
     sampled = samples.max(axis=0) - samples.min(axis=0)
-    views = [Functionals(model, slice_, domain, middle, build) for build in builders(len(middle))]
+    views = views_from(model, slice_, domain, middle)
     n = len(sampled)
     ends = np.zeros((2, n))
     for m in reversed(range(n)):  # the last coordinates are the roughest: they choose the views
@@ -195,7 +195,7 @@ def image_of(model: ClassModel, slice_: Slice, shape: Shape, box: tuple[Float, F
     return Image(model, slice_, shape, box, coordinates, views, ends[0], ends[1], samples, none[0], none[1])
 
 
-def _range(view: Functionals, coordinates: Coordinates, m: int) -> tuple[float, float]:
+def _range(view: View, coordinates: Coordinates, m: int) -> tuple[float, float]:
     """Certified range of z_m."""
     k = np.eye(len(coordinates.offset))[m]
     a, B, offset = coordinates.functional(k)
@@ -208,15 +208,14 @@ def _range(view: Functionals, coordinates: Coordinates, m: int) -> tuple[float, 
 
 
 def _spread_points(
-    model: ClassModel, slice_: Slice, shape: Shape, coordinates: Coordinates, middle: Float
+    model: ClassModel, slice_: Slice | RadialSlice, shape: Shape, coordinates: Coordinates, middle: Float
 ) -> Float:
     """Points (m, d) of the region where combinations of the z are about largest, and the middle."""
-    v, k, relative = slice_.kernel(middle)
-    latents = latents_at(model, k, relative, slice_.floor)
-    slopes = coordinates.first @ model.weights.T * k  # (n, centres)
+    latents = latents_on(model, slice_, middle)
+    slopes = coordinates.first @ model.weights.T  # (n, centres)
     for (c, e), one, two in zip(model.pairs, latents.products, latents.transposed, strict=True):
-        slopes -= np.outer(coordinates.second[:, c, e] * (1.0 if c == e else 2.0), (one + two) * k)
-    gradients = slopes @ v / slice_.lengthscale
+        slopes -= np.outer(coordinates.second[:, c, e] * (1.0 if c == e else 2.0), one + two)
+    gradients = slice_.pull(middle, slopes)
     n = len(gradients)
     sizes = np.maximum(np.abs(gradients).sum(axis=1), 1e-300)
     directions = np.concatenate(
@@ -225,9 +224,9 @@ def _spread_points(
     return np.stack([middle, *(shape.vertex(-k @ gradients, middle) for k in directions)])
 
 
-def _estimate(model: ClassModel, slice_: Slice, coordinates: Coordinates, X: Float) -> Float:
+def _estimate(model: ClassModel, slice_: Slice | RadialSlice, coordinates: Coordinates, X: Float) -> Float:
     """z (m, n) at X (m, d)."""
-    k = np.stack([slice_.kernel(x)[1] for x in X])
+    k = np.stack([slice_.values(x)[0] for x in X])
     z = (model.mean + k @ model.weights) @ coordinates.first.T - coordinates.offset
     z += np.diagonal(coordinates.second, axis1=1, axis2=2) @ model.prior
     for (c, e), block in zip(model.pairs, model.blocks, strict=True):

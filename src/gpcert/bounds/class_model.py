@@ -1,4 +1,4 @@
-"""Several latent functions with one Gaussian kernel: facts about the stored blocks, verified once.
+"""Several latent functions with one kernel: facts about the stored blocks, verified once.
 
 Statements of `docs/maths-multiclass.md`, section 2. R is the Cn x Cn matrix of blocks R_ce.
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from gpcert.bounds.contraction import block_contraction
 from gpcert.bounds.definite import Parts, definite_parts
-from gpcert.bounds.gram import unit_gram
+from gpcert.bounds.gram import kernel_gram
 from gpcert.bounds.model import Model
-from gpcert.kernels import RBF, Group, radial_terms
+from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sum_up
 from gpcert.validation import Float
@@ -196,35 +196,35 @@ def class_model_of(posterior: Posterior) -> ClassModel:
 
 def _verify(posterior: Posterior) -> ClassModel:
     kernel = posterior.kernel
-    assert isinstance(kernel, RBF)
+    assert isinstance(kernel, Kernel)
     centres = np.ascontiguousarray(posterior.centres)
     n, d = centres.shape
-    C = posterior.n_latents
-    lengthscale = np.array(np.broadcast_to(kernel.lengthscale, (d,)), dtype=np.float64)
-    K, entry = unit_gram(centres, lengthscale)
+    C, variance = posterior.n_latents, kernel.prior_variance
+    terms = radial_terms(kernel, d)
+    K, entry = kernel_gram(kernel, centres)
     R = posterior.precision
     if R.ndim == 3:
         pairs = tuple((c, c) for c in range(C))
-        groups = [_facts(block, K, entry, kernel.variance) for block in R]
+        groups = [_facts(block, K, entry, variance) for block in R]
     else:
         pairs = tuple((c, e) for c in range(C) for e in range(c, C))
-        groups = [_facts(R.transpose(0, 2, 1, 3).reshape(C * n, C * n), K, entry, kernel.variance)]
+        groups = [_facts(R.transpose(0, 2, 1, 3).reshape(C * n, C * n), K, entry, variance)]
     blocks = _blocks(R, pairs)
     split = any(facts.parts.negative is not None for facts in groups)
     positive, negative = blocks, None
     if split:
         positive, negative = (_blocks(_joined(groups, sign, n), pairs) for sign in (True, False))
-    norms = kernel.variance * (posterior.weights.T @ (K @ posterior.weights))
+    norms = variance * (posterior.weights.T @ (K @ posterior.weights))
     sums = np.abs(posterior.weights).sum(axis=0)
-    relative = kernel.variance * (entry + 4.0 * gamma(2 * n + 8))
+    relative = variance * (entry + 4.0 * gamma(2 * n + 8))
     defect = max(float(facts.parts.defect.max()) for facts in groups)
     up, down = (max(facts.contractions[i] for facts in groups) for i in (0, 1))
     return ClassModel(
         centres=centres,
-        terms=radial_terms(kernel, d),
-        lengthscale=lengthscale,
-        variance=kernel.variance,
-        prior=np.full(C, kernel.variance),
+        terms=terms,
+        lengthscale=np.min([group.lengthscale for term in terms for group in term], axis=0),
+        variance=variance,
+        prior=np.full(C, variance),
         weights=posterior.weights,
         mean=np.array(np.broadcast_to(posterior.mean, (C,)), dtype=np.float64),
         blocks=blocks.values,
@@ -237,7 +237,7 @@ def _verify(posterior: Posterior) -> ClassModel:
         contraction=up + down,
         contraction_positive=up,
         contraction_negative=down,
-        lift=max(max(facts.contractions[2] for facts in groups) - 1.0, 0.0) * kernel.variance * (1.0 + 1e-9),
+        lift=max(max(facts.contractions[2] for facts in groups) - 1.0, 0.0) * variance * (1.0 + 1e-9),
         unit_gram=(K, entry),
         norms=0.5 * (norms + norms.T),
         norms_error=np.sqrt(relative) * sums * 1.01,

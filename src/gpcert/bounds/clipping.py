@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.class_expansion import ClassExpansion
+from gpcert.bounds.class_expansion import ClassExpansion, Latents
+from gpcert.bounds.class_functionals import View
 from gpcert.bounds.class_model import ClassModel
 from gpcert.bounds.separate import SeparateExpansion
 from gpcert.rounding import sum_up
 from gpcert.validation import Float
 
-__all__ = ["Variances", "most_clipped", "probability_cost", "variances_over"]
+__all__ = ["Variances", "most_clipped", "probability_cost", "variances_over", "variances_seen"]
 
 #: A lift that costs a probability no more than this is counted, and no box asked.
 _NEGLIGIBLE = 1e-7
@@ -54,12 +55,20 @@ def probability_cost(raised: Float) -> float:
     return _COST * sum_up(raised)
 
 
-def most_clipped(model: ClassModel, expand: Callable[[], ClassExpansion]) -> Float:
-    """`Variances.most`, without an expansion where no variance falls much below 0 anywhere."""
+def most_clipped(model: ClassModel, variances: Callable[[], Variances]) -> Float:
+    """`Variances.most`, without asking for them where no variance falls much below 0 anywhere."""
     everywhere = np.full(model.classes, model.lift)
     if probability_cost(everywhere) <= _NEGLIGIBLE:
         return everywhere
-    return variances_over(expand()).most(model.lift)
+    return variances().most(model.lift)
+
+
+def variances_seen(model: ClassModel, view: View, latents: Latents) -> Variances:
+    """M3: each variance by its own range, seen from the reference where the latents are `latents`."""
+    here = np.diagonal(latents.covariance)
+    ranges = np.array([view.range(np.diag(unit), float(here @ unit)) for unit in np.eye(model.classes)])
+    low = here + ranges[:, 0] - latents.covariance_error
+    return Variances(np.where(np.isnan(low), -np.inf, low), np.abs(ranges).max(axis=1))
 
 
 def variances_over(x: ClassExpansion | SeparateExpansion) -> Variances:

@@ -107,29 +107,32 @@ class BoundFactory:
     def _levels(self, link: Link, shape: Shape, x: Float, moving: Mask) -> tuple[LevelBound, LevelBound]:
         """For the latent and for its negative."""
         slice_ = self._slice(x, moving)
-        if isinstance(slice_, Slice):
-            return RbfBound(link, shape, slice_), RbfBound(link.mirrored(), shape, slice_.flipped())
-        return RadialBound(link, shape, slice_), RadialBound(link.mirrored(), shape, slice_.flipped())
+        return _level_bound(link, shape, slice_), _level_bound(link.mirrored(), shape, slice_.flipped())
 
     def _softmax_pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
-        """As `pair`; of two latents with one Gaussian kernel the difference is bounded as one."""
+        """As `pair`; of two latents with one kernel the difference is bounded as one."""
         own = np.eye(self._post.n_classes)[label]
-        if not isinstance(self._post.kernel, RBF):
+        if self._apart:
             return self._separate(1.0 - own, shape, x, moving), self._separate(own, shape, x, moving)
         low = self._softmax(1.0 - own, shape, x, moving)
         high = replace(low, beta=own, cells={})
         if len(own) > 2:
             return low, high
-        both = make_slice(_difference(self._post), x, np.flatnonzero(moving))
+        both = self._make_slice(_difference(self._post), x, moving)
         one, other = (both.flipped(), both) if label == 0 else (both, both.flipped())
-        first, second = (RbfBound(link_of(Logit()), shape, each) for each in (one, other))
+        first, second = (_level_bound(link_of(Logit()), shape, each) for each in (one, other))
         return TwoLatents(first, low), TwoLatents(second, high)
 
     def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SoftmaxBound:
         """The bound of 1 - sum_i beta_i p_i."""
         model = class_model_of(self._post)
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
-        return SoftmaxBound(model, make_slice(geometry, x, np.flatnonzero(moving)), shape, beta)
+        return SoftmaxBound(model, self._make_slice(geometry, x, moving), shape, beta)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether latents are bounded one by one: independent ones, unless they share a Gaussian kernel."""
+        return self._post.precision.ndim == 3 and not isinstance(self._post.kernel, RBF)
 
     def _separate(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SeparateBound:
         """The same for independent latents with other kernels, or a kernel each."""
@@ -145,7 +148,7 @@ class BoundFactory:
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
             return OneVsRestBound(classes, Margin(label), shape)
         nothing = np.zeros(self._post.n_classes)
-        if not isinstance(self._post.kernel, RBF):
+        if self._apart:
             return SeparateLabel(self._separate(nothing, shape, x, moving), label)
         return LabelBound(self._softmax(nothing, shape, x, moving), label)
 
@@ -167,6 +170,15 @@ class BoundFactory:
         if found is None:
             while len(self._slices) >= _SLICES:
                 self._slices.pop(next(iter(self._slices)))
-            make = make_slice if isinstance(self._post.kernel, RBF) else make_radial_slice
-            found = self._slices[key] = make(model_of(self._post), x, np.flatnonzero(moving))
+            found = self._slices[key] = self._make_slice(model_of(self._post), x, moving)
         return found
+
+    def _make_slice(self, model: Model, x: Float, moving: Mask) -> Slice | RadialSlice:
+        make = make_slice if isinstance(self._post.kernel, RBF) else make_radial_slice
+        return make(model, x, np.flatnonzero(moving))
+
+
+def _level_bound(link: Link, shape: Shape, slice_: Slice | RadialSlice) -> LevelBound:
+    if isinstance(slice_, Slice):
+        return RbfBound(link, shape, slice_)
+    return RadialBound(link, shape, slice_)

@@ -13,9 +13,10 @@ import numpy as np
 
 from gpcert.bounds.box import Certified
 from gpcert.bounds.class_expansion import ClassExpansion
-from gpcert.bounds.class_functionals import Functionals, builders
+from gpcert.bounds.class_functionals import View
 from gpcert.bounds.clipping import most_clipped
 from gpcert.bounds.domain import Shape
+from gpcert.bounds.slice import Slice
 from gpcert.bounds.softmax import TOO_LARGE, SoftmaxBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
@@ -64,15 +65,14 @@ class LabelBound:
     def objective(self, x: Float) -> tuple[float, Float]:
         """The smallest difference of means: nearly the sign of the margin, without covariances."""
         model, slice_ = self.softmax.model, self.softmax.slice
-        v, k, _ = slice_.kernel(x)
+        k, _ = slice_.values(x)
         gaps = [
             float(k @ (model.weights[:, self.label] - model.weights[:, j]))
             + float(model.mean[self.label] - model.mean[j])
             for j in self.rivals
         ]
         j = self.rivals[int(np.argmin(gaps))]
-        slope = (k * (model.weights[:, self.label] - model.weights[:, j])) @ v
-        return min(gaps), slope / slice_.lengthscale
+        return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """Theorem 4 for every rival; those it does not settle by their probabilities."""
@@ -86,7 +86,7 @@ class LabelBound:
             return Certified(1.0, reference, split, False)
         rivals, point = self.rivals, reference
         if float(np.linalg.norm(widths)) < TOO_LARGE:
-            rivals, step = self._undecided(self.softmax.expansion(lower, upper))
+            rivals, step = self._undecided(lower, upper)
             if step is not None:
                 point = np.clip(middle + step * lengthscale, lower, upper)
         probability = _WINS
@@ -101,38 +101,40 @@ class LabelBound:
                 break
         return Certified(probability, point, split, False)
 
-    def _undecided(self, x: ClassExpansion) -> tuple[list[int], Float | None]:
-        """The rivals that Theorem 4 does not settle on the domain, and where one seems to win, scaled."""
+    def _undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+        """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
         whole = self.softmax
+        shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
+        most = most_clipped(whole.model, lambda: whole.variances(lower, upper))
         rivals, step = self.rivals, None
-        for build in builders(len(x.reference)):
-            local = Functionals(whole.model, whole.slice, x.domain, x.reference, build)
+        for local in whole.views(lower, upper):
             left = []
             for j in rivals:
-                where = self._loses(local, x, j)
+                where = self._loses(local, shared, most, j)
                 if where is not None:
                     left.append(j)
                     step = where
             rivals = left
         return rivals, step
 
-    def _loses(self, local: Functionals, x: ClassExpansion, j: int) -> Float | None:
-        """None if class c certainly beats j on the domain; else where it seems not to, scaled."""
+    def _loses(self, local: View, x: ClassExpansion | None, most: Float, j: int) -> Float | None:
+        """None if class c certainly beats j on the domain; else where it seems not to, scaled.
+
+        `most` (C,): how far the predictor may raise each variance; `x`: cheap reaches, Gaussian kernel only.
+        """
         c, C = self.label, self.softmax.model.classes
         a = np.zeros(C)
         a[c], a[j] = 1.0, -1.0
         mean = local.smallest(a, np.zeros((C, C)), 0.0)
         if not mean.latent > 0.0:
             return mean.point
-        most = most_clipped(self.softmax.model, lambda: x)
         clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
         seen: set[bytes] = set()
         for k in (k for k in self.rivals if k != j):
             B = _shared_functional(C, c, j, k)
             if not self.softmax.correlated:
                 B = np.diag(np.diagonal(B))
-            here = abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9)
-            if B.tobytes() in seen or mean.latent > here + x.covariance_reach(B) + clipped:
+            if B.tobytes() in seen or (x is not None and mean.latent > _largest(x, B) + clipped):
                 continue
             seen.add(B.tobytes())
             low, high = local.range(B, 0.0)
@@ -143,6 +145,11 @@ class LabelBound:
                 if not both.latent > 0.0:
                     return both.point
         return None
+
+
+def _largest(x: ClassExpansion, B: Float) -> float:
+    """sup |<B, Sigma>| over the domain by X8: crude and cheap."""
+    return abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9) + x.covariance_reach(B)
 
 
 def _shared(covariance: Float, c: int, j: int, k: int) -> float:

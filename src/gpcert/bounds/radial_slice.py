@@ -8,6 +8,7 @@ v_i = (centre_i - x) / lengthscale over the moving features and rho_j = (lengths
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -68,10 +69,25 @@ class RadialSlice:
     @property
     def prior(self) -> Interval:
         """The prior variance, enclosed: that of a sum or product is stored to a few roundings."""
-        slack = 2 * UNIT * (2 + sum(group.phi.size for term in self.terms for group in term))
-        return self.model.prior - slack * abs(self.model.prior), self.model.prior + slack * abs(
-            self.model.prior
-        )
+        slack = self.prior_blur * abs(self.model.prior)
+        return self.model.prior - slack, self.model.prior + slack
+
+    @property
+    def prior_blur(self) -> float:
+        """Relative error of the stored prior variance."""
+        return 2 * UNIT * (2 + sum(group.phi.size for term in self.terms for group in term))
+
+    @cached_property
+    def amplitude(self) -> Float:
+        """At least the largest k_i on the slice (n,)."""
+        total = np.zeros(len(self.points))
+        for term in self.terms:
+            product = np.ones(len(total))
+            for group in term:
+                z = group.still * (1.0 - 4 * self.blur)
+                product = product * group.phi.value(z) * (1.0 + self.relative(group, z))
+            total = total + product
+        return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.floor)
 
     def flipped(self) -> RadialSlice:
         """The same slice with the other sign, sharing every array."""
@@ -118,25 +134,30 @@ class RadialSlice:
         error_S += (high - low) + 8 * UNIT * (abs(model.prior) + abs(S)) + TINY
         return (mu - error, mu + error), (S - error_S, S + error_S)
 
+    def values(self, x: Float) -> tuple[Float, Float]:
+        """k (n,) at x (d,) and its relative error (n,)."""
+        return self.kernel(self.displacement(x))
+
     def gradient(self, x: Float) -> tuple[float, float, Float, Float]:
         """Mean, variance and their gradients in raw units at x (d,), estimated: for local search only."""
-        v = self.displacement(x)
-        k = np.zeros(len(v))
-        slopes: list[tuple[Float, Float]] = []  # (d k / d z_g, rho_g)
-        for term in self.terms:
-            parts = [group.phi.derivatives(group.distance(v), 1) for group in term]
-            product = np.prod([part[0] for part in parts], axis=0)
-            k = k + product
-            for i, group in enumerate(term):
-                others = np.prod([part[0] for j, part in enumerate(parts) if j != i], axis=0)
-                slopes.append((np.nan_to_num(parts[i][1] * others, posinf=0.0, neginf=0.0), group.rho))
+        k, _ = self.values(x)
         r = self.model.precision @ k
         mu = self.mean + float(self.weights @ k)
         S = self.model.prior - float(k @ r)
-        both = np.stack([self.weights, -2.0 * r])
-        # d z / d x = -rho v / l
-        total = sum(((both * slope) @ v * -rho for slope, rho in slopes), np.zeros((2, v.shape[1])))
-        return mu, S, total[0] / self.lengthscale, total[1] / self.lengthscale
+        slope, curve = self.pull(x, np.stack([self.weights, -2.0 * r]))
+        return mu, S, slope, curve
+
+    def pull(self, x: Float, c: Float) -> Float:
+        """Gradients in raw units of c.k at x (d,), for c (m, n): (m, d), estimates."""
+        v = self.displacement(x)
+        total = np.zeros((len(c), v.shape[1]))
+        for term in self.terms:
+            parts = [group.phi.derivatives(group.distance(v), 1) for group in term]
+            for i, group in enumerate(term):
+                others = np.prod([part[0] for j, part in enumerate(parts) if j != i], axis=0)
+                slope = np.nan_to_num(parts[i][1] * others, posinf=0.0, neginf=0.0)  # d k / d z
+                total -= (c * slope) @ v * group.rho  # d z / d x = -rho v / l
+        return np.asarray(total / self.lengthscale)
 
     def extremes(self, v: Float, low: Float, high: Float) -> tuple[Float, Float]:
         """K4: (smallest, largest) k_i (n,) over the displacements in the box [low, high] (d,) of v (n, d)."""

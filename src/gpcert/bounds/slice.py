@@ -106,6 +106,20 @@ class Slice:
         k = self.amplitude * np.exp(-z)
         return v, k, UNIT * ((self.model.centres.shape[1] + 16) * (z + self.still) + 40.0)
 
+    @property
+    def prior_blur(self) -> float:
+        """Relative error of the stored prior variance: none for a single kernel."""
+        return 0.0
+
+    def values(self, x: Float) -> tuple[Float, Float]:
+        """k (n,) at x (d,) and its relative error (n,)."""
+        return self.kernel(x)[1:]
+
+    def pull(self, x: Float, c: Float) -> Float:
+        """Gradients in raw units of c.k at x (d,), for c (m, n): (m, d), estimates."""
+        v, k, _ = self.kernel(x)
+        return np.asarray((c * k) @ v / self.lengthscale)
+
 
 def make_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> Slice:
     """The slice of `model` through x (D,) along `features`."""

@@ -12,17 +12,25 @@ import numpy as np
 
 from gpcert.bounds.anchor import Anchor, anchor_at
 from gpcert.bounds.box import Certified
-from gpcert.bounds.class_expansion import ClassExpansion, Latents, expand_classes, latents_at
-from gpcert.bounds.class_functionals import Functionals
+from gpcert.bounds.class_expansion import ClassExpansion, Latents, expand_classes, latents_on
+from gpcert.bounds.class_functionals import Functionals, View, views_from
 from gpcert.bounds.class_image import Image, image_of
 from gpcert.bounds.class_model import ClassModel
-from gpcert.bounds.clipping import most_clipped, probability_cost, variances_over
+from gpcert.bounds.clipping import (
+    Variances,
+    most_clipped,
+    probability_cost,
+    variances_over,
+    variances_seen,
+)
 from gpcert.bounds.domain import Domain, Shape
 from gpcert.bounds.latent_cells import Cells
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
+from gpcert.bounds.radial_slice import RadialSlice
 from gpcert.bounds.rbf import Builder
 from gpcert.bounds.slice import Slice
 from gpcert.bounds.tangent import tangent
+from gpcert.bounds.tangent_ranges import largest_by_ranges
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Softmax
 from gpcert.rounding import UNIT, exp_up, up
@@ -47,7 +55,7 @@ class SoftmaxBound:
     """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
 
     model: ClassModel
-    slice: Slice  #: of any functional of the model: geometry only
+    slice: Slice | RadialSlice  #: of any functional of the model: geometry only
     shape: Shape
     beta: Float  #: (C,)
     #: Of the last boxes; bounds of other quantities share all but the cells.
@@ -71,8 +79,7 @@ class SoftmaxBound:
 
     def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
         """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
-        _, k, relative = self.slice.kernel(x)
-        latents = latents_at(self.model, k, relative, self.slice.floor)
+        latents = latents_on(self.model, self.slice, x)
         C = self.model.classes
         spread = latents.clipped if self.correlated else np.diagonal(latents.clipped)
         try:
@@ -84,17 +91,16 @@ class SoftmaxBound:
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """An estimate of the quantity and its gradient in raw units."""
-        v, k, relative = self.slice.kernel(x)
-        latents = latents_at(self.model, k, relative, self.slice.floor)
+        latents = latents_on(self.model, self.slice, x)
         anchor = anchor_at(latents.mean, latents.clipped, self.correlated, _ROUGH)
         if anchor is None:
             return 1.0, np.zeros(len(x))
         first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
         value = 1.0 - float(self.beta @ anchor.p)
-        slope = (self.model.weights @ first) * k
+        slope = self.model.weights @ first
         for (c, e), one, two in zip(self.model.pairs, latents.products, latents.transposed, strict=True):
-            slope -= second[c, e] * (1.0 if c == e else 2.0) * (one + two) * k
-        return value, -(slope @ v) / self.slice.lengthscale
+            slope -= second[c, e] * (1.0 if c == e else 2.0) * (one + two)
+        return value, -self.slice.pull(x, slope[None])[0]
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: of Sigma as it is, else of Sigma raised; less what the predictor's differs."""
@@ -103,18 +109,31 @@ class SoftmaxBound:
             return Certified(0.0, reference, int(np.argmax(widths)), False)
         if self._domain(lower, upper) is None:
             return Certified(1.0, reference, int(np.argmax(widths)), False)
-        expansion = partial(self.expansion, lower, upper)
-        loss = probability_cost(most_clipped(self.model, expansion))
+        variances = partial(self.variances, lower, upper)
+        loss = probability_cost(most_clipped(self.model, variances))
         aim = min(target + loss, 0.5 + 0.5 * target)
-        by = self._by_cells if self.model.classes == 3 else self._by_forms
+        by = self._by_cells if self.model.classes == 3 else self._by_tangents
         best = by(lower, upper, reference, aim)
         best = best._replace(probability=max(best.probability - loss, 0.0))
         if best.probability < target and best.pieces is None:
-            raised = variances_over(expansion()).raising
+            raised = variances().raising
             if raised.any() and probability_cost(raised) <= WORTH_RAISING:
                 other = self._raised(raised, lower, upper, reference, target)
                 best = other if other.probability > best.probability else best
         return best
+
+    def variances(self, lower: Float, upper: Float) -> Variances:
+        """Of all classes over a box that meets the region."""
+        if isinstance(self.slice, Slice):
+            return variances_over(self.expansion(lower, upper))
+        (view,) = self.views(lower, upper)
+        return variances_seen(self.model, view, latents_on(self.model, self.slice, view.start))
+
+    def views(self, lower: Float, upper: Float) -> list[View]:
+        """Functionals over a box that meets the region, seen from its middle, by rising price."""
+        domain = self._domain(lower, upper)
+        assert domain is not None
+        return views_from(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
 
     def _raised(self, by: Float, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """M4 with variances raised by `by` (C,), so that they vary little relative to themselves."""
@@ -123,11 +142,27 @@ class SoftmaxBound:
         # Correlated latents: the predictor's matrix may have to be made definite, too.
         loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
         aim = min(target + loss, 0.5 + 0.5 * target)
-        answer = replace(self, model=model, expansions={})._by_forms(lower, upper, reference, aim)
+        answer = replace(self, model=model, expansions={})._by_tangents(lower, upper, reference, aim)
         return answer._replace(probability=max(answer.probability - loss, 0.0))
 
-    def _by_forms(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """T2, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
+    def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """T2 or T6, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
+        if isinstance(self.slice, Slice):
+            return self._by_forms(self.slice, lower, upper, reference, target)
+        nothing = Certified(0.0, reference, int(np.argmax((upper - lower) / self.slice.lengthscale)), False)
+        (view,) = self.views(lower, upper)
+        anchor = self._anchor(np.clip(0.5 * (reference + view.start), lower, upper))
+        found = None if anchor is None else largest_by_ranges(self.model, view, anchor, self.beta)
+        if found is None:
+            return nothing
+        exponent, bound = found
+        point = np.clip(view.start + bound.point * self.slice.lengthscale, lower, upper)
+        return conclude(exponent, point, int(np.argmax(bound.loss)))
+
+    def _by_forms(
+        self, slice_: Slice, lower: Float, upper: Float, reference: Float, target: float
+    ) -> Certified:
+        """T2: the Gaussian kernel."""
         x = self.expansion(lower, upper)
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
@@ -136,7 +171,7 @@ class SoftmaxBound:
             line = None if anchor is None else tangent(x, anchor, self.beta)
             if line is None:
                 continue
-            local = Functionals(self.model, self.slice, x.domain, x.reference, build)
+            local = Functionals(self.model, slice_, x.domain, x.reference, build)
             bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
             trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
@@ -148,12 +183,15 @@ class SoftmaxBound:
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
-        _, k, relative = self.slice.kernel(x)
-        latents = latents_at(self.model, k, relative, self.slice.floor)
+        latents = latents_on(self.model, self.slice, x)
         return anchor_at(latents.mean, latents.covariance, self.correlated)
 
     def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
-        """X8 over a box that meets the region, seen from its middle, where the third order is smallest."""
+        """X8 over a box that meets the region, seen from its middle, where the third order is smallest.
+
+        The Gaussian kernel only.
+        """
+        assert isinstance(self.slice, Slice)
         key = lower.tobytes() + upper.tobytes()
         found = self.expansions.get(key)
         if found is None:

@@ -22,13 +22,13 @@ from gpcert.bounds.separate import SeparateExpansion
 from gpcert.rounding import TINY, is_certainly_psd
 from gpcert.validation import Float
 
-__all__ = ["Tangent", "tangent", "weighted", "whitening"]
+__all__ = ["SLACK", "SLACK_W", "Tangent", "penalty", "second", "tangent", "weighted", "whitening"]
 
 Expansion = ClassExpansion | SeparateExpansion
-_SLACK = 1.0 + 1e-9
-#: Inverse factors of V are checked to this; what the check leaves is in `_SLACK_W`.
+SLACK = 1.0 + 1e-9
+#: Inverse factors of V are checked to this; what the check leaves is in `SLACK_W`.
 _INVERSE = 1e-8
-_SLACK_W = 1.0 + 1e-6
+SLACK_W = 1.0 + 1e-6
 
 
 class Tangent(NamedTuple):
@@ -68,7 +68,7 @@ class _Coordinates:
     @cached_property
     def bends(self) -> Float:
         """sup |d^T hessian d| / 2 (N,)."""
-        return np.asarray(0.5 * self.absolute[1] * _SLACK)
+        return np.asarray(0.5 * self.absolute[1] * SLACK)
 
     def largest(self) -> float:
         """sup of the Euclidean norm."""
@@ -93,7 +93,7 @@ class _Coordinates:
         matrix += np.tensordot((1.0 + 1.0 / t) * (1.0 + u) * 0.5 * weight * bends, self.absolute[0], 1)
         # The last term covers the rounding of these sums.
         return Loss(
-            constant * _SLACK + 1e-11 * (linear + curved) ** 2,
+            constant * SLACK + 1e-11 * (linear + curved) ** 2,
             2.0 * (1.0 + t) * (self.constant @ scaled),
             matrix,
         )
@@ -117,11 +117,11 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     slack = 1e-10 * float(np.abs(values).sum()) + TINY
     P = (vectors * np.abs(values)) @ vectors.T
     P = 0.5 * (P + P.T) + slack * np.eye(len(P))
-    size = float(np.abs(scaled).sum()) * _SLACK
+    size = float(np.abs(scaled).sum()) * SLACK
     if is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled):
-        size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * _SLACK)
+        size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * SLACK)
     else:
-        P = np.diag(np.abs(scaled).sum(axis=1) * _SLACK)
+        P = np.diag(np.abs(scaled).sum(axis=1) * SLACK)
     return np.asarray(P / np.outer(unit, unit)), size
 
 
@@ -135,29 +135,29 @@ def tangent(x: Expansion, anchor: Anchor, beta: Float) -> Tangent | None:
     root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
     A = W @ D
     spread = _covariances(x, anchor, A)
-    rho = spread.largest() * _SLACK_W
-    shrunk = _shrunk(spread, x) * _SLACK_W
+    rho = spread.largest() * SLACK_W
+    shrunk = _shrunk(spread, x) * SLACK_W
     if not shrunk < 0.95:
         return None
     means = _means(x, anchor, A)
-    eta = means.largest() * _SLACK_W
+    eta = means.largest() * SLACK_W
     changes = x.changes(anchor.mean, anchor.covariance)
     a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, changes)
     if not math.isfinite(total):
         return None
     mean_a, mean_B = weights @ a, np.tensordot(weights, B, 1)
-    loss = spread.square(np.full(len(spread.constant), _penalty(shrunk) * _SLACK_W**2))
+    loss = spread.square(np.full(len(spread.constant), penalty(shrunk) * SLACK_W**2))
     if np.count_nonzero(weights) > 1:
         across = _across(root, a - mean_a, B - mean_B, means, spread)
         size = across.slopes + across.bends + across.rest
-        across_weight = np.where(weights > 0, 0.5 * weights * _second(size), 0.0)
+        across_weight = np.where(weights > 0, 0.5 * weights * second(size), 0.0)
         loss = _sum(loss, across.square(across_weight))
     difference = D.T @ mean_a, D.T @ mean_B @ D
     offset = float(difference[0] @ anchor.mean) + float(np.vdot(difference[1], anchor.covariance))
     return Tangent(math.log(total), *difference, offset, loss)
 
 
-def _penalty(shrunk: float) -> float:
+def penalty(shrunk: float) -> float:
     """pen(E) <= this times |E|_F^2 where E >= -shrunk I: (x - log(1 + x)) / x^2 falls."""
     s = max(shrunk, 1e-3)
     return 0.5 * (-s - math.log1p(-s)) / (s * s) * (1.0 + 1e-9)
@@ -202,10 +202,10 @@ def weighted(
     known = cost <= whole
     a, B, cost = a * known[:, None], B * known[:, None, None], np.where(known, cost, whole)
     with np.errstate(over="ignore"):
-        masses = np.where(used, beta * (anchor.p + anchor.error) * np.exp(cost) * _SLACK, 0.0)
+        masses = np.where(used, beta * (anchor.p + anchor.error) * np.exp(cost) * SLACK, 0.0)
     total = float(masses.sum())
     weights = masses / total if 0 < total < np.inf else masses
-    return np.where(used[:, None], a, 0.0), np.where(used[:, None, None], B, 0.0), weights, total * _SLACK
+    return np.where(used[:, None], a, 0.0), np.where(used[:, None, None], B, 0.0), weights, total * SLACK
 
 
 def _means(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
@@ -213,7 +213,7 @@ def _means(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
     rest = np.array([x.mean_rest(row) for row in A])
     hessian = np.tensordot(A, x.mean_hessian, 1)
     constant = A @ (x.latents.mean - anchor.mean)
-    return _Coordinates(x.reach, constant, A @ x.mean_gradient, hessian, rest * _SLACK, 0.0)
+    return _Coordinates(x.reach, constant, A @ x.mean_gradient, hessian, rest * SLACK, 0.0)
 
 
 def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
@@ -234,7 +234,7 @@ def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
         root[:, None] * gradient[rows, columns],
         root[:, None, None] * hessian[rows, columns],
         np.zeros(len(rows)),
-        x.covariance_rest(A, gradient, hessian) * _SLACK,
+        x.covariance_rest(A, gradient, hessian) * SLACK,
     )
 
 
@@ -256,7 +256,7 @@ def _shrunk(spread: _Coordinates, x: Expansion) -> float:
         slack = 1e-9 * float(np.abs(scaled).sum())
         bend = min(float(spread.bends[n]), max(0.0, slack - lowest))
         size[a, a] = max(0.0, falling) + bend
-    return float(np.linalg.norm(size, 2)) * _SLACK + spread.joint
+    return float(np.linalg.norm(size, 2)) * SLACK + spread.joint
 
 
 def _across(root: Float, a: Float, B: Float, means: _Coordinates, spread: _Coordinates) -> _Coordinates:
@@ -272,12 +272,12 @@ def _across(root: Float, a: Float, B: Float, means: _Coordinates, spread: _Coord
         turned @ means.constant + bent @ spread.constant,
         turned @ means.gradient + bent @ spread.gradient,
         hessian,
-        rest * _SLACK,
+        rest * SLACK,
         0.0,
     )
 
 
-def _second(largest: Float) -> Float:
+def second(largest: Float) -> Float:
     """psi with e^s - 1 - s <= psi s^2 / 2 for s <= largest: 2 (e^s - 1 - s) / s^2, which increases."""
     s = np.maximum(largest, 1e-3)
     with np.errstate(over="ignore"):

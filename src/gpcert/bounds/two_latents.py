@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from gpcert.bounds.box import BoxBound, Certified
-from gpcert.bounds.class_expansion import expand_classes
 from gpcert.bounds.clipping import most_clipped, probability_cost
 from gpcert.bounds.domain import Shape
 from gpcert.bounds.softmax import SoftmaxBound
@@ -39,11 +38,12 @@ class TwoLatents:
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`."""
-        model, slice_ = self.softmax.model, self.softmax.slice
+        slice_ = self.softmax.slice
         middle = 0.5 * lower + 0.5 * upper
         domain = self.shape.domain(lower, upper, middle, slice_.lengthscale)
         if domain is None:
             return Certified(1.0, reference, int(np.argmax((upper - lower) / slice_.lengthscale)), False)
-        slack = probability_cost(most_clipped(model, partial(expand_classes, model, slice_, domain, middle)))
+        variances = partial(self.softmax.variances, lower, upper)
+        slack = probability_cost(most_clipped(self.softmax.model, variances))
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * slack, 0.5 + 0.5 * target))
         return answer._replace(probability=max(0.0, answer.probability - slack))

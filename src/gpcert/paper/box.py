@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpcert.bounds import Certified, RbfBound, Shape
+from gpcert.bounds import Certified, RbfBound, Shape, Slice
 from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.paper.covariance import Covariances, Extreme, covariances
 from gpcert.validation import Float
@@ -58,6 +58,7 @@ class PublishedBound(ABC, Generic[Ours]):
         slice_ = self.ours.slice
         if self.shape.domain(lower, upper, reference, slice_.lengthscale) is None:
             return Certified(1.0, reference, 0, False)  # the box misses the region
+        assert isinstance(slice_, Slice)  # the factory sees to it
         c = covariances(slice_, lower, upper)
         found = self.answer(c, target)
         centre = 0.5 * lower + 0.5 * upper

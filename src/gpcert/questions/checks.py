@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.kernels import RBF
+from gpcert.kernels import Kernel
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
@@ -88,8 +88,8 @@ def check_model(post: Posterior) -> None:
         f"post must have the probit, logit or softmax likelihood, a Link, or one-vs-rest, got {name!r}",
     )
     require(
-        not isinstance(link, Softmax) or isinstance(post.kernel, RBF) or post.precision.ndim == 3,
-        f"post must have one RBF kernel for softmax with correlated latents, got {post.kernel!r}",
+        not isinstance(link, Softmax) or isinstance(post.kernel, Kernel) or post.precision.ndim == 3,
+        f"post must have one kernel for all classes of a softmax with correlated latents, got {post.kernel!r}",
     )
 
 
