@@ -22,6 +22,7 @@ CHOICES = {
     "d": (1, 2, 4, 12, 40),
     "width": (0.0, 1e-6, 0.02, 0.1, 0.3, 3.0),
     "norm": (np.inf, np.inf, 2.0, 1.0, 0.0),
+    "kernel": ("rbf", "rbf", "rbf", "matern12", "matern32", "matern52", "rational", "sum", "product"),
 }
 
 
@@ -36,6 +37,7 @@ class Setting:
     width: float
     seed: int
     norm: float = np.inf
+    kernel: str = "rbf"
 
     @classmethod
     def pick(cls, rng: np.random.Generator) -> Setting:
@@ -46,12 +48,24 @@ class Setting:
         return cls(seed=int(rng.integers(2**31)), **drawn)
 
 
+def random_kernel(name: str, lengthscale: float, variance: float) -> gc.Kernel:
+    return {
+        "rbf": lambda: RBF(lengthscale, variance),
+        "matern12": lambda: gc.Matern12(2.0 * lengthscale, variance),
+        "matern32": lambda: gc.Matern32(lengthscale, variance),
+        "matern52": lambda: gc.Matern52(lengthscale, variance),
+        "rational": lambda: gc.RationalQuadratic(lengthscale, variance, alpha=1.5),
+        "sum": lambda: RBF(lengthscale, 0.7 * variance) + gc.Matern52(0.5 * lengthscale, 0.3 * variance),
+        "product": lambda: RBF(lengthscale, variance) * gc.Matern32(3.0 * lengthscale, 1.0),
+    }[name]()
+
+
 def random_model(setting: Setting) -> Posterior:
     rng = np.random.default_rng(setting.seed)
     n, C = setting.n, setting.classes
     X = rng.standard_normal((n, setting.d)) * 10.0 ** rng.uniform(-0.5, 0.5)
     variance = 10.0 ** rng.uniform(-1, 1.5)
-    kernel = RBF(10.0 ** rng.uniform(-0.3, 0.7), variance)
+    kernel = random_kernel(setting.kernel, 10.0 ** rng.uniform(-0.3, 0.7), variance)
     weights = rng.standard_normal((n, C)) * 10.0 ** rng.uniform(-1, 0.3) / np.sqrt(n)
     mean = rng.standard_normal(C) * rng.choice([0.0, 1.0])
     K = kernel(X, X)

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.bounds.anchor import anchor_at
-from gpcert.bounds.class_expansion import expand_classes, latents_at
+from gpcert.bounds.class_expansion import expand_classes, latents_at, latents_on
 from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.tangent import tangent
+from gpcert.bounds.tangent_ranges import largest_by_ranges
 from gpcert.likelihoods import Softmax
 from oracle import examples
-from several import Setting, falsehoods, random_box, random_model
+from several import Setting, errors, falsehoods, random_box, random_model, random_region
 
 KINDS = ["correlated", "independent"]
 
@@ -63,6 +64,71 @@ def test_small_boxes_converge_at_the_root(kind, classes):
     answer = gc.probability_range(post, random_box(setting, post), 1, tolerance=0.02, max_nodes=20)
     assert answer.status == "converged"
     assert answer.nodes <= 4
+
+
+OTHERS = ["matern12", "matern32", "matern52", "rational", "sum", "product"]
+
+
+@given(setting=cases(kernel=OTHERS, norm=[np.inf, 2.0]), data=st.data())
+@settings(max_examples=examples(20), deadline=None)
+def test_ranges_with_any_kernel_contain_the_truth(setting, data):
+    post = random_model(setting)
+    region = random_region(setting, post)
+    label = data.draw(st.integers(0, setting.classes - 1))
+    answer = gc.probability_range(post, region, label, tolerance=0.05, max_nodes=4)
+    assert falsehoods(post, region, answer, np.random.default_rng(setting.seed)) == []
+
+
+@pytest.mark.parametrize("kernel", OTHERS)
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_ranges_with_any_kernel_converge(kernel, classes):
+    setting = Setting("correlated", classes, 10, 2, 0.05, 7, kernel=kernel)
+    post = random_model(setting)
+    answer = gc.probability_range(post, random_box(setting, post), 1, tolerance=0.02, max_nodes=200)
+    assert answer.status == "converged"
+
+
+@given(setting=cases(kernel=OTHERS, width=[0.01, 0.1], n=[10]), data=st.data())
+@settings(max_examples=examples(15), deadline=None)
+def test_t6_lies_above_on_the_whole_box(setting, data):
+    """log sum_i beta_i p_i <= the bound from ranges, wherever the anchor is."""
+    post = random_model(setting)
+    box = random_box(setting, post)
+    moving = box.lower < box.upper
+    if not moving.any():
+        return
+    C = setting.classes
+    c = data.draw(st.integers(0, C - 1))
+    beta = data.draw(st.sampled_from([np.eye(C)[c], 1.0 - np.eye(C)[c]]))
+    low, _ = BoundFactory(post).pair(c, shape_of(box, moving), box.lower, moving)
+    lower, upper = box.lower[moving], box.upper[moving]
+    rng = np.random.default_rng(setting.seed)
+    (view,) = low.views(lower, upper)
+    x = lower + rng.random(len(lower)) * (upper - lower)
+    latents = latents_on(low.model, low.slice, x)
+    anchor = anchor_at(latents.mean, latents.covariance, low.correlated)
+    found = None if anchor is None else largest_by_ranges(low.model, view, anchor, beta)
+    if found is None:
+        return
+    full = np.tile(box.lower, (60, 1))
+    full[:, moving] = lower + rng.random((60, len(lower))) * (upper - lower)
+    sums = (post.probability(full) - errors(post, full)) @ beta
+    assert (np.log(np.maximum(sums, 1e-300)) <= found[0]).all()
+
+
+def test_t6_loses_in_proportion_to_the_square_of_the_box():
+    post = random_model(Setting("independent", 5, 10, 2, 0.1, 11, kernel="matern52"))
+    x = post.centres[0] + 0.1
+    gaps = []
+    for half in (0.12, 0.03):
+        box = gc.Box(x - half, x + half)
+        moving = np.ones(2, dtype=bool)
+        bound = BoundFactory(post).pair(0, shape_of(box, moving), x, moving)[0]
+        inside = x + half * np.random.default_rng(0).uniform(-1, 1, (400, 2))
+        corners = x + half * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+        truth = post.probability(np.concatenate([inside, corners]))[:, 0].min()
+        gaps.append(truth - bound.over(box.lower, box.upper, x, 1.0).probability)
+    assert 0.0 <= gaps[1] < gaps[0] / 8.0 + 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)
