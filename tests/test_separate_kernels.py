@@ -161,8 +161,10 @@ def test_equal_gaussian_kernels_agree_with_the_shared_one():
     assert mine.status == theirs.status == "converged"
 
 
-def test_correlated_latents_with_other_kernels_are_refused():
-    R = np.zeros((3, 3, 1, 1))
-    post = gc.Posterior([[0.0]], [[0.1, 0.0, 0.0]], R, kernel=gc.Matern32(), likelihood="softmax")
-    with pytest.raises(gc.InvalidInputError, match="one RBF kernel for softmax with correlated latents"):
+def test_correlated_latents_with_a_kernel_each_are_refused():
+    kernels = [gc.Matern32(), gc.Matern32(), gc.RBF()]
+    post = gc.Posterior(
+        [[0.0]], [[0.1, 0.0, 0.0]], np.zeros((3, 3, 1, 1)), kernel=kernels, likelihood="softmax"
+    )
+    with pytest.raises(gc.InvalidInputError, match="one kernel for a softmax with correlated latents"):
         gc.probability_range(post, gc.Box([0.0], [0.1]), 0)

@@ -88,7 +88,7 @@ def test_ranges_with_any_kernel_converge(kernel, classes):
     assert answer.status == "converged"
 
 
-@given(setting=cases(kernel=OTHERS, width=[0.01, 0.1], n=[10]), data=st.data())
+@given(setting=cases(kind=["correlated"], kernel=OTHERS, width=[0.01, 0.1], n=[10]), data=st.data())
 @settings(max_examples=examples(15), deadline=None)
 def test_t6_lies_above_on_the_whole_box(setting, data):
     """log sum_i beta_i p_i <= the bound from ranges, wherever the anchor is."""
@@ -117,10 +117,11 @@ def test_t6_lies_above_on_the_whole_box(setting, data):
 
 
 def test_t6_loses_in_proportion_to_the_square_of_the_box():
-    post = random_model(Setting("independent", 5, 10, 2, 0.1, 11, kernel="matern52"))
+    """Down to the predictor's error, about 1e-5."""
+    post = random_model(Setting("correlated", 4, 10, 2, 0.1, 2, kernel="matern52"))
     x = post.centres[0] + 0.1
     gaps = []
-    for half in (0.12, 0.03):
+    for half in np.array([0.1, 0.025]) * post.kernel.lengthscale:
         box = gc.Box(x - half, x + half)
         moving = np.ones(2, dtype=bool)
         bound = BoundFactory(post).pair(0, shape_of(box, moving), x, moving)[0]
@@ -128,7 +129,7 @@ def test_t6_loses_in_proportion_to_the_square_of_the_box():
         corners = x + half * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
         truth = post.probability(np.concatenate([inside, corners]))[:, 0].min()
         gaps.append(truth - bound.over(box.lower, box.upper, x, 1.0).probability)
-    assert 0.0 <= gaps[1] < gaps[0] / 8.0 + 1e-9
+    assert 0.0 <= gaps[1] < gaps[0] / 8.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -89,7 +89,7 @@ def check_model(post: Posterior) -> None:
     )
     require(
         not isinstance(link, Softmax) or isinstance(post.kernel, Kernel) or post.precision.ndim == 3,
-        f"post must have one kernel for all classes of a softmax with correlated latents, got {post.kernel!r}",
+        f"post must have one kernel for a softmax with correlated latents, got {post.kernel!r}",
     )
 
 
