@@ -12,6 +12,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -166,6 +167,14 @@ def test_one_against_one_has_no_probabilities(data):
     model = make_pipeline(StandardScaler(), classifier(multi_class="one_vs_one")).fit(X, three)
     with pytest.raises(gc.InvalidInputError, match=r"multi_class must be 'one_vs_rest' .* got 'one_vs_one'"):
         gc.from_sklearn(model)
+
+
+def test_a_search_is_not_its_best_model(data):
+    X, two, _ = data
+    search = GridSearchCV(classifier(), {"max_iter_predict": [10]}, cv=2).fit(X, two)
+    with pytest.raises(gc.InvalidInputError, match=r"its best_estimator_ may be.*got GridSearchCV"):
+        gc.from_sklearn(search)
+    gc.from_sklearn(search.best_estimator_)
 
 
 def test_a_model_before_fit_is_one_sentence():

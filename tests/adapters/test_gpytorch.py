@@ -119,6 +119,37 @@ def test_softmax_is_certified_as_the_exact_expectation():
     np.testing.assert_allclose(post.probability(X[:10]), sampled, rtol=0, atol=0.02)
 
 
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("kernel", ["each", "shared", "matern"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_softmax_converges_and_contains_the_expectation(classes, kernel, dtype):
+    """A kernel for each class is GPyTorch's own example; precisions are indefinite throughout."""
+    shared = {"each": None, "shared": ScaleKernel(RBFKernel()), "matern": ScaleKernel(MaternKernel(nu=1.5))}
+    labels = np.digitize(X[:, 0], np.linspace(-0.8, 0.8, classes + 1)[1:-1])
+    likelihood = SoftmaxLikelihood(num_classes=classes, mixing_weights=False)
+    model = trained(Classifier(classes=classes, kernel=shared[kernel], dtype=dtype), likelihood, labels)
+    post = gc.from_gpytorch(model, likelihood)
+    assert min(np.linalg.eigvalsh(R)[0] for R in post.precision) < 0.0
+    for seed in range(4):
+        centre = np.random.default_rng(seed).normal(size=2)
+        r = gc.probability_range(post, gc.Ball(centre, 0.05), label=seed % classes, max_nodes=200)
+        assert r.status == "converged"
+        points = centre + np.random.default_rng(seed).uniform(-0.05, 0.05, (200, 2))
+        p = post.probability(points)[:, seed % classes]
+        assert r.lower <= p.min() + 1e-9
+        assert p.max() - 1e-9 <= r.upper
+        few = torch.as_tensor(points[:10], dtype=dtype)  # as many as classes would be taken for classes
+        with torch.no_grad(), gpytorch.settings.num_likelihood_samples(4000):
+            sampled = likelihood(model(few)).probs.mean(0).double().numpy()
+        assert np.abs(sampled[:, seed % classes] - p[:10]).max() < 0.05
+
+
+def test_a_model_that_was_never_called():
+    """GPyTorch draws its variational parameters at the first call: read after it."""
+    for model in (Classifier(), Classifier().train(), Classifier(UnwhitenedVariationalStrategy)):
+        assert gc.from_gpytorch(model).training["deviation"]["probability"] < 1e-9
+
+
 class Warped(Classifier):
     """A deep kernel: the covariance module is not the whole story."""
 
@@ -150,6 +181,7 @@ def test_what_is_not_supported_is_named_or_found_out():
             "BernoulliLikelihood .* got DirichletClassificationLikelihood",
         ),
         (lambda: gc.from_gpytorch(Classifier(classes=3)), "SoftmaxLikelihood for 3 latent"),
+        (lambda: gc.from_gpytorch(Classifier(dtype=torch.float16)), "float64 or float32, got float16"),
         (lambda: gc.from_gpytorch(torch.nn.Linear(2, 1)), "model must be an ApproximateGP"),
         (lambda: gc.from_gpytorch(trained(Warped())), "model must predict as gpytorch does, .* differs by"),
     ]

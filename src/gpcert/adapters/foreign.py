@@ -20,6 +20,7 @@ __all__ = ["Foreign", "checked_posterior", "checked_target", "library_of", "name
 
 _CHECKED = 250  # points of each kind: centres, random near the centres, random far around them
 _SEED = 20200611
+_UNKNOWN = float(np.finfo(float).max)  # a deviation that is not a number, in a form that JSON has
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ def checked_posterior(foreign: Foreign, exact: bool, tolerance: float | None) ->
     deviation = _deviations(foreign, post, points)
     ruling = ("mean", "variance") if exact or foreign.probability is None else ("probability",)
     worst = max(ruling, key=lambda name: deviation[name] / _scale(post, name))
+    if deviation[worst] == _UNKNOWN:
+        raise InvalidInputError(
+            f"model must predict finite numbers, but the {worst} is not finite at one of {len(points)} points"
+        )
     if not deviation[worst] <= limit * _scale(post, worst):
         others = ", ".join(f"{name} {value:.2g}" for name, value in deviation.items() if name != worst)
         raise InvalidInputError(
@@ -135,7 +140,7 @@ def _deviations(foreign: Foreign, post: Posterior, X: Float) -> dict[str, float]
 
 def _largest(difference: Float) -> float:
     worst = float(np.abs(difference).max())
-    return worst if np.isfinite(worst) else float(np.finfo(float).max)
+    return worst if np.isfinite(worst) else _UNKNOWN
 
 
 def _scale(post: Posterior, name: str) -> float:

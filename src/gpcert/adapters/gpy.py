@@ -19,6 +19,7 @@ __all__ = ["from_gpy"]
 _MODELS = ("GP", "GPClassification", "SparseGP", "SparseGPClassification", "SVGP")
 _STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern52]] = {
     "RBF": RBF,
+    "ExpQuad": RBF,
     "Exponential": Matern12,
     "OU": Matern12,
     "Matern32": Matern32,
@@ -99,7 +100,7 @@ def _covariance(kernel: Any, d: int) -> Covariance:
         return Covariance((_stationary(kernel, name),))
     refuse(
         "kernel",
-        "made of RBF, Exponential, OU, Matern32, Matern52, RatQuad, White, sums and products",
+        "made of RBF, ExpQuad, Exponential, OU, Matern32, Matern52, RatQuad, White, sums and products",
         kernel,
     )
 

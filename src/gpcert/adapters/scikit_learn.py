@@ -44,7 +44,8 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
     exact = checked_target(target)
     steps, classifier = split_pipeline(model)
     if named(classifier, "sklearn") != "GaussianProcessClassifier":
-        refuse("model", "a GaussianProcessClassifier or a Pipeline that ends in one", classifier)
+        hint = " (its best_estimator_ may be)" if hasattr(classifier, "best_estimator_") else ""
+        refuse("model", f"a GaussianProcessClassifier or a Pipeline that ends in one{hint}", classifier)
     if not hasattr(classifier, "base_estimator_"):
         raise NotFittedError("model must be fitted, got a GaussianProcessClassifier before fit")
     if len(classifier.classes_) > 2 and classifier.multi_class != "one_vs_rest":
