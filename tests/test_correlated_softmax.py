@@ -18,7 +18,7 @@ from gpcert.likelihoods.independent_part import centred, independent_part, split
 from gpcert.likelihoods.mixtures import mixture
 from oracle import examples
 from several import Setting, random_model
-from test_softmax import grid_reference
+from test_softmax import assert_encloses, grid_reference, line_reference
 
 model = Softmax()
 
@@ -223,6 +223,55 @@ def test_four_classes_against_a_dense_grid(seed):
     p, error = model.expectation_and_error([mean], [cov])
     assert (np.abs(p[0] - grid_reference(mean, cov)) <= error[0] + 1e-7).all()
     assert p[0].sum() == pytest.approx(1, abs=1e-12)
+
+
+@given(
+    mean=st.lists(st.floats(-5, 5), min_size=4, max_size=6),
+    direction=st.lists(st.floats(-3, 3), min_size=6, max_size=6),
+    size=st.sampled_from([1e-6, 1e-3, 0.1, 1.0]),
+)
+@settings(deadline=None, max_examples=examples(10))
+def test_latents_that_move_along_a_line(mean, direction, size):
+    """Covariances of rank one, with differences that are certain; the truth in ball arithmetic."""
+    line = size * np.array(direction[: len(mean)])
+    p, error = model.expectation_and_error([mean], [np.multiply.outer(line, line)])
+    before, ctx.prec = ctx.prec, 100
+    assert_encloses(p[0], error[0], line_reference(mean, line))
+    ctx.prec = before
+    assert (error <= 1e-4).all()
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-4, 1e-2])
+def test_nearly_equal_latents(apart):
+    rng = np.random.default_rng(7)
+    A = np.diag(rng.uniform(0.5, 1.5, 4))
+    A[1] = A[0]
+    A[1, 1] += np.sqrt(apart)
+    cov, mean = A @ A.T, rng.standard_normal(4)
+    p, error = model.expectation_and_error([mean], [cov])
+    assert (np.abs(p[0] - grid_reference(mean, cov, 0.15)) <= error[0] + 1e-8).all()
+    assert (error <= 1e-4).all()
+
+
+def test_certain_latents_are_exact():
+    p, error = model.expectation_and_error([[0.0, 1.0, 2.0, -1.0]], np.zeros((1, 4, 4)))
+    exact = np.exp([0.0, 1.0, 2.0, -1.0])
+    np.testing.assert_allclose(p[0], exact / exact.sum(), atol=1e-11)
+    assert (error <= 1e-9).all()
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-20, 1e-8, 1e8, 1e90])
+def test_any_scale_of_random_covariances(size):
+    rng = np.random.default_rng(13)
+    for classes in (4, 7):
+        for _ in range(4):
+            A = rng.standard_normal((classes, rng.integers(1, classes + 1)))
+            cov = size * (A @ A.T)
+            p, error = model.expectation_and_error(
+                rng.standard_normal((1, classes)), 0.5 * (cov + cov.T)[None]
+            )
+            assert p.sum() == pytest.approx(1.0)
+            assert ((error >= 0) & (error <= 1)).all()
 
 
 @pytest.mark.full

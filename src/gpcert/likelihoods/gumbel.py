@@ -17,7 +17,7 @@ from gpcert.likelihoods.base import UNIT
 from gpcert.likelihoods.gumbel_normal import TARGET, convolution, spacing, taylor_remainder, unit
 from gpcert.validation import Float, Index
 
-__all__ = ["Cloud", "GumbelIntegral", "gumbel_derivatives", "gumbel_integral"]
+__all__ = ["Cloud", "GumbelIntegral", "gumbel_derivatives", "gumbel_integral", "unmoved"]
 
 _ETA = 1.2  # half strip in which G^(k) is bounded, < pi/2
 _COS = math.cos(_ETA)
@@ -66,7 +66,7 @@ class _Grid(NamedTuple):
 
 def gumbel_integral(mean: Float, d: Float, cloud: Cloud | None = None) -> GumbelIntegral:
     """E softmax for mean (C,) and independent variances d (C,) >= 0, averaged over the cloud."""
-    cloud = cloud or _unmoved(mean)
+    cloud = cloud or unmoved(mean.size)
     grid = _grid(mean, d, cloud, 1)
     p = np.zeros(mean.size)
     for w, (b0, b1) in _blocks(grid, cloud, 1):
@@ -84,7 +84,7 @@ def gumbel_derivatives(
     """p_c (C,), d p_c / d mean_j (C, C), d2 p_c / d mean_j d mean_k (C, C, C), averaged over the cloud, and a
     proved bound on every entry's error.
     """
-    cloud = cloud or _unmoved(mean)
+    cloud = cloud or unmoved(mean.size)
     grid = _grid(mean, d, cloud, 3)
     C = mean.size
     one, two, twice = np.zeros(C), np.zeros((C, C)), np.zeros((C, C))
@@ -111,8 +111,9 @@ def gumbel_derivatives(
     return one, first, second, _size(3) * _error(grid, cloud)
 
 
-def _unmoved(mean: Float) -> Cloud:
-    return Cloud(np.zeros((1, mean.size)), np.ones(1))
+def unmoved(classes: int) -> Cloud:
+    """The cloud of one point, where it is."""
+    return Cloud(np.zeros((1, classes)), np.ones(1))
 
 
 def _size(order: int) -> float:

@@ -39,6 +39,8 @@ def independent_part(cov: Float) -> Float:
     """D (n, C) for centred covariances (n, C, C); 0 where some difference of latents has no variance."""
     n, C = cov.shape[:2]
     Q = np.linalg.eigh(np.eye(C) - 1.0 / C)[1][:, 1:]
+    scale = np.trace(cov, axis1=1, axis2=2)[:, None]
+    cov = cov / np.where(scale > 0, scale, 1.0)[..., None]
     V = Q.T @ cov @ Q
     lowest, largest = np.linalg.eigvalsh(V)[:, [0, -1]].T
     good = np.flatnonzero(lowest > 1e-10 * largest)
@@ -47,7 +49,7 @@ def independent_part(cov: Float) -> Float:
         with np.errstate(all="ignore"):
             d[good] = _maximise(V[good], Q, _start(cov[good], V[good], Q, lowest[good]))
     d[~(np.isfinite(d) & (d > 0)).all(axis=1)] = 0.0
-    return d
+    return np.asarray(d * scale)
 
 
 def _start(cov: Float, V: Float, Q: Float, lowest: Float) -> Float:
@@ -61,8 +63,9 @@ def _start(cov: Float, V: Float, Q: Float, lowest: Float) -> Float:
 
 
 def _inverse_root(A: Float) -> Float:
-    """W with W A W^T = I for symmetric A (n, N, N) > 0."""
+    """W with W A W^T = I for symmetric A (n, N, N) > 0; what rounding has made negative is taken as tiny."""
     values, vectors = np.linalg.eigh(A)
+    values = np.maximum(values, 1e-15 * np.abs(values).max(axis=1, keepdims=True) + 1e-100)
     return np.asarray(vectors.swapaxes(1, 2) / np.sqrt(values)[..., None])
 
 
@@ -91,6 +94,7 @@ def _newton(V: Float, Q: Float, d: Float, mu: float) -> tuple[Float, Float]:
     curve = own**2 + mu * rest**2
     curve[:, every, every] += mu * one**2
     step = np.linalg.solve(curve, slope[..., None])[..., 0]
+    step[~np.isfinite(step).all(axis=1)] = 0.0
     # How far the step may go: where V - Q^T D Q or D becomes singular.
     fall = np.linalg.eigvalsh((half * step[:, None, :]) @ half.swapaxes(1, 2))[:, -1]
     fall = np.maximum(fall, (-step * one).max(axis=1))

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from gpcert.likelihoods.base import UNIT
 from gpcert.validation import Float
 
-__all__ = ["Average", "derivatives", "lattice_average", "tensor_average"]
+__all__ = ["Average", "axis_rule", "derivatives", "lattice_average", "tensor_average"]
 
 _TARGET = 1e-12
 _REACH = 7.0  # 2 Q(7) < 3e-12: where the Gaussian sums are cut
@@ -55,7 +55,7 @@ def tensor_average(mean: Float, cov: Float) -> Average:
     """Three classes: mean (3,), cov (3, 3). Error: docs/likelihoods.md#three-classes."""
     difference = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
     factor = _balanced_factor(difference @ cov @ difference.T)
-    (z1, w1, e1), (z2, w2, e2) = (_axis_rule(np.ptp(np.append(column, 0.0))) for column in factor.T)
+    (z1, w1, e1), (z2, w2, e2) = (axis_rule(np.ptp(np.append(column, 0.0))) for column in factor.T)
     f = np.zeros((z1.size * z2.size, 3))
     for j in range(2):
         f[:, j] = np.add.outer(factor[j, 0] * z1, factor[j, 1] * z2).ravel()
@@ -102,14 +102,14 @@ def _balanced_factor(cov: Float) -> Float:
     return chosen
 
 
-def _axis_rule(spread: float) -> tuple[Float, Float, float]:
+def axis_rule(spread: float, target: float = _TARGET, reach: float = _REACH) -> tuple[Float, Float, float]:
     """Nodes, weights and relative error of the trapezoid rule along one axis."""
-    a = math.sqrt(2 * math.log(2 / _TARGET))
+    a = math.sqrt(2 * math.log(2 / target))
     if spread * a > 0.93 * math.pi:
         a = 0.93 * math.pi / spread
     log_bound = a * a / 2 + math.log(2 / math.cos(spread * a / 2))
-    h = max(2 * math.pi * a / (log_bound - math.log(_TARGET)), 2 * _REACH / _MOST)
-    count = math.ceil(_REACH / h)
+    h = max(2 * math.pi * a / (log_bound - math.log(target)), 2 * reach / _MOST)
+    count = math.ceil(reach / h)
     z = h * np.arange(-count, count + 1.0)
     # min: for a huge spread nothing is proved, and exp must not overflow.
     error = math.exp(min(log_bound - 2 * math.pi * a / h, 0.0)) / -math.expm1(-2 * math.pi * a / h)
