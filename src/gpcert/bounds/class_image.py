@@ -109,6 +109,7 @@ class Image:
     views: list[View]  #: from the middle, by rising price
     lower: Float
     upper: Float
+    gradients: Float  #: (n, d): of z in the middle, an estimate
     samples: Float  #: (m, n): z at some points of the box, estimates
     normals: Float  #: (J, n)
     bounds: Float  #: (J,)
@@ -148,6 +149,19 @@ class Image:
         """z (m, n) at X (m, d): an estimate."""
         return _estimate(self.model, self.slice, self.coordinates, X)
 
+    def probe(self, k: Float) -> bool:
+        """Samples a point where k.z should be large; whether it is larger there than at all others."""
+        point = self.shape.vertex(-k @ self.gradients, self.views[0].start)
+        z = self.z(point[None])
+        found = bool(float(z[0] @ k) > float((self.samples @ k).max()))
+        self.samples = np.concatenate([self.samples, z])
+        return found
+
+    def slack(self, k: Float) -> float:
+        """About by how much a certified supremum of k.z exceeds the true one."""
+        excess = self.upper - self.lower - np.ptp(self.samples, axis=0)
+        return 0.25 * float(np.abs(k) @ np.maximum(excess, 0.0))
+
     def tightened(self, lower: Float, upper: Float) -> tuple[Float, Float] | None:
         """A smaller cell that contains the image's part of the cell given; None: there is none."""
         K, sizes = self.normals, np.abs(self.normals)
@@ -178,7 +192,8 @@ def image_of(
     coordinates = coordinates_at(model, latents, slice_.amplitude)
     if domain is None or coordinates is None:
         return None
-    X = _spread_points(model, slice_, shape, coordinates, middle)
+    gradients = _gradients(model, slice_, coordinates, middle)
+    X = np.stack([middle, *(shape.vertex(-k @ gradients, middle) for k in _directions(gradients))])
     samples = _estimate(model, slice_, coordinates, X)
     sampled = samples.max(axis=0) - samples.min(axis=0)
     views = views_from(model, slice_, domain, middle)
@@ -191,8 +206,20 @@ def image_of(
             ends[:, m] = _range(views[0], coordinates, m)
     if not np.isfinite(ends).all():
         return None
-    none = np.zeros((0, n)), np.zeros(0)
-    return Image(model, slice_, shape, box, coordinates, views, ends[0], ends[1], samples, none[0], none[1])
+    return Image(
+        model=model,
+        slice=slice_,
+        shape=shape,
+        box=box,
+        coordinates=coordinates,
+        views=views,
+        lower=ends[0],
+        upper=ends[1],
+        gradients=gradients,
+        samples=samples,
+        normals=np.zeros((0, n)),
+        bounds=np.zeros(0),
+    )
 
 
 def _range(view: View, coordinates: Coordinates, m: int) -> tuple[float, float]:
@@ -207,21 +234,21 @@ def _range(view: View, coordinates: Coordinates, m: int) -> tuple[float, float]:
     return low - slack, high + slack
 
 
-def _spread_points(
-    model: ClassModel, slice_: Slice | RadialSlice, shape: Shape, coordinates: Coordinates, middle: Float
-) -> Float:
-    """Points (m, d) of the region where combinations of the z are about largest, and the middle."""
-    latents = latents_on(model, slice_, middle)
+def _gradients(model: ClassModel, slice_: Slice | RadialSlice, coordinates: Coordinates, x: Float) -> Float:
+    """Of z in raw units (n, d), at x (d,)."""
+    latents = latents_on(model, slice_, x)
     slopes = coordinates.first @ model.weights.T  # (n, centres)
     for (c, e), one, two in zip(model.pairs, latents.products, latents.transposed, strict=True):
         slopes -= np.outer(coordinates.second[:, c, e] * (1.0 if c == e else 2.0), one + two)
-    gradients = slice_.pull(middle, slopes)
+    return np.asarray(slice_.pull(x, slopes))
+
+
+def _directions(gradients: Float) -> Float:
+    """Directions (m, n) in which the image is sampled first: the axes, and random ones."""
     n = len(gradients)
     sizes = np.maximum(np.abs(gradients).sum(axis=1), 1e-300)
-    directions = np.concatenate(
-        [np.eye(n), -np.eye(n), np.random.default_rng(0).standard_normal((_SAMPLES, n)) / sizes]
-    )
-    return np.stack([middle, *(shape.vertex(-k @ gradients, middle) for k in directions)])
+    random = np.random.default_rng(0).standard_normal((_SAMPLES, n)) / sizes
+    return np.concatenate([np.eye(n), -np.eye(n), random])
 
 
 def _estimate(model: ClassModel, slice_: Slice | RadialSlice, coordinates: Coordinates, X: Float) -> Float:

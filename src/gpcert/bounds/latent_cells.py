@@ -27,6 +27,8 @@ __all__ = ["Cells"]
 _INHERITED = 4
 #: Half-spaces per cell, and per image.
 _TRIES, _HALFSPACES = 2, 120
+#: Points sampled before a half-space is computed.
+_PROBES = 4
 #: With so many cells open, splitting the box is better.
 _OPEN = 400
 #: Multipliers and slopes larger than this help nobody.
@@ -144,10 +146,10 @@ class _Work:
         top = self._outer()
         tried, anchored_here = 0, False
         while top > self._goal:
-            guess = self._guess()
+            guess = self._probed_guess()
             if guess is None:
                 break
-            if guess.top <= self._goal and tried < _TRIES and len(self._image.bounds) < _HALFSPACES:
+            if self._pays(guess) and tried < _TRIES:
                 tried += 1
                 top = min(top, self._halfspace(guess))
                 top = min(top, self._outer()) if top > self._goal else top
@@ -157,6 +159,20 @@ class _Work:
             anchored_here = True
             top = min(top, self._outer())
         return top
+
+    def _pays(self, guess: _Guess) -> bool:
+        """Whether a half-space would settle the cell, by estimates."""
+        few = len(self._image.bounds) < _HALFSPACES
+        return few and guess.top + self._image.slack(guess.slopes) <= self._goal
+
+    def _probed_guess(self) -> _Guess | None:
+        """A guess that stands where the image reaches farthest in its direction."""
+        guess = self._guess()
+        for _ in range(_PROBES):
+            if guess is None or not self._pays(guess) or not self._image.probe(guess.slopes):
+                break
+            guess = self._guess()
+        return guess
 
     def _halfspace(self, guess: _Guess) -> float:
         """A certified bound by a half-space of its own."""
