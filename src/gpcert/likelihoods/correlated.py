@@ -30,6 +30,8 @@ _STRIP, _REACH = 1e-9, 6.2  # its relative error and range
 #: Products of three probabilities lose at most 1/cos^2(0.93 pi/2) = 83 on the strip, and second derivatives
 #: are sums of at most six (docs/maths-multiclass.md, A1).
 _PRODUCTS = 600.0
+#: A change of covariance moves second derivatives by fourth ones, which are below 0.875; the second below 0.1.
+_HIGHER = 10.0
 #: Added to every variance where a difference of latents is all but certain; what that can change, per class.
 _RAISED, _PER_CLASS = 1e-5, 0.05e-5
 
@@ -55,7 +57,7 @@ class CorrelatedRule(NamedTuple):
     def derivatives(self, mean: Float) -> tuple[Float, Float, Float, float]:
         """As `gumbel_derivatives`; the error leaves out what `distance` stands for."""
         p, first, second, error = gumbel_derivatives(mean, self.d, self.cloud)
-        return p, first, second, error + self.defect + _PRODUCTS * self.strip
+        return p, first, second, error + _HIGHER * self.defect + _PRODUCTS * self.strip
 
     def spread(self, p: Float) -> Float:
         """Bounds distance * sqrt(F (1 - F)) for the exact F, from the computed p (C,)."""
