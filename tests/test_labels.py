@@ -111,3 +111,14 @@ def test_every_question_answers(kind):
     assert ((found.x >= x - 0.0501) & (found.x <= x + 0.0501)).all()
     table = gc.evaluate(post, post.centres[:1], post.predict(post.centres[:1]), [0.01], max_nodes=2)
     assert table is not None
+
+
+def test_errors_read_as_numbers():
+    """A NumPy number in an error is shown as a number."""
+    post = random_model(Setting("correlated", 3, 10, 2, 0.1, 0))
+    ball = gc.Ball(post.centres[0], 0.1)
+    with pytest.raises(gc.InvalidInputError, match=r"0 to 2, got 7$"):
+        gc.probability_range(post, ball, np.int64(7))
+    y = np.append(np.arange(11) % 3, 9)
+    with pytest.raises(gc.InvalidInputError, match="got 1 of 9 "):
+        gc.GPClassifier(likelihood="softmax").fit(np.zeros((12, 1)), y)

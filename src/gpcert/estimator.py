@@ -31,7 +31,7 @@ from gpcert.inference import (
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.validation import Float, require
+from gpcert.validation import Float, require, shown
 
 __all__ = ["GPClassifier"]
 
@@ -250,7 +250,7 @@ def _checked_likelihood(value: Any) -> BinaryLikelihood | Softmax:
     }
     name = value if isinstance(value, str) else ""
     rule = "likelihood must be 'probit', 'logit', 'softmax', Probit(scale), Logit() or Softmax()"
-    require(name in known, f"{rule}, got {value!r}")
+    require(name in known, f"{rule}, got {shown(value)}")
     return known[name]
 
 
@@ -267,7 +267,7 @@ def _targets(codes: NDArray[np.intp], classes: int, together: bool) -> list[Floa
 
 def _count(name: str, value: Any) -> int:
     valid = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
-    require(valid, f"{name} must be an integer >= 0, got {value!r}")
+    require(valid, f"{name} must be an integer >= 0, got {shown(value)}")
     return int(value)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "freeze",
     "positive",
     "require",
+    "shown",
 ]
 
 Float = NDArray[np.float64]
@@ -32,6 +33,11 @@ def require(condition: bool, message: str) -> None:
     """Raise `InvalidInputError(message)` unless the condition certainly holds."""
     if not condition:
         raise InvalidInputError(message)
+
+
+def shown(value: object) -> str:
+    """`repr`, but a NumPy number or string as it reads without NumPy: 7, not np.int64(7)."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def as_floats(name: str, value: ArrayLike) -> Float:
@@ -93,5 +99,5 @@ def freeze(array: Float) -> Float:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float, require
+from gpcert.validation import Float, require, shown
 
 __all__ = ["checked_labels", "checked_points"]
 
@@ -69,6 +69,6 @@ def checked_labels(labels: NDArray[Any], n: int) -> tuple[NDArray[Any], NDArray[
     require(
         len(classes) == 2 or counts[few] >= 2,
         f"y must hold at least 2 points of every class where there are more than two classes, got 1 of "
-        f"{classes[few]!r} ({len(classes)} classes, {n} points)",
+        f"{shown(classes[few])} ({len(classes)} classes, {n} points)",
     )
     return classes, codes

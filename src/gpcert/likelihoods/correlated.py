@@ -30,7 +30,7 @@ _STRIP, _REACH = 1e-9, 6.2  # its relative error and range
 #: Products of three probabilities lose at most 1/cos^2(0.93 pi/2) = 83 on the strip, and second derivatives
 #: are sums of at most six (docs/maths-multiclass.md, A1).
 _PRODUCTS = 600.0
-#: A change of covariance moves second derivatives by fourth ones, which are below 0.875; the second below 0.1.
+#: A change of covariance moves second derivatives by fourth ones: below 0.875, the second below 0.1.
 _HIGHER = 10.0
 #: Added to every variance where a difference of latents is all but certain; what that can change, per class.
 _RAISED, _PER_CLASS = 1e-5, 0.05e-5

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from gpcert.attacks import Sets
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
-from gpcert.validation import Float, as_floats, as_matrix, require
+from gpcert.validation import Float, as_floats, as_matrix, require, shown
 
 __all__ = ["Balls", "checked_balls"]
 
@@ -95,7 +95,7 @@ def checked_balls(
     number = isinstance(max_radius, int | float | np.integer | np.floating)
     require(
         number and not isinstance(max_radius, bool) and bool(max_radius >= 0),
-        f"max_radius must be >= 0, got {max_radius!r}",
+        f"max_radius must be >= 0, got {shown(max_radius)}",
     )
     balls = Balls(X, norm, float(max_radius), features, domain, scale)
     for row in range(len(X)):

@@ -15,7 +15,7 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
-from gpcert.validation import Float, Index, as_matrix, as_vector, require
+from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
 
 __all__ = [
     "Limits",
@@ -99,7 +99,7 @@ def check_label(post: Posterior, label: int) -> None:
     rule = "0 or 1" if count == 2 else f"0 to {count - 1}"
     require(
         isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < count,
-        f"label must be a class index, {rule}, got {label!r}",
+        f"label must be a class index, {rule}, got {shown(label)}",
     )
 
 
@@ -114,14 +114,14 @@ def check_threshold(post: Posterior, threshold: float) -> None:
 def check_method(method: str, *known: str) -> None:
     """One of the known names."""
     names = " or ".join(repr(name) for name in known)
-    require(isinstance(method, str) and method in known, f"method must be {names}, got {method!r}")
+    require(isinstance(method, str) and method in known, f"method must be {names}, got {shown(method)}")
 
 
 def check_number(name: str, value: object, least: float, strict: bool) -> None:
     """One real number above (or at) `least`; NaN is not."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     rule = f"must be {'>' if strict else '>='} {least:g}"
-    require(number, f"{name} {rule}, got {value!r}")
+    require(number, f"{name} {rule}, got {shown(value)}")
     assert isinstance(value, int | float | np.integer | np.floating)
     require(bool(value > least if strict else value >= least), f"{name} {rule}, got {value}")
 
@@ -129,7 +129,7 @@ def check_number(name: str, value: object, least: float, strict: bool) -> None:
 def check_seed(seed: object) -> None:
     """A whole number that starts a random generator."""
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    require(whole and cast(int, seed) >= 0, f"seed must be a whole number >= 0, got {seed!r}")
+    require(whole and cast(int, seed) >= 0, f"seed must be a whole number >= 0, got {shown(seed)}")
 
 
 def checked_regions(post: Posterior, region: Region | Sequence[Region]) -> tuple[list[Region], bool]:

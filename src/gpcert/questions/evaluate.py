@@ -32,7 +32,7 @@ from gpcert.questions.decision import labelled
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
 from gpcert.results import Evaluation, VerdictStatus
-from gpcert.validation import Float, Index, as_vector, require
+from gpcert.validation import Float, Index, as_vector, require, shown
 
 __all__ = ["evaluate"]
 
@@ -99,7 +99,7 @@ def _checked_truth(post: Posterior, y: ArrayLike, m: int) -> Index:
         columns[labels == value] = c
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
-        require(False, f"y must hold labels of the model's classes, got {labels[unknown[0]]!r}")
+        require(False, f"y must hold labels of the model's classes, got {shown(labels[unknown[0]])}")
     return columns
 
 

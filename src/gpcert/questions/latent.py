@@ -16,7 +16,7 @@ from gpcert.questions.checks import Limits, Progress, checked_limits, checked_re
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Extremes, LatentRange, Status
 from gpcert.search import Minimiser
-from gpcert.validation import Float, Mask, require
+from gpcert.validation import Float, Mask, require, shown
 
 __all__ = ["latent_range"]
 
@@ -81,11 +81,11 @@ def _one_latent(post: Posterior, label: int | None) -> Posterior:
     """The posterior of the latent asked for, without its likelihood."""
     count = post.n_latents
     if post.weights.ndim == 1:
-        require(label is None, f"label must be None for a posterior with one latent, got {label!r}")
+        require(label is None, f"label must be None for a posterior with one latent, got {shown(label)}")
         return post
     require(
         isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < count,
-        f"label must be the index of a latent, 0 to {count - 1}, got {label!r}",
+        f"label must be the index of a latent, 0 to {count - 1}, got {shown(label)}",
     )
     assert label is not None
     return post.one_latent(int(label))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.rounding import UNIT
-from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require
+from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require, shown
 
 __all__ = ["Ball", "Box", "Region"]
 
@@ -251,7 +251,7 @@ def _features(features: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
     indices = []
     for f in features:
         integer = isinstance(f, int | np.integer) and not isinstance(f, bool | np.bool_)
-        require(integer and 0 <= int(f) < d, f"features must be indices in 0..{d - 1}, got {f!r}")
+        require(integer and 0 <= int(f) < d, f"features must be indices in 0..{d - 1}, got {shown(f)}")
         indices.append(int(f))
     require(len(set(indices)) == len(indices), f"features must be distinct, got {indices}")
     return tuple(sorted(indices))
@@ -269,8 +269,8 @@ def _bound(name: str, value: ArrayLike, d: int) -> Float:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be numbers, got {value!r}") from None
-    require(not np.isnan(array).any(), f"{name} must not be NaN, got {value!r}")
+        raise InvalidInputError(f"{name} must be numbers, got {shown(value)}") from None
+    require(not np.isnan(array).any(), f"{name} must not be NaN, got {shown(value)}")
     return _broadcast(name, array, d)
 
 
