@@ -49,6 +49,11 @@ def gpytorch() -> Iterator[Row]:
         for strategy in (t.VariationalStrategy, t.UnwhitenedVariationalStrategy):
             model = t.trained(t.Classifier(strategy, dtype=dtype))
             yield f"{strategy.__name__}, {str(dtype)[6:]}", gc.from_gpytorch(model)
+    labels = np.digitize(t.X[:, 0], [-0.4, 0.5])
+    likelihood = t.SoftmaxLikelihood(num_classes=3, mixing_weights=False)
+    for dtype in (torch.float64, torch.float32):
+        model = t.trained(t.Classifier(classes=3, dtype=dtype), likelihood, labels)
+        yield f"softmax, 3 kernels, {str(dtype)[6:]}", gc.from_gpytorch(model, likelihood)
 
 
 def gpflow() -> Iterator[Row]:
@@ -60,6 +65,9 @@ def gpflow() -> Iterator[Row]:
     sigmoid = t.Bernoulli(invlink=t.tf.sigmoid)
     model = t.trained(t.SVGP(t.KERNELS["rbf"](), sigmoid, t.X[:15].copy()))
     yield "svgp, sigmoid, exact", gc.from_gpflow(model, target="exact")
+    labels = np.digitize(t.X[:, :1], [-0.4, 0.5])
+    model = t.SVGP(t.k.SquaredExponential(), t.Softmax(3), t.X[:15].copy(), num_latent_gps=3, whiten=False)
+    yield "unwhitened, softmax", gc.from_gpflow(t.trained(model, labels, steps=15))
 
 
 def main() -> None:
@@ -67,7 +75,8 @@ def main() -> None:
     library = sys.argv[1]
     for name, post in globals()[library]():
         found = post.training["deviation"]
-        shown = " | ".join(f"{found[key]:.0e}" for key in ("mean", "variance", "probability"))
+        keys = ("mean", "variance", "probability")
+        shown = " | ".join(f"{found[key]:.0e}" if key in found else "sampled" for key in keys)
         blocks = post.precision if post.precision.ndim == 3 else post.precision[None]
         eigenvalues = np.concatenate([np.linalg.eigvalsh(block) for block in blocks])
         negative = int((eigenvalues < -1e-9 * eigenvalues.max()).sum())
