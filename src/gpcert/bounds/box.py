@@ -124,15 +124,15 @@ class LevelBound(ABC):
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
-        variances = local.variances
-        level = level.within(*variances)
+        level = level.within(lambda: local.variances)
         if level.concave:
             return self._tangent(local, level)
+        variances = local.variances
         bound = self._chords(local, level, *variances)
         if bound.value < 0:
             sharper = functional_variances(local, variances)
             if sharper[1] - sharper[0] < _NARROWER * (variances[1] - variances[0]):
-                level, variances = level.within(*sharper), sharper
+                level, variances = level.within(lambda: sharper), sharper
                 bound = self._chords(local, level, *sharper)
         return self._conclude(bound, level, variances)
 

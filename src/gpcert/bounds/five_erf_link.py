@@ -7,6 +7,7 @@ logistic: docs/maths.md#derived-links, W2 to W4. The curves of the formula itsel
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,9 +83,9 @@ class FiveErfLevel(Level):
         """As the logistic's level; the formula's own is not known to be."""
         return self._logistic is not None and self._logistic.concave
 
-    def within(self, smallest: float, largest: float) -> Level:
+    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
         """W4: the shorter the range, the lower the logistic's level."""
-        return FiveErfLevel(self.target, (smallest, largest))
+        return FiveErfLevel(self.target, variances())
 
     def curve(self, S: float) -> tuple[float, float]:
         """W3 at one S: below and above, the logistic at p less and plus GAP."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpcert.bounds.levels import Affine, Level, Link
@@ -58,9 +59,9 @@ class FlooredLevel(Level):
         """The inner level's."""
         return self.inner.chord(start, end)
 
-    def within(self, smallest: float, largest: float) -> Level:
+    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
         """The inner level's, lifted."""
-        return FlooredLevel(self.inner.within(smallest, largest), self.floor)
+        return FlooredLevel(self.inner.within(variances), self.floor)
 
     def curve(self, S: float) -> tuple[float, float]:
         """The inner level's."""

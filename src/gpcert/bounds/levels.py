@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,8 +56,8 @@ class Level(ABC):
         kappa = min(down(a + tau * start), down(b + tau * end))
         return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
 
-    def within(self, smallest: float, largest: float) -> Level:
-        """A level that certifies the same p where S stays in [smallest, largest]: this one, or a simpler."""
+    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
+        """A level that certifies the same p where S stays in variances(): this one, or one that asks."""
         return self
 
     @abstractmethod
