@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,46 @@ def test_tangents_are_convex(seed):
     x, y = 0.6 * rng.uniform(-1, 1, (2, 30, 5))
     t = rng.random((30, 1))
     assert (tangent(t * x + (1 - t) * y) <= t[:, 0] * tangent(x) + (1 - t[:, 0]) * tangent(y) + 1e-8).all()
+
+
+def exact_bound(coordinates, tangent, z):
+    """T4 at z (5,) in ball arithmetic: the tangent's own logs and slopes, V and V_a from stored doubles."""
+    L, V = arb_mat(coordinates.L.tolist()), arb_mat(coordinates.V.tolist())
+
+    def covariance(y):
+        E = arb_mat(2, 2)
+        for weight, matrix in zip(y[2:], coordinates.basis, strict=True):
+            E += arb_mat(matrix.tolist()) * arb(float(weight))
+        return V + L * E * L.transpose()
+
+    anchor = covariance(tangent.anchor)
+    change = anchor.inv() * (covariance(z) - anchor)
+    identity = arb_mat(2, 2, [1, 0, 0, 1])
+    pen = (change.trace() - (identity + change).det().log()) / 2
+    step = [arb(float(x)) - arb(float(y)) for x, y in zip(z, tangent.anchor, strict=True)]
+    terms = [
+        (arb(float(log)) + sum((arb(float(a)) * b for a, b in zip(row, step, strict=True)), arb(0))).exp()
+        for log, row in zip(tangent.logs, tangent.slopes, strict=True)
+    ]
+    return sum(terms, arb(0)).log() + pen
+
+
+@given(seed=st.integers(0, 10**6), edge=st.sampled_from([0.5, 0.99, 0.99999]))
+@settings(max_examples=examples(40), deadline=None)
+def test_rounding_of_the_convex_bound_in_ball_arithmetic(seed, edge):
+    """Also where the covariance is nearly singular, seen from the anchor."""
+    rng = np.random.default_rng(seed)
+    coordinates = softmax_coordinates(rng)
+    z = 0.3 * rng.uniform(-1, 1, 5)
+    tangent = None if coordinates is None else anchored(coordinates, np.ones(3), z, np.full(5, 4.0))
+    if tangent is None:
+        return
+    points = z + rng.uniform(-1, 1, (8, 5)) * 10.0 ** rng.uniform(-6, 0)
+    points[0, 2:] = z[2:] - edge * np.array([np.sqrt(2.0), 0.0, 0.0]) * (1.0 + z[2] / np.sqrt(2.0))
+    with ctx.workprec(300):
+        for point, bound in zip(points, tangent(points), strict=True):
+            exact = exact_bound(coordinates, tangent, point)
+            assert not bound < exact or not exact.is_finite()
 
 
 def setting_of(kind, d, width, seed, n=10):

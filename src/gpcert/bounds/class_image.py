@@ -111,9 +111,20 @@ class Image:
     upper: Float
     gradients: Float  #: (n, d): of z in the middle, an estimate
     samples: Float  #: (m, n): z at some points of the box, estimates
-    normals: Float  #: (J, n)
-    bounds: Float  #: (J,)
+    halfspaces: tuple[
+        Float, Float
+    ]  #: normals (J, n) and bounds (J,), in one, so that Ctrl-C cannot part them
     last: tuple[Float, Float] | None = None  #: where the last supremum seemed attained, raw; loss per feature
+
+    @property
+    def normals(self) -> Float:
+        """(J, n)."""
+        return self.halfspaces[0]
+
+    @property
+    def bounds(self) -> Float:
+        """(J,)."""
+        return self.halfspaces[1]
 
     def halfspace(self, k: Float, needed: float, reference: Float | None = None) -> float:
         """A certified supremum of k.z, by rising effort until it is at most `needed`; the image keeps it.
@@ -132,8 +143,7 @@ class Image:
             if best <= needed:
                 break
         if np.isfinite(best):
-            self.normals = np.concatenate([self.normals, k[None]])
-            self.bounds = np.append(self.bounds, best)
+            self.halfspaces = np.concatenate([self.normals, k[None]]), np.append(self.bounds, best)
         return best
 
     def _supremum(self, view: View, k: Float) -> FunctionalBound:
@@ -217,8 +227,7 @@ def image_of(
         upper=ends[1],
         gradients=gradients,
         samples=samples,
-        normals=np.zeros((0, n)),
-        bounds=np.zeros(0),
+        halfspaces=(np.zeros((0, n)), np.zeros(0)),
     )
 
 

@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from gpcert.bounds.anchored import AnchoredTangent, anchored
 from gpcert.bounds.class_image import Image
-from gpcert.validation import Float
+from gpcert.validation import Float, Mask
 
 __all__ = ["Cells"]
 
@@ -122,8 +122,7 @@ class _Work:
         self._cells, self._image = cells, cells.image
         self._goal = goal
         self._lower, self._upper = lower, upper
-        self._corners = lower + _vertices(len(lower)) * (upper - lower)
-        self._corners = np.clip(self._corners, lower, upper)  # the vertices themselves, not a rounding beside
+        self._corners = np.where(_vertices(len(lower)), upper, lower)
         self.tangents: tuple[AnchoredTangent, ...] = ()
         self._values = np.zeros((0, len(self._corners)))
         for tangent in tangents:
@@ -249,6 +248,6 @@ def _solve(
 
 
 @cache
-def _vertices(n: int) -> Float:
-    """Of the unit cube (2^n, n)."""
-    return np.array(list(itertools.product((0.0, 1.0), repeat=n)))
+def _vertices(n: int) -> Mask:
+    """Of the unit cube (2^n, n): which coordinates are 1."""
+    return np.array(list(itertools.product((False, True), repeat=n)))
