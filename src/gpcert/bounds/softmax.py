@@ -60,6 +60,7 @@ class SoftmaxBound:
     beta: Float  #: (C,)
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
+    anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
@@ -142,7 +143,9 @@ class SoftmaxBound:
         # Correlated latents: the predictor's matrix may have to be made definite, too.
         loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
         aim = min(target + loss, 0.5 + 0.5 * target)
-        answer = replace(self, model=model, expansions={})._by_tangents(lower, upper, reference, aim)
+        answer = replace(self, model=model, expansions={}, anchors={})._by_tangents(
+            lower, upper, reference, aim
+        )
         return answer._replace(probability=max(answer.probability - loss, 0.0))
 
     def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
@@ -183,8 +186,11 @@ class SoftmaxBound:
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
-        latents = latents_on(self.model, self.slice, x)
-        return anchor_at(latents.mean, latents.covariance, self.correlated)
+        key = x.tobytes()
+        if key not in self.anchors:
+            latents = latents_on(self.model, self.slice, x)
+            _keep(self.anchors, key, anchor_at(latents.mean, latents.covariance, self.correlated))
+        return self.anchors[key]
 
     def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
         """X8 over a box that meets the region, seen from its middle, where the third order is smallest.

@@ -16,7 +16,7 @@ from gpcert.likelihoods.mixtures import mixture
 from gpcert.likelihoods.nodes import axis_rule
 from gpcert.validation import Float
 
-__all__ = ["CorrelatedRule", "correlated_rules"]
+__all__ = ["TARGET", "CorrelatedRule", "correlated_rules"]
 
 #: Distance aimed at: twice the error of a probability near 1/2.
 TARGET = 2e-5

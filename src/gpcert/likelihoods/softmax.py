@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import UNIT
-from gpcert.likelihoods.correlated import CorrelatedRule, correlated_rules
+from gpcert.likelihoods.correlated import TARGET, CorrelatedRule, correlated_rules
 from gpcert.likelihoods.gumbel import GumbelIntegral, gumbel_derivatives, gumbel_integral
 from gpcert.likelihoods.logit import Logit
 from gpcert.likelihoods.nodes import Average, derivatives, lattice_average, tensor_average
 from gpcert.validation import Float, as_floats
 
 __all__ = ["Softmax"]
+
+_GRADIENT = 2e-4  # distance of the rule for gradients, which are estimates
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Softmax:
         if classes == 2:
             return _two_class_gradient(m, S)
         first, hessian = np.empty((n, classes, classes)), np.empty((n, classes, classes, classes))
-        rules = _rules(S)
+        rules = _rules(S, _GRADIENT)
         for i in range(n):
             rule = rules[i]
             if S.ndim == 2:
@@ -101,9 +103,9 @@ def _input_rounding(m: Float, S: Float) -> Float:
     return np.asarray(UNIT * classes * (100 + 20 * np.sqrt(largest) + 100 * classes * largest) + defect)
 
 
-def _rules(S: Float) -> list[CorrelatedRule | None]:
+def _rules(S: Float, target: float = TARGET) -> list[CorrelatedRule | None]:
     """For every covariance (n, C, C) of four and more latents its rule; else None."""
-    return correlated_rules(S) if S.ndim == 3 and S.shape[1] > 3 else [None] * len(S)
+    return correlated_rules(S, target) if S.ndim == 3 and S.shape[1] > 3 else [None] * len(S)
 
 
 def _integral(mean: Float, S: Float, rule: CorrelatedRule | None) -> GumbelIntegral:
