@@ -241,6 +241,19 @@ def test_latents_that_move_along_a_line(mean, direction, size):
     assert (error <= 1e-4).all()
 
 
+@given(seed=st.integers(0, 10**6), classes=st.sampled_from([4, 5, 7]))
+@settings(deadline=None, max_examples=examples(60))
+def test_hopeless_classes_leave_the_three_others(seed, classes):
+    """All but three classes far below: the tensor rule of three classes is a reference for any covariance."""
+    rng = np.random.default_rng(seed)
+    cov = random_covariance(rng, classes)
+    mean = rng.standard_normal(classes) * rng.choice([0.3, 2.0])
+    mean[3:] -= 400 + 20 * np.sqrt(cov.max())
+    p, error = model.expectation_and_error([mean], [cov])
+    q, other = model.expectation_and_error([mean[:3]], [cov[:3, :3]])
+    assert (np.abs(p[0, :3] - q[0]) <= error[0, :3] + other[0]).all()
+
+
 @pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-4, 1e-2])
 def test_nearly_equal_latents(apart):
     rng = np.random.default_rng(7)
