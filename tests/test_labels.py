@@ -122,3 +122,43 @@ def test_errors_read_as_numbers():
     y = np.append(np.arange(11) % 3, 9)
     with pytest.raises(gc.InvalidInputError, match="got 1 of 9 "):
         gc.GPClassifier(likelihood="softmax").fit(np.zeros((12, 1)), y)
+
+
+def test_points_without_a_probability_are_no_answer():
+    """Sigma is indefinite in the middle of the box: the predictor refuses it, questions go on."""
+    R = np.zeros((3, 3, 1, 1))
+    R[0, 1] = R[1, 0] = 1.6
+    R[[0, 1, 2], [0, 1, 2]] = 0.2
+    mean, weights = [1.0, 0.0, 0.0], [[-3.0, 3.0, 0.0]]
+    post = gc.Posterior([[0.0]], weights, R, kernel=gc.RBF(1.0, 1.0), likelihood="softmax", mean=mean)
+    with pytest.raises(gc.InvalidInputError):
+        post.probability([[0.0]])
+    assert gc.certify(post, [2.2], gc.Box([0.0], [2.3]), max_nodes=20).status != "safe"
+    radius = gc.certified_radius(post, [2.2], max_radius=3.0, rtol=0.1)
+    assert radius.safe < radius.unsafe
+    gc.attack(post, gc.Box([0.0], [2.3]), x=[2.2])
+
+
+def test_two_classes_of_softmax_are_decided_by_the_mean():
+    """As by the logistic of the difference: what a radius proves, a verdict proves."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 2))
+    y = (np.arange(30) % 3) % 2
+    post = gc.GPClassifier(gc.RBF(1.5, 4.0), likelihood="softmax", max_evals=0).fit(X, y).posterior_
+    for x in X[:5]:
+        safe = gc.certified_radius(post, x, rtol=0.01).safe
+        if safe > 0:
+            assert gc.certify(post, x, gc.Ball(x, 0.9 * safe)).status == "safe"
+
+
+def test_a_margin_known_to_the_tolerance_has_converged():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 2)) + 2.0 * np.stack([y == 1, y == 2], axis=1)
+    post = gc.GPClassifier(gc.RBF(1.5, 4.0), likelihood="softmax", max_evals=0).fit(X, y).posterior_
+    x = np.array([6.0, -3.0])
+    for tolerance in (0.02, 0.3):
+        v = gc.certify(post, x, gc.Ball(x, 0.5), tolerance=tolerance, max_nodes=10)
+        if v.status == "unknown" and v.ended == "converged":
+            assert v.margin.upper - v.margin.lower <= tolerance * (1.0 + 1e-9)
+        assert v.ended != "numerical limit"

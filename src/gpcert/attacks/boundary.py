@@ -44,7 +44,7 @@ def nearest_counterexamples(
     if known is None:
         points, values = pgd(objective, sets, labels, enough=level)
     else:
-        points, values = known.copy(), objective(known, labels)[0]
+        points, values = known.copy(), objective.values(known, labels)
     radius = np.where(values < level, largest, np.inf)
     resisted = np.zeros(len(labels))
     rows = fresh = rows[values < level]
@@ -90,11 +90,11 @@ def _shorten(
         rows = np.tile(np.arange(m), _CUTS - 1)
         trial = sets.centre[rows] + share.reshape(-1, 1) * (points - sets.centre)[rows]
         trial = np.clip(trial, sets.lower[rows], sets.upper[rows])
-        below = (objective(trial, labels[rows])[0] < level).reshape(_CUTS - 1, m)
+        below = (objective.values(trial, labels[rows]) < level).reshape(_CUTS - 1, m)
         first = np.where(below.any(axis=0), below.argmax(axis=0), _CUTS - 1)
         step = (large - small) / _CUTS
         small, large = small + first * step, np.where(first < _CUTS - 1, small + (first + 1) * step, large)
     nearer = np.clip(sets.centre + large[:, None] * (points - sets.centre), sets.lower, sets.upper)
-    keep = objective(nearer, labels)[0] < level
+    keep = objective.values(nearer, labels) < level
     nearer = np.where(keep[:, None], nearer, points)
     return nearer, sets.lengths(nearer)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
 
-__all__ = ["LatentMargin", "LogOdds", "Margin", "Objective"]
+__all__ = ["Careful", "LatentMargin", "LogOdds", "Margin", "Objective"]
 
 _SMALL = 1e-300
 
@@ -21,6 +23,43 @@ class Objective(Protocol):
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
         """Values (m,) and gradients (m, d) at X (m, d)."""
+
+    def values(self, X: Float, labels: Index) -> Float:
+        """Values (m,) alone: cheaper."""
+
+
+@dataclass(frozen=True)
+class Careful:
+    """An objective that is inf where the model has no probability, and everywhere once the time is up.
+
+    A stored covariance may be indefinite at some points: the predictor refuses them, a search walks around.
+    """
+
+    objective: Objective
+    deadline: float = np.inf  #: on the clock of `time.perf_counter`
+
+    def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
+        """See `Objective`."""
+        if time.perf_counter() < self.deadline:
+            try:
+                return self.objective(X, labels)
+            except InvalidInputError:
+                if len(X) > 1:
+                    parts = [self(X[i : i + 1], labels[i : i + 1]) for i in range(len(X))]
+                    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return np.full(len(X), np.inf), np.zeros_like(X)
+
+    def values(self, X: Float, labels: Index) -> Float:
+        """See `Objective`."""
+        if time.perf_counter() < self.deadline:
+            try:
+                return self.objective.values(X, labels)
+            except InvalidInputError:
+                if len(X) > 1:
+                    return np.concatenate(
+                        [self.values(X[i : i + 1], labels[i : i + 1]) for i in range(len(X))]
+                    )
+        return np.full(len(X), np.inf)
 
 
 @dataclass(frozen=True)
@@ -45,6 +84,16 @@ class LogOdds:
         up, down = (likelihood.log_expectation_gradient(m, var) for m in (mean, -mean))
         return value, (up[0] + down[0])[:, None] * dmean + (up[1] - down[1])[:, None] * dvar
 
+    def values(self, X: Float, labels: Index) -> Float:
+        """See `Objective`."""
+        likelihood = self.post.likelihood
+        if not (isinstance(likelihood, BinaryLikelihood) and likelihood.symmetric):
+            p = np.clip(self.post.probability(X)[np.arange(len(X)), labels], _SMALL, 1.0 - 2.0**-53)
+            return np.asarray(np.log(p) - np.log1p(-p))
+        mean, var = self.post.latent(X)
+        mean = np.where(labels == 1, 1.0, -1.0) * mean
+        return likelihood.log_expectation(mean, var) - likelihood.log_expectation(-mean, var)
+
 
 @dataclass(frozen=True)
 class Margin:
@@ -55,11 +104,22 @@ class Margin:
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
         """See `Objective`."""
         rows = np.arange(len(X))
-        p, slope = self.post.probability(X), self.post.probability_gradient(X)
-        own = p[rows, labels]
-        p[rows, labels] = -np.inf
-        rival = p.argmax(axis=1)
-        return own - p[rows, rival], slope[rows, labels] - slope[rows, rival]
+        value, rival = _margins(self.post.probability(X), labels)
+        slope = self.post.probability_gradient(X)
+        return value, slope[rows, labels] - slope[rows, rival]
+
+    def values(self, X: Float, labels: Index) -> Float:
+        """See `Objective`."""
+        return _margins(self.post.probability(X), labels)[0]
+
+
+def _margins(values: Float, labels: Index) -> tuple[Float, Index]:
+    """The labels' columns of values (m, C) less the largest other, (m,), and which that is."""
+    rows = np.arange(len(values))
+    own, others = values[rows, labels], values.copy()
+    others[rows, labels] = -np.inf
+    rival = others.argmax(axis=1)
+    return own - values[rows, rival], rival
 
 
 @dataclass(frozen=True)
@@ -71,21 +131,30 @@ class LatentMargin:
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
         """See `Objective`."""
         post, rows = self.post, np.arange(len(X))
+        slopes = np.stack([self._slope(X, c) for c in range(post.n_latents)], axis=1)
         if post.weights.ndim == 1:
-            sign = np.where(labels == 1, 1.0, -1.0)
-            value, slope = self._latent(X, 0)
-            return sign * value, sign[:, None] * slope
-        values, slopes = zip(*(self._latent(X, c) for c in range(post.n_latents)), strict=True)
-        mean, gradient = np.stack(values, axis=1), np.stack(slopes, axis=1)
-        own = mean[rows, labels]
-        mean[rows, labels] = -np.inf
-        rival = mean.argmax(axis=1)
-        return own - mean[rows, rival], gradient[rows, labels] - gradient[rows, rival]
+            return self.values(X, labels), np.where(labels == 1, 1.0, -1.0)[:, None] * slopes[:, 0]
+        value, rival = _margins(self._means(X), labels)
+        return value, slopes[rows, labels] - slopes[rows, rival]
 
-    def _latent(self, X: Float, c: int) -> tuple[Float, Float]:
+    def values(self, X: Float, labels: Index) -> Float:
+        """See `Objective`."""
+        means = self._means(X)
+        if self.post.weights.ndim == 1:
+            return np.where(labels == 1, 1.0, -1.0) * means[:, 0]
+        return _margins(means, labels)[0]
+
+    def _weights(self, c: int) -> Float:
+        weights = self.post.weights
+        return weights if weights.ndim == 1 else weights[:, c]
+
+    def _means(self, X: Float) -> Float:
+        """(m, latents)."""
         post = self.post
-        weights = post.weights if post.weights.ndim == 1 else post.weights[:, c]
-        kernel, prior = post.kernels[c], float(np.ravel(post.mean)[c if np.ndim(post.mean) else 0])
-        value = prior + kernel(X, post.centres) @ weights
+        parts = [post.kernels[c](X, post.centres) @ self._weights(c) for c in range(post.n_latents)]
+        return np.asarray(np.stack(parts, axis=1) + post.mean)
+
+    def _slope(self, X: Float, c: int) -> Float:
+        weights = self._weights(c)
         spread = np.broadcast_to(weights, (len(X), len(weights)))
-        return value, kernel.input_gradient(X, post.centres, spread)
+        return self.post.kernels[c].input_gradient(X, self.post.centres, spread)

@@ -80,7 +80,7 @@ def _flip(objective: Objective, sets: Sets, labels: Index, u: Float, value: Floa
     trial[np.arange(len(rows)), chosen.ravel()] = other[rows, chosen.ravel()]
     many = sets.rows(rows)
     trial = many.project(trial)
-    values, _ = objective(many.points(trial), labels[rows])
+    values = objective.values(many.points(trial), labels[rows])
     values = np.where(np.isnan(values), np.inf, values).reshape(m, count)
     best = values.argmin(axis=1)
     improved = np.flatnonzero(values.min(axis=1, initial=np.inf) < value - 1e-9 * (1.0 + np.abs(value)))

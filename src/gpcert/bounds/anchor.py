@@ -49,6 +49,9 @@ def anchor_at(mean: Float, covariance: Float, correlated: bool, accuracy: float 
     if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
         return None
     rounding, exact = _rounding(mean, covariance), np.zeros(len(mean))
+    if correlated and len(mean) == 2:  # independent ones with the same difference have the same softmax
+        half = 0.5 * (covariance[0, 0] - 2.0 * covariance[0, 1] + covariance[1, 1])
+        covariance, correlated = half * np.eye(2), False
     if correlated and len(mean) == 3:
         if not np.linalg.eigvalsh(covariance)[0] > 0:
             return None

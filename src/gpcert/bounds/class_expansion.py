@@ -220,5 +220,7 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
         covariance_gradient=-2.0 * (symmetric * k) @ v,
         covariance_hessian=hessians,
         error_mean=error_mean + 16 * UNIT * np.abs(latents.mean),
-        error_covariance=2.1 * pair * (1.0 + s * s) + 4.0 * model.defect * float(grown @ grown),
+        error_covariance=2.1 * pair * (1.0 + s * s)
+        + 4.0 * model.defect * float(grown @ grown)
+        + 16 * UNIT * (float(model.prior.max()) + float(np.abs(latents.covariance).max())),
     )

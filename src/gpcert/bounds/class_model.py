@@ -149,7 +149,7 @@ class ClassModel:
         rows = self.classes * float(self.rows.max(axis=0) @ amplitude**2)  # F2, M2: at least |k^T R k|
         largest = float(self.prior.max()) + min(rows, self.contraction * self.variance)
         size = float(np.abs(np.linalg.eigvalsh(B)).sum()) * largest
-        return 4.0 * gamma(self.classes**2 + 40) * weights + 1e-12 * size
+        return 4.0 * gamma(self.classes**2 + 40) * weights + (1e-12 + 1e-13 * self.classes) * size
 
     def _definite(self, columns: Float, others: Float) -> tuple[Float, Float, Float]:
         """sum of b_l^T R+ b_l over columns b_l (C, L) and of b_l^T R- b_l over `others`: PSD after a shift.

@@ -67,7 +67,8 @@ class Remainder:
         """See `Quantity.bounds`."""
         c = self.label
         others_low, others_high = np.delete(lower, c).sum(), np.delete(upper, c).sum()
-        return _ratio(others_low, upper[[c]], -1), _ratio(others_high, lower[[c]], 1)
+        wide = 1.0 + UNIT * len(lower)  # of the sums
+        return _ratio(others_low / wide, upper[[c]], -1), _ratio(others_high * wide, lower[[c]], 1)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
         """See `Quantity.gradient`."""

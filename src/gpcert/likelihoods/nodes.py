@@ -38,7 +38,8 @@ def derivatives(average: Average) -> tuple[Float, Float]:
     weighted = p * weights[:, None]
     one = weighted.sum(axis=0)
     two = weighted.T @ p
-    three = np.einsum("nc,nj,nk->cjk", weighted, p, p, optimize=True)
+    pairs = (weighted[:, :, None] * p[:, None, :]).reshape(len(p), -1)
+    three = (pairs.T @ p).reshape(p.shape[1], p.shape[1], p.shape[1])
     first = np.diag(one) - two
     # p_c ((d_cj - p_j)(d_ck - p_k) - p_j (d_jk - p_k)), d the Kronecker symbol
     second = (

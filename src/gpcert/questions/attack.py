@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.attacks import LogOdds, Sets, gpfgs, gpjm, pgd, settle
+from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     check_classifier,
@@ -108,7 +108,7 @@ def strongest(
             rows = np.flatnonzero(norms == norm)
             sets = Sets.of([regions[int(i)] for i in rows])
             if method == "pgd":
-                found, _ = pgd(LogOdds(post), sets, labels[rows], starts=starts, seed=seed)
+                found, _ = pgd(Careful(LogOdds(post)), sets, labels[rows], starts=starts, seed=seed)
             elif method == "gpfgs":
                 found = gpfgs(post, sets, labels[rows], X[rows])
             else:

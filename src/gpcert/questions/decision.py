@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.attacks import LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
+from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.likelihoods import BinaryLikelihood
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import Limits
 from gpcert.regions import Region
@@ -41,9 +42,10 @@ class Decision:
 
 
 def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
-    """Whether P(label) > threshold exactly where the latent mean has the label's sign."""
+    """Whether P(label) > threshold exactly where the latent mean (of two: their difference) says so."""
     link = post.likelihood
-    return threshold == 0.5 and isinstance(link, BinaryLikelihood) and link.symmetric
+    two_latents = isinstance(link, Softmax) and post.n_classes == 2
+    return threshold == 0.5 and (two_latents or (isinstance(link, BinaryLikelihood) and link.symmetric))
 
 
 def labelled(post: Posterior, X: Float) -> tuple[Index, Mask]:
@@ -98,7 +100,8 @@ class _Search:
         where = self._label, shape, self._base, self._moving
         several = self._post.n_classes > 2
         mean_decides = several or only_the_mean_matters(self._post, self._threshold)
-        decisive = factory.margin if several else factory.sign
+        decisive = factory.margin if several or isinstance(self._post.likelihood, Softmax) else factory.sign
+        tolerance = 0.5 * limits.tolerance if several else limits.tolerance  # of (1 + margin) / 2
         bound = decisive(*where) if mean_decides else factory.pair(*where)[0]
         side = self._side = Minimiser(bound, *self._ends, goal=self._threshold)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
@@ -114,20 +117,20 @@ class _Search:
                 stop = limits.progress(side.lower, side.upper, side.nodes, seconds)
                 if isinstance(stop, bool | np.bool_) and stop:
                     return VerdictStatus.UNKNOWN, Status.INTERRUPTED
+            if side.upper - side.lower <= tolerance:
+                return VerdictStatus.UNKNOWN, Status.CONVERGED
             if side.exhausted:
                 ended = Status.MEMORY if side.coarsened else Status.NUMERICAL
                 return VerdictStatus.UNKNOWN, ended
-            if side.upper - side.lower <= limits.tolerance:
-                return VerdictStatus.UNKNOWN, Status.CONVERGED
             if time.perf_counter() >= deadline:
                 return VerdictStatus.UNKNOWN, Status.TIME
             if side.nodes >= limits.max_nodes:
                 return VerdictStatus.UNKNOWN, Status.NODES
-            side.step(limits.tolerance)
+            side.step(tolerance)
             if side.nodes == 1 and not side.lower > self._threshold:
-                self._attack(side)
+                self._attack(side, deadline)
 
-    def _attack(self, side: Minimiser) -> None:
+    def _attack(self, side: Minimiser, deadline: float) -> None:
         """The first bound did not decide: a stronger search for a counterexample, once."""
         objective: Callable[[Posterior], Objective] = LogOdds
         if self._post.n_classes > 2:
@@ -135,7 +138,7 @@ class _Search:
         elif only_the_mean_matters(self._post, self._threshold):
             objective = LatentMargin
         labels = np.array([self._label])
-        found, _ = pgd(objective(self._post), Sets.of([self._region]), labels, starts=3)
+        found, _ = pgd(Careful(objective(self._post), deadline), Sets.of([self._region]), labels, starts=3)
         side.offer(settle(self._region, found[0])[self._moving])
 
     def _refuted(self) -> bool:
@@ -144,7 +147,10 @@ class _Search:
             return False
         point = self._point()
         assert point is not None
-        p = self._post.probability(point[None])[0]
+        try:
+            p = self._post.probability(point[None])[0]
+        except InvalidInputError:  # an indefinite covariance: the predictor does not confirm it
+            return False
         rival = self._threshold if len(p) == 2 else np.delete(p, self._label).max()
         return bool(p[self._label] < rival)
 

@@ -14,7 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.attacks import LatentMargin, LogOdds, Margin, Objective, Sets, nearest_counterexamples, settle
+from gpcert.attacks import (
+    Careful,
+    LatentMargin,
+    LogOdds,
+    Margin,
+    Objective,
+    Sets,
+    nearest_counterexamples,
+    settle,
+)
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
@@ -43,6 +52,8 @@ _CLEAR = 1e-7
 _MOST_TESTS = 24
 #: Points attacked at once: enough for the matrix products, few enough for processes to share.
 _BLOCK = 16
+#: Share of the time for the attack.
+_ATTACK = 0.5
 #: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
 _COARSER = 5.0
 
@@ -109,10 +120,14 @@ class _Task:
 def _ask(task: _Task, block: Index) -> list[CertifiedRadius]:
     """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
     balls = replace(task.balls, X=task.balls.X[block])
-    distances, points = nearest(task.post, balls, task.labels[block], task.threshold, _fine(task.rtol))
+    start, allowed = time.perf_counter(), _ATTACK * task.limits.max_seconds * len(block)
+    distances, points = nearest(
+        task.post, balls, task.labels[block], task.threshold, _fine(task.rtol), deadline=start + allowed
+    )
+    spent = (time.perf_counter() - start) / len(block)
     answers: list[CertifiedRadius] = []
     for i, row in enumerate(block.tolist()):
-        search = _Search(task, row)
+        search = _Search(task, row, spent)
         search.run(distances[i], points[i])
         answers.append(search.answer())
         if answers[-1].status is Status.INTERRUPTED:
@@ -132,14 +147,16 @@ def nearest(
     threshold: float,
     rtol: float,
     known: Float | None = None,
+    deadline: float = np.inf,
 ) -> tuple[Float, Float]:
     """Radii (m,) of the nearest counterexamples an attack finds, inf for none, and the points (m, d).
 
-    `known` (m, d): counterexamples to start from.
+    `known` (m, d): counterexamples to start from. After the deadline (`time.perf_counter`) it only ends.
     """
-    objective, level = _objective(post, threshold)
+    plain, level = _objective(post, threshold)
+    objective = Careful(plain, deadline)
     with np.errstate(all="ignore"):
-        value, _ = objective(balls.X, labels)
+        value = plain.values(balls.X, labels)
         radius, points = np.zeros(len(labels)), balls.X.copy()
         rows = np.flatnonzero(value >= level)  # the others are counterexamples themselves
         if len(rows):
@@ -167,12 +184,12 @@ def _objective(post: Posterior, threshold: float) -> tuple[Objective, float]:
 class _Search:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
-    def __init__(self, task: _Task, row: int) -> None:
+    def __init__(self, task: _Task, row: int, spent: float = 0.0) -> None:
         self._post, self._balls, self._row = task.post, task.balls, row
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
         self._rtol, self._limits = task.rtol, task.limits
-        self._begin = time.perf_counter()
+        self._begin = time.perf_counter() - spent
         self._safe, self._unsafe = 0.0, np.inf
         self._point: Float | None = None
         self._tests = self._nodes = 0
@@ -253,8 +270,9 @@ class _Search:
         if v.status is VerdictStatus.UNSAFE and v.counterexample is not None:
             self._found(v.counterexample)
             one, label = self._balls.row(self._row), np.array([self._label])
+            deadline = self._begin + self._limits.max_seconds
             _, points = nearest(
-                self._post, one, label, self._threshold, _fine(self._rtol), v.counterexample[None]
+                self._post, one, label, self._threshold, _fine(self._rtol), v.counterexample[None], deadline
             )
             self._found(points[0])
         if v.status is not VerdictStatus.SAFE:
