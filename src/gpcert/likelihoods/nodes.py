@@ -40,6 +40,7 @@ def derivatives(average: Average) -> tuple[Float, Float]:
     two = weighted.T @ p
     pairs = (weighted[:, :, None] * p[:, None, :]).reshape(len(p), -1)
     three = (pairs.T @ p).reshape(p.shape[1], p.shape[1], p.shape[1])
+    three = 0.5 * (three + three.swapaxes(1, 2))
     first = np.diag(one) - two
     # p_c ((d_cj - p_j)(d_ck - p_k) - p_j (d_jk - p_k)), d the Kronecker symbol
     second = (
