@@ -240,6 +240,13 @@ def _claims(table: Table) -> list[Claim]:
     def beside(theirs: float, ours: float) -> str:
         return f"published method {_text(theirs, 2)} s, ours {_text(ours, 4)} s"
 
+    def below(limit: float, d: int, radius: float, tolerance: float) -> bool | None:
+        """Whether the published method's mean is; stopped queries make it a lower bound."""
+        value = mean("paper", d, radius, tolerance)
+        fixed: dict[str, Value] = {"d": d, "radius": radius, "tolerance": tolerance}
+        stopped = 0.0 in table.column("converged", method="paper", n=1000, **fixed)
+        return None if np.isnan(value) or (stopped and value < limit) else value < limit
+
     machine = "another machine, language and model"
     curve = [mean("paper", d, 0.25) for d in (1, 3, 5, 10)]
     wide, tight = mean("paper", 10, 0.125), mean("paper", 5, 0.25, 0.01)
@@ -256,14 +263,14 @@ def _claims(table: Table) -> list[Claim]:
             "radius 0.125: a few seconds at d = 10",
             "a few seconds",
             beside(wide, mean("auto", 10, 0.125)),
-            None if np.isnan(wide) else wide < 5,
+            below(5.0, 10, 0.125, _TOLERANCE),
             machine,
         ),
         Claim(
             "d = 5, radius 0.25, tolerance 0.01: under 2 s on average",
             "< 2 s",
             beside(tight, mean("auto", 5, 0.25, 0.01)),
-            None if np.isnan(tight) else tight < 2,
+            below(2.0, 5, 0.25, 0.01),
             machine,
         ),
     ]
