@@ -8,7 +8,6 @@ sign of the latent mean decides, and the variance is never looked at (docs/maths
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,13 +131,17 @@ class _Search:
 
     def _attack(self, side: Minimiser, deadline: float) -> None:
         """The first bound did not decide: a stronger search for a counterexample, once."""
-        objective: Callable[[Posterior], Objective] = LogOdds
-        if self._post.n_classes > 2:
-            objective = Margin
-        elif only_the_mean_matters(self._post, self._threshold):
-            objective = LatentMargin
-        labels = np.array([self._label])
-        found, _ = pgd(Careful(objective(self._post), deadline), Sets.of([self._region]), labels, starts=3)
+        post, sets, labels = self._post, Sets.of([self._region]), np.array([self._label])
+        mean_guides = only_the_mean_matters(post, self._threshold) or isinstance(post.likelihood, Softmax)
+        objective: Objective = LogOdds(post)
+        if mean_guides:
+            objective = LatentMargin(post)
+        elif post.n_classes > 2:
+            objective = Margin(post)
+        found, _ = pgd(Careful(objective, deadline), sets, labels, starts=3)
+        if mean_guides and post.n_classes > 2:  # the means lead near; probabilities, which cost more, on
+            last = Careful(Margin(post), deadline)
+            found, _ = pgd(last, sets, labels, starts=1, steps=8, flips=0, first=found)
         side.offer(settle(self._region, found[0])[self._moving])
 
     def _refuted(self) -> bool:
