@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flint import arb, arb_mat, ctx
+from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +17,7 @@ from gpcert.bounds.class_model import class_model_of
 from gpcert.bounds.latent_cells import Cells, _Work
 from gpcert.likelihoods import Softmax
 from gpcert.search import Minimiser
-from oracle import examples
+from oracle import bits, examples
 from several import Setting, errors, random_box, random_model
 
 KINDS = ["correlated", "independent"]
@@ -116,7 +116,7 @@ def test_rounding_of_the_convex_bound_in_ball_arithmetic(seed, edge):
         return
     points = z + rng.uniform(-1, 1, (8, 5)) * 10.0 ** rng.uniform(-6, 0)
     points[0, 2:] = z[2:] - edge * np.array([np.sqrt(2.0), 0.0, 0.0]) * (1.0 + z[2] / np.sqrt(2.0))
-    with ctx.workprec(300):
+    with bits(300):
         for point, bound in zip(points, tangent(points), strict=True):
             exact = exact_bound(coordinates, tangent, point)
             assert not bound < exact or not exact.is_finite()

@@ -268,6 +268,66 @@ def test_replay_puts_witnesses_through_the_users_model(data):
     assert model.predict(verdict.counterexample[None])[0] != post.classes[verdict.label]
 
 
+def test_float32_pipelines_record_what_their_scalers_round():
+    """scikit-learn's scalers compute in float32 on float32 points: far from the origin that is felt."""
+    rng = np.random.default_rng(0)
+    near = (rng.normal(size=(30, 2)) * 3 + [5, 20]).astype(np.float32)
+    y = ((near[:, 0] - 5) * (near[:, 1] - 20) > 0).astype(int)
+
+    def fitted(X):
+        return make_pipeline(MinMaxScaler(), classifier(100.0 * sk.RBF(0.3))).fit(X, y)
+
+    model = fitted(near)
+    post = gc.from_sklearn(model)
+    recorded = post.training["float32 deviation"]
+    assert np.abs(post.probability(near.astype(float)) - model.predict_proba(near)).max() <= recorded + 1e-9
+    far = near + np.array([0.0, 1e6], dtype=np.float32)
+    with pytest.raises(gc.InvalidInputError, match="fit it on float64 points"):
+        gc.from_sklearn(fitted(far), tolerance=1e-4)
+    assert "float32 deviation" not in gc.from_sklearn(fitted(near.astype(float))).training
+
+
+def test_pipelines_inside_pipelines(data):
+    X, two, _ = data
+    inner = make_pipeline(MinMaxScaler(), classifier(sk.RBF(0.5)))
+    for steps in ([StandardScaler(), inner], [inner]):
+        model = make_pipeline(*steps).fit(X, two)
+        for target in ("library", "exact"):
+            post = gc.from_sklearn(model, target=target)
+            assert post.training["deviation"]["mean"] < 1e-8
+
+
+def test_what_cannot_be_read_is_one_sentence(data):
+    X, two, _ = data
+    gpc = classifier().fit(X, two)
+    with pytest.raises(gc.NotFittedError, match="got a StandardScaler before fit"):
+        gc.from_sklearn(make_pipeline(StandardScaler(), gpc))
+    wrong = MinMaxScaler().fit(np.eye(X.shape[1] + 1))
+    with pytest.raises(gc.InvalidInputError, match="features, got a MinMaxScaler of"):
+        gc.from_sklearn(make_pipeline(StandardScaler().fit(X), wrong, gpc))
+    with pytest.raises(gc.InvalidInputError, match="target must be 'library' or 'exact'"):
+        gc.from_sklearn(gpc, target=np.array(["library"]))
+    gpc.predict_proba = lambda Z: np.full((len(Z), 2), 0.5)
+    with pytest.raises(gc.InvalidInputError, match="probability differs by"):
+        gc.from_sklearn(gpc, target="exact")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda X: np.zeros(len(X), dtype=int), "labels"),
+        (lambda X: np.array(["a"] * len(X)), "got ndarray"),
+        (lambda X: (np.zeros((len(X), 1)), None), "got tuple"),
+        (lambda X: np.full((len(X), 2), 0.9), "of sum 1"),
+    ],
+)
+def test_replay_refuses_what_is_no_probability(data, answer, told):
+    X, two, _ = data
+    found = gc.attack(gc.from_sklearn(classifier().fit(X, two)), gc.Ball(X[0], 0.1))
+    with pytest.raises(gc.InvalidInputError, match=told):
+        gc.replay(found, answer)
+
+
 def test_replay_without_a_point_and_with_bad_arguments(data):
     X, two, _ = data
     model = make_pipeline(StandardScaler(), classifier()).fit(X, two)
@@ -279,8 +339,8 @@ def test_replay_without_a_point_and_with_bad_arguments(data):
     for result, predict, sentence in [
         (r, 3, "predict must be a function"),
         ("r", model.predict_proba, "result must be a range, verdict, radius or attack, got str"),
-        (r, lambda points: np.zeros((7, 2)), "predict must return probabilities of shape"),
-        (r, lambda points: np.full((2, 2), 7.0), r"predict must return probabilities in \[0, 1\]"),
+        (r, lambda points: np.zeros((7, 2)), "predict must return probabilities, k rows of C"),
+        (r, lambda points: np.full((1, 2), 7.0), r"predict must return probabilities in \[0, 1\]"),
     ]:
         with pytest.raises(gc.InvalidInputError, match=sentence):
             gc.replay(result, predict)

@@ -29,7 +29,8 @@ class Foreign:
 
     `latent(X)` gives mean and variance (m,), or (m, C) each; `probability(X)` gives (m, C), columns as in
     `classes`, or is None where the library samples. `kernel`: one per latent. `centres` are in the units of
-    X. `precise`: the library computes in float64. `hint` ends the sentence of a refusal.
+    X. `precise`: the library computes in float64. `credible`: its probability is no further from the exact
+    expectation. `hint` ends the sentence of a refusal.
     """
 
     library: str
@@ -46,6 +47,7 @@ class Foreign:
     classes: ArrayLike | None = None
     feature_names: Sequence[str] | None = None
     precise: bool = True
+    credible: float = np.inf
     hint: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
 
@@ -76,6 +78,11 @@ def checked_posterior(foreign: Foreign, exact: bool, tolerance: float | None) ->
         raise InvalidInputError(
             f"model must predict as {foreign.library} does, to {limit:g}, but its {worst} differs by "
             f"{deviation[worst]:.2g} ({others}; largest over {len(points)} points){foreign.hint}"
+        )
+    if exact and deviation.get("probability", 0.0) > foreign.credible:
+        raise InvalidInputError(
+            f"model must predict as {foreign.library} does, within {foreign.credible:g} of the exact "
+            f"expectation, but its probability differs by {deviation['probability']:.2g}"
         )
     return _posterior(foreign, {"deviation": deviation | {"points": len(points)}, "tolerance": float(limit)})
 
@@ -160,7 +167,8 @@ def _version(library: str) -> str:
 
 def checked_target(target: str) -> bool:
     """Whether the exact expectation is asked for; "library" or "exact"."""
-    require(target in ("library", "exact"), f"target must be 'library' or 'exact', got {target!r}")
+    known = isinstance(target, str) and target in ("library", "exact")
+    require(known, f"target must be 'library' or 'exact', got {target!r}")
     return target == "exact"
 
 

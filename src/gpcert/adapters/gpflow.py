@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit, ndtr
 
 from gpcert.adapters.covariance import Covariance
 from gpcert.adapters.foreign import Foreign, checked_posterior, checked_target, library_of, named, refuse
@@ -66,12 +68,12 @@ def _likelihood(likelihood: Any, latents: int, exact: bool) -> tuple[Likelihood,
     name = named(likelihood, _LIBRARY)
     if name == "Bernoulli" and latents == 1:
         link = likelihood.invlink
-        if getattr(link, "__name__", "") == "inv_probit":
+        if _is(link, "inv_probit", lambda f: _FLOOR + (1.0 - 2.0 * _FLOOR) * ndtr(f)):
             if exact:
                 return Probit(), "exact expectation of the probit likelihood"
             says = "GPflow's predict_y: 0.001 + 0.998 Phi(mean / sqrt(1 + variance))"
             return Floored(Probit(), _FLOOR), says
-        if getattr(link, "__name__", "") == "sigmoid":
+        if _is(link, "sigmoid", expit):
             says = "exact expectation of the logistic likelihood"
             return Logit(), says if exact else f"{says}, for which GPflow's predict_y takes 20 points"
         refuse("invlink", "inv_probit or tf.sigmoid", getattr(link, "__name__", "another function"))
@@ -80,6 +82,14 @@ def _likelihood(likelihood: Any, latents: int, exact: bool) -> tuple[Likelihood,
     if name == "MultiClass":
         refuse("likelihood", "Bernoulli or Softmax, the certified ones", "MultiClass (RobustMax)")
     refuse("likelihood", f"GPflow's {'Bernoulli' if latents == 1 else 'Softmax'}", likelihood)
+
+
+def _is(link: Any, name: str, values: Callable[[Float], Float]) -> bool:
+    """Whether a link has this name and these values: a name alone proves nothing."""
+    if getattr(link, "__name__", "") != name:
+        return False
+    f = np.linspace(-6.0, 6.0, 41)
+    return bool(np.abs(np.asarray(link(f), dtype=np.float64) - values(f)).max() <= 1e-9)
 
 
 def _latent(model: Any, name: str, c: int, latents: int) -> tuple[Float, Float, Float, Kernel, float]:

@@ -102,6 +102,9 @@ def _likelihood(likelihood: Any, latents: int) -> Likelihood:
     if name == "SoftmaxLikelihood" and latents > 1:
         if likelihood.mixing_weights is not None:
             refuse("likelihood", "SoftmaxLikelihood with mixing_weights=False", "mixing weights")
+        if likelihood.num_classes != latents:
+            classes = f"{likelihood.num_classes} classes"
+            refuse("likelihood", f"a SoftmaxLikelihood of {latents} classes, one per latent", classes)
         return Softmax()
     rule = "BernoulliLikelihood" if latents == 1 else "SoftmaxLikelihood"
     refuse("likelihood", f"GPyTorch's {rule} for {latents} latent function(s)", likelihood)
@@ -189,7 +192,7 @@ def _bernoulli(model: Any, X: Float) -> Float:
     import gpytorch
 
     p = _numpy(gpytorch.likelihoods.BernoulliLikelihood()(_evaluate(model, X)).probs)
-    return np.stack([1.0 - p, p], axis=1)
+    return np.stack([1.0 - p.ravel(), p.ravel()], axis=1)
 
 
 def _evaluate(model: Any, X: Float) -> Any:

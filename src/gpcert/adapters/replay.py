@@ -63,7 +63,8 @@ def replay(result: Result, predict: Callable[[Float], ArrayLike]) -> Replay:
     points = np.array([x for _, x, _ in witnesses], dtype=np.float64)
     if not witnesses:
         return Replay((), np.zeros((0, 0)), np.zeros(0), np.zeros(0), (), result.label, result.target)
-    P = _probabilities(predict(points), len(points))
+    # One by one: a library may take as many points as it has classes for something else.
+    P = np.concatenate([_probabilities(predict(point[None].copy())) for point in points])
     require(
         result.label < P.shape[1], f"predict must return a column for label {result.label}, got {P.shape[1]}"
     )
@@ -92,15 +93,20 @@ def _witnesses(result: Result) -> list[tuple[str, Float, float]]:
     raise InvalidInputError(f"result must be a range, verdict, radius or attack, got {type(result).__name__}")
 
 
-def _probabilities(values: ArrayLike, count: int) -> Float:
-    """(k, C) from what predict returned."""
-    P = np.asarray(values, dtype=np.float64)
-    if P.shape == (count,) or P.shape == (count, 1):
+def _probabilities(values: ArrayLike) -> Float:
+    """(1, C) from what predict returned for one point."""
+    rule = "predict must return probabilities, k rows of C or k numbers, for k points"
+    try:
+        given = np.asarray(values)
+        P = given.astype(np.float64)
+    except (ValueError, TypeError, RuntimeError):
+        raise InvalidInputError(f"{rule}, got {type(values).__name__}") from None
+    require(given.dtype.kind == "f", f"{rule}, got {given.dtype}: labels?")
+    if P.shape in ((1,), (1, 1)):
         P = np.stack([1.0 - P.ravel(), P.ravel()], axis=1)
-    require(
-        P.ndim == 2 and len(P) == count,
-        f"predict must return probabilities of shape ({count}, C) or ({count},), got shape {P.shape}",
-    )
+    require(P.ndim == 2 and len(P) == 1, f"{rule}, got shape {P.shape} for one point")
     inside = (P >= -1e-6) & (P <= 1.0 + 1e-6)
     require(bool(inside.all()), f"predict must return probabilities in [0, 1], got {P[~inside][:1]}")
+    total = float(P.sum())
+    require(abs(total - 1.0) <= 1e-2, f"predict must return probabilities of sum 1, got {total:g}")
     return P

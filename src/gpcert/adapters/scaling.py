@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.foreign import library_of, named
-from gpcert.errors import InvalidInputError
+from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.validation import Float
 
 __all__ = ["Affine", "affine_of", "split_pipeline"]
 
+_SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 _LINEAR = ("PCA", "IncrementalPCA", "TruncatedSVD", "FactorAnalysis", "FastICA", "KernelPCA", "NMF")
 
 
@@ -45,6 +46,8 @@ def split_pipeline(model: object) -> tuple[list[Any], Any]:
     for _, step in model.steps:  # type: ignore[attr-defined]
         before, last = split_pipeline(step)
         steps += [*before, last]
+    if not steps:
+        raise InvalidInputError("model must be a Pipeline that ends in a classifier, got an empty one")
     return steps[:-1], steps[-1]
 
 
@@ -62,6 +65,12 @@ def affine_of(steps: list[Any], n_features: int) -> Affine:
 def _one(step: Any, d: int) -> tuple[Float, Float]:
     """(offset, scale) of one step."""
     name = named(step, "sklearn")
+    if name in _SCALERS:
+        fitted = getattr(step, "n_features_in_", None)
+        if fitted is None:
+            raise NotFittedError(f"model must be fitted, got a {name} before fit")
+        if fitted != d:
+            raise InvalidInputError(f"pipeline steps must have {d} features, got a {name} of {fitted}")
     if name == "StandardScaler":
         return _array(step.mean_ if step.with_mean else None, d, 0.0), _array(step.scale_, d, 1.0)
     if name == "MinMaxScaler" and not step.clip:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from gpcert.adapters.covariance import Covariance
-from gpcert.adapters.foreign import Foreign, checked_posterior, checked_target, named, refuse
+from gpcert.adapters.foreign import Foreign, check_points, checked_posterior, checked_target, named, refuse
 from gpcert.adapters.scaling import Affine, affine_of, split_pipeline
 from gpcert.adapters.variational import widened
-from gpcert.errors import NotFittedError
+from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import FiveErf, Logit, OneVsRest
 from gpcert.posterior import Posterior
@@ -27,6 +29,8 @@ _MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52] | type[RBF
     2.5: Matern52,
     np.inf: RBF,
 }
+#: scikit-learn's formula is within 4.4e-4 of the logistic integral; one-vs-rest divides by a sum.
+_CREDIBLE = 5e-3
 _TARGETS = {
     False: "scikit-learn's predict_proba: five error functions in place of the logistic integral",
     True: "exact expectation of the logistic likelihood",
@@ -52,7 +56,7 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
         refuse("multi_class", "'one_vs_rest' (one-vs-one has no probabilities)", classifier.multi_class)
     inner = classifier.base_estimator_
     binary = [inner] if hasattr(inner, "pi_") else list(inner.estimators_)
-    training = np.asarray(binary[0].X_train_, dtype=np.float64)
+    training = _numbers(binary[0].X_train_)
     sizes = [step.n_features_in_ for step in steps if hasattr(step, "n_features_in_")]
     affine = affine_of(steps, int(sizes[0]) if sizes else training.shape[1])
     parts = [_binary(each, affine) for each in binary]
@@ -67,13 +71,38 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
         kernel=[kernel for kernel, _, _ in parts],
         likelihood=link if single else OneVsRest(link),
         target=_TARGETS[exact],
-        latent=lambda X: _latents(model, steps, binary, X),
+        latent=lambda X: _latents(steps, binary, X),
         probability=lambda X: _quietly(model.predict_proba, X),
+        credible=_CREDIBLE,
         classes=classifier.classes_,
         feature_names=getattr(model, "feature_names_in_", None),
         record={"scaling": list(affine.steps)} if affine.steps else {},
     )
-    return checked_posterior(foreign, exact, tolerance)
+    post = checked_posterior(foreign, exact, tolerance)
+    if not steps or np.asarray(binary[0].X_train_).dtype != np.float32:
+        return post
+    return checked_posterior(_in_single_precision(foreign, post, model, tolerance), exact, tolerance)
+
+
+def _numbers(X: Any) -> Float:
+    try:
+        return np.asarray(X, dtype=np.float64)
+    except ValueError:
+        refuse("model", "trained on numbers", f"an array of {np.asarray(X).dtype}")
+
+
+def _in_single_precision(foreign: Foreign, post: Posterior, model: Any, tolerance: float | None) -> Foreign:
+    """With the record of what the pipeline says about float32 points: its scalers then compute in float32."""
+    X = check_points(post.centres).astype(np.float32)
+    theirs = _quietly(model.predict_proba, X)
+    deviation = float(np.abs(post.probability(X.astype(np.float64)) - theirs).max())
+    limit = 5e-3 if tolerance is None else tolerance
+    if not deviation <= limit:
+        raise InvalidInputError(
+            f"model must predict float32 points to {limit:g}, but its scalers round, and its probability "
+            f"differs by {deviation:.2g}; fit it on float64 points"
+        )
+    return replace(foreign, record={**foreign.record, "float32 deviation": deviation})
 
 
 def _binary(estimator: Any, affine: Affine) -> tuple[Kernel, Float, Float]:
@@ -117,9 +146,12 @@ def _stationary(kernel: Any, name: str, lengthscale: Float) -> Kernel:
     return _MATERN[kernel.nu](lengthscale)
 
 
-def _latents(model: Any, steps: list[Any], binary: list[Any], X: Float) -> tuple[Float, Float]:
+def _latents(steps: list[Any], binary: list[Any], X: Float) -> tuple[Float, Float]:
     """scikit-learn's own latent mean and variance (m, C)."""
-    Z = _quietly(model[:-1].transform, X) if steps else X
+    Z = X
+    for step in steps:
+        if step is not None and not isinstance(step, str):
+            Z = _quietly(step.transform, Z)
     moments = [_moments(each, Z) for each in binary]
     return np.stack([m for m, _ in moments], axis=1), np.stack([v for _, v in moments], axis=1)
 
@@ -132,7 +164,7 @@ def _moments(estimator: Any, Z: Float) -> tuple[Float, Float]:
     return k.T @ (estimator.y_train_ - estimator.pi_), variance
 
 
-def _quietly(method: Callable[[Float], Any], X: Float) -> Float:
+def _quietly(method: Callable[[Any], Any], X: NDArray[np.floating[Any]]) -> Float:
     """method(X) without the warning that an array has no column names, if the model saw a table."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)

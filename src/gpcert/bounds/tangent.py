@@ -201,7 +201,7 @@ def weighted(
     cost = cost + anchor.joint * whole
     known = cost <= whole
     a, B, cost = a * known[:, None], B * known[:, None, None], np.where(known, cost, whole)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # 0 times inf: not finite, and the caller sees it
         masses = np.where(used, beta * (anchor.p + anchor.error) * np.exp(cost) * SLACK, 0.0)
     total = float(masses.sum())
     weights = masses / total if 0 < total < np.inf else masses
