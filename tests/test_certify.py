@@ -1,5 +1,7 @@
 """Verdicts: "safe" and "unsafe" are true in real arithmetic, ties are unknown, mistakes get a sentence."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,8 @@ from gpcert.bounds.domain import BoxDomain, scaled_box
 from gpcert.bounds.mean import mean_lower_bound
 from gpcert.bounds.model import model_of
 from gpcert.bounds.slice import make_slice
+from gpcert.questions.certify import _margin, _several
+from gpcert.results import Enclosure
 from oracle import Functional, bits, examples, lengthscale, posteriors, random_box
 
 THRESHOLDS = (0.5, 0.5, 0.5, 0.3, 0.7, 0.02, 0.97)
@@ -239,3 +243,14 @@ def test_one_clear_sentence_names_what_is_wrong(arguments, names):
     given_ = {"post": small_model(), "x": X, "region": gc.Ball(X, 0.5)} | arguments
     with pytest.raises(gc.InvalidInputError, match=rf"^[^\n]*\b{names}\b[^\n]* must [^\n]*, got [^\n]*$"):
         gc.certify(**given_)
+
+
+def test_an_end_beside_the_threshold_says_above_or_below_only():
+    """The next double above 1/2 stands for "above 1/2" where labels are proved: no margin is known."""
+    above, below = np.nextafter(0.5, 1.0), np.nextafter(0.5, 0.0)
+    assert _margin(Enclosure(above, 1.0), 0.5).lower == 0.0
+    assert _margin(Enclosure(0.0, below), 0.5).upper == 0.0
+    assert _several(Enclosure(above, 1.0)).lower == 0.0
+    assert _several(Enclosure(0.0, below)).upper == 0.0
+    wide = _margin(Enclosure(0.25, 0.75), 0.3)
+    assert wide.lower < Fraction(0.25) - Fraction(0.3) < Fraction(0.75) - Fraction(0.3) < wide.upper

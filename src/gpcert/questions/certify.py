@@ -30,6 +30,8 @@ __all__ = ["certify", "verdict"]
 
 #: Regions asked about here before processes are thought of.
 _TRIAL = 4
+#: More than the rounding of a margin, and more than the next double above a threshold is away from it.
+_TINY = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @overload
@@ -146,19 +148,18 @@ def verdict(
 
 
 def _margin(smallest: Enclosure, threshold: float) -> Enclosure:
-    """P(label) less the threshold, rounded outward; within [-threshold, 1 - threshold]."""
+    """P(label) less the threshold, rounded outward; within [-threshold, 1 - threshold].
+
+    An end next to the threshold may only say "above" or "below" it (`LabelBound`): then 0 is what is known.
+    """
+    lower, upper = smallest.lower - threshold, smallest.upper - threshold
     return Enclosure(
-        max(float(np.nextafter(smallest.lower - threshold, -np.inf)), -float(threshold)),
-        min(
-            float(np.nextafter(smallest.upper - threshold, np.inf)), float(np.nextafter(1.0 - threshold, 2.0))
-        ),
+        max(lower - _TINY, 0.0 if lower > 0.0 else -threshold),
+        min(upper + _TINY, 0.0 if upper < 0.0 else float(np.nextafter(1.0 - threshold, 2.0))),
     )
 
 
 def _several(half: Enclosure) -> Enclosure:
-    """P(label) less the largest other from (1 + it)/2, whose next double above 1/2 only says "above"."""
-    tiny = 4.0 * float(np.finfo(np.float64).eps)
-    lower, upper = 2.0 * half.lower - 1.0, 2.0 * half.upper - 1.0
-    return Enclosure(
-        max(lower - tiny, 0.0 if lower > 0.0 else -1.0), min(upper + tiny, 0.0 if upper < 0.0 else 1.0)
-    )
+    """P(label) less the largest other from (1 + it) / 2, as `_margin`."""
+    margin = _margin(half, 0.5)
+    return Enclosure(max(2.0 * margin.lower, -1.0), min(2.0 * margin.upper, 1.0))
