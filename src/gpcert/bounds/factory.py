@@ -115,7 +115,7 @@ class BoundFactory:
         if self._apart:
             return self._separate(1.0 - own, shape, x, moving), self._separate(own, shape, x, moving)
         low = self._softmax(1.0 - own, shape, x, moving)
-        high = replace(low, beta=own, cells={})
+        high = low.weighing(own)
         if len(own) > 2:
             return low, high
         both = self._make_slice(_difference(self._post), x, moving)

@@ -7,31 +7,58 @@ With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > max_k |s_k| then
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from gpcert.bounds.box import Certified
-from gpcert.bounds.class_expansion import ClassExpansion
+from gpcert.bounds.box import BoxBound, Certified
+from gpcert.bounds.class_expansion import ClassExpansion, Latents
 from gpcert.bounds.class_functionals import View
 from gpcert.bounds.clipping import most_clipped
 from gpcert.bounds.domain import Shape
 from gpcert.bounds.slice import Slice
-from gpcert.bounds.softmax import TOO_LARGE, SoftmaxBound
+from gpcert.bounds.softmax import SoftmaxBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
 
-__all__ = ["LabelBound"]
+__all__ = ["Comparison", "LabelBound"]
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelBound:
+class Rated(Protocol):
+    """What a comparison of classes needs of a bound of 1 - sum_i beta_i p_i."""
+
+    @property
+    def shape(self) -> Shape:
+        """The region."""
+
+    @property
+    def classes(self) -> int:
+        """C."""
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,)."""
+
+    @property
+    def largest(self) -> float:
+        """Size of a box, in lengthscales, beyond which nothing is proved."""
+
+    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
+        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
+
+    def weighing(self, beta: Float) -> BoxBound:
+        """The same bound for another beta (C,)."""
+
+
+class Comparison(ABC):
     """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
 
-    softmax: SoftmaxBound  #: of the same model and slice; its beta is not used
+    softmax: Rated  #: its beta is not used
     label: int
 
     @property
@@ -42,7 +69,7 @@ class LabelBound:
     @property
     def rivals(self) -> list[int]:
         """The other classes."""
-        return [j for j in range(self.softmax.model.classes) if j != self.label]
+        return [j for j in range(self.softmax.classes) if j != self.label]
 
     def at(self, x: Float) -> tuple[float, float]:
         """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
@@ -62,6 +89,48 @@ class LabelBound:
             lower, upper = min(lower, low), min(upper, high)
         return float(lower), float(upper)
 
+    @abstractmethod
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """The smallest difference of means: nearly the sign of the margin, without covariances."""
+
+    @abstractmethod
+    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+        """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
+
+    @np.errstate(all="ignore")  # overflow and NaN end as 0, never as a bound
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """Theorem 4 for every rival; those it does not settle by their probabilities."""
+        lengthscale = self.softmax.lengthscale
+        widths = (upper - lower) / lengthscale
+        split = int(np.argmax(widths))
+        # The means and the s_k are smallest at different points: seen from the middle both move least.
+        middle = 0.5 * lower + 0.5 * upper
+        if self.shape.domain(lower, upper, middle, lengthscale) is None:
+            return Certified(1.0, reference, split, False)
+        rivals, point = self.rivals, reference
+        if float(np.linalg.norm(widths)) < self.softmax.largest:
+            rivals, step = self.undecided(lower, upper)
+            if step is not None:
+                point = np.clip(middle + step * lengthscale, lower, upper)
+        probability = _WINS
+        for j in rivals:
+            beta = np.where(np.arange(self.softmax.classes) == j, 1.0, 0.5)
+            beta[self.label] = 0.0
+            answer = self.softmax.weighing(beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
+            if answer.probability < probability:
+                probability, split = answer.probability, answer.split
+            if probability <= 0.0:
+                break
+        return Certified(probability, point, split, False)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelBound(Comparison):
+    """Latents with one kernel, correlated or not."""
+
+    softmax: SoftmaxBound
+    label: int
+
     def objective(self, x: Float) -> tuple[float, Float]:
         """The smallest difference of means: nearly the sign of the margin, without covariances."""
         model, slice_ = self.softmax.model, self.softmax.slice
@@ -74,34 +143,7 @@ class LabelBound:
         j = self.rivals[int(np.argmin(gaps))]
         return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
 
-    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """Theorem 4 for every rival; those it does not settle by their probabilities."""
-        lengthscale = self.softmax.slice.lengthscale
-        widths = (upper - lower) / lengthscale
-        split = int(np.argmax(widths))
-        # The means and the s_k are smallest at different points: seen from the middle both move least.
-        middle = 0.5 * lower + 0.5 * upper
-        domain = self.shape.domain(lower, upper, middle, lengthscale)
-        if domain is None:
-            return Certified(1.0, reference, split, False)
-        rivals, point = self.rivals, reference
-        if float(np.linalg.norm(widths)) < TOO_LARGE:
-            rivals, step = self._undecided(lower, upper)
-            if step is not None:
-                point = np.clip(middle + step * lengthscale, lower, upper)
-        probability = _WINS
-        for j in rivals:
-            beta = np.where(np.arange(self.softmax.model.classes) == j, 1.0, 0.5)
-            beta[self.label] = 0.0
-            bound = replace(self.softmax, beta=beta, cells={})
-            answer = bound.over(lower, upper, reference, max(target, 0.5 + 1e-9))
-            if answer.probability < probability:
-                probability, split = answer.probability, answer.split
-            if probability <= 0.0:
-                break
-        return Certified(probability, point, split, False)
-
-    def _undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
         """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
         whole = self.softmax
         shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None

@@ -12,19 +12,16 @@ from gpcert.bounds.box import Certified
 from gpcert.bounds.class_expansion import Latents
 from gpcert.bounds.clipping import probability_cost, variances_over
 from gpcert.bounds.domain import Shape
+from gpcert.bounds.labels import Comparison
 from gpcert.bounds.separate import SeparateExpansion, SeparateLatents
 from gpcert.bounds.softmax import WORTH_RAISING, conclude
 from gpcert.bounds.tangent import tangent
 from gpcert.likelihoods import Softmax
-from gpcert.rounding import down, up
 from gpcert.validation import Float
 
 __all__ = ["SeparateBound", "SeparateLabel"]
 
-#: Size of a box in the smallest lengthscales beyond which expansions say nothing.
 _TOO_LARGE = 4.0
-#: See `LabelBound`.
-_WINS, _LOSES = up(0.5), down(0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +31,25 @@ class SeparateBound:
     latents: SeparateLatents
     shape: Shape
     beta: Float  #: (C,)
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return self.latents.classes
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,), common units."""
+        return self.latents.lengthscale
+
+    @property
+    def largest(self) -> float:
+        """Size of a box, in the smallest lengthscales, beyond which expansions say nothing."""
+        return _TOO_LARGE
+
+    def weighing(self, beta: Float) -> SeparateBound:
+        """The same for another beta (C,)."""
+        return replace(self, beta=beta)
 
     def at(self, x: Float) -> tuple[float, float]:
         """The predictor with its proved error, and what the rounding of means and variances adds."""
@@ -71,7 +87,7 @@ class SeparateBound:
         scale = self.latents.lengthscale
         widths = (upper - lower) / scale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
-        if not float(np.linalg.norm(widths)) < _TOO_LARGE:
+        if not float(np.linalg.norm(widths)) < self.largest:
             return best
         middle = 0.5 * lower + 0.5 * upper
         for retreat in (0.0, 0.5):
@@ -113,39 +129,11 @@ class SeparateBound:
 
 
 @dataclass(frozen=True, eq=False)
-class SeparateLabel:
-    """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2, as `LabelBound`: Theorem 4 for independent latents."""
+class SeparateLabel(Comparison):
+    """Independent latents with a kernel each."""
 
-    softmax: SeparateBound  #: its beta is not used
+    softmax: SeparateBound
     label: int
-
-    @property
-    def shape(self) -> Shape:
-        """The region."""
-        return self.softmax.shape
-
-    @property
-    def rivals(self) -> list[int]:
-        """The other classes."""
-        return [j for j in range(self.softmax.latents.classes) if j != self.label]
-
-    def at(self, x: Float) -> tuple[float, float]:
-        """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
-        latents, p, error = self.softmax.probabilities(x)
-        c, lower, upper = self.label, 1.0, 1.0
-        variance = np.diagonal(latents.clipped)
-        for j in self.rivals:
-            value, blur = 0.5 + 0.5 * (p[c] - p[j]), 0.5 * (error[c] + error[j]) + 1e-15
-            low, high = max(0.0, value - blur), min(1.0, value + blur)
-            gap = latents.mean[c] - latents.mean[j]
-            need = 0.5 * abs(variance[c] - variance[j]) if len(variance) > 2 else 0.0
-            need += (2.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
-            if gap > need:
-                low, high = max(low, _WINS), max(high, _WINS)
-            elif -gap > need:
-                low, high = min(low, _LOSES), min(high, _LOSES)
-            lower, upper = min(lower, low), min(upper, high)
-        return float(lower), float(upper)
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """The smallest difference of means."""
@@ -153,33 +141,14 @@ class SeparateLabel:
         j = min(self.rivals, key=lambda j: mean[self.label] - mean[j])
         return float(mean[self.label] - mean[j]), slopes[self.label] - slopes[j]
 
-    @np.errstate(all="ignore")  # overflow and NaN end as 0, never as a bound
-    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """Theorem 4 for every rival; those it does not settle by their probabilities."""
-        scale = self.softmax.latents.lengthscale
-        widths = (upper - lower) / scale
-        split = int(np.argmax(widths))
+    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+        """See `Comparison`."""
         middle = 0.5 * lower + 0.5 * upper
-        domain = self.shape.domain(lower, upper, middle, scale)
-        if domain is None:
-            return Certified(1.0, reference, split, False)
-        rivals, point = self.rivals, reference
-        if float(np.linalg.norm(widths)) < _TOO_LARGE:
-            x = self.softmax.latents.expand(domain, middle)
-            losing = {j: where for j in rivals if (where := self._loses(x, j)) is not None}
-            rivals = list(losing)
-            if losing:
-                point = np.clip(middle + losing[rivals[-1]] * scale, lower, upper)
-        probability = _WINS
-        for j in rivals:
-            beta = np.where(np.arange(self.softmax.latents.classes) == j, 1.0, 0.5)
-            beta[self.label] = 0.0
-            answer = replace(self.softmax, beta=beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
-            if answer.probability < probability:
-                probability, split = answer.probability, answer.split
-            if probability <= 0.0:
-                break
-        return Certified(probability, point, split, False)
+        domain = self.shape.domain(lower, upper, middle, self.softmax.lengthscale)
+        assert domain is not None
+        x = self.softmax.latents.expand(domain, middle)
+        losing = {j: where for j in self.rivals if (where := self._loses(x, j)) is not None}
+        return list(losing), list(losing.values())[-1] if losing else None
 
     def _loses(self, x: SeparateExpansion, j: int) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled.

@@ -36,12 +36,12 @@ from gpcert.likelihoods import Softmax
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
 
-__all__ = ["TOO_LARGE", "WORTH_RAISING", "SoftmaxBound", "conclude"]
+__all__ = ["WORTH_RAISING", "SoftmaxBound", "conclude"]
 
 #: Raising variances costs probability; beyond this it would settle nothing.
 WORTH_RAISING = 0.05
 _ROUGH = 1e-3  # accuracy of a local search
-TOO_LARGE = 2.0  # size of a box in lengthscales beyond which expansions say nothing
+_TOO_LARGE = 2.0
 #: Cells per step of the search: few, so that limits of time are kept.
 _STEPS = 24
 #: Boxes whose images and cells are kept.
@@ -68,6 +68,25 @@ class SoftmaxBound:
     def correlated(self) -> bool:
         """Whether latents of different classes are."""
         return len(self.model.pairs) > self.model.classes
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return self.model.classes
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,)."""
+        return self.slice.lengthscale
+
+    @property
+    def largest(self) -> float:
+        """Size of a box, in lengthscales, beyond which expansions say nothing."""
+        return _TOO_LARGE
+
+    def weighing(self, beta: Float) -> SoftmaxBound:
+        """The same for another beta (C,); all but the cells is shared."""
+        return replace(self, beta=beta, cells={})
 
     def at(self, x: Float) -> tuple[float, float]:
         """The predictor with its proved error, and what the rounding of means and covariances adds."""
@@ -106,7 +125,7 @@ class SoftmaxBound:
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: of Sigma as it is, else of Sigma raised; less what the predictor's differs."""
         widths = (upper - lower) / self.slice.lengthscale
-        if not float(np.linalg.norm(widths)) < TOO_LARGE:
+        if not float(np.linalg.norm(widths)) < self.largest:
             return Certified(0.0, reference, int(np.argmax(widths)), False)
         if self._domain(lower, upper) is None:
             return Certified(1.0, reference, int(np.argmax(widths)), False)
