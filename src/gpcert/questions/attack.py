@@ -84,8 +84,8 @@ def attack(
     points = strongest(post, regions, X, labels, method, starts=starts, seed=seed)
     p = post.probability(points)
     answers = [
-        Attack(point, float(row[c]), bool(row.argmax() != c), int(c), method, post.target)
-        for point, row, c in zip(points, p, labels, strict=True)
+        Attack(point, float(row[c]), bool(row.argmax() != c), int(c), method, post.target, each)
+        for point, row, c, each in zip(points, p, labels, regions, strict=True)
     ]
     return answers[0] if single else answers
 

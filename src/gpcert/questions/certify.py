@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -21,7 +21,7 @@ from gpcert.questions.checks import (
     checked_points,
     checked_regions,
 )
-from gpcert.questions.decision import decide, labelled
+from gpcert.questions.decision import Decision, decide, labelled
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Status, Verdict, VerdictStatus
 from gpcert.validation import Float, require
@@ -99,10 +99,9 @@ def certify(
 
     ask_all(_ask, task, pieces, told, trial=_TRIAL, alone=progress is not None)
     answers = [
-        found[i] if i in found else _nothing(task, label, Status.INTERRUPTED)
-        for i, label in enumerate(labels.tolist())
+        found[i] if i in found else _nothing(task, piece[0], piece[1], Status.INTERRUPTED)
+        for i, piece in enumerate(pieces)
     ]
-    answers = [replace(answer, target=post.target) for answer in answers]
     return answers[0] if single else answers
 
 
@@ -119,15 +118,14 @@ class _Task:
 def _ask(task: _Task, piece: tuple[Region, int, bool]) -> Verdict:
     region, label, tie = piece
     if tie:
-        return _nothing(task, label, Status.CONVERGED)
+        return _nothing(task, region, label, Status.CONVERGED)
     return verdict(task.post, task.factory, region, label, task.threshold, task.limits)
 
 
-def _nothing(task: _Task, label: int, ended: Status) -> Verdict:
+def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:
     """Nothing is known."""
-    known = Enclosure(0.0, 1.0)
-    margin = _margin(known, task.threshold) if task.post.n_classes == 2 else _several(known)
-    return Verdict(VerdictStatus.UNKNOWN, label, task.threshold, margin, None, None, ended, 0, 0.0)
+    known = Decision(VerdictStatus.UNKNOWN, Enclosure(0.0, 1.0), None, ended, 0, 0.0)
+    return _verdict(task.post, region, label, task.threshold, known)
 
 
 def verdict(
@@ -141,10 +139,25 @@ def verdict(
 ) -> Verdict:
     """The verdict on one region for a given label; `start_at` as for `decide`."""
     d = decide(post, factory, region, label, threshold, limits, start_at)
-    margin = _margin(d.smallest, threshold) if post.n_classes == 2 else _several(d.smallest)
+    return _verdict(post, region, label, threshold, d)
+
+
+def _verdict(post: Posterior, region: Region, label: int, threshold: float, d: Decision) -> Verdict:
     found = d.point if d.status is VerdictStatus.UNSAFE else None
-    p_found = None if found is None else float(post.probability(found[None])[0, label])
-    return Verdict(d.status, label, threshold, margin, found, p_found, d.ended, d.nodes, d.seconds)
+    return Verdict(
+        status=d.status,
+        label=label,
+        threshold=threshold,
+        margin=_margin(d.smallest, threshold) if post.n_classes == 2 else _several(d.smallest),
+        argmin=d.point,
+        counterexample=found,
+        probability=None if found is None else float(post.probability(found[None])[0, label]),
+        ended=d.ended,
+        nodes=d.nodes,
+        seconds=d.seconds,
+        target=post.target,
+        region=region,
+    )
 
 
 def _margin(smallest: Enclosure, threshold: float) -> Enclosure:

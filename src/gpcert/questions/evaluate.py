@@ -78,7 +78,7 @@ def evaluate(
     start = time.perf_counter()
     task = _Task(post, BoundFactory(post), balls, wanted, threshold, replace(limits, progress=None))
     rows = _all_rows(task, progress, start)
-    return _summary(post.target, wanted, truth, rows, time.perf_counter() - start)
+    return _summary(task, truth, rows, time.perf_counter() - start)
 
 
 def _checked_radii(radii: ArrayLike) -> Float:
@@ -182,7 +182,8 @@ def _budget(task: _Task) -> Limits:
     return replace(task.limits, max_nodes=min(task.limits.max_nodes, max(task.balls.budget, _NODES)))
 
 
-def _summary(target: str, radii: Float, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
+def _summary(task: _Task, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
+    radii, balls = task.radii, task.balls
     m, k = len(truth), len(radii)
     labels = np.full(m, -1)
     safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)
@@ -203,7 +204,10 @@ def _summary(target: str, radii: Float, truth: Index, rows: dict[int, _Row], sec
         correct=correct,
         safe=np.where(safe > 0, radii[np.maximum(safe - 1, 0)], np.nan),
         unsafe=np.where(unsafe < k, radii[np.minimum(unsafe, k - 1)], np.inf),
+        counterexamples=np.full(balls.X.shape, np.nan),
         verdicts=verdicts,
         seconds=seconds,
-        target=target,
+        threshold=task.threshold,
+        target=task.post.target,
+        balls=tuple(balls.ball(i, balls.whole(balls.max_radius)) for i in range(m)),
     )

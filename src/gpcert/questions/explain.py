@@ -52,10 +52,10 @@ def explain(
     limits = checked_limits(tolerance, max_seconds, max_nodes, None)
     require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
     points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
+    balls = tuple(Ball(x, radius, features=features, domain=domain) for x in points)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     try:
-        for i, x in enumerate(points):
-            ball = Ball(x, radius, features=features, domain=domain)
+        for i, ball in enumerate(balls):
             chosen = np.flatnonzero(ball.moving())
             found = np.zeros((2, post.n_features))
             found[:, chosen] = _deltas(post, ball, chosen, int(label), limits)
@@ -66,7 +66,7 @@ def explain(
                     break
     except KeyboardInterrupt:
         pass  # what is known is returned
-    return Explanation.of(lower, upper, float(radius), int(label), post.feature_names, post.target)
+    return Explanation.of(lower, upper, balls, int(label), post.feature_names, post.target)
 
 
 def _deltas(post: Posterior, ball: Ball, features: Index, label: int, limits: Limits) -> tuple[Float, Float]:

@@ -193,7 +193,8 @@ class _Query:
                 coarse = any(side.coarsened for side in self._sides)
                 status = Status.MEMORY if coarse else Status.NUMERICAL
         tolerance = self._limits.tolerance
-        return LatentRange(mean, variance, status, self.nodes, self._seconds, self._label, tolerance)
+        asked = self._label, tolerance, self.region
+        return LatentRange(mean, variance, status, self.nodes, self._seconds, *asked)
 
     def _extremes(self, low: Minimiser, high: Minimiser) -> Extremes:
         """From the searches for the smallest value and for the smallest negative."""

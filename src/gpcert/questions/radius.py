@@ -291,9 +291,11 @@ class _Search:
             counterexample=self._point,
             probability=p,
             label=self._label,
+            threshold=self._threshold,
             status=Status.CONVERGED if done else ended,
             tests=self._tests,
             nodes=self._nodes,
             seconds=time.perf_counter() - self._begin,
             target=self._post.target,
+            ball=self._balls.ball(self._row, 0.0),
         )

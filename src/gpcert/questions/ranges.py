@@ -203,6 +203,7 @@ class _Query:
             tolerance=task.limits.tolerance,
             method=task.method,
             target=task.post.target,
+            region=self._region,
         )
 
     def _final_status(self, width: float) -> Status:

@@ -13,6 +13,7 @@ from gpcert.questions.checks import Progress, checked_points, listed_regions
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Region
 from gpcert.results import ProbabilityRange, Robustness
+from gpcert.validation import Float
 
 __all__ = ["robustness"]
 
@@ -77,17 +78,17 @@ def robustness(
     else:
         points = checked_points(post, x, regions, single)
         at = probability_range(post, [Box(point, point) for point in points], label, tolerance=tolerance)
-        answers = [_definition_1(r, p) for r, p in zip(ranges, at, strict=True)]
+        answers = [_definition_1(r, p, x) for r, p, x in zip(ranges, at, points, strict=True)]
     return answers[0] if single else answers
 
 
-def _delta(r: ProbabilityRange, lower: float, upper: float) -> Robustness:
+def _delta(r: ProbabilityRange, lower: float, upper: float, x: Float | None = None) -> Robustness:
     """Differences of doubles in [0, 1], rounded outward."""
     lower = float(np.nextafter(lower, 0.0)) if lower > 0 else 0.0
-    return Robustness(lower, float(min(1.0, np.nextafter(upper, np.inf))), r)
+    return Robustness(lower, float(min(1.0, np.nextafter(upper, np.inf))), r, x)
 
 
-def _definition_1(r: ProbabilityRange, at: ProbabilityRange) -> Robustness:
+def _definition_1(r: ProbabilityRange, at: ProbabilityRange, x: Float) -> Robustness:
     """max over the region of |P - P(x)|: the larger of the way up and the way down."""
     lower = max(0.0, r.max.lower - at.upper, at.lower - r.min.upper)
-    return _delta(r, lower, max(r.max.upper - at.lower, at.upper - r.min.lower, 0.0))
+    return _delta(r, lower, max(r.max.upper - at.lower, at.upper - r.min.lower, 0.0), x)

@@ -1,10 +1,12 @@
-"""What a question about one region or point answers with."""
+"""What a question about one region or point answers with; `claims` states it sentence by sentence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
+from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
 __all__ = [
@@ -46,37 +48,6 @@ class Enclosure:
 
 
 @dataclass(frozen=True)
-class ProbabilityRange:
-    """Enclosures of the smallest and the largest P(label) over a region.
-
-    `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are
-    points of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
-    """
-
-    min: Enclosure
-    max: Enclosure
-    argmin: Float | None
-    argmax: Float | None
-    status: Status
-    nodes: int
-    seconds: float
-    label: int
-    tolerance: float
-    method: str
-    target: str  #: what is certified: `Posterior.target`
-
-    @property
-    def lower(self) -> float:
-        """P(label) is at least this on the whole region."""
-        return self.min.lower
-
-    @property
-    def upper(self) -> float:
-        """P(label) is at most this on the whole region."""
-        return self.max.upper
-
-
-@dataclass(frozen=True)
 class Extremes:
     """Enclosures of the smallest and the largest value of a function over a region.
 
@@ -98,6 +69,37 @@ class Extremes:
         """The function is at most this on the whole region."""
         return self.max.upper
 
+    def claims_about(self, quantity: Quantity, region: Region) -> tuple[Claim, ...]:
+        """The outer ends hold everywhere, the inner ones are attained."""
+        claims: list[Claim] = [Everywhere(quantity, region, self.min.lower, self.max.upper)]
+        if self.argmin is not None:
+            claims.append(Witness(quantity, region, self.argmin, upper=self.min.upper))
+        if self.argmax is not None:
+            claims.append(Witness(quantity, region, self.argmax, lower=self.max.lower))
+        return tuple(claims)
+
+
+@dataclass(frozen=True)
+class ProbabilityRange(Extremes):
+    """Enclosures of the smallest and the largest P(label) over a region.
+
+    `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are
+    points of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
+    """
+
+    status: Status
+    nodes: int
+    seconds: float
+    label: int
+    tolerance: float
+    method: str
+    target: str  #: what is certified: `Posterior.target`
+    region: Region
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
+        return self.claims_about(Quantity("probability", self.label), self.region)
+
 
 @dataclass(frozen=True)
 class LatentRange:
@@ -113,6 +115,13 @@ class LatentRange:
     seconds: float
     label: int | None
     tolerance: float
+    region: Region
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
+        mean, variance = Quantity("mean", self.label), Quantity("variance", self.label)
+        of_mean = self.mean.claims_about(mean, self.region)
+        return of_mean + self.variance.claims_about(variance, self.region)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,8 @@ class Attack:
     """The best point an attack found: evidence, never a guarantee.
 
     `x` (d,) is a point of the region, `probability` the model's P(label) there, `success` whether the model
-    predicts another label there.
+    predicts another label there; both by its predictor, in floating point. That x lies in the region is all
+    that is claimed.
     """
 
     x: Float
@@ -128,7 +138,12 @@ class Attack:
     success: bool
     label: int
     method: str
-    target: str = ""  #: what `probability` is: `Posterior.target`
+    target: str  #: what `probability` is: `Posterior.target`
+    region: Region
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
+        return (Witness(Quantity("probability", self.label), self.region, self.x),)
 
 
 class VerdictStatus(StrEnum):
@@ -144,20 +159,35 @@ class Verdict:
     """Whether the label of a point is the label of a whole region.
 
     `margin` encloses the smallest P(label) - threshold over the region (several classes: P(label) less the
-    largest other); `counterexample` (d,), of an unsafe region, has P(label) = `probability` by the model's
-    own predictor. `ended` says how the search ended.
+    largest other), `argmin` (d,) is a point where it is at most `margin.upper`; `counterexample` (d,), of an
+    unsafe region, has P(label) = `probability` by the model's own predictor. `ended` says how the search
+    ended.
     """
 
     status: VerdictStatus
     label: int
     threshold: float
     margin: Enclosure
+    argmin: Float | None
     counterexample: Float | None
     probability: float | None
     ended: Status
     nodes: int
     seconds: float
-    target: str = ""  #: what is certified: `Posterior.target`
+    target: str  #: what is certified: `Posterior.target`
+    region: Region
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
+        margin = Quantity("margin", self.label, self.threshold)
+        claims: list[Claim] = [Everywhere(margin, self.region, lower=self.margin.lower)]
+        if self.argmin is not None:
+            claims.append(Witness(margin, self.region, self.argmin, upper=self.margin.upper))
+        if self.status is VerdictStatus.SAFE:
+            claims.append(Everywhere(margin, self.region, lower=0.0, strict=True))
+        if self.counterexample is not None:
+            claims.append(Witness(margin, self.region, self.counterexample, upper=0.0, strict=True))
+        return tuple(claims)
 
 
 @dataclass(frozen=True)
@@ -175,11 +205,24 @@ class CertifiedRadius:
     counterexample: Float | None
     probability: float | None
     label: int
+    threshold: float
     status: Status
     tests: int
     nodes: int
     seconds: float
-    target: str = ""  #: what is certified: `Posterior.target`
+    target: str  #: what is certified: `Posterior.target`
+    ball: Ball  #: around the point, of radius 0: the family that the radii belong to
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence; balls are nested, so the largest safe one stands for all."""
+        margin = Quantity("margin", self.label, self.threshold)
+        claims: list[Claim] = []
+        if self.safe > 0:
+            claims.append(Everywhere(margin, around(self.ball, self.safe), lower=0.0, strict=True))
+        if self.counterexample is not None:
+            beyond = around(self.ball, self.unsafe)
+            claims.append(Witness(margin, beyond, self.counterexample, upper=0.0, strict=True))
+        return tuple(claims)
 
 
 @dataclass(frozen=True)
@@ -193,3 +236,15 @@ class Robustness:
     lower: float
     upper: float
     range: ProbabilityRange
+    x: Float | None
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence, the range included."""
+        region = self.range.region
+        top, bottom = Term(1, "max", region), Term(-1, "min", region)
+        sums: tuple[tuple[Term, ...], ...] = ((top, bottom),)
+        if self.x is not None:
+            here = Box(self.x, self.x)
+            sums = ((top, Term(-1, "min", here)), (Term(1, "max", here), bottom))
+        quantity = Quantity("probability", self.range.label)
+        return (*self.range.claims(), Balance(quantity, sums, self.lower, self.upper))
