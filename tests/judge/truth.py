@@ -1,0 +1,80 @@
+"""The judge of probabilities: what a stored posterior means, in real arithmetic.
+
+Nothing is shared with `gpcert.bounds`, nor with the integrals of `gpcert.likelihoods`: parameters are read
+from the objects, everything else is written again, in balls (python-flint) or with a proved error.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from flint import arb
+
+from gpcert.likelihoods import BinaryLikelihood, OneVsRest
+from gpcert.posterior import Posterior
+from judge.decide import Number, at_least, at_most, ball
+from judge.latents import Latents, Point
+from judge.links import UNKNOWN, expectation
+
+
+class Truth:
+    """Means, variances and probabilities of a posterior at a point (d,) of doubles, fractions or balls.
+
+    Results are balls at the precision of the context; a point of intervals gives the range over it.
+    """
+
+    def __init__(self, post: Posterior) -> None:
+        self.post = post
+        self._latents = Latents(post)
+
+    def latent(self, x: Point) -> tuple[arb, arb]:
+        """Mean and (unclipped) variance of the only latent."""
+        return self._latents.mean(x, 0), self._latents.variance(x, 0)
+
+    def mean(self, x: Point, label: int | None = None) -> arb:
+        """The latent mean, of several latents that of `label`."""
+        return self._latents.mean(x, label or 0)
+
+    def variance(self, x: Point, label: int | None = None) -> arb:
+        """k(x, x) - k^T R k, which may be negative."""
+        return self._latents.variance(x, label or 0)
+
+    def clipped(self, x: Point, label: int | None = None) -> arb:
+        """max(0, variance): the variance of the predictor."""
+        return self.variance(x, label).max(arb(0))
+
+    def covariance(self, x: Point) -> list[list[arb]]:
+        """The unclipped covariance (C, C) of the latents."""
+        return self._latents.covariance(x)
+
+    def probability(self, x: Point, label: int) -> arb:
+        """P(label), at the precision of the context."""
+        likelihood = self.post.likelihood
+        if isinstance(likelihood, BinaryLikelihood):
+            return expectation(likelihood, self.mean(x), self.clipped(x), label)
+        return self.probabilities(x)[label]
+
+    def probabilities(self, x: Point) -> list[arb]:
+        """P of every class."""
+        likelihood, classes = self.post.likelihood, range(self.post.n_classes)
+        if isinstance(likelihood, BinaryLikelihood):
+            return [self.probability(x, c) for c in classes]
+        if isinstance(likelihood, OneVsRest):
+            p = [expectation(likelihood.link, self.mean(x, c), self.clipped(x, c), 1) for c in classes]
+            return [1 / (1 + sum(p[j] / p[c] for j in classes if j != c)) for c in classes]
+        return [arb(*UNKNOWN) for _ in classes]
+
+    def margin(self, x: Point, label: int, threshold: Number = 0.5) -> arb:
+        """Two classes: P(label) - threshold. Several: P(label) less the largest other."""
+        if isinstance(self.post.likelihood, BinaryLikelihood):
+            return self.probability(x, label) - ball(threshold)
+        p = self.probabilities(x)
+        return p[label] - reduce(arb.max, (q for c, q in enumerate(p) if c != label))
+
+    def at_least(self, x: Point, label: int, bound: Number) -> bool | None:
+        """Whether P(label) >= bound at x."""
+        return at_least(lambda: self.probability(x, label), bound)
+
+    def at_most(self, x: Point, label: int, bound: Number) -> bool | None:
+        """Whether P(label) <= bound at x."""
+        return at_most(lambda: self.probability(x, label), bound)
