@@ -1,78 +1,105 @@
-"""The full containment run: random queries, each judged in ball arithmetic, none may be answered falsely.
+"""The soak: random queries of every question, each answer judged claim by claim in ball arithmetic.
 
-    python scripts/soak.py                        # 10,000 queries, seeds 0 to 9,999
-    python scripts/soak.py --seed 4200            # goes on where an earlier run was stopped
-    python scripts/soak.py --seed 4711 --queries 1     # one query again
-    python scripts/soak.py --several --queries 3000    # ranges and verdicts with 2 to 12 classes
+    python scripts/soak.py                             # 30,000 queries, numbers 0 to 29,999
+    python scripts/soak.py --first 4200 --jobs 8       # goes on where an earlier run was stopped
+    python scripts/soak.py --first 4711 --queries 1    # one query again
+    python scripts/soak.py --question explain          # one question only
 
-Query number i is `Case.pick` of seed i (tests/exact.py), or `Setting.pick` (tests/several.py, judged by the
-predictor and its stated error), so every line printed can be reproduced alone.
-The last line sums up; the exit status is 1 if any query was answered falsely or failed, else 0.
+Query number i is `Query.pick(i)` (tests/judge/queries.py), so every line printed can be reproduced alone.
+The last lines count queries and claims by question; the exit status is 1 if any answer was false or failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
-# The judge lives with the tests, which are not a package.
+# The judge lives with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from exact import Case, falsehoods
-from several import Setting, complaints
+from judge.answers import inconsistencies
+from judge.queries import OPTIONS, Query
+from judge.refute import Judge
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main() -> int:
     """Ask the queries; 0 if every answer was true."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--queries", type=int, default=10_000, help="how many (default: 10000)")
-    parser.add_argument("--seed", type=int, default=0, help="number of the first query (default: 0)")
-    parser.add_argument("--several", action="store_true", help="several classes instead of two")
-    parser.add_argument("--every", type=int, default=250, help="queries between two lines of progress")
-    options = parser.parse_args()
-    warnings.simplefilter("error")
-    start, asked, bad, kinds = time.perf_counter(), 0, 0, Counter[str]()
-    try:
-        for seed in range(options.seed, options.seed + options.queries):
-            rng = np.random.default_rng(seed)
-            case = Setting.pick(rng) if options.several else Case.pick(rng)
-            found = judge(case)
-            asked += 1
-            kinds[case.kind if isinstance(case, Setting) else case.precision] += 1
-            bad += bool(found)
-            for complaint in found:
-                print(f"seed {seed}: {complaint}\n  {case}", flush=True)
-            if asked % options.every == 0:
-                seconds = time.perf_counter() - start
-                print(f"{asked} queries, {bad} false, {seconds:.0f} s; next seed {seed + 1}", flush=True)
-    except KeyboardInterrupt:
-        print(f"stopped; go on with --seed {options.seed + asked}")
-    seconds = time.perf_counter() - start
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    print(
-        f"soak: {asked} queries ({counts}) from seed {options.seed}: {bad} false or failed, {seconds:.0f} s"
+    parser.add_argument("--queries", type=int, default=30_000, help="how many (default: 30000)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first query (default: 0)")
+    parser.add_argument("--question", choices=sorted(OPTIONS), help="ask this one only")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
     )
-    return 1 if bad else 0
+    parser.add_argument("--every", type=int, default=500, help="queries between two lines of progress")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no query after this long")
+    options = parser.parse_args()
+    numbers = range(options.first, options.first + options.queries)
+    start, totals, done = time.perf_counter(), Counter[tuple[str, str]](), 0
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # for the processes, which are started afresh
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        deadline = time.time() + options.seconds
+        tasks = ((i, options.question, deadline) for i in numbers)
+        for number, question, counts, sentences in pool.map(judged, *zip(*tasks, strict=True), chunksize=8):
+            if question is None:
+                continue
+            done += 1
+            totals.update({(question, kind): count for kind, count in counts.items()})
+            for sentence in sentences:
+                print(f"query {number}: {sentence}", flush=True)
+            if done % options.every == 0:
+                bad = sum(count for (_, kind), count in totals.items() if kind == "false")
+                print(f"{done} queries, {bad} false, {time.perf_counter() - start:.0f} s", flush=True)
+    return summed_up(totals, done, options.first, time.perf_counter() - start)
 
 
-def judge(case: Case | Setting) -> list[str]:
-    """What is false about the answer, or the error that came instead."""
+def judged(
+    number: int, only: str | None, deadline: float
+) -> tuple[int, str | None, dict[str, int], list[str]]:
+    """(number, question, counts of queries, claims, false and undecided ones, what is false)."""
+    if time.time() > deadline:
+        return number, None, {}, []
+    warnings.simplefilter("error")
+    query = Query.pick(number, only)
+    counts = {"queries": 1, "claims": 0, "false": 0, "undecided": 0}
     try:
-        return complaints(case) if isinstance(case, Setting) else falsehoods(case)
-    except KeyboardInterrupt:
-        if isinstance(case, Setting) or case.stop != "interrupt":  # ours: the person at the keyboard
-            raise
-        return ["the interrupt was not caught"]
-    except Exception as error:
+        post, answers = query.ask()
+        found = [sentence for answer in answers for sentence in inconsistencies(answer)]
+        judge = Judge(post, np.random.default_rng(number))
+        for answer in answers:
+            claims = answer.claims()
+            counts["claims"] += len(claims)
+            judge.judge(claims)
+        found += judge.false
+        counts["undecided"] = len(judge.undecided)
+    except (Exception, KeyboardInterrupt) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return [f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"]
+        found = [f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"]
+    counts["false"] = bool(found)
+    return number, query.question, counts, [f"{sentence}\n  {query}" for sentence in found[:3]]
+
+
+def summed_up(totals: Counter[tuple[str, str]], done: int, first: int, seconds: float) -> int:
+    """Print the table; 1 if anything was false."""
+    print(f"\n{'question':18s} {'queries':>8s} {'claims':>8s} {'false':>6s} {'undecided':>9s}")
+    for question in OPTIONS:
+        row = [totals[question, kind] for kind in ("queries", "claims", "false", "undecided")]
+        print(f"{question:18s} {row[0]:8d} {row[1]:8d} {row[2]:6d} {row[3]:9d}")
+    bad = sum(totals[question, "false"] for question in OPTIONS)
+    print(f"soak: {done} queries from number {first}: {bad} false or failed, {seconds:.0f} s")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,306 @@
+"""Random queries: every public question with every option, every region, every ending.
+
+`OPTIONS` lists what is drawn for each question; a test compares it with the signatures, so that an option
+that is not drawn here does not exist. A query is given back by its number alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import gpcert as gc
+from gpcert.errors import InvalidInputError
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from judge.models import CHOICES, Model
+
+#: Question -> its options, all of which `_Asking` draws.
+LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress")
+BALLS = ("norm", "features", "domain", "scale")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "probability_range": ("region", "label", "method", *LIMITS),
+    "latent_range": ("region", "label", *LIMITS),
+    "certify": ("x", "region", "threshold", *LIMITS),
+    "robustness": ("region", "label", "x", *LIMITS),
+    "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS),
+    "explain": ("X", "radius", "label", "features", "domain", *LIMITS),
+    "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS),
+    "attack": ("region", "x", "label", "method", "starts", "seed"),
+}
+#: Questions that are not drawn, and why.
+NOT_DRAWN = {"compare_with_lime": "its claims are those of `explain`, which it asks; LIME's are estimates"}
+
+NORMS = (np.inf, np.inf, 2.0, 1.0, 0.0, 1.0 + 1e-7, 1.5, 3.0, 200.0, 2000.0, 1e6)
+ENDINGS = ("nodes", "nodes", "few nodes", "seconds", "stop", "interrupt")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question about a model; `seed` draws its numbers."""
+
+    question: str
+    model: Model
+    shape: str  #: of regions: "box", "ball", "thin", "point"
+    norm: float
+    width: float  #: of regions in lengthscales
+    ending: str
+    batch: str  #: "one", "list", "processes"
+    seed: int
+
+    @classmethod
+    def pick(cls, number: int, question: str | None = None) -> Query:
+        """Query number `number`, of any question or of this one."""
+        rng = np.random.default_rng(number)
+        drawn = {name: _choice(rng, values) for name, values in CHOICES.items()}
+        names = [q for q in OPTIONS for _ in range(3 if q in ("probability_range", "certify") else 1)]
+        asked = question or _choice(rng, names)
+        if asked != "latent_range" and drawn["kind"] == "regression":
+            drawn["kind"] = "probit"
+        if drawn["kind"] in ("softmax", "independent", "separate"):  # what the judge affords
+            drawn["n"], drawn["d"] = min(drawn["n"], 8), min(drawn["d"], 8)
+        return cls(
+            asked,
+            Model(**drawn, seed=number),
+            shape=_choice(rng, ("box", "ball", "ball", "thin", "point")),
+            norm=_choice(rng, NORMS),
+            width=_choice(rng, (0.0, 1e-18, 1e-9, 1e-3, 0.1, 0.1, 0.5, 1.0, 3.0, 30.0)),
+            ending=_choice(rng, ENDINGS),
+            batch=_choice(rng, ("one",) * 60 + ("list",) * 12 + ("processes",)),
+            seed=number,
+        )
+
+    def __str__(self) -> str:
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seed"}
+        return ", ".join(f"{name}={value!r}" for name, value in own.items())
+
+    def ask(self) -> tuple[Posterior, list[Any]]:
+        """The model and the answers, at least one; a ball too large for doubles is drawn smaller."""
+        post = self.model.posterior()
+        asking = _Asking(self, post, np.random.default_rng(self.seed + 1))
+        with forced_processes() if self.batch == "processes" else contextlib.nullcontext():
+            found = getattr(asking, self.question)()
+        return post, list(found) if isinstance(found, list) else [found]
+
+
+def _choice(rng: np.random.Generator, values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+@contextlib.contextmanager
+def forced_processes() -> Iterator[None]:
+    """Batches run on processes although they are short."""
+    with mock.patch("gpcert.questions.batches.processes_pay", return_value=True):
+        yield
+
+
+class _Asking:
+    """One query: draws what its question takes, and asks."""
+
+    def __init__(self, query: Query, post: Posterior, rng: np.random.Generator) -> None:
+        self.query, self.post, self.rng = query, post, rng
+        self.count = {"one": 1, "list": 3, "processes": 6}[query.batch]
+        self.single = query.batch == "one"
+
+    # What is drawn
+
+    def limits(self) -> dict[str, Any]:
+        rng, ending = self.rng, self.query.ending
+        calls = int(rng.integers(1, 10))
+
+        def progress(*_: float) -> bool:
+            nonlocal calls
+            calls -= 1
+            if calls <= 0 and ending == "interrupt":
+                raise KeyboardInterrupt
+            return calls <= 0 and ending == "stop"
+
+        limits: dict[str, Any] = {"max_nodes": 25, "max_seconds": 2.0, "tolerance": self.tolerance()}
+        if ending == "few nodes":
+            limits["max_nodes"] = int(rng.integers(0, 5))
+        if ending == "seconds":
+            limits["max_seconds"] = float(10.0 ** rng.uniform(-4, -1))
+        if ending in ("stop", "interrupt") and self.query.batch != "processes":
+            limits["progress"] = progress
+        return limits
+
+    def tolerance(self) -> float:
+        return _choice(self.rng, (0.02, 0.02, 0.1, 1e-3, 1e-9))
+
+    def label(self) -> int:
+        return int(self.rng.integers(self.post.n_classes))
+
+    def threshold(self) -> float:
+        usual = self.post.n_classes > 2 or self.rng.random() < 0.6
+        return 0.5 if usual else _choice(self.rng, (0.1, 0.3, 0.499, 0.7, 0.9, 0.999))
+
+    def lengths(self) -> np.ndarray:
+        """About one lengthscale per feature (d,)."""
+        d = self.post.n_features
+        kernel = self.post.kernels[0]
+        parts = [kernel]
+        while any(hasattr(part, "parts") for part in parts):
+            parts = [p for part in parts for p in getattr(part, "parts", (part,))]
+        return np.broadcast_to(np.asarray(parts[0].lengthscale, dtype=float), (d,))
+
+    def point(self) -> np.ndarray:
+        rng, d = self.rng, self.post.n_features
+        x = self.post.centres[rng.integers(self.post.n_centres)].copy()
+        step = rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 0.5) / d**0.5
+        if rng.random() < 0.15:
+            step = step * 10.0 ** rng.uniform(0, 3)
+        with np.errstate(all="ignore"):
+            return np.clip(np.nan_to_num(x + self.lengths() * step), -1e300, 1e300)
+
+    def half(self) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            half = 0.5 * self.query.width * self.lengths() / self.post.n_features**0.5
+        return np.clip(half, 0.0, 1e300)
+
+    def ball_options(self, x: np.ndarray) -> dict[str, Any]:
+        """norm, features, domain, scale of balls around all the rows of x (m, d)."""
+        rng, d, norm = self.rng, self.post.n_features, self.query.norm
+        options: dict[str, Any] = {"norm": norm}
+        if rng.random() < 0.3:
+            options["features"] = rng.permutation(d)[: rng.integers(0 if norm else 1, d + 1)].tolist()
+        if norm == 0 or rng.random() < 0.3:
+            low, high = (
+                x.min(axis=0) - rng.random(d) * self.half(),
+                x.max(axis=0) + rng.random(d) * self.half(),
+            )
+            if norm != 0 and rng.random() < 0.3:
+                low = np.full(d, -np.inf)
+            options["domain"] = (np.maximum(low, -1e301) if norm == 0 else low, high)
+        if norm != 0 and rng.random() < 0.2:
+            options["scale"] = 10.0 ** rng.uniform(-2, 2, d) * 10.0 ** float(
+                _choice(rng, (0, 0, 0, -150, 150))
+            )
+        return options
+
+    def radius(self, options: dict[str, Any]) -> float:
+        if options["norm"] == 0:
+            return float(self.rng.integers(0, min(self.post.n_features, 3) + 1))
+        scale = options.get("scale", np.ones(1))
+        with np.errstate(all="ignore"):
+            radius = float(self.half().min() / float(np.max(scale)))
+        return radius if np.isfinite(radius) else 1.0
+
+    def region(self) -> Region:
+        rng, shape = self.rng, self.query.shape
+        x, half = self.point(), self.half()
+        if shape == "point":
+            return Box(x, x)
+        if shape in ("box", "thin"):
+            still = rng.random(len(x)) < (0.5 if shape == "thin" else 0.0)
+            below, above = (np.where(still, 0.0, half * rng.random(len(x))) for _ in range(2))
+            return Box(x - below, x + above)
+        options = self.ball_options(x[None])
+        return Ball(x, self.radius(options), **options)
+
+    def regions(self) -> tuple[Any, Any]:
+        """One region and a point of it, or lists of them; every norm needs a region that doubles can hold."""
+        found = []
+        while len(found) < self.count:
+            region = self.region()
+            with contextlib.suppress(InvalidInputError):  # its box is not finite: another one
+                region.box()
+                found.append(region)
+        x = [self.inside(region) for region in found]
+        return (found[0], x[0]) if self.single else (found, x)
+
+    def inside(self, region: Region) -> np.ndarray:
+        if isinstance(region, Ball) or self.rng.random() < 0.5:
+            return np.array(region.centre)
+        return np.array(region.lower)
+
+    # What is asked
+
+    def probability_range(self) -> Any:
+        region, _ = self.regions()
+        paper = self.rng.random() < 0.06
+        method = "paper" if paper and _published(self.post) and self.post.n_centres <= 8 else "auto"
+        return gc.probability_range(self.post, region, self.label(), method, **self.limits())
+
+    def latent_range(self) -> Any:
+        region, _ = self.regions()
+        if self.query.batch == "list" and self.query.shape == "box":  # enough for the sweep over cells
+            region = [*region, *(r for _ in range(3) for r in self.regions()[0])]
+        label = None if self.post.weights.ndim == 1 else int(self.rng.integers(self.post.n_latents))
+        return gc.latent_range(self.post, region, label, **self.limits())
+
+    def certify(self) -> Any:
+        region, x = self.regions()
+        return gc.certify(self.post, x, region, self.threshold(), **self.limits())
+
+    def robustness(self) -> Any:
+        region, x = self.regions()
+        given = x if self.rng.random() < 0.5 else None
+        return gc.robustness(self.post, region, self.label(), given, **self.limits())
+
+    def certified_radius(self) -> Any:
+        x = np.array([self.point() for _ in range(self.count)])
+        options = self.ball_options(x)
+        radius = self.radius(options)
+        if "domain" in options and np.isfinite(options["domain"]).all() and self.rng.random() < 0.4:
+            radius = np.inf
+        rtol = _choice(self.rng, (1e-3, 0.05, 0.3))
+        threshold, limits = self.threshold(), self.limits()
+        if not self.fits(x, min(radius, 1e300), options):
+            return self.again()
+        given = x[0] if self.single else x
+        return gc.certified_radius(
+            self.post, given, max_radius=radius, rtol=rtol, threshold=threshold, **options, **limits
+        )
+
+    def explain(self) -> Any:
+        x = np.array([self.point() for _ in range(min(self.count, 2))])
+        options = self.ball_options(x)
+        kept = {name: options[name] for name in ("features", "domain") if name in options}
+        radius = self.radius({"norm": np.inf})
+        if not self.fits(x, radius, kept):
+            return self.again()
+        e = gc.explain(self.post, x[0] if self.single else x, radius, self.label(), **kept, **self.limits())
+        return [e] if self.single else [e, e.mean()]
+
+    def evaluate(self) -> Any:
+        m = min(self.count + 1, 4)
+        X = np.array([self.point() for _ in range(m)])
+        options = self.ball_options(X)
+        y = self.post.classes[self.post.probability(X).argmax(axis=1)]
+        y = np.where(self.rng.random(m) < 0.8, y, self.rng.choice(self.post.classes, m))
+        largest = self.radius(options)
+        shares = np.array([1.0]) if options["norm"] == 0 else np.array([0.0, 0.3, 1.0])
+        radii = np.unique(largest * shares)
+        if not self.fits(X, largest, options):
+            return self.again()
+        return gc.evaluate(self.post, X, y, radii, threshold=self.threshold(), **options, **self.limits())
+
+    def attack(self) -> Any:
+        region, x = self.regions()
+        start = x if self.rng.random() < 0.5 else None
+        label = self.label() if self.rng.random() < 0.5 else None
+        method = _choice(self.rng, ("pgd", "gpfgs", "gpjm"))
+        starts, seed = int(self.rng.integers(1, 4)), int(self.rng.integers(100))
+        return gc.attack(self.post, region, start, label, method, starts=starts, seed=seed)
+
+    def fits(self, X: np.ndarray, radius: float, options: dict[str, Any]) -> bool:
+        """Whether balls of this radius around X (m, d) have boxes of doubles."""
+        with contextlib.suppress(InvalidInputError):
+            return all(Ball(x, radius, **options).box() is not None for x in X)
+        return False
+
+    def again(self) -> Any:
+        """The ball did not fit into doubles: ask about a point instead, so that every query is answered."""
+        x = self.point()
+        return gc.probability_range(self.post, Box(x, x), self.label(), max_nodes=5)
+
+
+def _published(post: Posterior) -> bool:
+    """Whether the published method takes the model."""
+    link = post.likelihood
+    return isinstance(post.kernel, gc.RBF) and isinstance(link, gc.Probit | gc.Logit | gc.Softmax)

@@ -1,0 +1,198 @@
+"""The judge: what is false about an answer, decided claim by claim in ball arithmetic.
+
+It knows the four kinds of sentences of `gpcert.claims`, and nothing of questions. A sentence about all points
+of a set cannot be proved here, only refuted at the points of an adversary; every other one has to be proved:
+what stays undecided is told apart and never counts as true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from judge.adversary import suspects
+from judge.decide import above, at_least, at_most, below
+from judge.line import extremes
+from judge.regions import inside
+from judge.truth import Truth
+
+#: Enclosures of extremes along a line: at most this wide, or narrower than the claim by this factor.
+_WIDTH, _FINER = 1e-6, 0.05
+
+
+class Judge:
+    """Of the claims of one answer about one model; `false` and `undecided` hold sentences."""
+
+    def __init__(self, post: Posterior, rng: np.random.Generator) -> None:
+        self._post, self._truth, self._rng = post, Truth(post), rng
+        self._suspects: dict[tuple[int, Quantity], list[np.ndarray]] = {}
+        self._known: list[tuple[Region, np.ndarray]] = []
+        self.false: list[str] = []
+        self.undecided: list[str] = []
+
+    def judge(self, claims: Sequence[Claim]) -> None:
+        """All of them; the points of all witnesses are suspects of every claim about their region."""
+        self._known = [(c.region, c.point) for c in claims if isinstance(c, Witness)]
+        for claim in claims:
+            {
+                Everywhere: self._everywhere,
+                Witness: self._witness,
+                Balance: self._balance,
+                Share: self._share,
+            }[type(claim)](claim)
+
+    def _note(self, truth: bool | None, claim: Claim, why: str) -> None:
+        if truth is None:
+            self.undecided.append(f"{claim}: {why}")
+        elif not truth:
+            self.false.append(f"{claim}: {why}")
+
+    def _value(self, quantity: Quantity, x: np.ndarray) -> arb:
+        truth = self._truth
+        if quantity.name == "mean":
+            return truth.mean(x, quantity.label)
+        if quantity.name == "variance":
+            return truth.clipped(x, quantity.label)
+        if quantity.name == "probability":
+            return truth.probability(x, quantity.label)
+        return truth.margin(x, quantity.label, quantity.threshold)
+
+    def _points(self, quantity: Quantity, region: Region) -> list[np.ndarray]:
+        key = id(region), quantity
+        if key not in self._suspects:
+            known = [p for r, p in self._known if _same(r, region)]
+            self._suspects[key] = suspects(self._post, region, quantity, self._rng, known)
+        return self._suspects[key]
+
+    def _refuting(self, claim: Everywhere) -> tuple[np.ndarray | None, bool]:
+        """A point where the claim is certainly false, and whether any point was undecided."""
+        open_ = False
+        for x in self._points(claim.quantity, claim.region):
+            value = lambda x=x: self._value(claim.quantity, x)  # noqa: E731
+            enough = (above if claim.strict else at_least)(value, claim.lower)
+            little = at_most(value, claim.upper)
+            if enough is False or little is False:
+                return x, open_
+            open_ |= enough is None or little is None
+        return None, open_
+
+    def _everywhere(self, claim: Everywhere) -> None:
+        if not claim.lower <= claim.upper:
+            self.false.append(f"{claim}: no interval")
+        if claim.lower == -np.inf and claim.upper == np.inf:
+            return
+        point, open_ = self._refuting(claim)
+        self._note(False if point is not None else None if open_ else True, claim, f"at {point!r}")
+
+    def _holds(self, claim: Witness) -> bool | None:
+        facts = [inside(claim.region, claim.point)]
+        if facts[0] is True and (claim.lower > -np.inf or claim.upper < np.inf):
+            value = lambda: self._value(claim.quantity, claim.point)  # noqa: E731
+            facts.append(at_least(value, claim.lower) if claim.lower > -np.inf else True)
+            upper = below if claim.strict else at_most
+            facts.append(upper(value, claim.upper) if claim.upper < np.inf else True)
+        return False if False in facts else None if None in facts else True
+
+    def _witness(self, claim: Witness) -> None:
+        self._note(self._holds(claim), claim, "the point does not show it")
+
+    def _share(self, claim: Share) -> None:
+        """Statements that count must withstand the adversary; those that do not need a point each."""
+        refuted = sum(self._refuting(s)[0] is not None for s in claim.statements)
+        if claim.at_least > len(claim.statements) - refuted:
+            self.false.append(f"{claim}: {refuted} are false")
+        shown = {
+            i
+            for w in claim.witnesses
+            for i, s in enumerate(claim.statements)
+            if s.quantity == w.quantity and _same(s.region, w.region) and self._holds(w) is True
+        }
+        if claim.at_most < len(claim.statements) - len(shown):
+            self.false.append(f"{claim}: only {len(shown)} shown to be false")
+
+    def _balance(self, claim: Balance) -> None:
+        wide = max(_WIDTH, _FINER * (claim.upper - claim.lower) / (4 * claim.count))
+        low, high = Fraction(-1), Fraction(-1)
+        sums = [[self._term(claim.quantity, term, wide) for term in terms] for terms in claim.sums]
+        low = max(sum((t[0] for t in terms), arb(0)).lower() / claim.count for terms in sums)
+        highs = [None if any(t[1] is None for t in terms) else sum(t[1] for t in terms) for terms in sums]
+        high = None if None in highs else max(h.upper() / claim.count for h in highs)
+        if low > claim.upper or (high is not None and high < claim.lower):
+            self.false.append(f"{claim}: it lies in [{low}, {high}]")
+        elif not low >= claim.lower and (high is None or not high <= claim.upper):
+            self.undecided.append(f"{claim}: it lies in [{low}, {high}]")
+
+    def _term(self, quantity: Quantity, term: Term, wide: float) -> tuple[arb, arb | None]:
+        """Ends (low, high) of sign * extreme, high None where only points are known."""
+        line = _line(term.region)
+        if line is not None:
+            low, high = self._line_ends(quantity, term, *line, wide)
+        else:
+            values = [self._value(quantity, x) for x in self._points(quantity, term.region)]
+            inner = (
+                max(v.lower() for v in values) if term.extreme == "max" else min(v.upper() for v in values)
+            )
+            low, high = (inner, None) if term.extreme == "max" else (None, inner)
+        if term.sign < 0:
+            low, high = None if high is None else -high, None if low is None else -low
+        assert low is not None, "a balance is judged from below by points"
+        return low, high
+
+    def _line_ends(
+        self, quantity: Quantity, term: Term, x: np.ndarray, i: int, t0: Fraction, t1: Fraction, wide: float
+    ) -> tuple[arb, arb]:
+        smallest, largest = extremes(lambda z: self._value(quantity, z), x, i, t0, t1, wide)
+        found = largest if term.extreme == "max" else smallest
+        return found.lower(), found.upper()
+
+
+def _same(a: Region, b: Region) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    return all(np.array_equal(_plain(a, n), _plain(b, n)) for n in vars(a))
+
+
+def _plain(region: Region, name: str) -> np.ndarray:
+    value = getattr(region, name)
+    return np.asarray(np.nan if value is None else value, dtype=object if value is None else float)
+
+
+def _line(region: Region) -> tuple[np.ndarray, int, Fraction, Fraction] | None:
+    """(x, i, t0, t1) where the region is the real segment x + t e_i, t0 <= t <= t1; a point is one, too."""
+    if isinstance(region, Box):
+        moving = np.flatnonzero(region.lower < region.upper)
+        x = np.array(region.lower)
+        ends = lambda i: (Fraction(0), Fraction(region.upper[i]) - Fraction(region.lower[i]))  # noqa: E731
+    else:
+        moving, x = np.flatnonzero(region.moving()), np.array(region.x)
+        ends = lambda i: _reach(region, i)  # noqa: E731
+        if region.radius == 0:
+            moving = moving[:0]
+    if len(moving) > 1:
+        return None
+    if len(moving) == 0:
+        return x, 0, Fraction(0), Fraction(0)
+    i = int(moving[0])
+    return x, i, *ends(i)
+
+
+def _reach(ball: Ball, i: int) -> tuple[Fraction, Fraction]:
+    """How far a ball lets feature i alone move, down and up: of every norm p >= 1 the same."""
+    reach = Fraction(float(ball.radius)) * (1 if ball.scale is None else Fraction(float(ball.scale[i])))
+    low, high = -reach, reach
+    if ball.domain is not None:
+        below, over = float(ball.domain[0][i]), float(ball.domain[1][i])
+        here = Fraction(float(ball.x[i]))
+        if ball.norm == 0:
+            return Fraction(below) - here, Fraction(over) - here
+        low = low if below == -np.inf else max(low, Fraction(below) - here)
+        high = high if over == np.inf else min(high, Fraction(over) - here)
+    return low, high
