@@ -222,7 +222,7 @@ class _Asking:
 
     def probability_range(self) -> Any:
         region, _ = self.regions()
-        paper = self.rng.random() < 0.06
+        paper = self.rng.random() < 0.25
         method = "paper" if paper and _published(self.post) and self.post.n_centres <= 8 else "auto"
         return gc.probability_range(self.post, region, self.label(), method, **self.limits())
 

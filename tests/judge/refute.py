@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from judge.adversary import suspects
-from judge.decide import above, at_least, at_most, below
+from judge.decide import PRECISIONS, above, at_least, at_most, below
 from judge.line import extremes
 from judge.regions import inside
 from judge.truth import Truth
@@ -117,16 +117,18 @@ class Judge:
             self.false.append(f"{claim}: only {len(shown)} shown to be false")
 
     def _balance(self, claim: Balance) -> None:
+        """Where extremes are enclosed (lines, points), the enclosure decides; else points have to show it."""
         wide = max(_WIDTH, _FINER * (claim.upper - claim.lower) / (4 * claim.count))
-        low, high = Fraction(-1), Fraction(-1)
-        sums = [[self._term(claim.quantity, term, wide) for term in terms] for terms in claim.sums]
-        low = max(sum((t[0] for t in terms), arb(0)).lower() / claim.count for terms in sums)
-        highs = [None if any(t[1] is None for t in terms) else sum(t[1] for t in terms) for terms in sums]
-        high = None if None in highs else max(h.upper() / claim.count for h in highs)
-        if low > claim.upper or (high is not None and high < claim.lower):
-            self.false.append(f"{claim}: it lies in [{low}, {high}]")
-        elif not low >= claim.lower and (high is None or not high <= claim.upper):
-            self.undecided.append(f"{claim}: it lies in [{low}, {high}]")
+        with ctx.workprec(PRECISIONS[0]):
+            sums = [[self._term(claim.quantity, term, wide) for term in terms] for terms in claim.sums]
+            low = max(sum((t[0] for t in terms), arb(0)).lower() / claim.count for terms in sums)
+            highs = [None if any(t[1] is None for t in ts) else sum(t[1] for t in ts) for ts in sums]
+            high = None if None in highs else max(h.upper() / claim.count for h in highs)
+            shown = low >= claim.lower
+            if low > claim.upper or (not shown if high is None else high < claim.lower):
+                self.false.append(f"{claim}: it lies in [{low}, {high}]")
+            elif not shown or (high is not None and not high <= claim.upper):
+                self.undecided.append(f"{claim}: it lies in [{low}, {high}]")
 
     def _term(self, quantity: Quantity, term: Term, wide: float) -> tuple[arb, arb | None]:
         """Ends (low, high) of sign * extreme, high None where only points are known."""
