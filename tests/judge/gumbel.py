@@ -6,15 +6,15 @@ conditioning on y = f_c + g_c gives E softmax_c = int B_c'(y) prod_{j != c} B_j(
 
 **Trapezoidal rule in y, step h.** For h sum F(kh) against int F, F analytic in |Im| <= a, the error is at
 most (int |F(x + ia)| dx + int |F(x - ia)| dx) / (e^(2 pi a / h) - 1) (residues of 1 / (1 - e^(-2 pi i z/h))).
-With Im x = eta < pi/2, kappa = cos eta, t = e^-x: |G| = e^(-kappa |t|) <= 1, |G'| <= |t| e^(-kappa |t|), whose
-integral over the line is 1/kappa. Let y have the imaginary part eta + omega and move f_j in
-B_j(y) = int G(y - f) N(f; m_j, v_j) df to f + i omega: |B_j(y)| <= e^(omega^2 / 2 v_j), and int |B_c'| <=
-e^(omega^2 / 2 v_c) / kappa. So the error is at most 2 e^(omega^2 sum_j 1/(2 v_j)) / kappa / (e^(2 pi a/h) - 1),
-a = eta + omega (omega = 0 if some v_j is tiny): the number of nodes does not grow with a common scale.
+With Im x = eta < pi/2, kappa = cos eta, t = e^-x: |G| = e^(-kappa |t|) <= 1, |G'| <= |t| e^(-kappa |t|),
+whose integral over the line is 1/kappa. Let y have the imaginary part eta + omega and move f_j in B_j(y) =
+int G(y - f) N(f; m_j, v_j) df to f + i omega: |B_j(y)| <= e^(omega^2 / 2 v_j), and int |B_c'| <= e^(omega^2 /
+2 v_c) / kappa. So the error is at most 2 e^(omega^2 sum_j 1/(2 v_j)) / kappa / (e^(2 pi a/h) - 1), a = eta +
+omega (omega = 0 if some v_j is tiny): the number of nodes does not grow with a common scale.
 
-**What is cut.** Below y_0 <= m_j - T s_j + A for some j, where G(A) is tiny: B_j <= G(A) + Phi(-T) there,
-and for c = j sum h B_c' is at most (G(A) + Phi(-T)) (1 + 2 h sup B_c'), as G' increases up to 0. For c != j
-the sum of h B_c' over any nodes is at most 1 + 2 h sup B_c' (variation). Above m_c + T s_c + R: e^-R + Phi(-T)
+**What is cut.** Below y_0 <= m_j - T s_j + A for some j, where G(A) is tiny: B_j <= G(A) + Phi(-T) there, and
+for c = j sum h B_c' is at most (G(A) + Phi(-T)) (1 + 2 h sup B_c'), as G' increases up to 0. For c != j the
+sum of h B_c' over any nodes is at most 1 + 2 h sup B_c' (variation). Above m_c + T s_c + R: e^-R + Phi(-T)
 times the same. sup B_c' <= min(1/e, 0.4 / s_c).
 
 **B and B'.** For s <= 2 the rule in z: sum_k w_k G(y - m - s z_k) with strip b, s b <= eta: error
@@ -105,7 +105,10 @@ def _stieltjes(m: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, float]:
     """
     q = np.linspace(-1.0, 1.0, 601)[1:-1]
     normal, gumbel = _DEVIATIONS * q * np.abs(q), -np.log(-np.log(0.5 + 0.5 * q))
-    y = np.unique(np.concatenate([a + np.outer([1.0, b], [*normal, *gumbel]).ravel() for a, b in zip(m, s)]))
+    steps = np.concatenate([normal, gumbel])
+    y = np.unique(
+        np.concatenate([a + np.outer([1.0, b], steps).ravel() for a, b in np.stack([m, s], axis=1)])
+    )
     parts = [_distribution(y, a, b, 0.0) for a, b in zip(m.tolist(), s.tolist(), strict=True)]
     B = np.array([np.concatenate([[0.0], np.maximum.accumulate(p[0]), [1.0]]) for p in parts])
     low, high = np.empty(m.size), np.empty(m.size)

@@ -46,10 +46,10 @@ def _lower_tail(m: arb, v: arb) -> arb:
 def _narrow(m: arb, v: arb) -> arb:
     """A(m, v) for m >= -v / 2 or v < 4 by the trapezoidal rule, step h, nodes |z| <= T.
 
-    sigma(m + s z) phi(z) is analytic in |Im z| < b while s b < pi, where |sigma(x + i y)| <= sigma(x) /
-    cos(y / 2) and |phi(x + i b)| = e^(b^2/2) phi(x): a relative error of at most 2 e^(b^2/2) / cos(s b / 2) /
-    (e^(2 pi b / h) - 1). What is cut is less than 2 Phi(-T) in the integral and, as phi decreases, in the sum;
-    T is chosen against A >= e^(-v/2) / 4.
+    sigma(m + s z) phi(z) is analytic in |Im z| < b while s b < pi, where |sigma(x + i y)| <= sigma(x) / cos(y
+    / 2) and |phi(x + i b)| = e^(b^2/2) phi(x): a relative error of at most 2 e^(b^2/2) / cos(s b / 2) / (e^(2
+    pi b / h) - 1). What is cut is less than 2 Phi(-T) in the integral and, as phi decreases, in the sum; T is
+    chosen against A >= e^(-v/2) / 4.
     """
     s, bits = v.sqrt(), (ctx.prec + 8) * math.log(2)
     b = min(math.sqrt(2 * bits), 0.9 * math.pi / max(float(s), 1e-3))

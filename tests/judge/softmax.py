@@ -3,25 +3,26 @@
 Gradients and second derivatives of p_c = softmax_c in the latents, with p the vector of probabilities:
     grad p_c = p_c (e_c - p),    Hess p_c = p_c ((e_c - p)(e_c - p)^T - diag(p) + p p^T).
 
-**Means.** The entries of grad p_c have the absolute sum 2 p_c (1 - p_c) <= 1/2: means that are off by at most e
-move E p_c by at most e / 2. In total variation a mean off by e is worth 0.4 e / s for an independent latent.
+**Means.** The entries of grad p_c have the absolute sum 2 p_c (1 - p_c) <= 1/2, and each is at most 1/4:
+means that are off by at most e_c move E p_c by at most max e / 2 and at most sum e / 4. In total variation a
+mean off by e is worth 0.4 e / s for an independent latent.
 
 **Covariances.** Along a segment of covariances the derivative of E p_c is E <Hess p_c, change> / 2. With the
-spectral norm |E| of the change of the centred covariance, |e_c - p|^2 <= 2 (1 - p_c)^2 and tr(diag(p) - p p^T)
-<= 1 - p_c^2, it is at most |E| p_c (2 (1 - p_c)^2 + 1 - p_c^2) / 2 < 0.32 |E|. So small eigenvalues may be left
-out, and B B^T need not be the covariance exactly: 0.32 times the Frobenius norm of the difference is added.
-For independent latents: sum_c |change_c| / (12 sqrt 3) (then p_c (1 - p_c) |1 - 2 p_c| / 2 each), or, in
-total variation, half the relative change of the variance: int |z^2 - 1| phi / 4 < 1/4 times it.
+spectral norm |E| of the change of the centred covariance, |e_c - p|^2 <= 2 (1 - p_c)^2 and tr(diag(p) - p
+p^T) <= 1 - p_c^2, it is at most |E| p_c (2 (1 - p_c)^2 + 1 - p_c^2) / 2 < 0.32 |E|. So small eigenvalues may
+be left out, and B B^T need not be the covariance exactly: 0.32 times the Frobenius norm of the difference is
+added. For independent latents: sum_c |change_c| / (12 sqrt 3) (then p_c (1 - p_c) |1 - 2 p_c| / 2 each), or,
+in total variation, half the relative change of the variance: int |z^2 - 1| phi / 4 < 1/4 times it.
 
 **The covariance that is meant** (docs/maths-multiclass.md, M4): Sigma + diag(t) + delta I, t_c = max(0,
--Sigma_cc), delta >= 0 the least for which differences of latents have a covariance. With a double delta', B B^T
-approximately S + delta' P, S the centred Sigma + diag(t), P the centring, r = |S + delta' P - B B^T|_F:
-S >= -(delta' + r), so delta <= delta' + r; and -delta is at most every Rayleigh quotient of S. All of this is
+-Sigma_cc), delta >= 0 the least for which differences of latents have a covariance. With a double delta', B
+B^T approximately S + delta' P, S the centred Sigma + diag(t), P the centring, r = |S + delta' P - B B^T|_F: S
+>= -(delta' + r), so delta <= delta' + r; and -delta is at most every Rayleigh quotient of S. All of this is
 evaluated in balls.
 
-**Improbable classes.** p_j <= e^(f_j - f_i), so E p_j <= e^(-D/2) + P(f_j - f_i > -D/2) for D = m_i - m_j, the
-second at most e^(-D^2 / 8V), V the variance of f_j - f_i. Without class j every other probability grows by at
-most E p_j.
+**Improbable classes.** p_j <= e^(f_j - f_i), so E p_j <= e^(-D/2) + P(f_j - f_i > -D/2) for D = m_i - m_j,
+the second at most e^(-D^2 / 8V), V the variance of f_j - f_i. Without class j every other probability grows
+by at most E p_j.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ def _rule(mean: list[arb], S: Matrix, correlated: bool) -> list[arb]:
 
 def _independent(m: Sequence[float], off: Sequence[float], variances: list[arb]) -> list[arb]:
     v, radius = zip(*(nearest(v) for v in variances), strict=True)
-    moved = 0.0
-    for a, b, value in zip(off, radius, v, strict=True):
-        s = math.sqrt(value) if value > 0 else 0.0
-        moved += min(0.5 * a, 0.41 * a / s if s > 0 else math.inf)
+    s = [math.sqrt(max(value, 0.0)) for value in v]
+    apart = sum(min(0.25 * a, 0.41 * a / b if b > 0 else math.inf) for a, b in zip(off, s, strict=True))
+    moved = min(0.5 * max(off), apart)
+    for b, value in zip(radius, v, strict=True):
         moved += min(0.0482 * b, 0.26 * b / (value - b) if value > b else math.inf)
     p, error = independent(m, v)
     return [around(value, error + 1.01 * moved) for value in p.tolist()]
@@ -115,8 +116,8 @@ def factor(S: Matrix) -> tuple[np.ndarray, float]:
         for j in range(C):
             lifted = arb(raised) * ((i == j) - arb(1) / C)
             entry = centred[i][j] + lifted - sum(arb(a) * arb(b) for a, b in zip(B[i], B[j], strict=True))
-            square += entry * entry
-    defect = square.sqrt().upper() if square.is_finite() else arb(math.inf)
+            square += entry.abs_upper() ** 2
+    defect = square.sqrt().upper()
     if raised == 0.0:
         return B, upper(2 * defect)
     u = [arb(v) for v in vectors[:, 0].tolist()]

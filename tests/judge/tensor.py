@@ -2,17 +2,17 @@
 
 f = m + B z, z standard normal in r dimensions (B (C, r), so cov = B B^T up to common shifts of all latents).
 
-**Truncation.** Let z_k have the imaginary part b and D_k = max_j B_jk - min_j B_jk, b D_k < pi. Up to a common
-factor the numbers e^(f_j) lie in a cone of opening b D_k; projected on its bisector |sum_j e^(f_j)| >=
+**Truncation.** Let z_k have the imaginary part b and D_k = max_j B_jk - min_j B_jk, b D_k < pi. Up to a
+common factor the numbers e^(f_j) lie in a cone of opening b D_k; projected on its bisector |sum_j e^(f_j)| >=
 cos(b D_k / 2) sum_j |e^(f_j)|, so |softmax_c(f)| <= softmax_c(Re f) / cos(b D_k / 2). With |phi(x + ib)| =
 e^(b^2/2) phi(x) the trapezoidal rule along z_k has the relative error e_k = 2 e^(b^2/2) / cos(b D_k / 2) /
 (e^(2 pi b / h) - 1) for all real values of the other coordinates; the integral over z_k is again positive and
 obeys the same bound in the next coordinate. Together prod (1 + e_k) - 1, relatively. Nodes beyond T_k, the
 last one, are left out: softmax <= 1 and phi decreases, so they are worth at most sum_k 2 Phi(-T_k).
 
-**Rounding.** f_j is off by at most e_f = (r + 3) u (|m_j| + sum_k |B_jk| T_k), which moves a probability by at
-most e_f / 2 (its gradient has the absolute sum 2 p (1 - p)); exp, sum and quotient by (C + 12) u relatively;
-weights by (T_k^2 + 12) u; the sum of n positive terms by n u along every axis.
+**Rounding.** f_j is off by at most e_f = (r + 3) u (|m_j| + sum_k |B_jk| T_k), which moves a probability by
+at most e_f / 2 (its gradient has the absolute sum 2 p (1 - p)); exp, sum and quotient by (C + 12) u
+relatively; weights by (T_k^2 + 12) u; the sum of n positive terms by n u along every axis.
 """
 
 from __future__ import annotations
