@@ -14,6 +14,7 @@ from flint import arb, arb_mat
 
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
+from judge.column import Column, form, product
 from judge.decide import Number, ball
 from judge.kernels import covariance
 
@@ -55,26 +56,22 @@ class Latents:
         upper = {(c, e): self._entry(c, e, k[c], k[e]) for c in C for e in C if c <= e}
         return [[upper[min(c, e), max(c, e)] for e in C] for c in C]
 
-    def _columns(self, x: Point) -> list[arb_mat]:
+    def _columns(self, x: Point) -> list[Column]:
         if all(kernel is self._kernels[0] for kernel in self._kernels):
             return [self._column(x, self._kernels[0])] * self.count
         return [self._column(x, kernel) for kernel in self._kernels]
 
-    def _column(self, x: Point, kernel: Kernel) -> arb_mat:
-        """k(centres, x) (n, 1)."""
-        point = [ball(v) for v in x]
-        rows = ([c - p for c, p in zip(centre, point, strict=True)] for centre in self._centres)
-        return arb_mat(len(self._centres), 1, [covariance(kernel, row) for row in rows])
+    def _column(self, x: Point, kernel: Kernel) -> Column:
+        return Column(kernel, self._centres, [ball(v) for v in x])
 
-    def _mean_of(self, c: int, k: arb_mat) -> arb:
-        return self._mean[c] + (self._weights[c] * k)[0, 0]
+    def _mean_of(self, c: int, k: Column) -> arb:
+        return self._mean[c] + product(self._weights[c], k)
 
-    def _entry(self, c: int, e: int, left: arb_mat, right: arb_mat) -> arb:
+    def _entry(self, c: int, e: int, left: Column, right: Column) -> arb:
         if c != e and not self.correlated:
             return arb(0)
         block = self._blocks[c * self.count + e if self.correlated else c]
-        explained = (left.transpose() * (block * right))[0, 0]
-        return (self._prior[c] if c == e else arb(0)) - explained
+        return (self._prior[c] if c == e else arb(0)) - form(left, block, right)
 
 
 def _row(values: np.ndarray) -> arb_mat:

@@ -14,7 +14,8 @@ from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
 from judge.decide import Number, at_least, at_most, ball
 from judge.latents import Latents, Point
-from judge.links import UNKNOWN, expectation
+from judge.links import expectation
+from judge.softmax import softmax
 
 
 class Truth:
@@ -62,7 +63,7 @@ class Truth:
         if isinstance(likelihood, OneVsRest):
             p = [expectation(likelihood.link, self.mean(x, c), self.clipped(x, c), 1) for c in classes]
             return [1 / (1 + sum(p[j] / p[c] for j in classes if j != c)) for c in classes]
-        return [arb(*UNKNOWN) for _ in classes]
+        return softmax(self._latents.means(x), self.covariance(x), self._latents.correlated)
 
     def margin(self, x: Point, label: int, threshold: Number = 0.5) -> arb:
         """Two classes: P(label) - threshold. Several: P(label) less the largest other."""
