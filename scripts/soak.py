@@ -18,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -31,6 +31,8 @@ from judge.answers import inconsistencies
 from judge.queries import OPTIONS, Query
 from judge.refute import Judge
 
+#: Seconds after which a query is named: a limit that does not hold, or a judge that is too thorough.
+SLOW = 30
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -51,12 +53,15 @@ def main() -> int:
     os.environ.update(dict.fromkeys(THREADS, "1"))  # for the processes, which are started afresh
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         deadline = time.time() + options.seconds
-        tasks = ((i, options.question, deadline) for i in numbers)
-        for number, question, counts, sentences in pool.map(judged, *zip(*tasks, strict=True), chunksize=8):
+        tasks = [pool.submit(judged, i, options.question, deadline) for i in numbers]
+        for task in as_completed(tasks):
+            number, question, counts, sentences = task.result()
             if question is None:
                 continue
             done += 1
             totals.update({(question, kind): count for kind, count in counts.items()})
+            if counts["seconds"] > SLOW:
+                print(f"query {number} took {counts['seconds']} s", flush=True)
             for sentence in sentences:
                 print(f"query {number}: {sentence}", flush=True)
             if done % options.every == 0:
@@ -72,6 +77,7 @@ def judged(
     if time.time() > deadline:
         return number, None, {}, []
     warnings.simplefilter("error")
+    begun = time.time()
     query = Query.pick(number, only)
     counts = {"queries": 1, "claims": 0, "false": 0, "undecided": 0}
     try:
@@ -88,6 +94,7 @@ def judged(
         where = traceback.extract_tb(error.__traceback__)[-1]
         found = [f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"]
     counts["false"] = bool(found)
+    counts["seconds"] = round(time.time() - begun)
     return number, query.question, counts, [f"{sentence}\n  {query}" for sentence in found[:3]]
 
 

@@ -64,6 +64,7 @@ class Query:
             drawn["kind"] = "probit"
         if drawn["kind"] in ("softmax", "independent", "separate"):  # what the judge affords
             drawn["n"], drawn["d"] = min(drawn["n"], 8), min(drawn["d"], 8)
+            drawn["classes"] = min(drawn["classes"], _choice(rng, (3, 4, 4, 5, 9)))
         return cls(
             asked,
             Model(**drawn, seed=number),
@@ -120,7 +121,7 @@ class _Asking:
                 raise KeyboardInterrupt
             return calls <= 0 and ending == "stop"
 
-        limits: dict[str, Any] = {"max_nodes": 25, "max_seconds": 2.0, "tolerance": self.tolerance()}
+        limits: dict[str, Any] = {"max_nodes": 12, "max_seconds": 0.5, "tolerance": self.tolerance()}
         if ending == "few nodes":
             limits["max_nodes"] = int(rng.integers(0, 5))
         if ending == "seconds":

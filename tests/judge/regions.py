@@ -119,7 +119,7 @@ def _ball_point(region: Ball, rng: np.random.Generator):
 
 
 def _length(u: np.ndarray, p: float) -> float:
-    size = float(np.abs(u).max())
+    size = float(np.abs(u).max(initial=0.0))
     if p == math.inf or size == 0.0:
         return size
     return size * float(np.sum((np.abs(u) / size) ** p)) ** (1.0 / p)
