@@ -1,19 +1,14 @@
-"""Ground truth for the tests of ranges: a posterior in ball arithmetic, an adversary, and random queries.
-
-Nothing is shared with `gpcert.bounds`: kernel, quadratic form and links are written again, in python-flint.
-"""
+"""For the tests of ranges: an adversary, and random queries. What is true is decided by `judge`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flint import acb, arb, arb_mat, ctx
 from scipy.optimize import minimize
-from scipy.special import expit
 
 from gpcert.kernels import (
     RBF,
@@ -21,9 +16,7 @@ from gpcert.kernels import (
     Matern12,
     Matern32,
     Matern52,
-    Product,
     RationalQuadratic,
-    Sum,
     radial_terms,
 )
 from gpcert.likelihoods import Logit, Probit
@@ -31,131 +24,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Ball, Box, Region, project
 from gpcert.results import ProbabilityRange
-
-Point = np.ndarray | Sequence[float | arb]
-
-PRECISIONS = (160, 640, 2560)  # bits: cancellation in models of condition 1e12 needs more than one
-
-
-def covariance(kernel: Kernel, difference: Sequence[arb]) -> arb:
-    """k(x, x') for x - x' = difference (d,), in balls."""
-    if isinstance(kernel, Sum):
-        return sum((covariance(part, difference) for part in kernel.parts), arb(0))
-    if isinstance(kernel, Product):
-        return math.prod((covariance(part, difference) for part in kernel.parts), start=arb(1))
-    lengthscale = np.broadcast_to(kernel.lengthscale, (len(difference),)).tolist()
-    squares = ((v / arb(l)) ** 2 for v, l in zip(difference, lengthscale, strict=True))
-    square = sum(squares, arb(0)).nonnegative_part()
-    if isinstance(kernel, RBF):
-        shape = (-square / 2).exp()
-    elif isinstance(kernel, RationalQuadratic):
-        shape = (1 + square / (2 * arb(kernel.alpha))) ** -arb(kernel.alpha)
-    else:
-        nu2 = {Matern12: 1, Matern32: 3, Matern52: 5}[type(kernel)]
-        s = (nu2 * square).sqrt()
-        shape = {1: arb(1), 3: 1 + s, 5: 1 + s + s * s / 3}[nu2] * (-s).exp()
-    return arb(float(kernel.variance)) * shape
-
-
-class Exact:
-    """Mean, variance and probability of a two-class posterior at a point (d,) of doubles or balls."""
-
-    def __init__(self, post: Posterior) -> None:
-        n, d = post.centres.shape
-        self.post = post
-        self._variance = covariance(post.kernel, [arb(0)] * d)
-        self._precision = arb_mat(n, n, [arb(float(v)) for v in post.precision.ravel()])
-
-    def latent(self, x: Point) -> tuple[arb, arb]:
-        """Latent mean and (unclipped) latent variance at x (d,)."""
-        point = [v if isinstance(v, arb) else arb(float(v)) for v in x]
-        k = []
-        for row in self.post.centres.tolist():
-            k.append(covariance(self.post.kernel, [arb(c) - p for c, p in zip(row, point, strict=True)]))
-        mean = sum(
-            (arb(w) * v for w, v in zip(self.post.weights.tolist(), k, strict=True)), arb(self.post.mean)
-        )
-        column = arb_mat(len(k), 1, k)
-        return mean, self._variance - (column.transpose() * self._precision * column)[0, 0]
-
-    def probability(self, x: Point, label: int) -> arb:
-        """P(label) at x (d,), at the precision of the context."""
-        mean, variance = self.latent(x)
-        mean, variance = (mean if label == 1 else -mean), variance.nonnegative_part()
-        if isinstance(self.post.likelihood, Probit):
-            spread = variance + 1 / arb(self.post.likelihood.scale) ** 2
-            return (-mean / (2 * spread).sqrt()).erfc() / 2
-        return logistic_normal(mean, variance)
-
-    def at_most(self, x: Point, label: int, bound: float) -> bool:
-        """Whether P(label) <= bound at x (d,), decided with certainty."""
-        return bound >= 1.0 or self._decide(x, label, lambda p: (p <= bound, p > bound))
-
-    def at_least(self, x: Point, label: int, bound: float) -> bool:
-        """Whether P(label) >= bound at x (d,), decided with certainty."""
-        return bound <= 0.0 or self._decide(x, label, lambda p: (p >= bound, p < bound))
-
-    def _decide(self, x: Point, label: int, compare: Callable[[arb], tuple[bool, bool]]) -> bool:
-        for _ in at_rising_precision():
-            yes, no = compare(self.probability(x, label))
-            if yes or no:
-                return yes
-        raise AssertionError(f"{PRECISIONS[-1]} bits do not decide the comparison at {x!r}")
-
-
-def at_rising_precision() -> Iterator[int]:
-    """Sets the context's precision to one of PRECISIONS after the other, and puts it back."""
-    saved = ctx.prec
-    try:
-        for ctx.prec in PRECISIONS:
-            yield ctx.prec
-    finally:
-        ctx.prec = saved
-
-
-def logistic_normal(mean: arb, variance: arb) -> arb:
-    """E 1 / (1 + e^-f) for f ~ N(mean, variance), relatively accurate in the tails.
-
-    The integrand g is log-concave: with slope b = (log g)'(c) at any c, its integral beyond Z deviations s
-    of c is at most g(c) e^(b^2 s^2 / 2) s sqrt(2 pi) erfc((Z - b s) / sqrt 2). Inside, g / g(c) is summed.
-    """
-    if not variance > 0:  # a ball around 0 (S is clipped there): |d E / d S| <= max |sigma''| / 2 < 1/20
-        return 1 / (1 + (-mean).exp()) + arb(0, 1) * (variance / 20).upper()
-    if abs(mean) > 10_000 * (1 + variance):  # sigma(f) <= e^f
-        tail = (variance / 2 - abs(mean)).exp().upper() * arb(0.5, 0.5)
-        return tail if mean < 0 else 1 - tail
-    s = variance.sqrt()
-    c = arb(_mode(float(mean), float(variance))).mid()
-    for _ in range(6):  # Newton, quadratic near the mode; where it ends does not matter for the enclosure
-        up, down = 1 / (1 + (-c).exp()), 1 / (1 + c.exp())
-        c = (c + (down - (c - mean) / variance) / (up * down + 1 / variance)).mid()
-    slope = abs(1 / (1 + c.exp()) - (c - mean) / variance) * s
-    reach = arb(2 * ctx.prec).sqrt() + 2
-    offset, top = (c - mean) / s, 1 / (1 + (-c).exp())
-
-    def density(z: acb, _: bool) -> acb:
-        f = c + s * z
-        # sigma(f) / sigma(c), in the form whose exponential stays small
-        ratio = (
-            (1 + (-c).exp()) / (1 + (-f).exp())
-            if f.real.mid() > 0
-            else (s * z).exp() * (1 + c.exp()) / (1 + f.exp())
-        )
-        return ratio * (-z * (z + 2 * offset) / 2).exp()
-
-    integral = acb.integral(density, acb(-reach), acb(reach), rel_tol=arb(2) ** (20 - ctx.prec)).real
-    root = (2 * arb.pi()).sqrt()
-    tail = (slope * slope / 2).exp() * root * ((reach - slope) / arb(2).sqrt()).erfc()
-    return top * (-offset * offset / 2).exp() * (integral + arb(0, 1) * tail.upper()) / root
-
-
-def _mode(mean: float, variance: float) -> float:
-    """The maximum of sigma(f) N(f; mean, variance), by bisection."""
-    low, high = mean, mean + variance
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if expit(-middle) * variance > middle - mean else (low, middle)
-    return low
+from judge import Truth
 
 
 def extreme_points(
@@ -440,7 +309,7 @@ def falsehoods(case: Case, method: str = "auto") -> list[str]:
 
 def refute(post: Posterior, region: Region, answer: ProbabilityRange, rng: np.random.Generator) -> list[str]:
     """What an adversary can prove wrong about an answer."""
-    label, exact, found = answer.label, Exact(post), []
+    label, exact, found = answer.label, Truth(post), []
     low, high = answer.min, answer.max
     if not 0 <= low.lower <= low.upper <= 1 or not 0 <= high.lower <= high.upper <= 1:
         found.append(f"not enclosures within [0, 1]: {low}, {high}")

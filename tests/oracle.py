@@ -1,6 +1,6 @@
 """Ground truth for the tests of bounds: exact definiteness, functionals as balls, random models and boxes.
 
-Means and variances in ball arithmetic come from `exact.Exact`; nothing of it is shared with `gpcert.bounds`
+Means and variances in ball arithmetic come from `judge.Truth`; nothing of it is shared with `gpcert.bounds`
 (`around` only calls what is tested).
 """
 
@@ -15,12 +15,12 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 from hypothesis import strategies as st
 
-from exact import Exact
 from gpcert.bounds.domain import BoxDomain, scaled_box
 from gpcert.bounds.expansion import expand
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Probit
 from gpcert.posterior import Posterior
+from judge import Truth
 
 BITS = 320  # models of condition 1e12 cancel some 80 of them
 
@@ -125,7 +125,7 @@ class Functional:
         S = post.kernel.variance - np.einsum("ij,jk,ik->i", k, post.precision, k)
         return self.a * self.sign * (k @ post.weights) - self.tau * S + self.kappa
 
-    def ball(self, exact: Exact, x: np.ndarray) -> arb:
+    def ball(self, exact: Truth, x: np.ndarray) -> arb:
         """f(x) as a ball."""
         mean, S = exact.latent(x)
         mean = arb(self.sign) * (mean - arb(exact.post.mean))

@@ -12,9 +12,10 @@ import pytest
 
 import gpcert as gc
 import gpcert.search.loop
-from exact import Exact, extreme_points, refute, small_model
+from exact import extreme_points, refute, small_model
 from gpcert.bounds import BoxShape, Certified
 from gpcert.search import Minimiser
+from judge import Truth
 
 LINKS = ["probit", "logit"]
 HARD = gc.Box([-1.5, -1.5], [1.5, 1.5])
@@ -47,8 +48,8 @@ def test_reports_never_loosen_and_the_answer_is_no_looser(likelihood, label, mea
     assert len(reports) > 5
     # The tightest report is true, so all are.
     small, large = extreme_points(post, HARD, label, seed())
-    assert Exact(post).at_least(small, label, lower[-1])
-    assert Exact(post).at_most(large, label, upper[-1])
+    assert Truth(post).at_least(small, label, lower[-1])
+    assert Truth(post).at_most(large, label, upper[-1])
 
 
 @pytest.mark.parametrize("likelihood", LINKS)

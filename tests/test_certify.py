@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from exact import CHOICES, Case, Exact, extreme_points, random_posterior, random_region, small_model
+from exact import CHOICES, Case, extreme_points, random_posterior, random_region, small_model
 from gpcert.bounds.domain import BoxDomain, scaled_box
 from gpcert.bounds.mean import mean_lower_bound
 from gpcert.bounds.model import model_of
 from gpcert.bounds.slice import make_slice
 from gpcert.questions.certify import _margin, _several
 from gpcert.results import Enclosure
+from judge import Truth
 from oracle import Functional, bits, examples, lengthscale, posteriors, random_box
 
 THRESHOLDS = (0.5, 0.5, 0.5, 0.3, 0.7, 0.02, 0.97)
@@ -22,7 +23,7 @@ THRESHOLDS = (0.5, 0.5, 0.5, 0.3, 0.7, 0.02, 0.97)
 
 def falsehoods(post, region, verdict, x, rng):
     """What an adversary can prove wrong about a verdict."""
-    exact, found, label = Exact(post), [], verdict.label
+    exact, found, label = Truth(post), [], verdict.label
     threshold = verdict.threshold
     if verdict.status == "unsafe":
         z = verdict.counterexample
@@ -73,7 +74,7 @@ def test_two_thousand_verdicts_stand_up_to_strong_attacks():
             Z = np.concatenate([Z, [x, gc.attack(post, region, label=v.label, starts=6).x]])
             z = Z[post.probability(Z)[:, v.label].argmin()]
             if post.probability([z])[0, v.label] < 0.5 + 1e-6 and region.contains(z):
-                assert Exact(post).at_least(z, v.label, 0.5)
+                assert Truth(post).at_least(z, v.label, 0.5)
     assert {"safe", "unsafe"} <= set(status)
 
 
@@ -90,7 +91,7 @@ def test_the_bound_of_the_mean_holds(post, seed):
     values = Functional(1.0, 0.0, 0.0).values(post, points)
     with bits(200):
         for i in np.argsort(values)[:4]:
-            assert bound <= Exact(post).latent(points[i])[0]
+            assert bound <= Truth(post).latent(points[i])[0]
 
 
 @pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0])
@@ -109,10 +110,10 @@ def test_verdicts_on_balls_of_every_norm(norm):
         assert a.label == v.label
         if v.status == "safe":
             assert not a.success
-            assert Exact(post).at_least(a.x, v.label, 0.5)
+            assert Truth(post).at_least(a.x, v.label, 0.5)
         if v.status == "unsafe":
             assert ball.contains(v.counterexample)
-            assert Exact(post).at_most(v.counterexample, v.label, 0.5)
+            assert Truth(post).at_most(v.counterexample, v.label, 0.5)
 
 
 def test_verdicts_where_few_features_move():
@@ -132,7 +133,7 @@ def test_verdicts_where_few_features_move():
                 assert post.probability(Z)[:, v.label].min() > 0.5
             if v.status == "unsafe":
                 assert ball.contains(v.counterexample)
-                assert Exact(post).at_most(v.counterexample, v.label, 0.5)
+                assert Truth(post).at_most(v.counterexample, v.label, 0.5)
     assert {"safe", "unsafe"} <= found
 
 

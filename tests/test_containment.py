@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact import CHOICES, Case, Exact, ask, falsehoods, random_posterior, random_region, refute
+from exact import CHOICES, Case, ask, falsehoods, random_posterior, random_region, refute
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Box
 from gpcert.results import Enclosure
+from judge import Truth
 from oracle import examples
 
 DEFINITE = [kind for kind in CHOICES["precision"] if kind != "indefinite"]
@@ -73,7 +74,7 @@ def test_bounds_hold_with_many_local_minima(seed):
     for nodes in (1, 3, 7, 20):
         answer = probability_range(post, region, tolerance=1e-4, max_nodes=nodes)
         if answer.lower > p.min() or answer.upper < p.max():  # suspected: let ball arithmetic decide
-            exact = Exact(post)
+            exact = Truth(post)
             assert exact.at_least(line[p.argmin()], 1, answer.lower), (nodes, answer, p.min())
             assert exact.at_most(line[p.argmax()], 1, answer.upper), (nodes, answer, p.max())
 
@@ -102,10 +103,10 @@ def test_the_judge_agrees_with_the_predictor(link, label):
     post = random_posterior(case, rng)
     for x in post.centres[:10] * 1.1:
         p = float(post.probability([x])[0, label])
-        assert Exact(post).at_least(x, label, p - 1e-9)
-        assert Exact(post).at_most(x, label, p + 1e-9)
-        assert not Exact(post).at_least(x, label, p + 1e-9)
-        assert not Exact(post).at_most(x, label, p - 1e-9)
+        assert Truth(post).at_least(x, label, p - 1e-9)
+        assert Truth(post).at_most(x, label, p + 1e-9)
+        assert Truth(post).at_least(x, label, p + 1e-9) is False
+        assert Truth(post).at_most(x, label, p - 1e-9) is False
 
 
 @pytest.mark.parametrize("link", CHOICES["link"])

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from exact import CHOICES, Case, Exact, random_posterior, small_model
+from exact import CHOICES, Case, random_posterior, small_model
 from gpcert.bounds import line_ranges
+from judge import Truth
 from oracle import examples
 
 CASES = st.builds(Case, **{name: st.sampled_from(values) for name, values in CHOICES.items()})
@@ -23,7 +24,7 @@ def test_ranges_along_lines_hold(case, size):
     x = post.centres[rng.integers(post.n_centres)] + l * rng.standard_normal(case.d) * 0.3
     features = np.sort(rng.choice(case.d, rng.integers(1, min(case.d, 4) + 1), replace=False))
     down, up = (10.0**size * l[features] * rng.random(len(features)) for _ in range(2))
-    exact = Exact(post)
+    exact = Truth(post)
     for side, ranges, far in zip((-1, 1), line_ranges(post, x, features, down, up), (down, up), strict=True):
         for i, j in enumerate(features):
             t = np.concatenate([[0.0], side * far[i] * np.sort(rng.random(60)), [side * far[i]]])

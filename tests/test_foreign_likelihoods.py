@@ -10,12 +10,12 @@ from flint import arb, arb_series, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact import logistic_normal
 from gpcert.bounds.links import link_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit, Softmax, likelihood_from_dict
 from gpcert.likelihoods.five_erf import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE, TOTAL
 from gpcert.paper.latent_space import partition
+from judge.logistic import logistic_normal
 from oracle import bits, examples
 
 LIKELIHOODS = [FiveErf(), Floored(), Floored(Logit(), 0.05), Floored(Probit(3.0), 0.4)]

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from exact import Exact
 from gpcert.bounds import BoxShape, RbfBound, link_of, make_slice, model_of
 from gpcert.bounds.functional import lower_bound
 from gpcert.bounds.majorants import cheap, coarse, sharp
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
+from judge import Truth
 from oracle import (
     BITS,
     OFFSETS,
@@ -78,7 +78,7 @@ def hard_points(post, box, f, rng, bound, count=40):
 def check_everywhere(build, post, box, f, rng, only=False):
     bound = bound_of(build, post, box, f, only)
     assert not math.isnan(bound.value)
-    exact = Exact(post)
+    exact = Truth(post)
     for x in hard_points(post, box, f, rng, bound):
         check(bound, exact, box, f, x)
 
@@ -137,7 +137,7 @@ def test_one_centre_on_a_line(build, v, width, right, a, tau, prior):
     post = Posterior([[v]], [-1.0], [[0.8]], kernel=RBF())
     lower, upper = np.array([0.0]), np.array([width])
     box, f = BoxCase(lower, upper, upper if right else lower), Functional(a, tau, 0.0 if prior else tau)
-    bound, exact = bound_of(build, post, box, f), Exact(post)
+    bound, exact = bound_of(build, post, box, f), Truth(post)
     for share in (0.0, 0.3, 0.7, 1.0):
         check(bound, exact, box, f, share * upper)
 
@@ -153,7 +153,7 @@ def test_features_that_stand_still(post, f, seed):
     lower[moving], upper[moving] = box.lower[moving], box.upper[moving]
     box = BoxCase(lower, upper, box.reference)
     slice_ = make_slice(model_of(post), box.reference, moving, f.sign)
-    exact = Exact(post)
+    exact = Truth(post)
     for build in BUILDERS:
         with np.errstate(all="ignore"):
             e = around(slice_, lower[moving], upper[moving], box.reference[moving])
@@ -190,7 +190,7 @@ def test_trap_1_a_cubic_that_cancels_is_not_negative_curvature(seed):
     post = symmetric_data(seed, 0.2)
     worst = np.zeros(25)
     worst[:2] = 0.2, -0.2
-    exact = Exact(post)
+    exact = Truth(post)
     with bits(BITS):
         assert exact.latent(worst)[0] < 0
     for reference in (np.zeros(25), worst, -worst):
@@ -208,7 +208,7 @@ def test_kernels_that_underflow_at_the_reference_count_elsewhere(build, weight):
     post = Posterior([[0.0]], [weight], [[0.0]], kernel=RBF())
     box = BoxCase(np.array([21.0]), np.array([39.0]), np.array([39.0]))
     f = Functional(1.0, 0.0, 0.0)
-    check(bound_of(build, post, box, f), Exact(post), box, f, box.lower)
+    check(bound_of(build, post, box, f), Truth(post), box, f, box.lower)
 
 
 @EACH
@@ -221,7 +221,7 @@ def test_underflow_through_features_that_stand_still(build):
         e = around(slice_, np.array([0.0]), np.array([26.0]), np.array([26.0]))
         bound = lower_bound(build(e), 1.0, 0.0, 0.0)
     box = BoxCase(np.array([38.65, 0.0]), x, x)
-    check(bound, Exact(post), box, Functional(1.0, 0.0, 0.0), box.lower)
+    check(bound, Truth(post), box, Functional(1.0, 0.0, 0.0), box.lower)
 
 
 @EACH
@@ -293,7 +293,7 @@ def test_exact_at_a_strict_vertex_minimiser(build, seed):
 def test_trap_7_extremes_weaken_and_never_raise(build, weight, lower, upper):
     post = Posterior([[0.0, 0.0], [0.5, 0.5]], [weight, -0.5 * weight], np.full((2, 2), 0.25), kernel=RBF())
     box = BoxCase(np.full(2, lower), np.full(2, upper), np.full(2, upper))
-    exact = Exact(post)
+    exact = Truth(post)
     for tau in (-1.0, 0.0, 1.0):
         f = Functional(1.0, tau, 0.25)
         bound = bound_of(build, post, box, f)
@@ -333,7 +333,7 @@ def test_boxes_never_promise_too_much(likelihood, kind, n, d, seed, offset, step
     answer = certified(post, box, target, label)
     assert (box.lower <= answer.point).all()
     assert (answer.point <= box.upper).all()
-    exact = Exact(post)
+    exact = Truth(post)
     for x in (worst, answer.point):
         if answer.probability > post.probability(x[None])[0, label] - 1e-6:
             assert exact.at_least(x, label, answer.probability)
@@ -353,5 +353,5 @@ def test_points_are_enclosed(kind, n, d, seed, likelihood):
     x, label = random_box(rng, post).reference, int(rng.integers(2))
     slice_ = make_slice(model_of(post), x, np.arange(d), 2.0 * label - 1.0)
     low, high = RbfBound(link_of(likelihood), BoxShape(x, x), slice_).at(x)
-    assert Exact(post).at_least(x, label, low)
-    assert Exact(post).at_most(x, label, high)
+    assert Truth(post).at_least(x, label, low)
+    assert Truth(post).at_most(x, label, high)

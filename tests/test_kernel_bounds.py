@@ -11,7 +11,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact import CHOICES, KERNELS, Case, Exact, falsehoods, random_kernel, random_posterior, random_region
+from exact import CHOICES, KERNELS, Case, falsehoods, random_kernel, random_posterior, random_region
 from gpcert.bounds.domain import BoxDomain, scaled_box
 from gpcert.bounds.model import model_of
 from gpcert.bounds.radial import RadialLocal, radial_envelope
@@ -21,6 +21,7 @@ from gpcert.kernels import RBF, Matern12, Matern32, Matern52, RationalQuadratic,
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Ball, Box
+from judge import Truth
 from oracle import bits, examples
 
 DEFINITE = [kind for kind in CHOICES["precision"] if kind != "indefinite"]
@@ -76,7 +77,7 @@ def local_of(post, lower, upper, reference):
 def functional(post, x, a, tau, kappa):
     """a mu - tau S + kappa at x (d,) in balls, mu without the prior mean."""
     with bits(320):
-        mean, variance = Exact(post).latent(x)
+        mean, variance = Truth(post).latent(x)
         return arb(a) * (mean - arb(float(post.mean))) - arb(tau) * variance + arb(kappa)
 
 
@@ -116,7 +117,7 @@ def test_functionals_hold_at_sampled_points(case, functional_of, where):
     points += [near, reference]
     for x in points:
         assert functional(post, np.clip(x, lower, upper), a, tau, 0.0) >= bound, x
-        assert Exact(post).latent(np.clip(x, lower, upper))[1] <= local.largest_variance
+        assert Truth(post).latent(np.clip(x, lower, upper))[1] <= local.largest_variance
 
 
 @pytest.mark.parametrize("kind", KERNELS)
@@ -163,7 +164,7 @@ def test_the_envelope_holds_and_shrinks(case):
     mean, variance = radial_envelope(slice_, box.lower, box.upper)
     for x in (box.lower, box.upper, 0.5 * box.lower + 0.5 * box.upper):
         with bits(320):
-            exact = Exact(post).latent(np.clip(x, box.lower, box.upper))
+            exact = Truth(post).latent(np.clip(x, box.lower, box.upper))
             assert mean[0] <= exact[0] <= mean[1]
             assert variance[0] <= exact[1] <= variance[1]
 
@@ -178,7 +179,7 @@ def test_values_at_points_are_enclosed(case):
     for x in (box.lower, post.centres[0], box.upper):
         mean, variance = slice_.latent(x)
         with bits(320):
-            exact = Exact(post).latent(x)
+            exact = Truth(post).latent(x)
             assert mean[0] <= exact[0] <= mean[1]
             assert variance[0] <= exact[1] <= variance[1]
 
@@ -265,7 +266,7 @@ def test_the_variance_is_never_deeper_than_declared(case):
     around = post.centres[0] + scale * rng.standard_normal(case.d)
     for x in (post.centres[0], post.centres.mean(axis=0), around):
         with bits(640):
-            assert Exact(post).latent(x)[1] >= -deepest
+            assert Truth(post).latent(x)[1] >= -deepest
 
 
 @settings(max_examples=examples(150))

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from exact import CHOICES, KERNELS, Case, Exact, extreme_points, random_posterior, random_region, small_model
+from exact import CHOICES, KERNELS, Case, extreme_points, random_posterior, random_region, small_model
 from gpcert.bounds import bound_cells, make_radial_slice, model_of
+from judge import Truth
 from oracle import bits, examples
 
 CASES = st.builds(
@@ -21,7 +22,7 @@ def refuted(post, answer, points):
     found = []
     for x in points:
         with bits(640):
-            mean, variance = Exact(post).latent(x)
+            mean, variance = Truth(post).latent(x)
             variance = variance.nonnegative_part()
             for name, value, each in (("mean", mean, answer.mean), ("variance", variance, answer.variance)):
                 if value < each.lower or value > each.upper:
@@ -31,7 +32,7 @@ def refuted(post, answer, points):
             if point is None:
                 continue
             with bits(640):
-                mean, variance = Exact(post).latent(point)
+                mean, variance = Truth(post).latent(point)
                 value = mean if name == "mean" else variance.nonnegative_part()
                 if side * value > side * bound:
                     found.append((name, "not attained", point, value, bound))
@@ -81,14 +82,14 @@ def test_cells_hold(case, width):
         corner = np.where(rng.random(case.d) < 0.5, lower[b], upper[b])
         for x in (*points, corner, lower[b], upper[b]):
             with bits(640):
-                values = Exact(post).latent(np.clip(x, lower[b], upper[b]))
+                values = Truth(post).latent(np.clip(x, lower[b], upper[b]))
                 for value, each in zip(values, found, strict=True):
                     assert not value < each.min_lower[b]
                     assert not value > each.max_upper[b]
         for quantity, each in enumerate(found):
             with bits(640):
-                assert not Exact(post).latent(each.argmin[b])[quantity] > each.min_upper[b]
-                assert not Exact(post).latent(each.argmax[b])[quantity] < each.max_lower[b]
+                assert not Truth(post).latent(each.argmin[b])[quantity] > each.min_upper[b]
+                assert not Truth(post).latent(each.argmax[b])[quantity] < each.max_lower[b]
 
 
 def regression(kernel, n=60, d=2, noise=0.1, seed=0):

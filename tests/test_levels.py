@@ -10,10 +10,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact import logistic_normal
 from gpcert.bounds.levels import LogitLink, ProbitLink
 from gpcert.bounds.links import link_of
 from gpcert.likelihoods import Logit, Probit
+from judge.logistic import logistic_normal
 from oracle import bits, examples
 
 LIKELIHOODS = [Probit(), Probit(0.05), Probit(30.0), Probit(1e-9), Logit()]

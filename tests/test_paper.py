@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from exact import CHOICES, Case, Exact, falsehoods, random_region, small_model
+from exact import CHOICES, Case, falsehoods, random_region, small_model
 from exact import random_posterior as random_case_posterior
 from gpcert.bounds import BoxShape, RbfBound, link_of, make_slice, model_of
 from gpcert.estimator import GPClassifier
@@ -28,6 +28,7 @@ from gpcert.paper.variance import (
 )
 from gpcert.questions import probability_range
 from gpcert.regions import Box
+from judge import Truth
 from oracle import bits, examples, posteriors, random_box, random_posterior
 
 SMALL = CHOICES | {
@@ -121,7 +122,7 @@ def test_means_and_variances_are_enclosed(post, seed):
     X = case.points(rng, 25)
     means, variances = post.latent(X)
     chosen = {int(f(a)) for a in (means, variances) for f in (np.argmin, np.argmax)} | {0, len(X) - 1}
-    exact = Exact(post)
+    exact = Truth(post)
     with bits(320):
         for i in chosen:
             mean, variance = exact.latent(X[i])

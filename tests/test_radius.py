@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from exact import CHOICES, Case, Exact, extreme_points, random_posterior, small_model
+from exact import CHOICES, Case, extreme_points, random_posterior, small_model
+from judge import Truth
 from oracle import examples
 
 CASES = st.builds(Case, **{name: st.sampled_from(values) for name, values in CHOICES.items()})
@@ -32,7 +33,7 @@ def test_the_bracket_is_true(case):
     kw = options(rng, case.d, float(l.min()))
     largest = float(10.0 ** rng.uniform(-3, 1) * (1.0 if kw["scale"] is not None else l.min()))
     r = gc.certified_radius(post, x, max_radius=largest, max_nodes=20, max_seconds=5, **kw)
-    exact, label = Exact(post), r.label
+    exact, label = Truth(post), r.label
     assert 0.0 <= r.safe < r.unsafe or r.safe == r.unsafe == 0.0
     if r.counterexample is not None:
         assert gc.Ball(x, r.unsafe, **kw).contains(r.counterexample)

@@ -10,7 +10,8 @@ import pytest
 from flint import arb, arb_mat
 
 import gpcert as gc
-from exact import Exact, refute, small_model
+from exact import refute, small_model
+from judge import Truth
 from oracle import bits
 
 LINKS = ["probit", "logit"]
@@ -56,7 +57,7 @@ def test_trap_1_curvature_that_is_rounding_noise(number, d, explained):
         answer = gc.probability_range(post, gc.Box(-half, half), max_nodes=max_nodes)
         x = np.zeros(d)
         x[J] = w, -w
-        assert Exact(post).at_least(x, 1, answer.lower)
+        assert Truth(post).at_least(x, 1, answer.lower)
         assert refute(post, gc.Box(-half, half), answer, rng) == []
 
 
@@ -90,7 +91,7 @@ def test_trap_2_distances_far_from_the_origin(number, offset, spread, l):
     region = gc.Box([(offset - 1) * l], [(offset + 1) * l])
     for max_nodes in (1, 4, 200):
         answer = gc.probability_range(post, region, max_nodes=max_nodes)
-        assert Exact(post).at_least(region.lower, 1, answer.lower)
+        assert Truth(post).at_least(region.lower, 1, answer.lower)
         assert refute(post, region, answer, rng) == []
 
 
@@ -117,7 +118,7 @@ def test_trap_3_the_outer_end_is_certified_not_the_inner_end_less_the_tolerance(
     region = gc.Box([-1.0], [1.0])
     for max_nodes in (0, 1, 2, 5, 20):
         answer = gc.probability_range(post, region, tolerance=tolerance, max_nodes=max_nodes)
-        assert Exact(post).at_least([-0.9], 1, answer.lower)
+        assert Truth(post).at_least([-0.9], 1, answer.lower)
 
 
 @pytest.mark.parametrize("ulps", [1, 2, 3, 7])
@@ -144,7 +145,7 @@ def test_trap_4_time_stamps_in_nanoseconds(likelihood, tolerance):
     region = gc.Box([T - 4096.0], [T + 4096.0])
     answer = gc.probability_range(post, region, tolerance=tolerance, max_nodes=ENDLESS)
     assert refute(post, region, answer, seed()) == []
-    exact = Exact(post)
+    exact = Truth(post)
     with bits(256):
         points = [[arb(T) + arb(8192) * i / 400 - 4096] for i in range(401)]
     for x in points:

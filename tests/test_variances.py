@@ -8,10 +8,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact import Exact
 from gpcert.bounds import make_slice, model_of
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
+from judge import Truth
 from oracle import BITS, around, bits, examples, posteriors, random_box
 
 
@@ -21,7 +21,7 @@ def contained(post, box, x):
     with np.errstate(all="ignore"):
         low, high = around(slice_, box.lower, box.upper, box.reference).variances
     with bits(BITS):
-        S = Exact(post).latent(x)[1]
+        S = Truth(post).latent(x)[1]
         return not (arb(low) > S and low > 0.0) and not arb(high) < S
 
 

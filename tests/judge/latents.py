@@ -37,24 +37,16 @@ class Latents:
         blocks = post.precision.reshape(-1, n, n)
         self._blocks = [arb_mat(n, n, [arb(v) for v in block.ravel().tolist()]) for block in blocks]
 
-    def means(self, x: Point) -> list[arb]:
-        """m_c(x) of every latent."""
-        return [self._mean_of(c, k) for c, k in enumerate(self._columns(x))]
-
-    def mean(self, x: Point, c: int) -> arb:
-        """m_c(x)."""
-        return self._mean_of(c, self._column(x, self._kernels[c]))
-
-    def variance(self, x: Point, c: int) -> arb:
-        """S_cc(x), unclipped."""
+    def one(self, x: Point, c: int) -> tuple[arb, arb]:
+        """m_c(x) and S_cc(x), unclipped."""
         k = self._column(x, self._kernels[c])
-        return self._entry(c, c, k, k)
+        return self._mean_of(c, k), self._entry(c, c, k, k)
 
-    def covariance(self, x: Point) -> list[list[arb]]:
-        """S(x) (C, C), unclipped."""
+    def all(self, x: Point) -> tuple[list[arb], list[list[arb]]]:
+        """m(x) (C,) and S(x) (C, C), unclipped."""
         k, C = self._columns(x), range(self.count)
         upper = {(c, e): self._entry(c, e, k[c], k[e]) for c in C for e in C if c <= e}
-        return [[upper[min(c, e), max(c, e)] for e in C] for c in C]
+        return [self._mean_of(c, k[c]) for c in C], [[upper[min(c, e), max(c, e)] for e in C] for c in C]
 
     def _columns(self, x: Point) -> list[Column]:
         if all(kernel is self._kernels[0] for kernel in self._kernels):

@@ -73,7 +73,7 @@ def _wide(m: arb, v: arb, inner: bool = False) -> arb:
     factor = (m + v / 2).exp()
     if inner and factor < arb(2) ** -ctx.prec:
         return arb(0).union(factor.upper())
-    return factor * (1 - _wide((m + v), v, inner=True))
+    return factor * (_wide(-m - v, v) if m > -v else 1 - _wide(m + v, v, inner=True))
 
 
 def _central(m: arb, v: arb) -> arb:

@@ -28,17 +28,17 @@ class Truth:
         self.post = post
         self._latents = Latents(post)
 
-    def latent(self, x: Point) -> tuple[arb, arb]:
-        """Mean and (unclipped) variance of the only latent."""
-        return self._latents.mean(x, 0), self._latents.variance(x, 0)
+    def latent(self, x: Point, label: int = 0) -> tuple[arb, arb]:
+        """Mean and (unclipped) variance of the only latent, of several that of `label`."""
+        return self._latents.one(x, label)
 
     def mean(self, x: Point, label: int | None = None) -> arb:
         """The latent mean, of several latents that of `label`."""
-        return self._latents.mean(x, label or 0)
+        return self.latent(x, label or 0)[0]
 
     def variance(self, x: Point, label: int | None = None) -> arb:
         """k(x, x) - k^T R k, which may be negative."""
-        return self._latents.variance(x, label or 0)
+        return self.latent(x, label or 0)[1]
 
     def clipped(self, x: Point, label: int | None = None) -> arb:
         """max(0, variance): the variance of the predictor."""
@@ -46,13 +46,14 @@ class Truth:
 
     def covariance(self, x: Point) -> list[list[arb]]:
         """The unclipped covariance (C, C) of the latents."""
-        return self._latents.covariance(x)
+        return self._latents.all(x)[1]
 
     def probability(self, x: Point, label: int) -> arb:
         """P(label), at the precision of the context."""
         likelihood = self.post.likelihood
         if isinstance(likelihood, BinaryLikelihood):
-            return expectation(likelihood, self.mean(x), self.clipped(x), label)
+            mean, variance = self.latent(x)
+            return expectation(likelihood, mean, variance.max(arb(0)), label)
         return self.probabilities(x)[label]
 
     def probabilities(self, x: Point) -> list[arb]:
@@ -60,10 +61,11 @@ class Truth:
         likelihood, classes = self.post.likelihood, range(self.post.n_classes)
         if isinstance(likelihood, BinaryLikelihood):
             return [self.probability(x, c) for c in classes]
+        mean, S = self._latents.all(x)
         if isinstance(likelihood, OneVsRest):
-            p = [expectation(likelihood.link, self.mean(x, c), self.clipped(x, c), 1) for c in classes]
+            p = [expectation(likelihood.link, mean[c], S[c][c].max(arb(0)), 1) for c in classes]
             return [1 / (1 + sum(p[j] / p[c] for j in classes if j != c)) for c in classes]
-        return softmax(self._latents.means(x), self.covariance(x), self._latents.correlated)
+        return softmax(mean, S, self._latents.correlated)
 
     def margin(self, x: Point, label: int, threshold: Number = 0.5) -> arb:
         """Two classes: P(label) - threshold. Several: P(label) less the largest other."""
@@ -73,9 +75,9 @@ class Truth:
         return p[label] - reduce(arb.max, (q for c, q in enumerate(p) if c != label))
 
     def at_least(self, x: Point, label: int, bound: Number) -> bool | None:
-        """Whether P(label) >= bound at x."""
-        return at_least(lambda: self.probability(x, label), bound)
+        """Whether P(label) >= bound at x, whatever x is for bound <= 0."""
+        return bound <= 0 or at_least(lambda: self.probability(x, label), bound)
 
     def at_most(self, x: Point, label: int, bound: Number) -> bool | None:
-        """Whether P(label) <= bound at x."""
-        return at_most(lambda: self.probability(x, label), bound)
+        """Whether P(label) <= bound at x, whatever x is for bound >= 1."""
+        return bound >= 1 or at_most(lambda: self.probability(x, label), bound)
