@@ -110,7 +110,7 @@ def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: fl
     grow = exp_up(radius)
     M0, g, H = float(ak.sum()), ak @ v, v.T @ (ak[:, None] * v)
     H = 0.5 * (H + H.T)
-    X = domain.linear(v)
+    X = domain.absolute(v)
     grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     error = sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01
     tail = _third_order(slice_, s, (M0, g, H), float(np.max(relative)) + gamma(n + 60))

@@ -70,6 +70,11 @@ class SparseDomain(Domain):
         highest = np.maximum(rows, 0.0) * self.high + np.minimum(rows, 0.0) * self.low
         return self._largest(rows * self.offset, highest)
 
+    def absolute(self, rows: Float) -> Float:
+        """Z1 with |rows_ij| |d_j|."""
+        size = np.abs(rows)
+        return self._largest(size * np.abs(self.offset), size * self.reach)
+
     def metric(self, spread: Float) -> Float:
         """The fewer coordinates move, the more it is the largest that counts."""
         share = min(1.0, (self.count + int(self.forced.sum())) / len(spread))

@@ -13,7 +13,7 @@ from gpcert.regions import lowest
 from gpcert.rounding import TINY, UNIT, gamma, sum_up
 from gpcert.validation import Float, Mask
 
-__all__ = ["UnitBall", "power_norm_up"]
+__all__ = ["UnitBall", "conjugate", "power_norm_up"]
 
 #: R6: assumed relative error of a power with a positive base.
 _POWER = 64 * UNIT
