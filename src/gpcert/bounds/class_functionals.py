@@ -78,11 +78,16 @@ class RadialFunctionals:
         slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
         low = local.lower_bound(0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
         high = -local.lower_bound(0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset + slack
-        return min(low, 0.0), max(high, 0.0)
+        return _around_zero(low, high)
 
     def moved(self, domain: Domain, start: Float) -> RadialFunctionals:
         """See `View`."""
         return replace(self, domain=domain, start=start)
+
+
+def _around_zero(low: float, high: float) -> tuple[float, float]:
+    """[low, high] and 0; everything if one of them is NaN, which `min` and `max` may pass over."""
+    return (min(low, 0.0), max(high, 0.0)) if low <= high else (-np.inf, np.inf)
 
 
 def _constant(model: ClassModel, a: Float, B: Float, amplitude: Float) -> float:
@@ -124,4 +129,4 @@ class Functionals:
         slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
         low = lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
         high = -lower_bound(m, 0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset + slack
-        return min(low, 0.0), max(high, 0.0)
+        return _around_zero(low, high)

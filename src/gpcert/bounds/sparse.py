@@ -100,7 +100,7 @@ class SparseDomain(Domain):
             pairs = pair_bound(g + Ho, H, low, high, self.forced, self.count)
             value = constant + pairs.least() - error
             value -= 4 * UNIT * (abs(constant) + abs(value))
-            if enough < np.inf:
+            if enough != np.inf:  # NaN is a target, too: one that nothing meets
                 self._note(
                     pairs, enough, enough - constant + error + 8 * UNIT * (abs(constant) + abs(enough)), value
                 )
@@ -110,7 +110,7 @@ class SparseDomain(Domain):
     def _note(self, pairs: PairBound, enough: float, target: float, value: float) -> None:
         """Z4: remember the coordinates and supports that may lie below the target."""
         self.suspects.asked = True
-        if value >= enough:
+        if enough <= value < np.inf:
             return
         open_ = ~(pairs.with_each() >= target) & ~self.forced
         known = np.isfinite(target) and np.isfinite(pairs.error)

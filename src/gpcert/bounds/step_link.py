@@ -61,7 +61,7 @@ class StepLink(Link):
         least, most = (math.sqrt(max(x, 0.0)) for x in S)
         s = np.where(gap >= 0, most * (1.0 + 4 * UNIT), least * (1.0 - 4 * UNIT))
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(s > 0, ndtr(gap / s), (gap > 0).astype(float))
+            share = np.where(s == 0, (gap > 0).astype(float), ndtr(gap / s))
         total = float(steps @ share)
         return max(0.0, down(total - gamma(2 * len(steps) + 40)))
 
@@ -72,7 +72,7 @@ class StepLink(Link):
         least, most = (math.sqrt(max(x, 0.0)) for x in S)
         s = np.where(gap >= 0, least * (1.0 - 4 * UNIT), most * (1.0 + 4 * UNIT))
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(s > 0, ndtr(gap / s), (gap >= 0).astype(float))
+            share = np.where(s == 0, (gap >= 0).astype(float), ndtr(gap / s))
         total = base + float(steps @ share)
         return min(1.0, total + gamma(2 * len(steps) + 40))
 
