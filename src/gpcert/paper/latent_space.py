@@ -111,9 +111,14 @@ def _peak_variance(half: Float, offset: Float) -> Float:
 
 def _centred(half: Float, offset: Float, S: float | Float) -> Float:
     """Of N(0, S) on [offset - half, offset + half]."""
-    root = np.sqrt(S)
+    root = _root(S)
     return np.asarray(ndtr((half - offset) / root) - ndtr((-half - offset) / root))
 
 
 def _below(distance: float | Float, S: float | Float) -> Float:
-    return np.asarray(ndtr(np.asarray(distance) / np.sqrt(S)))
+    return np.asarray(ndtr(np.asarray(distance) / _root(S)))
+
+
+def _root(S: float | Float) -> Float:
+    """Never -0.0, by which quotients have the wrong sign: a clipped variance may be, and so its root."""
+    return np.asarray(np.sqrt(S) + 0.0)
