@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.bounds.levels import Affine, Level, Link
 from gpcert.likelihoods import Link as EnclosedLink
+from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, down, gamma
 from gpcert.validation import Float
 
@@ -28,6 +29,8 @@ _HEIGHT = 2.5e-4
 _MOST_STEPS = 20_000
 #: Sub-pieces of a chord, in each of which the curve is replaced by its largest value.
 _SUBPIECES = 6
+#: Roundings of one share, Phi(z) + |z| phi(z) being below 1.13: ndtr, and the quotient (likelihoods, (0)).
+_SHARE = 2 * NDTR + 40
 #: A level is met up to this much more than asked.
 _SURPLUS = 5e-5
 
@@ -63,7 +66,7 @@ class StepLink(Link):
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(s == 0, (gap > 0).astype(float), ndtr(gap / s))
         total = float(steps @ share)
-        return max(0.0, down(total - gamma(2 * len(steps) + 40)))
+        return max(0.0, down(total - gamma(2 * len(steps) + _SHARE)))
 
     def _at_most(self, mu: float, S: tuple[float, float]) -> float:
         edges, (_, steps, base) = self.edges[1:], self._jumps
@@ -74,7 +77,7 @@ class StepLink(Link):
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(s == 0, (gap >= 0).astype(float), ndtr(gap / s))
         total = base + float(steps @ share)
-        return min(1.0, total + gamma(2 * len(steps) + 40))
+        return min(1.0, total + gamma(2 * len(steps) + _SHARE))
 
     def level(self, p: float) -> Level:
         """See `Link.level`."""

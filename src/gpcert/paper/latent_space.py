@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from gpcert.likelihoods import BinaryLikelihood, Link
+from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
@@ -23,8 +24,9 @@ __all__ = ["Interval", "Partition", "Range", "integral_bounds", "masses", "parti
 Interval = tuple[float, float]
 Range = tuple[float | Float, float | Float]
 
-#: Error of scipy's ndtr and of its argument, absolute: the density times the argument is below 1/4.
-_NDTR = 64 * UNIT
+#: Error of a difference of two values of ndtr and of their arguments, absolute: Phi(z) + |z| phi(z) is below
+#: 1.13, the density times the argument below 1/4.
+_NDTR = 4 * NDTR * UNIT
 #: Latent values searched for the edges: any partition is sound.
 _LARGEST = 1e6
 
