@@ -48,9 +48,13 @@ def rational(x: float) -> fmpq:
     return fmpq(*float(x).as_integer_ratio())
 
 
-def is_psd(matrix: np.ndarray) -> bool:
-    """Whether the stored symmetric matrix (n, n) is positive semidefinite, decided by exact elimination."""
+def is_psd(matrix: np.ndarray, diagonal: np.ndarray | None = None) -> bool:
+    """Whether the stored symmetric matrix (n, n), plus a diagonal (n,) if given, is positive semidefinite,
+    decided by exact elimination.
+    """
     rows = [[rational(v) for v in row] for row in matrix]
+    for j, d in enumerate([] if diagonal is None else diagonal):
+        rows[j][j] += rational(d)
     while rows:
         pivot = rows[0][0]
         if pivot < 0:

@@ -18,7 +18,7 @@ from gpcert.kernels import RBF
 from gpcert.likelihoods import Link, Logit, Probit
 from gpcert.paper import PaperBound
 from gpcert.paper.covariance import covariances
-from gpcert.paper.latent_space import integral_bounds, masses, partition
+from gpcert.paper.latent_space import _below, _centred, integral_bounds, masses, partition
 from gpcert.paper.variance import (
     _quadratic_programme,
     decompose,
@@ -302,3 +302,15 @@ def test_method_is_reported_and_checked():
     assert probability_range(post, region, method="paper").method == "paper"
     with pytest.raises(ValueError, match="method must be 'auto' or 'paper', got 'papers'"):
         probability_range(post, region, method="papers")
+
+
+@pytest.mark.parametrize("S", [0.0, -0.0])
+def test_no_variance_has_no_sign(S):
+    """All mass lies at mu = 2: -0.0, which a maximum with 0 may leave, is no other variance than 0."""
+    ends = np.array([-np.inf, -1.0, 1.0, 3.0, np.inf])
+    least, most = masses(ends[:-1], ends[1:], (2.0, 2.0), (S, S))
+    assert (least <= [0.0, 0.0, 1.0, 0.0]).all()
+    assert (most >= [0.0, 0.0, 1.0, 0.0]).all()
+    with np.errstate(divide="ignore"):
+        assert _below(np.array([1.0, -1.0]), S).tolist() == [1.0, 0.0]
+        assert _centred(np.array([1.0]), np.array([0.5]), S).tolist() == [1.0]

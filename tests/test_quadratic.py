@@ -11,8 +11,8 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.quadratic import _dual, quadratic_lower_bound
-from oracle import examples, rational
+from gpcert.bounds.quadratic import _dual, convexified, quadratic_lower_bound
+from oracle import examples, is_psd, rational
 
 KINDS = ("psd", "indefinite", "low rank", "negative", "diagonal", "badly scaled", "zero")
 
@@ -212,3 +212,35 @@ def test_overflow_and_nan_only_weaken(g, H, width):
     found = bound(np.full(2, g), np.full((2, 2), H), low, high)
     assert found.value <= 0.0
     assert (np.clip(found.point, low, high) == found.point).all()
+
+
+@settings(max_examples=examples(300))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 6),
+    size=st.sampled_from([0, 4, 8, 12]),
+    odd=st.booleans(),
+)
+def test_what_makes_a_matrix_convex_does_so_exactly(seed, n, size, odd):
+    """H + diag(D') >= 0 in rational numbers, also where D' is large beside what H + D leaves."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, n))
+    H = symmetric(A @ A.T * 10.0 ** rng.uniform(-9, 0))
+    if odd:  # a row that is positive definite only by what verification adds
+        H[0, 1:] = H[1:, 0] = 0.0
+        H[0, 1] = H[1, 0] = 10.0 ** rng.uniform(-9, -7.5) * H[1, 1]
+        H[0, 0] = 0.0
+    large = np.zeros(n)
+    large[0] = 2.0 ** rng.integers(0, 4) * 10.0**size
+    H[0, 0] -= large[0]
+    found = convexified(H, large, np.ones(n))
+    if found is not None:
+        assert is_psd(H, found)
+
+
+def test_a_bump_below_the_last_digit_of_its_multiplier_counts():
+    """H_00 + D_0 = 0 and H_01 = 1e-8: definite only with the bump, which 1e10 + 1e-14 would lose."""
+    H = np.array([[-1e10, 1e-8], [1e-8, 1.0]])
+    found = convexified(H, np.array([1e10, 0.0]), np.ones(2))
+    assert found is not None
+    assert is_psd(H, found)

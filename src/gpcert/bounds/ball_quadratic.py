@@ -16,7 +16,7 @@ from gpcert.bounds.ball_newton import multipliers
 from gpcert.bounds.quadratic import QuadraticBound, convexified, curvature
 from gpcert.bounds.unit_ball import UnitBall, power_norm_up
 from gpcert.regions import nearest
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
 from gpcert.validation import Float
 
 __all__ = ["UnitBall", "unit_lower_bound"]
@@ -161,7 +161,7 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     by a matrix N, which the ball pays: u^T N u <= |u|_1 sum_j N_jj |u_j|.
     """
     caps = ball.caps
-    reach = min(1.0, float(caps.sum()) * (1.0 + 1e-12))
+    reach = min(1.0, sum_up(caps))
     size = np.abs(_descend(g, H, ball))
     squares = vectors * vectors
     shifts = max(-float(values[0]), 0.0) * _SHIFTS

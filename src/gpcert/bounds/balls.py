@@ -16,7 +16,7 @@ import numpy as np
 from gpcert.bounds.ball_quadratic import unit_lower_bound
 from gpcert.bounds.domain import NARROWEST, BoxDomain, Domain, scaled_box
 from gpcert.bounds.quadratic import QuadraticBound
-from gpcert.bounds.unit_ball import UnitBall
+from gpcert.bounds.unit_ball import UnitBall, conjugate, power_norm_up
 from gpcert.regions import Ball, lowest, project
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
@@ -48,6 +48,12 @@ class BallDomain(Domain):
         inner = base + self.ball.support(rows * self.unit) * (1.0 + 4.0 * outward)
         box = np.maximum(rows, 0.0) @ self.high + np.minimum(rows, 0.0) @ self.low
         return np.minimum(inner + 4.0 * UNIT * np.abs(inner), box * (1.0 + 4.0 * outward)) + TINY
+
+    def absolute(self, rows: Float) -> Float:
+        """|d_j| <= |offset_j| + unit_j |u_j| and Hoelder, or the box."""
+        size, outward = np.abs(rows), 1.0 + 4.0 * gamma(2 * len(self.low) + 32)
+        inner = size @ np.abs(self.offset) + power_norm_up(size * self.unit, conjugate(self.ball.norm))
+        return np.asarray(np.minimum(inner, size @ self.reach) * outward + TINY)
 
     def metric(self, spread: Float) -> Float:
         """In a p-ball the weights that pay are those of its own norm, the more so the smaller p."""

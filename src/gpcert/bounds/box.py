@@ -133,6 +133,8 @@ class LevelBound(ABC):
             sharper = functional_variances(local, variances)
             if sharper[1] - sharper[0] < _NARROWER * (variances[1] - variances[0]):
                 level, variances = level.within(lambda: sharper), sharper
+                if level.concave:  # another range may ask for another curve: chords would lie below it
+                    return self._tangent(local, level)
                 bound = self._chords(local, level, *sharper)
         return self._conclude(bound, level, variances)
 

@@ -203,7 +203,7 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
         means[c] = v.T @ (ak[:, None] * v) - float(ak.sum()) * np.eye(d)
     reach = domain.reach
     s = domain.norm(np.ones(d))
-    X = domain.linear(v)
+    X = domain.absolute(v)
     grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     unit = relative + gamma(2 * n + 80)
     error_mean = np.abs(model.weights).T @ (grown * unit) * 1.02 * (1.0 + s * s)

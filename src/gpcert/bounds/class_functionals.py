@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from gpcert.bounds.expansion import expand
 from gpcert.bounds.forms import Loss
 from gpcert.bounds.functional import lower_bound
 from gpcert.bounds.local import FunctionalBound
-from gpcert.bounds.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
+from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.radial import RadialLocal
 from gpcert.bounds.radial_expansion import expand_radial
 from gpcert.bounds.radial_slice import RadialSlice
@@ -29,39 +27,21 @@ __all__ = ["Functionals", "RadialFunctionals", "View", "views_from"]
 _RANGE_ACCURACY = 0.05
 
 
-class View(ABC):
+class View(Protocol):
     """a.m + <B, Sigma> over one domain, seen from the reference `start` (M3)."""
 
-    model: ClassModel
-    start: Float  #: (d,), raw units
+    @property
+    def start(self) -> Float:
+        """(d,), raw units."""
 
-    @abstractmethod
-    def _bound(self, a: Float, B: Float) -> tuple[Callable[..., FunctionalBound], Float]:
-        """Lower bounds of a mu - tau S + kappa of the functional, and the largest kernel values (n,)."""
-
-    @abstractmethod
-    def moved(self, domain: Domain, start: Float) -> View:
-        """The same from another reference."""
-
-    def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
-        """A lower bound of a.m + <B, Sigma> - offset - less over the domain; `less`: Gaussian kernel only."""
-        bound, amplitude = self._bound(a, B)
-        kappa = float(a @ self.model.mean) - self._rounding(a, B, amplitude) - offset - 1e-14 * abs(offset)
-        return bound(1.0, -1.0, kappa) if less is None else bound(1.0, -1.0, kappa, less=less)
+    def smallest(self, a: Float, B: Float, offset: float) -> FunctionalBound:
+        """A lower bound of a.m + <B, Sigma> - offset over the domain."""
 
     def range(self, B: Float, offset: float) -> tuple[float, float]:
         """Certified range of <B, Sigma> - offset over the domain, with 0 in it."""
-        none = np.zeros(len(B))
-        bound, amplitude = self._bound(none, B)
-        slack = 1e-14 * abs(offset) + self._rounding(none, B, amplitude)
-        low = bound(0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
-        high = -bound(0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset + slack
-        return min(low, 0.0), max(high, 0.0)
 
-    def _rounding(self, a: Float, B: Float, amplitude: Float) -> float:
-        """Of the functional's coefficients, anywhere."""
-        error = self.model.functional_error(a, B, amplitude)
-        return error + 1e-14 * float(np.abs(a) @ np.abs(self.model.mean))
+    def moved(self, domain: Domain, start: Float) -> View:
+        """The same from another reference."""
 
 
 def views_from(model: ClassModel, slice_: Slice | RadialSlice, domain: Domain, start: Float) -> list[View]:
@@ -73,28 +53,52 @@ def views_from(model: ClassModel, slice_: Slice | RadialSlice, domain: Domain, s
 
 
 @dataclass(frozen=True, eq=False)
-class RadialFunctionals(View):
-    """Any kernel: Theorem K."""
+class RadialFunctionals:
+    """A `View` for any kernel: Theorem K."""
 
     model: ClassModel
     slice: RadialSlice  #: of any functional of the model: geometry only
     domain: Domain
     start: Float
 
-    def _bound(self, a: Float, B: Float) -> tuple[Callable[..., FunctionalBound], Float]:
-        """See `View`."""
+    def _local(self, a: Float, B: Float) -> tuple[RadialLocal, float]:
+        """The local model of a.m + <B, Sigma> (tau = -1), and the kappa that adds a.mean less rounding."""
         slice_ = replace(self.slice, model=self.model.functional(a, B))
         local = RadialLocal(expand_radial(slice_, self.domain, self.start))
-        return local.lower_bound, self.slice.amplitude
+        return local, _constant(self.model, a, B, self.slice.amplitude)
+
+    def smallest(self, a: Float, B: Float, offset: float) -> FunctionalBound:
+        """See `View`."""
+        local, kappa = self._local(a, B)
+        return local.lower_bound(1.0, -1.0, kappa - offset - 1e-14 * abs(offset))
+
+    def range(self, B: Float, offset: float) -> tuple[float, float]:
+        """See `View`."""
+        local, kappa = self._local(np.zeros(len(B)), B)
+        slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
+        low = local.lower_bound(0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
+        high = -local.lower_bound(0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset + slack
+        return _around_zero(low, high)
 
     def moved(self, domain: Domain, start: Float) -> RadialFunctionals:
         """See `View`."""
         return replace(self, domain=domain, start=start)
 
 
+def _around_zero(low: float, high: float) -> tuple[float, float]:
+    """[low, high] and 0; everything if one of them is NaN, which `min` and `max` may pass over."""
+    return (min(low, 0.0), max(high, 0.0)) if low <= high else (-np.inf, np.inf)
+
+
+def _constant(model: ClassModel, a: Float, B: Float, amplitude: Float) -> float:
+    """a.mean less all rounding of the functional and of its coefficients."""
+    error = model.functional_error(a, B, amplitude) + 1e-14 * float(np.abs(a) @ np.abs(model.mean))
+    return float(a @ model.mean) - error
+
+
 @dataclass(frozen=True, eq=False)
-class Functionals(View):
-    """The Gaussian kernel: Theorem 1."""
+class Functionals:
+    """A `View` for the Gaussian kernel: Theorem 1."""
 
     model: ClassModel
     slice: Slice  #: of any functional of the model: geometry only
@@ -102,12 +106,27 @@ class Functionals(View):
     start: Float
     build: Builder
 
-    def _bound(self, a: Float, B: Float) -> tuple[Callable[..., FunctionalBound], Float]:
-        """See `View`."""
-        slice_ = replace(self.slice, model=self.model.functional(a, B))
-        majorants = self.build(expand(slice_, self.domain, self.start), None)
-        return partial(lower_bound, majorants), self.slice.amplitude
-
     def moved(self, domain: Domain, start: Float) -> Functionals:
         """See `View`."""
         return replace(self, domain=domain, start=start)
+
+    def _majorants(self, a: Float, B: Float) -> tuple[Majorants, float]:
+        """Majorants of a.m + <B, Sigma> (tau = -1), and the kappa that adds a.mean less all rounding."""
+        model = self.model
+        slice_ = replace(self.slice, model=model.functional(a, B))
+        return self.build(expand(slice_, self.domain, self.start), None), _constant(
+            model, a, B, slice_.amplitude
+        )
+
+    def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
+        """A lower bound of a.m + <B, Sigma> - offset - less over the domain."""
+        m, kappa = self._majorants(a, B)
+        return lower_bound(m, 1.0, -1.0, kappa - offset - 1e-14 * abs(offset), less=less)
+
+    def range(self, B: Float, offset: float) -> tuple[float, float]:
+        """Certified range of <B, Sigma> - offset over the domain."""
+        m, kappa = self._majorants(np.zeros(len(B)), B)
+        slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
+        low = lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
+        high = -lower_bound(m, 0.0, 1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset + slack
+        return _around_zero(low, high)

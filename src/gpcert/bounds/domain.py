@@ -17,7 +17,7 @@ from gpcert.bounds.quadratic import QuadraticBound, quadratic_lower_bound
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["NARROWEST", "BoxDomain", "BoxShape", "Domain", "Shape", "scaled_box"]
+__all__ = ["NARROWEST", "BoxDomain", "BoxShape", "Domain", "Shape", "asked", "scaled_box"]
 
 #: Widths at the edge of underflow are enlarged to this: sound, and products of spans stay normal numbers.
 NARROWEST = 1e-60
@@ -45,7 +45,14 @@ class Domain(ABC):
 
     @abstractmethod
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
-        """A certified lower bound of g.d + d^T H d / 2; effort ends once `enough` is certain."""
+        """A certified lower bound of g.d + d^T H d / 2; effort ends once `enough` is certain.
+
+        inf: nothing is asked; NaN: what is asked is beyond the range of doubles, so that nothing meets it.
+        """
+
+    @abstractmethod
+    def absolute(self, rows: Float) -> Float:
+        """At least sup sum_j |rows_ij| |d_j|, for rows (n, d): (n,); roundings of `rows` act over it (X4)."""
 
     def linear(self, rows: Float) -> Float:
         """At least sup |rows_i . d| (n,)."""
@@ -89,13 +96,25 @@ class BoxDomain(Domain):
         sums = np.maximum(rows, 0.0) @ self.high + np.minimum(rows, 0.0) @ self.low
         return np.asarray(sums * (1.0 + 4.0 * gamma(2 * len(self.low) + 16)))
 
-    def linear(self, rows: Float) -> Float:
-        """|rows| @ reach: nearly as sharp as two supports, at half the price."""
+    def absolute(self, rows: Float) -> Float:
+        """At the far corner."""
         return np.asarray(np.abs(rows) @ self.reach * (1.0 + 4.0 * gamma(2 * len(self.low) + 16)))
+
+    def linear(self, rows: Float) -> Float:
+        """The same: nearly as sharp as two supports, at half the price."""
+        return self.absolute(rows)
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """Q1, Q2."""
         return quadratic_lower_bound(g, H, self.low, self.high, enough, accuracy)
+
+
+def asked(target: float, needed: float) -> float:
+    """What to ask of `Domain.minimise` if a functional needs `needed` to reach its target (inf: it has none).
+
+    Overflow on the way is not the same as having no target: it is NaN, which no bound reaches.
+    """
+    return needed if target == np.inf or np.isfinite(needed) else np.nan
 
 
 def scaled_box(lower: Float, upper: Float, reference: Float, lengthscale: Float) -> tuple[Float, Float]:

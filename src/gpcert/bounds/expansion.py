@@ -196,9 +196,11 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     span = domain.norm(metric)
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
-    X = np.minimum(domain.linear(v), norm)
-    grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
-    roots = np.sqrt(slice_.model.row_weight) * grown
+    most = (k + slice_.floor) * (1.0 + 2.0 * relative + 64 * UNIT)
+    grown = most * np.exp(np.minimum(domain.linear(v), norm))
+    # Roundings act feature by feature, whatever the signs (X4): `norm` bounds that sum too (Cauchy-Schwarz).
+    rough = most * np.exp(np.minimum(domain.absolute(v), norm))
+    roots = np.sqrt(slice_.model.row_weight) * rough
     error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
     return Expansion(
         slice=slice_,
@@ -226,7 +228,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         J_size=J_size,
         q_size=float(size[0] @ k),
         gram=_symmetric(high @ size[d + 1 :].T),
-        error_M=sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01,
+        error_M=sum_up(np.abs(slice_.weights) * rough * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,
     )

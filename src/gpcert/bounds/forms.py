@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.domain import Domain
+from gpcert.bounds.domain import Domain, asked
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float
 
@@ -86,7 +86,7 @@ def subtract(
     constant *= 1.0 + 1e-12
     enough, accuracy = target
     needed = enough + excess + constant - base + 16.0 * UNIT * (abs(base) + excess + constant)
-    bound = domain.minimise(g, H, needed, accuracy)
+    bound = domain.minimise(g, H, asked(enough, needed), accuracy)
     value = base + bound.value - excess - constant
     value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess + constant)
     widths = (domain.high - domain.low) ** 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds.box import Certified, LevelBound
-from gpcert.bounds.domain import Domain, Shape
+from gpcert.bounds.domain import Domain, Shape, asked
 from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.rbf import RbfBound
@@ -110,7 +110,7 @@ def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: fl
     grow = exp_up(radius)
     M0, g, H = float(ak.sum()), ak @ v, v.T @ (ak[:, None] * v)
     H = 0.5 * (H + H.T)
-    X = domain.linear(v)
+    X = domain.absolute(v)
     grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     error = sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01
     tail = _third_order(slice_, s, (M0, g, H), float(np.max(relative)) + gamma(n + 60))
@@ -122,7 +122,7 @@ def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: fl
     H[np.diag_indices(d)] += slope - taken
     excess = error * grow + gamma(60) * (size + (abs(M0) + abs(mean)) * grow) + TINY
     base = M0 + mean
-    bound = domain.minimise(g, H, enough * grow + excess - base)
+    bound = domain.minimise(g, H, asked(enough, enough * grow + excess - base))
     value = base + bound.value - excess - 4 * UNIT * (abs(base) + abs(bound.value) + excess)
     value = value if math.isfinite(value) else -np.inf
     latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)

@@ -214,5 +214,6 @@ def convexified(H: Float, D: Float, width: Float) -> Float | None:
     if not is_certainly_psd(scaled):
         return None
     # Verified was H + D' with D' = what the diagonal of `scaled` has above that of H, rounding included; the
-    # bump exceeds that rounding many times over, so taking it twice gives a D' that suffices.
-    return np.asarray(D + 2.0 * bump / unit**2)
+    # bump exceeds that rounding many times over, so taking it twice gives a D' that suffices. The last factor
+    # keeps what the sum would lose beside a large D.
+    return np.asarray((D + 2.0 * bump / unit**2) * (1.0 + 4 * UNIT))

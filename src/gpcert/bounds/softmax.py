@@ -134,7 +134,7 @@ class SoftmaxBound:
         aim = min(target + loss, 0.5 + 0.5 * target)
         by = self._by_cells if self.model.classes == 3 else self._by_tangents
         best = by(lower, upper, reference, aim)
-        best = best._replace(probability=max(best.probability - loss, 0.0))
+        best = best._replace(probability=max(0.0, best.probability - loss))  # in this order: NaN is 0
         if best.probability < target and best.pieces is None:
             raised = variances().raising
             if raised.any() and probability_cost(raised) <= WORTH_RAISING:
@@ -165,7 +165,7 @@ class SoftmaxBound:
         answer = replace(self, model=model, expansions={}, anchors={})._by_tangents(
             lower, upper, reference, aim
         )
-        return answer._replace(probability=max(answer.probability - loss, 0.0))
+        return answer._replace(probability=max(0.0, answer.probability - loss))
 
     def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T2 or T6, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""

@@ -70,6 +70,11 @@ class SparseDomain(Domain):
         highest = np.maximum(rows, 0.0) * self.high + np.minimum(rows, 0.0) * self.low
         return self._largest(rows * self.offset, highest)
 
+    def absolute(self, rows: Float) -> Float:
+        """Z1 with |rows_ij| |d_j|."""
+        size = np.abs(rows)
+        return self._largest(size * np.abs(self.offset), size * self.reach)
+
     def metric(self, spread: Float) -> Float:
         """The fewer coordinates move, the more it is the largest that counts."""
         share = min(1.0, (self.count + int(self.forced.sum())) / len(spread))
@@ -95,7 +100,7 @@ class SparseDomain(Domain):
             pairs = pair_bound(g + Ho, H, low, high, self.forced, self.count)
             value = constant + pairs.least() - error
             value -= 4 * UNIT * (abs(constant) + abs(value))
-            if enough < np.inf:
+            if enough != np.inf:  # NaN is a target, too: one that nothing meets
                 self._note(
                     pairs, enough, enough - constant + error + 8 * UNIT * (abs(constant) + abs(enough)), value
                 )
@@ -105,7 +110,7 @@ class SparseDomain(Domain):
     def _note(self, pairs: PairBound, enough: float, target: float, value: float) -> None:
         """Z4: remember the coordinates and supports that may lie below the target."""
         self.suspects.asked = True
-        if value >= enough:
+        if enough <= value < np.inf:
             return
         open_ = ~(pairs.with_each() >= target) & ~self.forced
         known = np.isfinite(target) and np.isfinite(pairs.error)

@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.bounds.levels import Affine, Level, Link
 from gpcert.likelihoods import Link as EnclosedLink
+from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, down, gamma
 from gpcert.validation import Float
 
@@ -28,6 +29,8 @@ _HEIGHT = 2.5e-4
 _MOST_STEPS = 20_000
 #: Sub-pieces of a chord, in each of which the curve is replaced by its largest value.
 _SUBPIECES = 6
+#: Roundings of one share, Phi(z) + |z| phi(z) being below 1.13: ndtr, and the quotient (likelihoods, (0)).
+_SHARE = 2 * NDTR + 40
 #: A level is met up to this much more than asked.
 _SURPLUS = 5e-5
 
@@ -61,9 +64,9 @@ class StepLink(Link):
         least, most = (math.sqrt(max(x, 0.0)) for x in S)
         s = np.where(gap >= 0, most * (1.0 + 4 * UNIT), least * (1.0 - 4 * UNIT))
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(s > 0, ndtr(gap / s), (gap > 0).astype(float))
+            share = np.where(s == 0, (gap > 0).astype(float), ndtr(gap / s))
         total = float(steps @ share)
-        return max(0.0, down(total - gamma(2 * len(steps) + 40)))
+        return max(0.0, down(total - gamma(2 * len(steps) + _SHARE)))
 
     def _at_most(self, mu: float, S: tuple[float, float]) -> float:
         edges, (_, steps, base) = self.edges[1:], self._jumps
@@ -72,9 +75,9 @@ class StepLink(Link):
         least, most = (math.sqrt(max(x, 0.0)) for x in S)
         s = np.where(gap >= 0, least * (1.0 - 4 * UNIT), most * (1.0 + 4 * UNIT))
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(s > 0, ndtr(gap / s), (gap >= 0).astype(float))
+            share = np.where(s == 0, (gap >= 0).astype(float), ndtr(gap / s))
         total = base + float(steps @ share)
-        return min(1.0, total + gamma(2 * len(steps) + 40))
+        return min(1.0, total + gamma(2 * len(steps) + _SHARE))
 
     def level(self, p: float) -> Level:
         """See `Link.level`."""

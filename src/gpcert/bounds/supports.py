@@ -33,7 +33,8 @@ class PairBound:
     def _start(self) -> tuple[float, Float]:
         """The sum over the forced coordinates, and what each other one adds to it alone (d,)."""
         own, others = np.flatnonzero(self.forced), self.C[:, self.forced]
-        total = float(self.b[own].sum()) + 0.5 * float(self.C[np.ix_(own, own)].sum())
+        # Row by row: no sum has more than d terms, which is what `error` counts.
+        total = float(self.b[own].sum()) + 0.5 * float(others[own].sum(axis=1).sum())
         gain = self.b + others.sum(axis=1)
         return total, np.where(self.forced, np.inf, gain)
 
@@ -80,14 +81,14 @@ class PairBound:
             place = np.arange(len(names))
             # In rising order; enough candidates must remain for the rest of the support.
             fits = (place[None] > last[:, None]) & (place[None] <= len(names) - left)
-            low = sums[:, None] + add + rest[:, None] - self.error < target
+            low = ~(sums[:, None] + add + rest[:, None] - self.error >= target)  # NaN may lie anywhere
             rows, new = np.nonzero(fits & low)
             if len(rows) > limit:
                 return None
             chosen = np.concatenate([chosen[rows], new[:, None]], axis=1)
             sums = sums[rows] + gains[rows, new]
             gains = gains[rows] + C[new]
-        return names[chosen[sums - self.error < target]]
+        return names[chosen[~(sums - self.error >= target)]]
 
 
 def pair_bound(g: Float, H: Float, low: Float, high: Float, forced: Mask, count: int) -> PairBound:

@@ -13,7 +13,7 @@ from gpcert.regions import lowest
 from gpcert.rounding import TINY, UNIT, gamma, sum_up
 from gpcert.validation import Float, Mask
 
-__all__ = ["UnitBall", "power_norm_up"]
+__all__ = ["UnitBall", "conjugate", "power_norm_up"]
 
 #: R6: assumed relative error of a power with a positive base.
 _POWER = 64 * UNIT
@@ -56,11 +56,12 @@ class UnitBall:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def is_empty(self) -> bool:
-        """True only if no point of the box is in the ball."""
-        rest = self.rest
-        return bool(
-            (self.low > self.high).any() or float(power_norm_up(rest, self.norm)) * (1.0 - 1e-12) > 1.0
-        )
+        """B1: True only if no point of the box is in the ball: |rest| > 1 for certain.
+
+        `power_norm_up` exceeds the exact norm by less than 4 gamma(d + 400), its own outward step included.
+        """
+        certain = float(power_norm_up(self.rest, self.norm)) * (1.0 - 4.0 * gamma(len(self.low) + 400))
+        return bool((self.low > self.high).any() or certain > 1.0)
 
     def restricted(self, free: Mask) -> UnitBall:
         """The set on some coordinates: the projection of the whole lies in it."""

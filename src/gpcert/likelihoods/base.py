@@ -11,10 +11,14 @@ from numpy.typing import ArrayLike
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["TINY", "UNIT", "BinaryLikelihood", "LogLikelihood", "Tilted", "as_moments", "as_signs"]
+__all__ = ["NDTR", "TINY", "UNIT", "BinaryLikelihood", "LogLikelihood", "Tilted", "as_moments", "as_signs"]
 
 UNIT = 2.0**-53
 """The unit roundoff u of float64."""
+
+NDTR = 16
+"""scipy's ndtr is within NDTR u (Phi(z) + |z| phi(z)) of Phi(z), log_ndtr within NDTR u (1 - log Phi(z) +
+|z| phi(z)/Phi(z)) of log Phi(z): docs/likelihoods.md, (0)."""
 
 TINY = 1e-300
 """Added to every error bound: covers underflow, which relative error bounds do not."""

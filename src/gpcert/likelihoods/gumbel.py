@@ -62,6 +62,7 @@ class _Grid(NamedTuple):
     size: int
     tables: list[_Table]
     error: float
+    stretch: float  #: (10): sums over the grid are at most this times those over a fine one
 
 
 def gumbel_integral(mean: Float, d: Float, cloud: Cloud | None = None) -> GumbelIntegral:
@@ -124,7 +125,7 @@ def _size(order: int) -> float:
 
 def _error(grid: _Grid, cloud: Cloud) -> float:
     """Relative to `_size`: quadrature and rounding, for all nodes of the cloud."""
-    rounding = UNIT * (grid.size + len(cloud.weights) + 1000 * len(grid.tables))
+    rounding = UNIT * (grid.size + len(cloud.weights) + 1000 * len(grid.tables)) * grid.stretch
     return float(np.abs(cloud.weights).sum()) * (grid.error + rounding)
 
 
@@ -147,14 +148,16 @@ def _grid(mean: Float, d: Float, cloud: Cloud, order: int) -> _Grid:
     h = max(2 * math.pi * (_ETA + extra) / (L + 0.5 * curvature * extra**2), width / _MOST)
     count = math.ceil(width / h) + 1
     decay = 2 * math.pi * (_ETA + extra) / h
-    error = 2 * math.exp(min(0.5 * curvature * extra**2 - decay, 0.0)) / -math.expm1(-decay) + 3 * _TAILS
+    error = 2 * math.exp(min(0.5 * curvature * extra**2 - decay, 0.0)) / -math.expm1(-decay)
+    stretch = max(1.0, h / (0.25 + 0.8 * float(s.min()))) * (1 + 4 * UNIT)
+    error += 3 * stretch * _TAILS
     tables = []
     for j in range(mean.size):
         moved = (low - low[0]) - (shifts[:, j] - shifts[0, j])
         table, mistake = _table(low[0] - m[j] - shifts[0, j], moved, float(s[j]), h, count, order)
         tables.append(table)
-        error += 3 * mistake
-    return _Grid(h, count, tables, error)
+        error += 3 * stretch * mistake
+    return _Grid(h, count, tables, error, stretch)
 
 
 def _table(start: float, moved: Float, s: float, h: float, count: int, order: int) -> tuple[_Table, float]:

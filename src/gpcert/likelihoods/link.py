@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods.base import TINY, UNIT, BinaryLikelihood, LogLikelihood, Tilted, as_moments
+from gpcert.likelihoods.base import NDTR, TINY, UNIT, BinaryLikelihood, LogLikelihood, Tilted, as_moments
 from gpcert.validation import Float, require
 
 __all__ = ["Link"]
@@ -166,7 +166,7 @@ class Link(BinaryLikelihood):
         slack = 8 * UNIT * (np.abs(m)[:, None] + s[:, None] * np.abs(edges))
         below, above = f - slack, f + slack
         lo, hi = self.enclose(below[:, :-1], above[:, 1:])
-        rounding = 16 * cells * UNIT
+        rounding = (NDTR + 16) * cells * UNIT
         return np.clip(lo @ weights - rounding, 0, 1), np.clip(hi @ weights + rounding, 0, 1)
 
     def _check(self) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from gpcert.likelihoods import BinaryLikelihood, Link
+from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
@@ -23,8 +24,9 @@ __all__ = ["Interval", "Partition", "Range", "integral_bounds", "masses", "parti
 Interval = tuple[float, float]
 Range = tuple[float | Float, float | Float]
 
-#: Error of scipy's ndtr and of its argument, absolute: the density times the argument is below 1/4.
-_NDTR = 64 * UNIT
+#: Error of a difference of two values of ndtr and of their arguments, absolute: Phi(z) + |z| phi(z) is below
+#: 1.13, the density times the argument below 1/4.
+_NDTR = 4 * NDTR * UNIT
 #: Latent values searched for the edges: any partition is sound.
 _LARGEST = 1e6
 
@@ -111,9 +113,14 @@ def _peak_variance(half: Float, offset: Float) -> Float:
 
 def _centred(half: Float, offset: Float, S: float | Float) -> Float:
     """Of N(0, S) on [offset - half, offset + half]."""
-    root = np.sqrt(S)
+    root = _root(S)
     return np.asarray(ndtr((half - offset) / root) - ndtr((-half - offset) / root))
 
 
 def _below(distance: float | Float, S: float | Float) -> Float:
-    return np.asarray(ndtr(np.asarray(distance) / np.sqrt(S)))
+    return np.asarray(ndtr(np.asarray(distance) / _root(S)))
+
+
+def _root(S: float | Float) -> Float:
+    """Never -0.0, by which quotients have the wrong sign: a clipped variance may be, and so its root."""
+    return np.asarray(np.sqrt(S) + 0.0)

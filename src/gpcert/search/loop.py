@@ -93,7 +93,7 @@ class Minimiser:
         if point.size:
             self._frontier = [OpenBox(self._least, next(self._numbers), *self._box, point)]
         else:  # nothing moves: the region is one point
-            self._settled = self._bound.at(point)[0]
+            self._settled = max(self._least, self._bound.at(point)[0])
         self._started = True
 
     def step(self, tolerance: float) -> None:
@@ -145,7 +145,7 @@ class Minimiser:
         if upper < self.upper or self.witness is None:
             # The witness first: an interrupt between the two leaves a larger bound, which it attains too.
             self.witness, self._surely, self._blur = point, lower, upper - lower
-            self.upper = min(upper, self.upper)
+            self.upper = min(self.upper, upper)  # in this order: NaN changes nothing
 
     def _children(self, box: OpenBox, certified: Certified, bound: float) -> list[OpenBox]:
         """The pieces that the bound names, or two halves."""
