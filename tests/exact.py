@@ -61,9 +61,8 @@ class Exact:
     """Mean, variance and probability of a two-class posterior at a point (d,) of doubles or balls."""
 
     def __init__(self, post: Posterior) -> None:
-        n, d = post.centres.shape
+        n = post.n_centres
         self.post = post
-        self._variance = covariance(post.kernel, [arb(0)] * d)
         self._precision = arb_mat(n, n, [arb(float(v)) for v in post.precision.ravel()])
 
     def latent(self, x: Point) -> tuple[arb, arb]:
@@ -76,7 +75,8 @@ class Exact:
             (arb(w) * v for w, v in zip(self.post.weights.tolist(), k, strict=True)), arb(self.post.mean)
         )
         column = arb_mat(len(k), 1, k)
-        return mean, self._variance - (column.transpose() * self._precision * column)[0, 0]
+        prior = covariance(self.post.kernel, [arb(0)] * len(point))  # here: at the precision of the context
+        return mean, prior - (column.transpose() * self._precision * column)[0, 0]
 
     def probability(self, x: Point, label: int) -> arb:
         """P(label) at x (d,), at the precision of the context."""
