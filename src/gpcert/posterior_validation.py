@@ -92,6 +92,10 @@ def checked_kernel(value: Any, C: int | None, d: int) -> Kernel | tuple[Kernel, 
             kernel.n_features in (None, d),
             f"kernel must have one lengthscale or {d}, as centres have features, got {kernel.n_features}",
         )
+        require(
+            0.0 < kernel.prior_variance < np.inf,
+            f"kernel must have a prior variance that is a double > 0, got {kernel.prior_variance}",
+        )
     require(
         single or (C is not None and len(kernels) == C),
         f"kernel must be one kernel{'' if C is None else f' or a sequence of {C}'}, got {value!r}",

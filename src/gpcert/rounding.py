@@ -1,11 +1,12 @@
 """The one place where rounding is dealt with.
 
-Every certified number of gpcert rests on the statements of `docs/maths.md`, section 1 (R1-R6):
+Every certified number of gpcert rests on the statements of `docs/maths.md`, section 1:
 
 * R1  sums and matrix products: |fl(AB) - AB| <= gamma(n) |A||B| in any order of summation, FMA included;
 * R2  one-sided elementary functions: the library value moved outward by more than its error;
 * R3  the normal distribution function, enclosed in ball arithmetic (python-flint);
-* R4  verified positive semidefiniteness by one Cholesky factorisation (Rump 2006).
+* R4  verified positive semidefiniteness by one Cholesky factorisation (Rump 2006);
+* R6  underflow: TINY covers one sum, UNDERFLOW all of an expansion whose numbers are at most LARGEST.
 
 Names say which side a number lies on: `..._up` is never below the exact value, `..._down` never above it.
 Overflow gives an infinity on the safe side, and NaN is never certain: callers accept only `value >= bound`.
@@ -22,7 +23,9 @@ from scipy.linalg import lapack
 from gpcert.validation import Float
 
 __all__ = [
+    "LARGEST",
     "TINY",
+    "UNDERFLOW",
     "UNIT",
     "down",
     "exp_down",
@@ -44,6 +47,10 @@ __all__ = [
 UNIT = 2.0**-53
 #: Larger than any absolute error that gradual underflow can cause in one operation, times 2**70.
 TINY = 2.0**-1000
+#: R6: numbers that expansions may be made of are at most this, and variances at least its reciprocal ...
+LARGEST = 2.0**100
+#: ... then this exceeds all that underflow, at any place and through any later factor, can do to a bound.
+UNDERFLOW = 2.0**-400
 #: Assumed error of the library's exp, expm1, log: `LIBRARY_ULPS` ulps (glibc and numpy document at most 4).
 LIBRARY_ULPS = 8
 

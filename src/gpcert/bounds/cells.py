@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.radial_slice import RadialSlice
-from gpcert.rounding import TINY, UNIT, gamma
+from gpcert.rounding import LARGEST, UNDERFLOW, UNIT, gamma, sum_up
 from gpcert.validation import Float
 
 __all__ = ["CellExtremes", "bound_cells", "sweepable"]
@@ -31,8 +31,8 @@ class CellExtremes(NamedTuple):
 
 
 def sweepable(slice_: RadialSlice) -> bool:
-    """Sums of single groups (every stationary kernel), precision without a negative part."""
-    return slice_.model.definite and all(len(term) == 1 for term in slice_.terms)
+    """Sums of single groups (every stationary kernel), precision without a negative part, numbers of R6."""
+    return slice_.model.definite and slice_.moderate and all(len(term) == 1 for term in slice_.terms)
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as an unknown cell
@@ -118,17 +118,20 @@ def _expand(slice_: RadialSlice, lower: Float, upper: Float) -> _Expansion:
     q_error += 2.02 * error_r * np.sqrt(sizes.grown**2 @ W)
     q_error += (first + sizes.second) ** 2 @ defect
     slack = 1.0 + 8.0 * gamma(n + 60) + 8.0 * sizes.unit.max()
+    steepest = np.max([np.abs(P).max(axis=1) for _, _, *both in curves for P in both], axis=0)
+    usual = (np.abs(v).max(axis=(1, 2)) <= LARGEST) & (steepest <= LARGEST * LARGEST)
+    beyond = np.where(usual, UNDERFLOW, np.inf)  # R6
     return _Expansion(
         centre=centre,
         reach=reach,
         M0=k @ weights,
         M1=np.matmul(weights, U),
         M2=M2,
-        M_error=(third_M + (sizes.grown * unit) @ np.abs(weights)) * slack + TINY,
+        M_error=(third_M + (sizes.grown * unit) @ np.abs(weights)) * slack + beyond,
         q0=np.einsum("bn,bn->b", k, r),
         q1=2.0 * np.matmul(r[:, None, :], U)[:, 0],
         q2=q2,
-        q_error=q_error * slack + TINY,
+        q_error=q_error * slack + beyond,
     )
 
 
@@ -150,7 +153,8 @@ class _Smooth(NamedTuple):
             second = second + 0.75 * np.abs(at_zero[2]) * square**2
             third = third + 15.0 / 36.0 * np.abs(at_zero[3]) * square**3
         outward = 1.0 + 1e-12
-        largest = c * np.sqrt(slice_.prior[1]) * outward
+        s2 = slice_.prior[1]
+        largest = (c + s2 * sum_up(slice_.model.parts.defect)) * np.sqrt(s2) * outward
         return cls(np.sqrt(c * second) * outward, np.sqrt(third) * outward, float(largest))
 
 

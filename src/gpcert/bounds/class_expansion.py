@@ -17,7 +17,7 @@ from gpcert.bounds.class_model import ClassModel
 from gpcert.bounds.domain import Domain
 from gpcert.bounds.radial_slice import RadialSlice
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, tail_norm_up
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at", "latents_on"]
@@ -61,11 +61,14 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
     bound = k + floor
     mean = model.mean + k @ model.weights
     mean_error = float((np.abs(model.weights).T @ (bound * unit)).max()) * 1.02
-    mean_error += 8 * UNIT * float((np.abs(mean) + np.abs(model.mean)).max())
+    mean_error += 8 * UNIT * float((np.abs(mean) + np.abs(model.mean)).max()) + TINY
     roots = np.sqrt((model.rows * (bound * unit) ** 2).sum(axis=1) * (model.rows * bound**2).sum(axis=1))
     covariance_error = 2.1 * float(roots.max()) + 16 * UNIT * (
         float(model.prior.max()) + float(np.abs(covariance).max())
     )
+    covariance_error += TINY
+    if not np.isfinite(mean).all():  # a partial sum may have overflowed to the wrong side
+        mean_error = np.inf
     return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
 
 
@@ -219,8 +222,9 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
         mean_hessian=means,
         covariance_gradient=-2.0 * (symmetric * k) @ v,
         covariance_hessian=hessians,
-        error_mean=error_mean + 16 * UNIT * np.abs(latents.mean),
+        error_mean=error_mean + 16 * UNIT * np.abs(latents.mean) + UNDERFLOW,
         error_covariance=2.1 * pair * (1.0 + s * s)
         + 4.0 * model.defect * float(grown @ grown)
-        + 16 * UNIT * (float(model.prior.max()) + float(np.abs(latents.covariance).max())),
+        + 16 * UNIT * (float(model.prior.max()) + float(np.abs(latents.covariance).max()))
+        + UNDERFLOW,
     )

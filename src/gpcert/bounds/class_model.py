@@ -19,6 +19,7 @@ import numpy as np
 from gpcert.bounds.contraction import block_contraction
 from gpcert.bounds.definite import Parts, definite_parts
 from gpcert.bounds.gram import kernel_gram
+from gpcert.bounds.magnitudes import is_moderate
 from gpcert.bounds.model import Model
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
@@ -66,6 +67,7 @@ class ClassModel:
     unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
     norms: Float  #: (C, C): weights^T K weights, K with the kernel's variance
     norms_error: Float  #: (C,): |a^T norms a - exact| <= (|a| . norms_error)^2
+    moderate: bool  #: R6, as in `Model`
     grams: dict[bytes, tuple[Float, float]] = field(default_factory=dict, repr=False)
 
     @property
@@ -133,6 +135,7 @@ class ClassModel:
             unit_gram=self.unit_gram,
             contraction_precision=np.inf,
             contraction_negative=self._contraction(down, up, less),
+            moderate=self.moderate,
             grams=self.grams,
         )
 
@@ -201,8 +204,11 @@ def _verify(posterior: Posterior) -> ClassModel:
     n, d = centres.shape
     C, variance = posterior.n_latents, kernel.prior_variance
     terms = radial_terms(kernel, d)
-    K, entry = kernel_gram(kernel, centres)
-    R = posterior.precision
+    lengthscale = np.min([group.lengthscale for term in terms for group in term], axis=0)
+    R, mean = posterior.precision, np.array(np.broadcast_to(posterior.mean, (C,)), dtype=np.float64)
+    moderate = is_moderate(kernel, lengthscale, centres, posterior.weights, mean, R)
+    # An entry's error of inf leaves nothing verified.
+    K, entry = kernel_gram(kernel, centres) if moderate else (np.zeros((n, n)), np.inf)
     if R.ndim == 3:
         pairs = tuple((c, c) for c in range(C))
         groups = [_facts(block, K, entry, variance) for block in R]
@@ -222,11 +228,11 @@ def _verify(posterior: Posterior) -> ClassModel:
     return ClassModel(
         centres=centres,
         terms=terms,
-        lengthscale=np.min([group.lengthscale for term in terms for group in term], axis=0),
+        lengthscale=lengthscale,
         variance=variance,
         prior=np.full(C, variance),
         weights=posterior.weights,
-        mean=np.array(np.broadcast_to(posterior.mean, (C,)), dtype=np.float64),
+        mean=mean,
         blocks=blocks.values,
         pairs=pairs,
         rows=blocks.rows,
@@ -241,6 +247,7 @@ def _verify(posterior: Posterior) -> ClassModel:
         unit_gram=(K, entry),
         norms=0.5 * (norms + norms.T),
         norms_error=np.sqrt(relative) * sums * 1.01,
+        moderate=moderate,
     )
 
 
@@ -262,6 +269,8 @@ class _Facts(NamedTuple):
 def _facts(R: Float, K: Float, entry: float, variance: float) -> _Facts:
     """M1 and M2 for R (Cn, Cn); K (n, n) the unit Gram matrix."""
     n = len(K)
+    if not entry < np.inf:
+        return _Facts(Parts(np.full_like(R, np.nan), None, np.full(len(R), np.inf)), (np.inf,) * 3)
     parts = definite_parts(
         R, lambda: np.asarray(variance * np.kron(np.eye(len(R) // n), K), dtype=np.float64), _LARGEST_SHIFT
     )

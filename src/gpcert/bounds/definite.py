@@ -36,7 +36,10 @@ def definite_parts(matrix: Float, gram: Callable[[], Float], most: float = _LARG
     shifted = _shift(matrix, most)
     if shifted is not None:
         return Parts(shifted, None, np.diagonal(shifted) - np.diagonal(matrix))
-    negative = _negative(matrix, gram())
+    try:
+        negative = _negative(matrix, gram())
+    except np.linalg.LinAlgError:  # of entries beyond the doubles
+        negative = np.full_like(matrix, np.nan)
     return verified_parts(matrix + negative, negative, UNIT * np.abs(matrix + negative).sum(axis=1) * 1.01)
 
 

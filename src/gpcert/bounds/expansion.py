@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.domain import Domain
+from gpcert.bounds.domain import NARROWEST, Domain
 from gpcert.bounds.forms import negative_part
 from gpcert.bounds.monomials import COLUMN_DIMENSIONS, monomial_rows
 from gpcert.bounds.slice import Slice
@@ -193,7 +193,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     ak, rk = slice_.weights * k, r * k
     reach = domain.reach
     metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
-    span = domain.norm(metric)
+    span = max(domain.norm(metric), NARROWEST)  # any larger one is sound: its fourth power is a divisor
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
     most = (k + slice_.floor) * (1.0 + 2.0 * relative + 64 * UNIT)
@@ -207,7 +207,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         reference=reference,
         domain=domain,
         reach=reach,
-        s=domain.norm(np.ones(d)),
+        s=max(domain.norm(np.ones(d)), NARROWEST),
         v=v,
         k=k,
         relative=relative,

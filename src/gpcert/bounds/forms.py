@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.domain import Domain, asked
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float
 
 __all__ = ["Form", "Loss", "Remainder", "Subtracted", "balance", "largest_root", "negative_part", "subtract"]
@@ -98,8 +98,8 @@ def subtract(
 
 
 def balance(x: float, y: float) -> float:
-    """x / y kept well inside the range of doubles: any positive number is a sound theta."""
-    return float(np.clip(np.divide(x, y), 1e-100, 1e100)) if x < np.inf and y > 0 else 1.0
+    """x / y kept well inside the range of doubles (R6): any positive number is a sound theta."""
+    return float(np.clip(np.divide(x, y), 1.0 / LARGEST, LARGEST)) if x < np.inf and y > 0 else 1.0
 
 
 def largest_root(form: Form, domain: Domain) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from gpcert.bounds.forms import Loss, Remainder, balance, largest_root, subtract
 from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import Majorants
-from gpcert.rounding import TINY, UNIT, exp_up, expm1_up, gamma
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, expm1_up, gamma
 
 __all__ = ["lower_bound"]
 
@@ -55,6 +55,7 @@ def lower_bound(
     excess += (
         gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
     )
+    excess += (1.0 + abs(tau)) * UNDERFLOW
     remainders = list(_remainders(m, a, tau, radius, light))
     if less is not None:  # e^{beta r} less <= grow less
         g = g - grow * less.gradient

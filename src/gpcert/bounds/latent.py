@@ -8,8 +8,9 @@ import numpy as np
 
 from gpcert.bounds.box import Certified, LevelBound
 from gpcert.bounds.domain import Shape
+from gpcert.bounds.enclosures import Interval
 from gpcert.bounds.radial import radial_envelope
-from gpcert.bounds.radial_slice import Interval, RadialSlice
+from gpcert.bounds.radial_slice import RadialSlice
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 

@@ -17,7 +17,7 @@ from gpcert.bounds.model import Model, model_of
 from gpcert.bounds.slice import make_slice
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.rounding import TINY, UNIT, gamma
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float, Index
 
 __all__ = ["SideRanges", "line_ranges"]
@@ -44,10 +44,15 @@ def line_ranges(
 ) -> tuple[SideRanges, SideRanges]:
     """Ranges on [x - down_i e_i, x] and on [x, x + up_i e_i] for each feature i; raw units, down, up (f,).
 
-    A line whose variance may reach 0 gets [0, 1]: the predictor clips there, and is not smooth.
+    A line whose variance may reach 0 gets [0, 1]: the predictor clips there, and is not smooth; so does every
+    line of a model whose numbers R6 does not cover.
     """
     assert isinstance(post.likelihood, Probit | Logit)
     model = model_of(post)
+    if not model.moderate:
+        nothing, all_of_it = np.zeros(len(features)), np.ones(len(features))
+        unknown = SideRanges(nothing, all_of_it, nothing, all_of_it)
+        return unknown, unknown
     with np.errstate(all="ignore"):
         lengthscale = model.lengthscale[features]
         reach = np.maximum(down, up) / lengthscale * (1.0 + 4 * UNIT)
@@ -112,7 +117,7 @@ class _Series:
         value = c[0][:, None] + u * (c[1][:, None] + u * (c[2][:, None] + u * c[3][:, None]))
         total = sum(np.abs(c[p])[:, None] * size**p for p in range(4))
         bound = fourth[:, None] * size**4 + error[:, None] + gamma(60) * total
-        return decay * value, bound * (1.0 + 1e-12) + TINY
+        return decay * value, bound * (1.0 + 1e-12) + UNDERFLOW
 
     def bend(self, link: Probit | Logit) -> tuple[Float, Float]:
         """N2: bounds of |P''| and |P'| in u on |u| <= U (f,); inf where the variance may reach 0."""

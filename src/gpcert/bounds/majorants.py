@@ -20,7 +20,7 @@ from gpcert.bounds.expansion import Expansion, Tail
 from gpcert.bounds.forms import Form, largest_root
 from gpcert.bounds.monomials import COLUMN_DIMENSIONS, partial_traces
 from gpcert.bounds.norms import Norms, quartic, rkhs
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["CHEAP_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
@@ -215,7 +215,7 @@ def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form 
 
 def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:
     """(|x| + |y|)^2 <= (1 + t) x^2 + (1 + 1/t) y^2, t balancing the two at the size of the box."""
-    t = max(np.sqrt(_size(y, e) / max(_size(x, e), TINY)), 1e-3)
+    t = min(max(np.sqrt(_size(y, e) / max(_size(x, e), TINY)), 1e-3), LARGEST)
     return _add(_scale(x, 1.0 + t), _scale(y, 1.0 + 1.0 / t))
 
 

@@ -18,7 +18,7 @@ from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.rbf import RbfBound
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import TINY, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["SignBound", "mean_lower_bound"]
@@ -83,7 +83,8 @@ class SignBound:
             if domain is None:
                 yield None
                 return
-            if len(lower) > CHEAP_DIMENSIONS and domain.norm(np.ones(len(lower))) < _LARGEST:
+            small = domain.norm(np.ones(len(lower))) < _LARGEST
+            if len(lower) > CHEAP_DIMENSIONS and small and base.slice.moderate:
                 bound = mean_lower_bound(base.slice, domain, reference, _CLEAR)
                 yield reference, bound, _largest_variance(base.slice)
         for attempt in base.attempts(lower, upper, reference):
@@ -120,7 +121,7 @@ def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: fl
     taken = 2.0 * tail / max(s * s, TINY) * (1.0 + 1e-12)
     size = float(reach @ np.abs(H) @ reach) + (abs(slope) + taken) * s * s + float(np.abs(g) @ reach)
     H[np.diag_indices(d)] += slope - taken
-    excess = error * grow + gamma(60) * (size + (abs(M0) + abs(mean)) * grow) + TINY
+    excess = error * grow + gamma(60) * (size + (abs(M0) + abs(mean)) * grow) + UNDERFLOW
     base = M0 + mean
     bound = domain.minimise(g, H, asked(enough, enough * grow + excess - base))
     value = base + bound.value - excess - 4 * UNIT * (abs(base) + abs(bound.value) + excess)

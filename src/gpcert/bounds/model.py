@@ -19,6 +19,7 @@ import numpy as np
 from gpcert.bounds.contraction import contraction, inverse_contraction, verified_diagonal
 from gpcert.bounds.definite import Parts, definite_parts
 from gpcert.bounds.gram import kernel_gram
+from gpcert.bounds.magnitudes import is_moderate
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
@@ -50,6 +51,7 @@ class Model:
     unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
     contraction_precision: float  #: F3' of the precision itself
     contraction_negative: float  #: F3 of the negative part
+    moderate: bool  #: R6: whether expansions may be used; otherwise F3 is not known either
     grams: dict[bytes, tuple[Float, float]] = field(
         default_factory=dict, repr=False
     )  #: cache of `Slice.gram`
@@ -159,11 +161,13 @@ def make_model(
         rows = np.abs(parts.positive) if negative is None else np.abs(parts.positive) + np.abs(negative)
         row_weight = np.maximum(rows.sum(axis=1), np.abs(precision).sum(axis=1))
         variance = kernel.prior_variance
-        gram = kernel_gram(kernel, centres)
+        lengthscale = np.min([group.lengthscale for term in terms for group in term], axis=0)
+        moderate = is_moderate(kernel, lengthscale, centres, weights, mean, prior, precision, magnitude)
+        gram = kernel_gram(kernel, centres) if moderate else (np.zeros_like(precision), np.inf)
         return Model(
             centres=centres,
             terms=terms,
-            lengthscale=np.min([group.lengthscale for term in terms for group in term], axis=0),
+            lengthscale=lengthscale,
             variance=variance,
             prior=prior,
             weights=weights,
@@ -172,11 +176,17 @@ def make_model(
             precision=precision,
             magnitude=magnitude,
             row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
-            contraction=contraction(*gram, variance, magnitude),
+            contraction=contraction(*gram, variance, magnitude) if moderate else np.inf,
             unit_gram=gram,
-            contraction_precision=inverse_contraction(precision, *gram, variance, site_precision),
-            contraction_negative=0.0
-            if negative is None
-            else contraction(*gram, variance, negative, small=True),
+            contraction_precision=inverse_contraction(precision, *gram, variance, site_precision)
+            if moderate
+            else np.inf,
+            contraction_negative=_of_negative(negative, gram, variance) if moderate else np.inf,
+            moderate=moderate,
             site_precision=site_precision,
         )
+
+
+def _of_negative(negative: Float | None, gram: tuple[Float, float], variance: float) -> float:
+    """F3 of the negative part."""
+    return 0.0 if negative is None else contraction(*gram, variance, negative, small=True)

@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.box import LevelBound
+from gpcert.bounds.enclosures import Interval, mean_between
 from gpcert.bounds.local import FunctionalBound, functional_variances
 from gpcert.bounds.radial_expansion import RadialExpansion, expand_radial
 from gpcert.bounds.radial_forms import RadialForms, forms_of
 from gpcert.bounds.radial_functional import radial_lower_bound
-from gpcert.bounds.radial_slice import Interval, RadialSlice
-from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
+from gpcert.bounds.radial_slice import RadialSlice
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["RadialBound", "RadialLocal", "radial_envelope", "retreats"]
@@ -82,32 +83,24 @@ def retreats(size: float, d: int) -> tuple[float, ...]:
 def radial_envelope(slice_: RadialSlice, lower: Float, upper: Float) -> tuple[Interval, Interval]:
     """E4 with K4: mean and variance over a box of raw units, each k_i between its extremes."""
     model = slice_.model
-    middle = 0.5 * lower + 0.5 * upper
-    v = slice_.displacement(middle)
-    low = (lower - middle) / slice_.lengthscale * (1.0 + 4 * UNIT)
-    high = (upper - middle) / slice_.lengthscale * (1.0 + 4 * UNIT)
-    small, large = slice_.extremes(v, low, high)
-    ends = [
-        np.where(slice_.weights > 0, slice_.weights * x, slice_.weights * y)
-        for x, y in ((small, large), (large, small))
-    ]
-    slack = 4 * UNIT * abs(slice_.mean)
-    means = [slice_.mean + float(terms.sum()) for terms in ends]
-    errors = [gamma(len(v) + 8) * float(np.abs(terms).sum()) * 1.01 + slack for terms in ends]
+    small, large = slice_.extremes(lower, upper)
+    n = len(small)
     centre, half = 0.5 * (small + large), 0.5 * (large - small) * (1.0 + 8 * UNIT) + slice_.floor
     # k^T R k is within 2 |V centre| spread + spread^2 of centre^T R centre, spread >= |V (k - centre)|.
     roots = np.sqrt(model.row_weight) * centre
-    error = gamma(2 * len(v) + 20) * sum_up(roots * roots)
+    error = gamma(2 * n + 20) * sum_up(roots * roots)
     square = float(centre @ (model.precision @ centre))
     long = sqrt_up(float(centre @ (model.magnitude @ centre)) + error)
     spread = sqrt_up(sum_up(model.diagonal * half * half))
     error += (spread * (2.0 * long + spread) + model.excess_variance(half)) * (1.0 + 16 * UNIT)
     error += 2.0 * sum_up(model.parts.defect * centre * half)
     first, last = slice_.prior
-    error += 8 * UNIT * (abs(first) + abs(square))
+    error += 8 * UNIT * (abs(first) + abs(square)) + TINY
+    if not math.isfinite(square):  # a partial sum may have overflowed to the wrong side
+        return mean_between(slice_, small, large), (-math.inf, math.inf)
     most = model.largest_variance(large) + (last - first)
     S = first - square - error, min(last - square + error, most)
-    return (means[0] - errors[0], means[1] + errors[1]), S
+    return mean_between(slice_, small, large), S
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +137,7 @@ class RadialBound(LevelBound):
         middle, size = self.surroundings(lower, upper)
         if size is None:
             yield None
-        if size is None or not size < _TOO_LARGE:
+        if size is None or not size < _TOO_LARGE or not self.slice.moderate:
             return
         for retreat in retreats(size, len(lower)):
             start = self.shape.within(reference + retreat * (middle - reference), lower, upper)

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.domain import Domain
+from gpcert.bounds.domain import NARROWEST, Domain
 from gpcert.bounds.radial_scalar import Leftover, Scalar, expand_product, expand_scalar
 from gpcert.bounds.radial_slice import RadialSlice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.bounds.slice import difference
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["Component", "RadialExpansion", "expand_radial"]
@@ -146,10 +147,11 @@ def _symmetric(A: Float) -> Float:
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> RadialExpansion:
     """The expansion at `reference` (d,), raw units, over the domain of displacements around it."""
-    v = slice_.displacement(reference)
-    components, most = _components(slice_, domain, v)
-    k, relative = slice_.kernel(v)
-    relative = relative + 64 * UNIT
+    moved = difference(slice_.points, reference)
+    v = moved / slice_.lengthscale
+    components, most = _components(slice_, domain, moved, v)
+    k, relative = slice_.kernel(moved)
+    relative = relative + (64 * UNIT if np.abs(v).max(initial=0.0) <= LARGEST else np.inf)  # R6
     n, d = v.shape
     U = np.zeros((n, d))
     for c in components:
@@ -160,7 +162,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     polynomial = sum((c.size for c in components), np.zeros(n))
     leftover = sum((c.largest_remainder for c in components), np.zeros(n))
     grown = (k + slice_.floor + polynomial) * (1.0 + 4.0 * relative)
-    moved = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.floor
+    change = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.floor
     roots = np.sqrt(slice_.model.row_weight) * grown
     unit = relative + gamma(n + 60)
     error_r = sqrt_up(sum_up((roots * unit) ** 2))
@@ -173,13 +175,13 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
         k=k,
         relative=relative,
         most=most,
-        moved=moved,
+        moved=change,
         U=U,
         r=r[:, 0],
         RU=RU,
         RP=RP,
         metric=metric,
-        span=domain.norm(metric),
+        span=max(domain.norm(metric), NARROWEST),
         J=J,
         J_size=J + second_moment(parts.defect, U)
         if parts.negative is None
@@ -191,13 +193,15 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     )
 
 
-def _components(slice_: RadialSlice, domain: Domain, v: Float) -> tuple[tuple[Component, ...], Float]:
+def _components(
+    slice_: RadialSlice, domain: Domain, moved: Float, v: Float
+) -> tuple[tuple[Component, ...], Float]:
     found: list[Component] = []
     most = np.full(len(v), slice_.floor)
     for term in slice_.terms:
         frames = [_frame(domain, group.rho, v if group.plain else v * group.rho) for group in term]
         ranges = [_delta_range(domain, v, frame) for frame in frames]
-        z = [group.distance(v) for group in term]
+        z = [group.distance(moved) for group in term]
         if len(term) == 1:
             scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R)
             found.append(frames[0].component(scalar))

@@ -19,7 +19,7 @@ from gpcert.bounds.forms import Form, Remainder, balance, largest_root, negative
 from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.radial_expansion import Component, RadialExpansion, second_moment
 from gpcert.bounds.radial_forms import RadialForms
-from gpcert.rounding import TINY, UNIT, gamma, sum_up
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, sum_up
 from gpcert.validation import Float
 
 __all__ = ["Pieces", "radial_lower_bound", "radial_pieces"]
@@ -92,6 +92,7 @@ def radial_pieces(m: RadialForms, a: float, tau: float, kappa: float) -> Pieces:
         2.0 * abs(tau) * e.error_r * e.weighted(sum((c.largest_remainder for c in e.components), e.k * 0))
     )
     excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0)))
+    excess += (1.0 + abs(tau)) * UNDERFLOW
     return Pieces(base, g, parts, list(_remainders(m, a, tau, weights)), excess)
 
 

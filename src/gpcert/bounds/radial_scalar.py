@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds.radial_slice import RadialSlice, SliceGroup
-from gpcert.rounding import TINY, UNIT
-from gpcert.validation import Float
+from gpcert.rounding import LARGEST, TINY, UNIT
+from gpcert.validation import Float, Mask
 
 __all__ = ["Leftover", "Scalar", "expand_product", "expand_scalar"]
 
@@ -45,6 +45,11 @@ class Scalar:
 
 def _finite(x: Float) -> Float:
     return np.where(np.isfinite(x), x, np.inf)
+
+
+def _usable(*coefficients: Float) -> Mask:
+    """R6: near a singularity derivatives leave the numbers of which expansions may be made."""
+    return np.asarray(np.max(np.abs(coefficients), axis=0) <= LARGEST * LARGEST)
 
 
 class _Ends:
@@ -92,7 +97,7 @@ def expand_scalar(
         np.maximum(p[0] * (1.0 + relative) - right.low, 0.0),
         np.maximum(left.high - p[0] * (1.0 - relative), 0.0),
     )
-    unusable = ~np.isfinite(np.stack([p[3], p[1]]))
+    unusable = ~np.stack([_usable(*p[1:4]), _usable(p[1])])
     costs = np.stack(
         [
             np.where(unusable[0], np.inf, third[0] * reach**2 / _PREFERENCE),
@@ -169,7 +174,7 @@ def expand_product(
         np.maximum(most - value * (1.0 - total_relative), 0.0),
     )
     smooth = np.isfinite(cost) & (cost <= _PREFERENCE * (widths[0] + widths[1]))
-    smooth &= np.all([np.isfinite(q[2]) for q in p], axis=0)
+    smooth &= np.all([_usable(*q[:3]) for q in p], axis=0)
     zero = np.zeros_like(value)
     scalars = []
     for f, q in enumerate(p):

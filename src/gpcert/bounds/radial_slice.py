@@ -12,14 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
+from gpcert.bounds.enclosures import Interval, latent_at, prior_between
 from gpcert.bounds.model import Model
+from gpcert.bounds.slice import difference, nearest_and_farthest
 from gpcert.kernels import Radial
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import LARGEST, UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Interval", "RadialSlice", "SliceGroup", "make_radial_slice"]
+__all__ = ["RadialSlice", "SliceGroup", "make_radial_slice"]
 
-Interval = tuple[float, float]
+_LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +29,15 @@ class SliceGroup:
     """One factor on the slice."""
 
     phi: Radial
-    rho: Float  #: (d,), > 0
+    lengthscale: Float  #: of the group (d,)
+    rho: Float  #: (d,), >= 0; for expansions only, as it may underflow
     still: Float  #: half squared distance on the features that stand still (n,)
     plain: bool  #: rho is 1 throughout
 
-    def distance(self, v: Float) -> Float:
-        """z (n,) for v (n, d)."""
-        return np.asarray(self.still + 0.5 * np.einsum("ij,ij->i", v, v if self.plain else v * self.rho))
+    def distance(self, moved: Float) -> Float:
+        """z (n,) for differences (n, d) in raw units: relatively accurate whatever the lengthscales (K1)."""
+        u = moved / self.lengthscale
+        return np.asarray(self.still + 0.5 * np.einsum("ij,ij->i", u, u))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +71,20 @@ class RadialSlice:
         return float(UNIT * (self.model.centres.shape[1] + 64))
 
     @property
+    def moderate(self) -> bool:
+        """R6: whether expansions may be used."""
+        squares = [float(group.rho.min(initial=1.0)) for term in self.terms for group in term]
+        return self.model.moderate and min(squares) * LARGEST * LARGEST >= 1.0
+
+    @property
     def prior(self) -> Interval:
-        """The prior variance, enclosed: that of a sum or product is stored to a few roundings."""
-        slack = self.prior_blur * abs(self.model.prior)
-        return self.model.prior - slack, self.model.prior + slack
+        """The prior variance, enclosed."""
+        return prior_between(self)
 
     @property
     def prior_blur(self) -> float:
-        """Relative error of the stored prior variance."""
-        return 2 * UNIT * (2 + sum(group.phi.size for term in self.terms for group in term))
+        """Relative error of the stored prior variance: one rounding."""
+        return 4 * UNIT
 
     @cached_property
     def amplitude(self) -> Float:
@@ -84,7 +93,7 @@ class RadialSlice:
         for term in self.terms:
             product = np.ones(len(total))
             for group in term:
-                z = group.still * (1.0 - 4 * self.blur)
+                z = np.minimum(group.still * (1.0 - 4 * self.blur), _LARGEST_DOUBLE)
                 product = product * group.phi.value(z) * (1.0 + self.relative(group, z))
             total = total + product
         return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.floor)
@@ -99,45 +108,32 @@ class RadialSlice:
         g = group.phi.exponent(z) + 5.0 + size
         return np.asarray(1.01 * self.blur * g + UNIT * (8.0 * g + 64.0 * size))
 
-    def kernel(self, v: Float) -> tuple[Float, Float]:
-        """k (n,) and its relative error (n,), at the point that v (n, d) belongs to."""
-        k = np.zeros(len(v))
-        worst = np.zeros(len(v))
+    @np.errstate(all="ignore")  # overflow and NaN end as unknown
+    def kernel(self, moved: Float) -> tuple[Float, Float]:
+        """k (n,) and its relative error (n,), inf: unknown, at the point with these differences (n, d)."""
+        k = np.zeros(len(moved))
+        worst = np.zeros(len(moved))
         for term in self.terms:
-            product = np.ones(len(v))
-            relative = np.full(len(v), 4 * UNIT)
+            product = np.ones(len(moved))
+            relative = np.full(len(moved), 4 * UNIT)
             for group in term:
-                z = group.distance(v)
+                z = group.distance(moved)
                 product = product * group.phi.value(z)
                 relative = relative + self.relative(group, z)
             k = k + product
             worst = np.maximum(worst, relative)
         return k, worst + 4 * len(self.terms) * UNIT
 
-    def displacement(self, x: Float) -> Float:
-        """v (n, d) at x (d,), raw units."""
-        return np.asarray((self.points - x) / self.lengthscale)
-
     def latent(self, x: Float) -> tuple[Interval, Interval]:
         """E3: enclosures of mean and (unclipped) variance at x (d,)."""
-        model = self.model
-        k, relative = self.kernel(self.displacement(x))
-        unit = relative + gamma(len(k) + 20)
-        bound = k + self.floor
-        mu = self.mean + float(self.weights @ k)
-        error = sum_up(np.abs(self.weights) * bound * unit) * 1.01
-        error += 4 * UNIT * (abs(mu) + abs(self.mean))
-        low, high = self.prior
-        S = model.prior - float(k @ (model.precision @ k))
-        roots = np.sqrt(model.row_weight) * bound
-        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
-        error_S += (high - low) + 8 * UNIT * (abs(model.prior) + abs(S)) + TINY
-        return (mu - error, mu + error), (S - error_S, S + error_S)
+        k, relative = self.values(x)
+        return latent_at(self, k, relative, self.model.precision @ k)
 
     def values(self, x: Float) -> tuple[Float, Float]:
         """k (n,) at x (d,) and its relative error (n,)."""
-        return self.kernel(self.displacement(x))
+        return self.kernel(difference(self.points, x))
 
+    @np.errstate(all="ignore")
     def gradient(self, x: Float) -> tuple[float, float, Float, Float]:
         """Mean, variance and their gradients in raw units at x (d,), estimated: for local search only."""
         k, _ = self.values(x)
@@ -149,29 +145,29 @@ class RadialSlice:
 
     def pull(self, x: Float, c: Float) -> Float:
         """Gradients in raw units of c.k at x (d,), for c (m, n): (m, d), estimates."""
-        v = self.displacement(x)
+        moved = difference(self.points, x)
+        v = moved / self.lengthscale
         total = np.zeros((len(c), v.shape[1]))
         for term in self.terms:
-            parts = [group.phi.derivatives(group.distance(v), 1) for group in term]
+            parts = [group.phi.derivatives(group.distance(moved), 1) for group in term]
             for i, group in enumerate(term):
                 others = np.prod([part[0] for j, part in enumerate(parts) if j != i], axis=0)
                 slope = np.nan_to_num(parts[i][1] * others, posinf=0.0, neginf=0.0)  # d k / d z
                 total -= (c * slope) @ v * group.rho  # d z / d x = -rho v / l
         return np.asarray(total / self.lengthscale)
 
-    def extremes(self, v: Float, low: Float, high: Float) -> tuple[Float, Float]:
-        """K4: (smallest, largest) k_i (n,) over the displacements in the box [low, high] (d,) of v (n, d)."""
-        near, far = v - np.clip(v, low, high), np.maximum(np.abs(v - low), np.abs(v - high))
-        small, large = np.zeros(len(v)), np.zeros(len(v))
+    def extremes(self, lower: Float, upper: Float) -> tuple[Float, Float]:
+        """K4: (smallest, largest) k_i (n,) over a box of raw units; 0 and phi(0) where nothing is known."""
+        near, far = nearest_and_farthest(self.points, lower, upper)
+        small, large = np.zeros(len(near)), np.zeros(len(near))
         for term in self.terms:
-            least, most = np.ones(len(v)), np.ones(len(v))
+            least, most = np.ones(len(near)), np.ones(len(near))
             for group in term:
-                # Differences to a few ulps of v, not of the result: the distances move outward by that much.
-                slack = 8.0 * UNIT * (group.distance(v) + group.distance(far))
-                z = np.maximum(group.distance(near) * (1.0 - 4 * self.blur) - slack, 0.0)
+                z = np.fmax(group.distance(near) * (1.0 - 4 * self.blur), 0.0)
+                z = np.minimum(z, _LARGEST_DOUBLE)  # phi decreases: sound where the distance is larger still
                 most = most * group.phi.value(z) * (1.0 + self.relative(group, z))
-                z = group.distance(far) * (1.0 + 4 * self.blur) + slack
-                least = least * group.phi.value(z) * (1.0 - self.relative(group, z))
+                z = group.distance(far) * (1.0 + 4 * self.blur)
+                least = least * np.fmax(group.phi.value(z) * (1.0 - self.relative(group, z)), 0.0)
             small, large = small + least, large + most
         wide = 1.0 + 8 * UNIT * (1 + len(self.terms))
         return np.maximum(small / wide - self.floor, 0.0), large * wide + self.floor
@@ -182,13 +178,14 @@ def make_radial_slice(model: Model, x: Float, features: Index, sign: float = 1.0
     rest = np.ones(model.centres.shape[1], dtype=bool)
     rest[features] = False
     lengthscale = model.lengthscale[features]
-    difference = model.centres[:, rest] - x[rest]
+    standing = difference(model.centres[:, rest], x[rest])
 
     def slice_group(scale: Float, phi: Radial) -> SliceGroup:
-        still = difference / scale[rest]
-        rho = (lengthscale / scale[features]) ** 2
-        z = 0.5 * np.einsum("ij,ij->i", still, still)
-        return SliceGroup(phi, rho, z, bool((rho == 1.0).all()))
+        with np.errstate(over="ignore", under="ignore"):
+            still = standing / scale[rest]
+            rho = (lengthscale / scale[features]) ** 2
+            z = 0.5 * np.einsum("ij,ij->i", still, still)
+        return SliceGroup(phi, scale[features], rho, z, bool((rho == 1.0).all()))
 
     return RadialSlice(
         model=model,

@@ -10,13 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.box import LevelBound
+from gpcert.bounds.enclosures import mean_between
 from gpcert.bounds.expansion import Expansion, expand
 from gpcert.bounds.functional import lower_bound
 from gpcert.bounds.local import FunctionalBound
 from gpcert.bounds.majorants import CHEAP_DIMENSIONS, Majorants, cheap, coarse, sharp
 from gpcert.bounds.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.slice import Slice
-from gpcert.rounding import UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["RbfBound", "RbfLocal"]
@@ -89,18 +89,7 @@ class RbfBound(LevelBound):
 
     def at(self, x: Float) -> tuple[float, float]:
         """E3: mean and variance with their rounding, through the corner lemma."""
-        model = self.slice.model
-        _, k, relative, r = self.slice.visit(x)
-        unit = relative + gamma(len(k) + 20)
-        mu = self.slice.mean + float(self.slice.weights @ k)
-        bound = k + self.slice.floor
-        error = sum_up(np.abs(self.slice.weights) * bound * unit) * 1.01
-        error += 4 * UNIT * (abs(mu) + abs(self.slice.mean))
-        S = model.prior - float(k @ r)
-        roots = np.sqrt(model.row_weight) * bound
-        error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
-        error_S += 8 * UNIT * (abs(model.prior) + abs(S))
-        return self.link.bounds((mu - error, mu + error), (S - error_S, S + error_S))
+        return self.link.bounds(*self.slice.latent(x))
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
@@ -123,7 +112,7 @@ class RbfBound(LevelBound):
         middle, size = self.surroundings(lower, upper)
         if size is None:
             yield None
-        if size is None or not size < _TOO_LARGE:
+        if size is None or not size < _TOO_LARGE or not self.slice.moderate:
             return
         for build, retreat in _attempts(size, len(lower)):
             start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
@@ -132,25 +121,10 @@ class RbfBound(LevelBound):
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box, S anywhere."""
-        model, slice_ = self.slice.model, self.slice
-        left = (slice_.points - lower) / slice_.lengthscale
-        right = (slice_.points - upper) / slice_.lengthscale
-        farthest = np.maximum(np.abs(left), np.abs(right))
-        nearest = np.where(left * right <= 0, 0.0, np.minimum(np.abs(left), np.abs(right)))
-        unit = UNIT * (model.centres.shape[1] + 16)
-        far = np.einsum("ij,ij->i", farthest, farthest) * 0.5
-        near = np.einsum("ij,ij->i", nearest, nearest) * 0.5
-        small = (
-            slice_.amplitude * np.exp(-far) * (1.0 - unit * (far + slice_.still) - 64 * UNIT) - slice_.floor
-        )
-        large = (
-            slice_.amplitude * np.exp(-near) * (1.0 + unit * (near + slice_.still) + 64 * UNIT) + slice_.floor
-        )
-        terms = np.where(slice_.weights > 0, slice_.weights * np.maximum(small, 0.0), slice_.weights * large)
-        error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01
-        mu = slice_.mean + float(terms.sum()) - error - 4 * UNIT * abs(slice_.mean)
-        most = max(model.largest_variance(large), 0.0)
-        return self.link.bounds((mu, mu), (0.0, most))[0]
+        small, large = self.slice.extremes(lower, upper)
+        mean = mean_between(self.slice, small, large)
+        most = max(self.slice.model.largest_variance(large), 0.0)
+        return self.link.bounds(mean, (0.0, most))[0]
 
 
 def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:

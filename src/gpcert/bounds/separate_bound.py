@@ -45,7 +45,7 @@ class SeparateBound:
     @property
     def largest(self) -> float:
         """Size of a box, in the smallest lengthscales, beyond which expansions say nothing."""
-        return _TOO_LARGE
+        return _TOO_LARGE if all(each.moderate for each in self.latents.slices) else 0.0
 
     def weighing(self, beta: Float) -> SeparateBound:
         """The same for another beta (C,)."""

@@ -13,17 +13,35 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpcert.bounds.enclosures import Interval, latent_at
 from gpcert.bounds.gram import unit_gram
 from gpcert.bounds.model import Model
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Slice", "Visit", "make_slice"]
+__all__ = ["Slice", "Visit", "difference", "make_slice", "nearest_and_farthest"]
 
 #: Gram matrices kept per model: n^2 doubles each.
 _GRAMS = 2
 #: Points remembered per slice: n d doubles each.
 _VISITS = 6
+#: exp(-z) is below every double long before: error bounds need not grow beyond.
+_LARGEST_EXPONENT = 1e4
+
+
+def difference(points: Float, x: Float) -> Float:
+    """points - x (n, d); NaN, not inf, beyond the doubles: lengthscales may be as large (E1)."""
+    with np.errstate(over="ignore"):
+        found = np.asarray(points - x)
+    if not np.abs(x).max(initial=0.0) < 2.0**960:
+        found[np.isinf(found)] = np.nan
+    return found
+
+
+def nearest_and_farthest(points: Float, lower: Float, upper: Float) -> tuple[Float, Float]:
+    """The smallest and the largest |points - x| (n, d) over a box of raw units, each rounded once."""
+    left, right = difference(points, lower), difference(points, upper)
+    return np.maximum(np.maximum(-left, right), 0.0), np.maximum(np.abs(left), np.abs(right))
 
 
 class Visit(NamedTuple):
@@ -86,7 +104,12 @@ class Slice:
     @cached_property
     def floor(self) -> float:
         """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
-        return 2.0**-960 * (1.0 + float(self.amplitude.max()))
+        return 2.0**-960 * (1.0 + self.model.variance)
+
+    @property
+    def moderate(self) -> bool:
+        """R6: whether expansions may be used."""
+        return self.model.moderate
 
     def visit(self, x: Float) -> Visit:
         """Everything about the point x (d,); the searches for minimum and maximum meet at several."""
@@ -101,15 +124,34 @@ class Slice:
 
     def kernel(self, x: Float) -> tuple[Float, Float, Float]:
         """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""
-        v = (self.points - x) / self.lengthscale
+        v = difference(self.points, x) / self.lengthscale
         z = 0.5 * np.einsum("ij,ij->i", v, v)
-        k = self.amplitude * np.exp(-z)
-        return v, k, UNIT * ((self.model.centres.shape[1] + 16) * (z + self.still) + 40.0)
+        return v, self.amplitude * np.exp(-z), self._relative(z)
+
+    def _relative(self, z: Float) -> Float:
+        """E1: the relative error of amplitude * exp(-z) (n,)."""
+        exponent = np.minimum(z + self.still, _LARGEST_EXPONENT)
+        return np.asarray(UNIT * ((self.model.centres.shape[1] + 16) * exponent + 40.0))
+
+    def extremes(self, lower: Float, upper: Float) -> tuple[Float, Float]:
+        """E4: (smallest, largest) k_i (n,) over a box of raw units."""
+        far, near = (
+            0.5 * np.einsum("ij,ij->i", v, v)
+            for v in (u / self.lengthscale for u in nearest_and_farthest(self.points, lower, upper)[::-1])
+        )
+        small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.floor
+        large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.floor
+        return np.maximum(small, 0.0), large
 
     @property
     def prior_blur(self) -> float:
         """Relative error of the stored prior variance: none for a single kernel."""
         return 0.0
+
+    def latent(self, x: Float) -> tuple[Interval, Interval]:
+        """E3: enclosures of mean and (unclipped) variance at x (d,)."""
+        _, k, relative, r = self.visit(x)
+        return latent_at(self, k, relative, r)
 
     def values(self, x: Float) -> tuple[Float, Float]:
         """k (n,) at x (d,) and its relative error (n,)."""
@@ -125,7 +167,7 @@ def make_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> Sl
     """The slice of `model` through x (D,) along `features`."""
     rest = np.ones(model.centres.shape[1], dtype=bool)
     rest[features] = False
-    still = (model.centres[:, rest] - x[rest]) / model.lengthscale[rest]
+    still = difference(model.centres[:, rest], x[rest]) / model.lengthscale[rest]
     z = 0.5 * np.einsum("ij,ij->i", still, still)
     return Slice(
         model=model,

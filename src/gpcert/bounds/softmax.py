@@ -82,7 +82,7 @@ class SoftmaxBound:
     @property
     def largest(self) -> float:
         """Size of a box, in lengthscales, beyond which expansions say nothing."""
-        return _TOO_LARGE
+        return _TOO_LARGE if self.slice.moderate else 0.0
 
     def weighing(self, beta: Float) -> SoftmaxBound:
         """The same for another beta (C,); all but the cells is shared."""

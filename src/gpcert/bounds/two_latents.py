@@ -43,6 +43,8 @@ class TwoLatents:
         domain = self.shape.domain(lower, upper, middle, slice_.lengthscale)
         if domain is None:
             return Certified(1.0, reference, int(np.argmax((upper - lower) / slice_.lengthscale)), False)
+        if not slice_.moderate:
+            return Certified(0.0, reference, int(np.argmax((upper - lower) / slice_.lengthscale)), False)
         variances = partial(self.softmax.variances, lower, upper)
         slack = probability_cost(most_clipped(self.softmax.model, variances))
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * slack, 0.5 + 0.5 * target))

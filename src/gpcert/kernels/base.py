@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,11 @@ class Kernel(ABC):
     @abstractmethod
     def prior_variance(self) -> float:
         """k(x, x), the same at every x."""
+
+    @property
+    @abstractmethod
+    def exact_variance(self) -> Fraction:
+        """k(x, x) as the rational number that the stored parameters make it."""
 
     @property
     @abstractmethod

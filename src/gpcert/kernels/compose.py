@@ -6,6 +6,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +17,15 @@ from gpcert.kernels.base import Gram, Kernel
 from gpcert.kernels.distances import Distances
 from gpcert.validation import Float, require
 
-__all__ = ["Composite", "Product", "Sum"]
+__all__ = ["Composite", "Product", "Sum", "rounded"]
+
+
+def rounded(exact: Fraction) -> float:
+    """The nearest double; inf beyond all of them."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +79,11 @@ class Composite(Kernel):
         """Type and parts."""
         return {"type": self.type_name, self.part_name: [part.to_dict() for part in self.parts]}
 
+    @cached_property
+    def prior_variance(self) -> float:
+        """k(x, x) of the stored parameters, rounded once; 0 or inf where it is beyond the doubles."""
+        return rounded(self.exact_variance)
+
     @abstractmethod
     def weights(self, matrices: list[Float], B: Float) -> Iterator[Float]:
         """For each part, the matrix (n, m) by which its derivatives enter sum_ij B_ij dk_ij."""
@@ -101,9 +116,9 @@ class Sum(Composite):
         return self.parts
 
     @property
-    def prior_variance(self) -> float:
-        """Sum of the terms' prior variances."""
-        return float(sum(part.prior_variance for part in self.parts))
+    def exact_variance(self) -> Fraction:
+        """Sum of the terms' variances."""
+        return sum((part.exact_variance for part in self.parts), Fraction(0))
 
     def matrix(self, distances: Distances) -> Float:
         """The kernel matrix (n, m)."""
@@ -145,9 +160,9 @@ class Product(Composite):
         return self.parts
 
     @property
-    def prior_variance(self) -> float:
-        """Product of the factors' prior variances."""
-        return math.prod(part.prior_variance for part in self.parts)
+    def exact_variance(self) -> Fraction:
+        """Product of the factors' variances."""
+        return math.prod((part.exact_variance for part in self.parts), start=Fraction(1))
 
     def matrix(self, distances: Distances) -> Float:
         """The kernel matrix (n, m)."""

@@ -21,7 +21,8 @@ __all__ = ["Gaussian", "HalfIntegerMatern", "Profile", "RationalQuadraticProfile
 # 2 exp(-3/2), rounded up.
 _STEEPEST_GAUSSIAN = 0.4463
 
-# exp(-s) is 0 in float64 from s = 746 on; the cap keeps (1 + s) exp(-s) from becoming inf * 0.
+# exp(-s) is 0 in float64 from s = 746 on; the cap keeps (1 + s) exp(-s) from becoming inf * 0, and the error
+# bounds of a phi that is certainly 0 from growing with z.
 _LARGEST_EXPONENT = 1e4
 
 # _LADDER[p][m]: the m-th derivative of the Matern p + 1/2 is this multiple of the (p - m)-th ladder function.
@@ -57,7 +58,10 @@ class Profile(ABC):
 
     @abstractmethod
     def exponent(self, z: Float) -> Float:
-        """g(z) with z |phi^(m+1)(z)| <= (g + m + 1) |phi^(m)(z)|, same shape: how rounding of z moves phi."""
+        """g(z) with z |phi^(m+1)(z)| <= (g + m + 1) |phi^(m)(z)|, same shape: how rounding of z moves phi.
+
+        Cut at 1e4, where phi is below every double; inf where z = inf tells nothing about phi.
+        """
 
     def derivative(self, z: Float, order: int) -> Float:
         """The derivative of phi of the given order (1 to 4) in z, same shape as z; +-inf where singular."""
@@ -84,7 +88,7 @@ class Gaussian(Profile):
 
     def exponent(self, z: Float) -> Float:
         """z."""
-        return np.asarray(z, dtype=np.float64)
+        return np.minimum(np.asarray(z, dtype=np.float64), _LARGEST_EXPONENT)
 
     def value(self, z: Float) -> Float:
         """exp(-z), same shape as z."""
@@ -184,14 +188,22 @@ class RationalQuadraticProfile(Profile):
         return _STEEPEST_GAUSSIAN
 
     def exponent(self, z: Float) -> Float:
-        """alpha log(1 + z/alpha)."""
-        with np.errstate(over="ignore"):
-            return np.asarray(self.alpha * np.log1p(np.asarray(z, dtype=np.float64) / self.alpha))
+        """alpha log(1 + z/alpha); phi falls so slowly that a z beyond the doubles says nothing about it."""
+        z = np.asarray(z, dtype=np.float64)
+        return np.where(np.isinf(z), np.inf, np.minimum(self.alpha * self._log(z), _LARGEST_EXPONENT))
 
     def value(self, z: Float) -> Float:
         """phi(z), same shape as z; by log1p, so that large alpha tends to exp(-z) without loss."""
+        return np.asarray(np.exp(-self.alpha * self._log(np.asarray(z, dtype=np.float64))))
+
+    def _log(self, z: Float) -> Float:
+        """log(1 + z/alpha), also where z/alpha is beyond the doubles: there the 1 does not show."""
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(-self.alpha * np.log1p(np.asarray(z, dtype=np.float64) / self.alpha)))
+            u = z / self.alpha
+            beyond = np.isinf(u)
+            if not beyond.any():
+                return np.asarray(np.log1p(u))
+            return np.where(beyond, np.log(np.where(beyond, z, 1.0)) - math.log(self.alpha), np.log1p(u))
 
     def _derivative(self, z: Float, order: int) -> Float:
         # phi^(m) = (-1)^m phi * prod_{k<m} (alpha + k)/(alpha + z): no power that could overflow.
@@ -202,6 +214,4 @@ class RationalQuadraticProfile(Profile):
 
     def alpha_slope(self, z: Float) -> Float:
         """d phi / d log alpha, same shape as z."""
-        with np.errstate(over="ignore"):
-            u = z / self.alpha
-        return np.asarray(self.value(z) * (self.alpha * (z / (self.alpha + z) - np.log1p(u))))
+        return np.asarray(self.value(z) * (self.alpha * (z / (self.alpha + z) - self._log(z))))

@@ -1,7 +1,8 @@
 """Any kernel as a sum of products of radial factors: what the bounds expand.
 
 Every kernel of this package is built from stationary ones by sums and products. `radial_terms` multiplies
-that out and gathers the factors that share a metric (proportional lengthscales), so that
+that out, adds up equal products, and gathers the factors that share a metric (proportional lengthscales), so
+that
 
     k(x, x') = sum over terms of prod over groups of phi(z),   z = (1/2) sum_j ((x_j - x'_j) / l_j)^2,
 
@@ -12,22 +13,25 @@ completely monotone: each group's phi is one such function (docs/maths-kernels.m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.compose import Product, Sum
+from gpcert.kernels.compose import Product, Sum, rounded
 from gpcert.kernels.profiles import Profile
 from gpcert.kernels.stationary import Stationary
-from gpcert.validation import Float
+from gpcert.validation import Float, require
 
 __all__ = ["Group", "Radial", "radial_terms"]
 
 #: Lengthscales whose ratios agree to this relative accuracy count as proportional (K1).
 _PROPORTIONAL = 2.0**-49
-#: Beyond it every phi here is 0 in float64, which the callers' floor covers.
-_LARGEST_EXPONENT = 1e4
+#: Squared ratios of lengthscales that are gathered: fourth powers of them stay far inside the doubles.
+_WIDEST = 2.0**64
+#: What a kernel may expand into; each piece costs some passes over the centres per box.
+_MOST_PIECES = 1024
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Radial:
         for monomial in self.monomials:
             total = sum((profile.exponent(ratio * z) for profile, ratio in monomial.factors), 0.0)
             largest = np.maximum(largest, total)
-        return np.minimum(largest, _LARGEST_EXPONENT)
+        return largest
 
     @property
     def size(self) -> int:
@@ -109,68 +113,92 @@ class Group:
     phi: Radial
 
 
+#: A product of factors, by their numbers in rising order.
+Word = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Alphabet:
+    """The different factors of a kernel on d features, numbered.
+
+    Each is compared with the metrics themselves, never with another factor: deviations do not add up (K1).
+    """
+
+    d: int
+    metrics: list[Float] = field(default_factory=list)
+    letters: dict[tuple[int, Profile, float], int] = field(default_factory=dict)  #: (metric, phi, ratio)
+
+    def number(self, kernel: Stationary) -> int:
+        """The number of phi(ratio z), z in one of the metrics."""
+        scale = np.array(np.broadcast_to(kernel.lengthscale, (self.d,)), dtype=np.float64)
+        ratios = (_ratio(metric, scale) for metric in self.metrics)
+        found = next(((i, ratio) for i, ratio in enumerate(ratios) if ratio is not None), None)
+        if found is None:
+            found = len(self.metrics), 1.0
+            self.metrics.append(scale)
+        return self.letters.setdefault((found[0], kernel.profile, found[1]), len(self.letters))
+
+
 def radial_terms(kernel: Kernel, d: int) -> tuple[tuple[Group, ...], ...]:
     """The terms of a kernel on d features; each is a product of groups with different metrics."""
-    whole: list[tuple[Float, list[Monomial]]] = []  # terms of one metric are gathered into one function
+    alphabet = _Alphabet(d)
+    words = _multiplied_out(kernel, alphabet)
+    letters = list(alphabet.letters)
+    whole: dict[int, list[Monomial]] = {}  # terms of one metric are gathered into one function
     mixed: list[tuple[Group, ...]] = []
-    for factors in _multiplied_out(kernel):
-        groups = _by_metric(factors, d)
-        if len(groups) > 1:
-            mixed.append(tuple(Group(scale, Radial((monomial,))) for scale, monomial in groups))
+    pieces = 0
+    for word, weight in words.items():
+        groups: dict[int, list[tuple[Profile, float]]] = {}
+        for metric, profile, ratio in (letters[number] for number in word):
+            groups.setdefault(metric, []).append((profile, ratio))
+        pieces += len(word) + (len(groups) ** 2 if len(groups) > 1 else 0)
+        _check_size(pieces)
+        weights = [rounded(weight)] + [1.0] * (len(groups) - 1)
+        monomials = [Monomial(w, tuple(group)) for w, group in zip(weights, groups.values(), strict=True)]
+        if len(groups) == 1:
+            whole.setdefault(next(iter(groups)), []).append(monomials[0])
             continue
-        scale, monomial = groups[0]
-        for other, monomials in whole:
-            ratio = _ratio(other, scale)
-            if ratio is not None:
-                monomials.append(_rescaled(monomial, ratio))
-                break
-        else:
-            whole.append((scale, [monomial]))
-    gathered = [(Group(scale, Radial(tuple(monomials))),) for scale, monomials in whole]
+        scales = [alphabet.metrics[metric] for metric in groups]
+        mixed.append(tuple(Group(l, Radial((m,))) for l, m in zip(scales, monomials, strict=True)))
+    gathered = [(Group(alphabet.metrics[metric], Radial(tuple(found))),) for metric, found in whole.items()]
     return (*gathered, *mixed)
 
 
-def _multiplied_out(kernel: Kernel) -> list[tuple[Stationary, ...]]:
-    """The kernel as a list of products of stationary kernels."""
-    if isinstance(kernel, Sum):
-        return [product for part in kernel.parts for product in _multiplied_out(part)]
-    if isinstance(kernel, Product):
-        products: list[tuple[Stationary, ...]] = [()]
-        for part in kernel.parts:
-            products = [left + right for left in products for right in _multiplied_out(part)]
-        return products
-    assert isinstance(kernel, Stationary)
-    return [(kernel,)]
+def _multiplied_out(kernel: Kernel, alphabet: _Alphabet) -> dict[Word, Fraction]:
+    """The kernel as a sum of products of factors, with exact weights; equal products are added up."""
+    if isinstance(kernel, Stationary):
+        return {(alphabet.number(kernel),): Fraction(kernel.variance)}
+    assert isinstance(kernel, Sum | Product)
+    total: dict[Word, Fraction] = {} if isinstance(kernel, Sum) else {(): Fraction(1)}
+    for part in kernel.parts:
+        own = _multiplied_out(part, alphabet)
+        if isinstance(kernel, Sum):
+            for word, weight in own.items():
+                total[word] = total.get(word, Fraction(0)) + weight
+            continue
+        left, total, size = total, {}, 0
+        for one, x in left.items():
+            for other, y in own.items():
+                word = tuple(sorted(one + other))
+                size += 0 if word in total else len(word)
+                _check_size(size)
+                total[word] = total.get(word, Fraction(0)) + x * y
+    return total
 
 
-def _by_metric(factors: tuple[Stationary, ...], d: int) -> list[tuple[Float, Monomial]]:
-    """The factors of one product gathered by metric; the weight goes to the first."""
-    weight = math.prod(factor.variance for factor in factors)
-    found: list[tuple[Float, list[tuple[Profile, float]]]] = []
-    for factor in factors:
-        scale = np.array(np.broadcast_to(factor.lengthscale, (d,)), dtype=np.float64)
-        for other, members in found:
-            ratio = _ratio(other, scale)
-            if ratio is not None:
-                members.append((factor.profile, ratio))
-                break
-        else:
-            found.append((scale, [(factor.profile, 1.0)]))
-    return [
-        (scale, Monomial(weight if i == 0 else 1.0, tuple(members)))
-        for i, (scale, members) in enumerate(found)
-    ]
+def _check_size(pieces: int) -> None:
+    require(
+        pieces <= _MOST_PIECES,
+        f"kernel must multiply out into at most {_MOST_PIECES} factors (and pairs of factors with different "
+        f"lengthscales) to be certified, got at least {pieces}",
+    )
 
 
 def _ratio(one: Float, other: Float) -> float | None:
-    """c with z in the metric `other` = c z in the metric `one`, to a few roundings; None: no such c."""
-    ratios = one / other
-    first = float(ratios[0])
-    close = np.abs(ratios - first) <= _PROPORTIONAL * first
+    """c with z in the metric `other` = c z in the metric `one`, to 40 u (K1); None: no such c."""
+    with np.errstate(over="ignore", under="ignore"):
+        ratios = one / other
+        first = float(ratios[0])
+        close = np.abs(ratios - first) <= _PROPORTIONAL * first
     square = first * first
-    return square if close.all() and 1e-200 < square < 1e200 else None
-
-
-def _rescaled(monomial: Monomial, ratio: float) -> Monomial:
-    """phi(ratio z)."""
-    return Monomial(monomial.weight, tuple((phi, c * ratio) for phi, c in monomial.factors))
+    return square if 1.0 / _WIDEST < square < _WIDEST and close.all() else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -60,6 +61,11 @@ class Stationary(Kernel):
     def prior_variance(self) -> float:
         """k(x, x) = variance."""
         return self.variance
+
+    @property
+    def exact_variance(self) -> Fraction:
+        """The variance."""
+        return Fraction(self.variance)
 
     @property
     def n_features(self) -> int | None:

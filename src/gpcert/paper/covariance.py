@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds import Slice
-from gpcert.rounding import UNIT, gamma
+from gpcert.rounding import UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float
 
 __all__ = ["Covariances", "Extreme", "covariances"]
@@ -57,7 +57,8 @@ class Covariances:
 
     def rounding(self, g: Float) -> Float:
         """At least the rounding error of the bound of g^T k, for g (n,) or for each column of g (n, m)."""
-        return np.asarray(gamma(g.shape[0] + 4 * len(self.reach) + 40) * (np.abs(g).T @ self.size) * 1.01)
+        relative = gamma(g.shape[0] + 4 * len(self.reach) + 40) * 1.01
+        return np.asarray(relative * (np.abs(g).T @ self.size) + UNDERFLOW)
 
     def smallest_sum(self, g: Float) -> Extreme:
         """P2: a lower bound of g^T k in closed form: the lines make it a separable quadratic in w."""
