@@ -50,7 +50,7 @@ class Sets:
             unit, radius = scale, np.array([r.radius for r in regions if isinstance(r, Ball)])
         if 1 <= norm < np.inf:  # radii in the unit: steps and slopes of any magnitude look alike
             axes = radius[:, None] * scale
-            plain = ((axes > 0) & (axes < np.inf)).all(axis=1)
+            plain = np.asarray(((axes > 0) & (axes < np.inf)).all(axis=1))
             unit, radius = np.where(plain[:, None], axes, scale), np.where(plain, 1.0, radius)
         return cls(norm, centre, unit, lower, upper, radius, scale)
 
