@@ -55,7 +55,7 @@ def ball(value):
     st.integers(0, 2**32 - 1),
 )
 def test_delta_is_that_of_the_real_interval(kernel, likelihood, offset, seed):
-    """One bump, seen from its left slope: P rises along the line, so the ends of the exact interval give Delta.
+    """One bump, seen from its left slope: P rises along the line, so the ends of the interval give Delta.
 
     x + radius is no double: an interval rounded outward, or inward, has another Delta.
     """

@@ -17,10 +17,12 @@ __all__ = ["Evaluation", "Explanation", "LimeComparison"]
 class Evaluation:
     """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
 
-    Per radius (k,): `certified`, `attacked`, shares of points; `clean` is the share at radius 0. Per point
-    (m,): `labels` the model's, `correct`, `safe` the largest radius of the list proved safe (nan: none),
-    `unsafe` the smallest with a counterexample (inf: none). `verdicts` (m, k) holds "safe", "unsafe" or
-    "unknown" about the model's own label.
+    A point is truly robust at a radius if its true label is the most probable at it, and more probable than
+    the threshold on the whole ball. Per radius (k,): `certified`, `attacked`, shares of points; `clean` is
+    the share that the predictor labels correctly. Per point (m,): `labels` the model's, `correct`, `safe` the
+    largest radius of the list proved safe (nan: none), `unsafe` the smallest with a proved counterexample
+    (inf: none), which is its row of `counterexamples` (m, d), a point of that ball (nan: none). `verdicts`
+    (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
     """
 
     radii: Float
@@ -32,6 +34,7 @@ class Evaluation:
     safe: Float
     unsafe: Float
     verdicts: NDArray[Any]
+    counterexamples: Float
     seconds: float
     target: str = ""  #: what is certified: `Posterior.target`
 
