@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb
 
-from exact import Exact, at_rising_precision
+from judge import Truth, at_rising_precision
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.posterior import Posterior
 from gpcert.questions import certify, latent_range, probability_range
@@ -150,7 +150,7 @@ def falsehoods(query: Query, seed: int, max_nodes: int = 12) -> list[str]:
     """All that is claimed about the query and not true at some point tried."""
     post, region = query
     rng = np.random.default_rng(seed)
-    exact = Exact(post)
+    exact = Truth(post)
     with np.errstate(all="ignore"):
         p = probability_range(post, region, label=1, max_nodes=max_nodes)
         latent = latent_range(post, region, max_nodes=max_nodes)

@@ -1,7 +1,10 @@
 """Explanations: enclosures of Delta hold in ball arithmetic, signs are certain, lines agree with ranges."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +12,7 @@ import gpcert as gc
 from exact import CHOICES, Case, random_posterior, small_model
 from gpcert.bounds import line_ranges
 from judge import Truth
-from oracle import examples
+from oracle import bits, examples
 
 CASES = st.builds(Case, **{name: st.sampled_from(values) for name, values in CHOICES.items()})
 
@@ -39,6 +42,55 @@ def test_ranges_along_lines_hold(case, size):
             if ranges.min_upper[i] < 1.0:  # attained up to the step of the nodes: a fine grid comes close
                 assert p.min() <= ranges.min_upper[i] + 0.05
                 assert p.max() >= ranges.max_lower[i] - 0.05
+
+
+def ball(value):
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+@settings(max_examples=examples(80))
+@given(
+    st.sampled_from([gc.RBF, gc.Matern12, gc.Matern32, gc.RationalQuadratic]),
+    st.sampled_from(["probit", "logit"]),
+    st.sampled_from([0.0, 1.0, 1e3, 1e9, 1e15, -1e12]),
+    st.integers(0, 2**32 - 1),
+)
+def test_delta_is_that_of_the_real_interval(kernel, likelihood, offset, seed):
+    """One bump, seen from its left slope: P rises along the line, so the ends of the interval give Delta.
+
+    x + radius is no double: an interval rounded outward, or inward, has another Delta.
+    """
+    rng = np.random.default_rng(seed)
+    x = offset + rng.normal()
+    unit = max(10.0 ** rng.uniform(-3, 1), float(np.spacing(abs(x))) * rng.choice([1.0, 30.0, 1e5]))
+    post = gc.Posterior(
+        [[x + 3 * unit]], [2.0], [[0.0]], kernel=kernel(float(unit), 1.0), likelihood=likelihood
+    )
+    radius = float(unit * rng.uniform(0.1, 1.5))
+    ends = [Fraction(float(x)) - Fraction(radius), Fraction(float(x)) + Fraction(radius)]
+    domain = None
+    if rng.random() < 0.5:  # ends on one side at a double
+        domain = (float(x - 0.5 * radius), np.inf)
+        ends[0] = max(ends[0], Fraction(domain[0]))
+    for label, sign in ((1, 1), (0, -1)):
+        e = gc.explain(post, [x], radius, label, domain=domain, tolerance=10.0 ** rng.uniform(-9, -1))
+        with bits(320):
+            low, high = (Truth(post).probability([ball(end)], 1) for end in ends)
+            assert arb(float(e.lower[0, 0])) <= sign * (high - low) <= arb(float(e.upper[0, 0]))
+            assert e.sign[0, 0] in (0, sign)
+
+
+@settings(max_examples=examples(30))
+@given(st.integers(0, 2**32 - 1))
+def test_the_mean_is_that_of_all_deltas_between_the_ends(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 4000))
+    lower = rng.uniform(-2, 2, (m, 2))
+    upper = np.minimum(lower + rng.choice([0.0, 1e-16, 1.0], (m, 2)), 2.0)
+    mean = gc.Explanation.of(lower, upper, 0.1, 1, None).mean()
+    for i in range(2):
+        assert Fraction(mean.lower[0, i]) <= sum(map(Fraction, lower[:, i])) / m
+        assert Fraction(mean.upper[0, i]) >= sum(map(Fraction, upper[:, i])) / m
 
 
 def by_ranges(post, x, j, radius, label):

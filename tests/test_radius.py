@@ -1,5 +1,7 @@
 """Certified radii and accuracies: proved below, refuted above, consistent with verdicts."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from exact import CHOICES, Case, extreme_points, random_posterior, small_model
+from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from judge import Truth
 from oracle import examples
 
@@ -210,6 +213,78 @@ def test_accuracies_bracket_the_truth(evaluation):
                 status = gc.certify(post, x, gc.Ball(x, r)).status
                 assert status in (e.verdicts[i, j], "unknown")
         assert not e.safe[i] >= e.unsafe[i]
+
+
+def test_counterexamples_lie_in_the_smallest_ball_that_is_lost(evaluation):
+    post, data, _, e = evaluation
+    exact, X = Truth(post), data.X_test[:40]
+    assert e.counterexamples.shape == X.shape
+    for x, z, r, label in zip(X, e.counterexamples, e.unsafe, e.labels, strict=True):
+        assert np.isnan(z).all() == (r == np.inf)
+        if r < np.inf:
+            assert gc.Ball(x, r).contains(z)
+            assert exact.at_most(z, label, np.nextafter(0.5, 0.0))
+
+
+def cancelling(likelihood, classes):
+    """Weights of 1e18 whose sum is 8, all at one centre: the latent mean is positive, and computed is noise.
+
+    So P(1) > 1/2 everywhere; with several classes the first always wins, as the others' means are -1.
+    """
+    rng = np.random.default_rng(3)
+    w = np.round(rng.normal(size=20) * 1e18 / 4096) * 4096
+    w = np.append(w, float(-sum(Fraction(v) for v in w)))
+    w = np.append(w, 8.0)
+    assert sum(Fraction(v) for v in w) == 8
+    centres, n = np.zeros((22, 1)), 22
+    if classes == 2:
+        return gc.Posterior(centres, w, np.zeros((n, n)), kernel=gc.RBF(), likelihood=likelihood)
+    weights, mean = np.stack([w, 0.0 * w, 0.0 * w], axis=1), [0.0, -1.0, -1.0]
+    R = np.zeros((classes, n, n))
+    return gc.Posterior(centres, weights, R, kernel=gc.RBF(), likelihood=likelihood, mean=mean)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "classes"),
+    [("probit", 2), ("logit", 2), (OneVsRest(Probit()), 3), (OneVsRest(Logit()), 3), (Softmax(), 3)],
+)
+def test_what_the_predictor_alone_calls_a_counterexample_is_none(likelihood, classes):
+    post, winner = cancelling(likelihood, classes), 1 if classes == 2 else 0
+    X = np.linspace(0.2, 0.4, 12)[:, None]
+    labels = post.probability(X).argmax(axis=1)
+    assert set(labels) >= {0, 1}  # the truth: `winner` at every x
+    e = gc.evaluate(post, X, np.full(len(X), winner), radii=[0.05], max_nodes=1)
+    assert (e.attacked == 1.0).all()
+    assert np.isnan(e.counterexamples[labels == winner]).all()
+    for x in X[labels == winner][:1]:
+        assert gc.certify(post, x, gc.Ball(x, 0.1), max_nodes=1).status != "unsafe"
+        assert gc.certified_radius(post, x, max_radius=0.1, max_nodes=1).unsafe == np.inf
+
+
+@pytest.mark.parametrize("norm", [0.0, 1.0, 1.5, 2000.0, np.inf])
+def test_a_region_of_one_point_is_safe_at_every_radius(norm):
+    """Nothing may move, or the domain is the point: one proof at x answers for all radii."""
+    post, x = small_model(), np.array([0.4, 0.3])
+    where = ({"features": [], "domain": (-1.0, 1.0)}, {"domain": (x, x)})
+    for options in where:
+        r = gc.certified_radius(post, x, norm=norm, max_radius=np.inf, **options)
+        assert (r.safe, r.unsafe, r.status) == (np.inf, np.inf, "converged")
+    r = gc.certified_radius(post, x, norm=norm, max_radius=0.0, domain=(-1.0, 1.0))
+    assert (r.safe, r.unsafe, r.status) == (0.0, np.inf, "converged")
+    assert gc.certified_radius(post, x, norm=norm, max_radius=1.5, domain=(-1.0, 1.0)).safe >= 0.0
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_robustness_of_an_interrupted_call_is_true(stop):
+    """Regions after the stop are not asked, nor are their points: what is known of the range is used."""
+    post, X, calls = small_model(n=15), np.random.default_rng(0).normal(size=(4, 2)), []
+    regions = [gc.Ball(x, 0.3) for x in X]
+    part = gc.robustness(post, regions, x=X, progress=lambda *_: calls.append(1) or len(calls) >= stop)
+    best = gc.robustness(post, regions, x=X)
+    assert part[-1].upper == 1.0
+    for a, b in zip(part, best, strict=True):
+        assert a.lower <= b.upper
+        assert b.lower <= a.upper
 
 
 def test_the_table_has_a_row_per_radius(evaluation):

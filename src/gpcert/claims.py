@@ -92,12 +92,12 @@ class Balance:
 
 @dataclass(frozen=True)
 class Share:
-    """Of the statements at least `at_least` and at most `at_most` are true.
+    """Of the statements, each true if all its sentences are, `at_least` to `at_most` are true.
 
     `witnesses` hold the points by which those that do not count at the upper end are known to be false.
     """
 
-    statements: tuple[Everywhere, ...]
+    statements: tuple[tuple[Everywhere, ...], ...]
     witnesses: tuple[Witness, ...]
     at_least: int
     at_most: int

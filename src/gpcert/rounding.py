@@ -6,7 +6,8 @@ Every certified number of gpcert rests on the statements of `docs/maths.md`, sec
 * R2  one-sided elementary functions: the library value moved outward by more than its error;
 * R3  the normal distribution function, enclosed in ball arithmetic (python-flint);
 * R4  verified positive semidefiniteness by one Cholesky factorisation (Rump 2006);
-* R6  underflow: TINY covers one sum, UNDERFLOW all of an expansion whose numbers are at most LARGEST.
+* R6  powers of non-negative numbers, and norms made of them;
+* R7  underflow: TINY covers one sum, UNDERFLOW all of an expansion whose numbers are at most LARGEST.
 
 Names say which side a number lies on: `..._up` is never below the exact value, `..._down` never above it.
 Overflow gives an infinity on the safe side, and NaN is never certain: callers accept only `value >= bound`.
@@ -24,6 +25,7 @@ from gpcert.validation import Float
 
 __all__ = [
     "LARGEST",
+    "POWER",
     "TINY",
     "UNDERFLOW",
     "UNIT",
@@ -33,6 +35,7 @@ __all__ = [
     "expm1_up",
     "gamma",
     "is_certainly_psd",
+    "norm_up",
     "normal_cdf_bounds",
     "normal_cdf_down",
     "normal_cdf_up",
@@ -47,12 +50,14 @@ __all__ = [
 UNIT = 2.0**-53
 #: Larger than any absolute error that gradual underflow can cause in one operation, times 2**70.
 TINY = 2.0**-1000
-#: R6: numbers that expansions may be made of are at most this, and variances at least its reciprocal ...
+#: R7: numbers that expansions may be made of are at most this, and variances at least its reciprocal ...
 LARGEST = 2.0**100
 #: ... then this exceeds all that underflow, at any place and through any later factor, can do to a bound.
 UNDERFLOW = 2.0**-400
 #: Assumed error of the library's exp, expm1, log: `LIBRARY_ULPS` ulps (glibc and numpy document at most 4).
 LIBRARY_ULPS = 8
+#: R6: assumed relative error of a power with a positive base.
+POWER = 64 * UNIT
 
 
 def gamma(operations: int) -> float:
@@ -74,6 +79,28 @@ def down(x: float) -> float:
 def sum_up(terms: Float) -> float:
     """An upper bound of the exact sum of non-negative terms (R1)."""
     return float(np.sum(terms)) * (1.0 + 2.0 * gamma(terms.size)) + TINY
+
+
+def norm_up(rows: Float, exponent: float) -> Float:
+    """R6: at least the norms of the rows (n, d) with exponent >= 1, inf included: (n,).
+
+    Powers are those of shares of the largest entry, so that no exponent underflows or overflows: the sum lies
+    between 1 and d.
+    """
+    size = np.abs(rows)
+    top = size.max(axis=-1, initial=0.0)
+    if exponent == np.inf:
+        return np.asarray(top)
+    if exponent == 1.0:
+        total = size.sum(axis=-1)
+    elif exponent == 2.0:
+        total = np.sqrt(np.einsum("...j,...j->...", size, size))
+        total = np.where((top > 1e-150) & (top < 1e150), total, top * np.sqrt(rows.shape[-1]))
+    else:
+        unit = np.where(top > 0, top, 1.0)
+        shares = size / unit[..., None]
+        total = unit * (shares**exponent).sum(axis=-1) ** (1.0 / exponent)
+    return np.asarray(total * (1.0 + 2.0 * gamma(rows.shape[-1] + 400)) + TINY)
 
 
 def exp_up(x: float) -> float:

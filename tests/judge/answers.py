@@ -105,14 +105,15 @@ def _explanation(e: Explanation) -> dict[str, bool]:
 
 def _evaluation(t: Evaluation) -> dict[str, bool]:
     safe, unsafe = t.verdicts == "safe", t.verdicts == "unsafe"
-    asked = t.labels >= 0
     right = t.correct[:, None]
     return {
         "certified at most attacked": bool((t.certified <= t.attacked).all()),
-        "certified counts the safe": np.array_equal(t.certified, (safe & right).mean(axis=0)),
+        "certified counts safe points only": bool((t.certified <= (safe & right).mean(axis=0)).all()),
         "attacked counts the others": np.array_equal(
-            t.attacked, ((right | ~asked[:, None]) & ~unsafe).mean(axis=0)
+            t.attacked, (~(t.wrong[:, None] | (right & unsafe))).mean(axis=0)
         ),
+        "correct is what the labels say": np.array_equal(t.correct, t.labels == t.truth),
+        "what is wrong is not correct": not (t.wrong & t.correct).any(),
         "verdicts are nested": bool((np.diff(safe.astype(int), axis=1) <= 0).all())
         and bool((np.diff(unsafe.astype(int), axis=1) >= 0).all()),
         "safe and unsafe are the ends of the verdicts": all(

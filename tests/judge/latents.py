@@ -29,8 +29,7 @@ class Latents:
         self.correlated = post.precision.ndim == 4
         self._centres = [[arb(v) for v in row] for row in post.centres.tolist()]
         self._kernels = post.kernel if isinstance(post.kernel, tuple) else (post.kernel,) * self.count
-        origin = [arb(0)] * post.centres.shape[1]
-        self._prior = [covariance(kernel, origin) for kernel in self._kernels]
+        self._origin = [arb(0)] * post.centres.shape[1]
         self._mean = [arb(float(v)) for v in np.broadcast_to(post.mean, (self.count,))]
         self._weights = [_row(w) for w in np.atleast_2d(post.weights.T)]
         n = len(self._centres)
@@ -63,7 +62,7 @@ class Latents:
         if c != e and not self.correlated:
             return arb(0)
         block = self._blocks[c * self.count + e if self.correlated else c]
-        return (self._prior[c] if c == e else arb(0)) - form(left, block, right)
+        return (covariance(self._kernels[c], self._origin) if c == e else arb(0)) - form(left, block, right)
 
 
 def _row(values: np.ndarray) -> arb_mat:

@@ -104,13 +104,14 @@ class Judge:
 
     def _share(self, claim: Share) -> None:
         """Statements that count must withstand the adversary; those that do not need a point each."""
-        refuted = sum(self._refuting(s)[0] is not None for s in claim.statements)
+        refuted = sum(any(self._refuting(e)[0] is not None for e in s) for s in claim.statements)
         if claim.at_least > len(claim.statements) - refuted:
             self.false.append(f"{claim}: {refuted} are false")
         shown = {
             i
             for w in claim.witnesses
-            for i, s in enumerate(claim.statements)
+            for i, statement in enumerate(claim.statements)
+            for s in statement
             if s.quantity == w.quantity and _same(s.region, w.region) and self._holds(w) is True
         }
         if claim.at_most < len(claim.statements) - len(shown):

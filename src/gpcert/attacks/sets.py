@@ -48,6 +48,10 @@ class Sets:
             unit, radius = np.where(half > 0, half, 1.0), np.zeros(len(regions))
         else:
             unit, radius = scale, np.array([r.radius for r in regions if isinstance(r, Ball)])
+        if 1 <= norm < np.inf:  # radii in the unit: steps and slopes of any magnitude look alike
+            axes = radius[:, None] * scale
+            plain = np.asarray(((axes > 0) & (axes < np.inf)).all(axis=1))
+            unit, radius = np.where(plain[:, None], axes, scale), np.where(plain, 1.0, radius)
         return cls(norm, centre, unit, lower, upper, radius, scale)
 
     def __len__(self) -> int:
@@ -88,16 +92,16 @@ class Sets:
         reach = np.where(g > 0, -low, high)
         if self.norm == 0:
             return -np.sign(g) * np.where(_largest(np.abs(g) * reach, self.radius), reach, 0.0)
-        if self.norm == 1:
+        if self.norm < 1.0 + 1e-6:  # nearly the ball of norm 1; the powers below would underflow
             return -np.sign(g) * _fill(np.abs(g), reach, self.radius)
-        size = np.abs(g) / np.maximum(np.abs(g).max(axis=1, keepdims=True), 1e-300)
+        size = np.abs(g) / _positive(np.abs(g).max(axis=1, keepdims=True))
         step = -np.sign(g) * size ** (1.0 / (self.norm - 1.0))
-        step /= np.maximum(_length(step, self.norm), 1e-300)[:, None]
+        step /= _positive(_length(step, self.norm))[:, None]
 
         def longer(t: Float) -> Float:  # the conditions of Karush, Kuhn and Tucker, for every multiplier
             return np.asarray(np.clip(np.exp(t)[:, None] * step, low, high))
 
-        start = np.log(np.maximum(self.radius, 1e-300))
+        start = np.log(_positive(self.radius))
         return longer(self._bisect(longer, start, start + 60.0))
 
     def project(self, u: Float) -> Float:
@@ -119,8 +123,8 @@ class Sets:
         def shorter(t: Float) -> Float:
             return np.asarray(np.clip(t[:, None] * u, low, high))
 
-        length = np.maximum(_length(u, self.norm), 1e-300)
-        return shorter(self._bisect(shorter, np.minimum(1.0, self.radius / length), np.ones(len(u))))
+        share = self.radius / _positive(_length(u, self.norm))
+        return shorter(self._bisect(shorter, np.minimum(1.0, share), np.ones(len(u))))
 
     def _bisect(self, curve: Callable[[Float], Float], small: Float, large: Float) -> Float:
         """The largest t (m,) in [small, large] with |curve(t)|_p <= radius; `small` is one."""
@@ -138,11 +142,16 @@ def _norm(region: Region) -> float:
 
 
 def _length(u: Float, p: float) -> Float:
-    """|u|_p of every row (m,), without overflow."""
-    largest = np.maximum(np.abs(u).max(axis=1, initial=0.0), 1e-300)
+    """|u|_p of every row (m,), by powers of shares of the largest entry: without underflow or overflow."""
+    largest = np.abs(u).max(axis=1, initial=0.0)
     if p == np.inf:
         return np.asarray(largest)
-    return np.asarray(largest * ((np.abs(u) / largest[:, None]) ** p).sum(axis=1) ** (1.0 / p))
+    return np.asarray(largest * ((np.abs(u) / _positive(largest)[:, None]) ** p).sum(axis=1) ** (1.0 / p))
+
+
+def _positive(size: Float) -> Float:
+    """Sizes >= 0 to divide by: 1 in the place of 0."""
+    return np.where(size > 0, size, 1.0)
 
 
 def _largest(gain: Float, count: Float) -> Float:

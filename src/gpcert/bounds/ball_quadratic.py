@@ -14,9 +14,9 @@ import numpy as np
 
 from gpcert.bounds.ball_newton import multipliers
 from gpcert.bounds.quadratic import QuadraticBound, convexified, curvature
-from gpcert.bounds.unit_ball import UnitBall, power_norm_up
+from gpcert.bounds.unit_ball import UnitBall
 from gpcert.regions import nearest
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up
 from gpcert.validation import Float
 
 __all__ = ["UnitBall", "unit_lower_bound"]
@@ -118,7 +118,7 @@ def _ellipsoid(y: Float, norm: float, floor: float) -> Float:
     if norm == 2.0:
         return np.ones(len(y))
     weight = np.maximum(np.abs(y), floor * len(y) ** (-1.0 / norm)) ** (norm - 2.0)
-    return np.asarray(weight / float(power_norm_up(weight, norm / (norm - 2.0))))
+    return np.asarray(weight / float(norm_up(weight, norm / (norm - 2.0))))
 
 
 def _pull(gradient: Float, y: Float, ball: UnitBall) -> float:
@@ -147,7 +147,7 @@ def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | N
         y = _descend(c, A, ball)
     G = c + A @ y
     exponent = np.inf if ball.norm <= 2.0 else ball.norm / (ball.norm - 2.0)
-    price = 0.5 * float(power_norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
+    price = 0.5 * float(norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
     size = (
         (np.abs(c) + np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0) + D * np.abs(low * high) + D + E
     )

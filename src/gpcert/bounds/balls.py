@@ -76,7 +76,7 @@ class BallDomain(Domain):
         return float(top * len(y) ** max(0.0, 1.0 - 2.0 / self.ball.norm) * bulge)
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
-        """B5-B8 in normalised coordinates; the change of coordinates rounds by `error`."""
+        """B5-B7 in normalised coordinates; the change of coordinates rounds by `error`."""
         o, unit = self.offset, self.unit
         Ho = H @ o
         constant = float((g + 0.5 * Ho) @ o)
@@ -118,12 +118,13 @@ class BallShape:
         """B1; None if the point of the box nearest to the centre is certainly outside the ball."""
         low, high = scaled_box(lower, upper, reference, lengthscale)
         centre = self._centre
-        unit = np.maximum(self.ball.radius * self._scale / lengthscale * (1.0 + 8 * UNIT), NARROWEST)
+        unit = np.maximum(_product(self.ball.radius, self._scale, lengthscale) * (1.0 + 8 * UNIT), NARROWEST)
         if not unit.max() < 1e100:
             return BoxDomain(low, high)
         bottom, top = (lower - centre) / lengthscale / unit, (upper - centre) / lengthscale / unit
-        bottom = np.maximum(bottom - 8 * UNIT * np.abs(bottom), -1.0)
-        top = np.minimum(top + 8 * UNIT * np.abs(top), 1.0)
+        outward = [np.where(end == centre, 0.0, TINY) for end in (lower, upper)]  # quotients may underflow
+        bottom = np.maximum(bottom - 8 * UNIT * np.abs(bottom) - outward[0], -1.0)
+        top = np.minimum(top + 8 * UNIT * np.abs(top) + outward[1], 1.0)
         ball = UnitBall(bottom, top, self.ball.norm)
         if ball.is_empty():
             return None
@@ -170,3 +171,9 @@ class BallShape:
         centre, unit = self._centre, np.maximum(self.ball.radius * self._scale, NARROWEST)
         low, high = (inner.lower[self.moving] - centre) / unit, (inner.upper[self.moving] - centre) / unit
         return self.project(centre + unit * lowest(gradient * unit, low, high, self.ball.norm))
+
+
+def _product(radius: float, scale: Float, lengthscale: Float) -> Float:
+    """radius scale / lengthscale (d,) to three roundings: exponents apart, none leaves its range."""
+    (r, e), (s, f), (l, g) = np.frexp(radius), np.frexp(scale), np.frexp(lengthscale)
+    return np.asarray(np.ldexp(r * s / l, e + f - g))

@@ -31,7 +31,7 @@ class CellExtremes(NamedTuple):
 
 
 def sweepable(slice_: RadialSlice) -> bool:
-    """Sums of single groups (every stationary kernel), precision without a negative part, numbers of R6."""
+    """Sums of single groups (every stationary kernel), precision without a negative part, numbers of R7."""
     return slice_.model.definite and slice_.moderate and all(len(term) == 1 for term in slice_.terms)
 
 
@@ -120,7 +120,7 @@ def _expand(slice_: RadialSlice, lower: Float, upper: Float) -> _Expansion:
     slack = 1.0 + 8.0 * gamma(n + 60) + 8.0 * sizes.unit.max()
     steepest = np.max([np.abs(P).max(axis=1) for _, _, *both in curves for P in both], axis=0)
     usual = (np.abs(v).max(axis=(1, 2)) <= LARGEST) & (steepest <= LARGEST * LARGEST)
-    beyond = np.where(usual, UNDERFLOW, np.inf)  # R6
+    beyond = np.where(usual, UNDERFLOW, np.inf)  # R7
     return _Expansion(
         centre=centre,
         reach=reach,

@@ -67,7 +67,7 @@ class ClassModel:
     unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
     norms: Float  #: (C, C): weights^T K weights, K with the kernel's variance
     norms_error: Float  #: (C,): |a^T norms a - exact| <= (|a| . norms_error)^2
-    moderate: bool  #: R6, as in `Model`
+    moderate: bool  #: R7, as in `Model`
     grams: dict[bytes, tuple[Float, float]] = field(default_factory=dict, repr=False)
 
     @property

@@ -165,6 +165,8 @@ class BoundFactory:
         return base
 
     def _slice(self, x: Float, moving: Mask) -> Slice | RadialSlice:
+        if not moving.any():  # one point: as quickly made as kept, and it must not drive out the others
+            return self._make_slice(model_of(self._post), x, moving)
         key = moving.tobytes() + x[~moving].tobytes()
         found = self._slices.get(key)
         if found is None:

@@ -98,7 +98,7 @@ def subtract(
 
 
 def balance(x: float, y: float) -> float:
-    """x / y kept well inside the range of doubles (R6): any positive number is a sound theta."""
+    """x / y kept well inside the range of doubles (R7): any positive number is a sound theta."""
     return float(np.clip(np.divide(x, y), 1.0 / LARGEST, LARGEST)) if x < np.inf and y > 0 else 1.0
 
 

@@ -44,8 +44,9 @@ def line_ranges(
 ) -> tuple[SideRanges, SideRanges]:
     """Ranges on [x - down_i e_i, x] and on [x, x + up_i e_i] for each feature i; raw units, down, up (f,).
 
+    They hold for all lengths within one rounding of `down` and `up`, inner ends too: N3.
     A line whose variance may reach 0 gets [0, 1]: the predictor clips there, and is not smooth; so does every
-    line of a model whose numbers R6 does not cover.
+    line of a model whose numbers R7 does not cover.
     """
     assert isinstance(post.likelihood, Probit | Logit)
     model = model_of(post)
@@ -64,8 +65,8 @@ def line_ranges(
             u = (far / lengthscale)[:, None] * share
             lower, upper = series.probability(post.likelihood, u)
             width = np.abs(far) / lengthscale / _STEPS * (1.0 + 8 * UNIT)
-            # Nodes are rounded, and so are the ends of the interval: a node may lie an ulp beside its place.
-            beside = 8 * UNIT * (np.abs(far) + np.abs(x[features])) / lengthscale * slope + TINY
+            # N3: nodes are rounded, and so is the length: a node may lie some roundings beside its place.
+            beside = (8 * UNIT * np.abs(far) / lengthscale + TINY) * slope + TINY
             between = 0.125 * bend * width * width * (1.0 + 1e-12) + beside
             known = np.isfinite(between) & np.isfinite(lower + upper).all(axis=1)
             sides.append(

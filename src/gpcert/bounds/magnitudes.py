@@ -1,4 +1,4 @@
-"""Which models expansions may be used for: those whose numbers stay far from the ends of the doubles (R6).
+"""Which models expansions may be used for: those whose numbers stay far from the ends of the doubles (R7).
 
 All others keep the enclosures at points and the envelopes of boxes, which hold for all finite doubles.
 """

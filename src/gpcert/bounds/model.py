@@ -51,7 +51,7 @@ class Model:
     unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
     contraction_precision: float  #: F3' of the precision itself
     contraction_negative: float  #: F3 of the negative part
-    moderate: bool  #: R6: whether expansions may be used; otherwise F3 is not known either
+    moderate: bool  #: R7: whether expansions may be used; otherwise F3 is not known either
     grams: dict[bytes, tuple[Float, float]] = field(
         default_factory=dict, repr=False
     )  #: cache of `Slice.gram`

@@ -151,7 +151,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     v = moved / slice_.lengthscale
     components, most = _components(slice_, domain, moved, v)
     k, relative = slice_.kernel(moved)
-    relative = relative + (64 * UNIT if np.abs(v).max(initial=0.0) <= LARGEST else np.inf)  # R6
+    relative = relative + (64 * UNIT if np.abs(v).max(initial=0.0) <= LARGEST else np.inf)  # R7
     n, d = v.shape
     U = np.zeros((n, d))
     for c in components:

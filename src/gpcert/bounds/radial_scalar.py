@@ -48,7 +48,7 @@ def _finite(x: Float) -> Float:
 
 
 def _usable(*coefficients: Float) -> Mask:
-    """R6: near a singularity derivatives leave the numbers of which expansions may be made."""
+    """R7: near a singularity derivatives leave the numbers of which expansions may be made."""
     return np.asarray(np.max(np.abs(coefficients), axis=0) <= LARGEST * LARGEST)
 
 

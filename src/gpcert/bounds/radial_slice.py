@@ -72,7 +72,7 @@ class RadialSlice:
 
     @property
     def moderate(self) -> bool:
-        """R6: whether expansions may be used."""
+        """R7: whether expansions may be used."""
         squares = [float(group.rho.min(initial=1.0)) for term in self.terms for group in term]
         return self.model.moderate and min(squares) * LARGEST * LARGEST >= 1.0
 

@@ -108,7 +108,7 @@ class Slice:
 
     @property
     def moderate(self) -> bool:
-        """R6: whether expansions may be used."""
+        """R7: whether expansions may be used."""
         return self.model.moderate
 
     def visit(self, x: Float) -> Visit:

@@ -10,31 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.regions import lowest
-from gpcert.rounding import TINY, UNIT, gamma, sum_up
+from gpcert.rounding import POWER, TINY, UNIT, gamma, norm_up, sum_up
 from gpcert.validation import Float, Mask
 
-__all__ = ["UnitBall", "conjugate", "power_norm_up"]
+__all__ = ["UnitBall", "conjugate"]
 
-#: R6: assumed relative error of a power with a positive base.
-_POWER = 64 * UNIT
-
-
-def power_norm_up(rows: Float, exponent: float) -> Float:
-    """At least the norms of the rows (n, d) with exponent >= 1, inf included: (n,)."""
-    size = np.abs(rows)
-    top = size.max(axis=-1, initial=0.0)
-    if exponent == np.inf:
-        return np.asarray(top)
-    if exponent == 1.0:
-        total = size.sum(axis=-1)
-    elif exponent == 2.0:
-        total = np.sqrt(np.einsum("...j,...j->...", size, size))
-        total = np.where(top > 1e-150, total, top * np.sqrt(rows.shape[-1]))
-    else:
-        unit = np.where(top > 0, top, 1.0)
-        shares = size / unit[..., None]
-        total = unit * (shares**exponent).sum(axis=-1) ** (1.0 / exponent)
-    return np.asarray(total * (1.0 + 2.0 * gamma(rows.shape[-1] + 400)) + TINY)
+#: Coordinates below are taken for this: more room is sound, and its square is a normal number.
+_LEAST_CAP = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +38,10 @@ class UnitBall:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def is_empty(self) -> bool:
-        """B1: True only if no point of the box is in the ball: |rest| > 1 for certain.
-
-        `power_norm_up` exceeds the exact norm by less than 4 gamma(d + 400), its own outward step included.
-        """
-        certain = float(power_norm_up(self.rest, self.norm)) * (1.0 - 4.0 * gamma(len(self.low) + 400))
-        return bool((self.low > self.high).any() or certain > 1.0)
+        """B1: True only if no point of the box is in the ball: |rest| > 1 for certain."""
+        n = len(self.low)
+        size = float(norm_up(self.rest, self.norm)) / (1.0 + 8.0 * gamma(n + 400)) - 2.0 * TINY
+        return bool((self.low > self.high).any() or size > 1.0)
 
     def restricted(self, free: Mask) -> UnitBall:
         """The set on some coordinates: the projection of the whole lies in it."""
@@ -73,18 +53,18 @@ class UnitBall:
         rising, falling = np.maximum(rows, 0.0), np.maximum(-rows, 0.0)
         slopes = rising * (room_up > 0) + falling * (room_down > 0)
         box = (rising @ room_up + falling @ room_down) * (1.0 + 2.0 * gamma(2 * rows.shape[-1] + 8)) + TINY
-        return np.asarray(np.minimum(box, power_norm_up(slopes, conjugate(self.norm))))
+        return np.asarray(np.minimum(box, norm_up(slopes, conjugate(self.norm))))
 
     def square(self, weights: Float) -> float:
         """B4: at least sup sum_j weights_j u_j^2, for weights (d,) >= 0."""
-        caps, p = self.caps, self.norm
+        caps, p = np.maximum(self.caps, _LEAST_CAP), self.norm
         if p > 2.0:
-            hoelder = float(power_norm_up(weights, p / (p - 2.0)))
+            hoelder = float(norm_up(weights, p / (p - 2.0)))
             return min(hoelder, sum_up(weights * caps * caps))
         slopes, room = weights * caps ** (2.0 - p), caps**p
         threshold = _filled(slopes, room, 1.0)
         total = threshold + sum_up(np.maximum(slopes - threshold, 0.0) * room)
-        return total * (1.0 + 4.0 * _POWER) + TINY
+        return total * (1.0 + 4.0 * POWER) + TINY
 
     def least(self, gradient: Float, penalty: Float | None = None) -> float:
         """B3: at most min gradient . u - penalty . |u|; a penalty (d,) >= 0 only for norm 1."""
@@ -103,8 +83,8 @@ class UnitBall:
         slope = gradient + np.sign(u) * pull
         ends = np.minimum(slope * (low - u), slope * (high - u))
         terms = gradient * u + price + ends
-        error = (np.abs(gradient) + pull) * 4.0 + price
-        slack = 4.0 * (_POWER + gamma(len(u) + 16)) * (float(error.sum()) + multiplier) + TINY
+        error = (np.abs(gradient) + pull) * 8.0 + price
+        slack = 4.0 * (POWER + gamma(len(u) + 16)) * (float(error.sum()) + multiplier) + TINY
         value = float(terms.sum()) - multiplier - slack
         box = -sum_up(np.maximum(-np.minimum(gradient * low, gradient * high), 0.0)) * (1.0 + 4 * UNIT)
         return max(value, box) if np.isfinite(value) else box

@@ -58,7 +58,7 @@ class PublishedBound(ABC, Generic[Ours]):
         slice_ = self.ours.slice
         if self.shape.domain(lower, upper, reference, slice_.lengthscale) is None:
             return Certified(1.0, reference, 0, False)  # the box misses the region
-        if not slice_.moderate:  # R6
+        if not slice_.moderate:  # R7
             return Certified(0.0, reference, int(np.argmax((upper - lower) / slice_.lengthscale)), False)
         assert isinstance(slice_, Slice)  # the factory sees to it
         c = covariances(slice_, lower, upper)

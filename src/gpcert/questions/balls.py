@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.attacks import Sets
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
+from gpcert.rounding import UNIT, norm_up
 from gpcert.validation import Float, as_floats, as_matrix, require, shown
 
 __all__ = ["Balls", "checked_balls"]
@@ -37,30 +37,26 @@ class Balls:
         return replace(self, X=self.X[row : row + 1])
 
     def largest(self, row: int) -> float:
-        """The largest radius worth asking about: beyond it the domain alone is the region."""
+        """The largest radius worth asking about, B8: the ball holds the whole domain, or is `max_radius`."""
         ball = self.ball(row, 0.0)
         if ball.domain is None:
-            return self.max_radius
+            return self.whole(self.max_radius)
         moving = ball.moving()
         scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
         with np.errstate(all="ignore"):
-            reach = np.maximum(ball.x - ball.domain[0], ball.domain[1] - ball.x)[moving] / scale[moving]
-        if self.norm == 0:
-            return min(self.max_radius, float(np.count_nonzero(reach > 0)))
-        size = float(np.linalg.norm(reach, self.norm)) if np.isfinite(reach).all() else np.inf
-        return min(self.max_radius, size * (1.0 + 1e-9) + 1e-300)
+            reach = np.maximum(ball.x - ball.domain[0], ball.domain[1] - ball.x)[moving]
+            if self.norm == 0:
+                return self.whole(min(self.max_radius, float(np.count_nonzero(reach))))
+            steps = _above(_above(reach) / scale[moving])
+            top = float(steps.max(initial=0.0))
+            if not 0.0 < top < np.inf:
+                return min(self.max_radius, top)
+            size = top * (float(norm_up(steps / top, self.norm)) * (1.0 + 8 * UNIT))
+        return min(self.max_radius, float(_above(np.array(size))))
 
     def radius_of(self, row: int, point: Float) -> float:
-        """A radius, the smallest up to rounding, whose ball around the row contains the point (d,)."""
-        if self.norm == 0:
-            return float(np.count_nonzero(point != self.X[row]))
-        radius = float(Sets.of([self.ball(row, 0.0)]).lengths(point[None])[0])
-        radius = 0.0 if (point == self.X[row]).all() else radius
-        for growth in (0.0, *(2.0**-k for k in range(52, 10, -2))):
-            candidate = radius * (1.0 + growth)
-            if self.ball(row, candidate).contains(point):
-                return candidate
-        return math.inf
+        """The smallest radius, up to a rounding, whose ball around the row contains the point (d,)."""
+        return self.ball(row, 0.0).radius_of(point)
 
     def below(self, radius: float, share: float) -> float:
         """A radius less by the share; norm 0: one feature fewer. inf stays."""
@@ -70,7 +66,7 @@ class Balls:
 
     def whole(self, radius: float) -> float:
         """The radius; norm 0: rounded down."""
-        return float(math.floor(radius)) if self.norm == 0 else radius
+        return float(np.floor(radius)) if self.norm == 0 else radius
 
     @property
     def budget(self) -> int:
@@ -101,7 +97,12 @@ def checked_balls(
     for row in range(len(X)):
         require(
             math.isfinite(balls.largest(row)),
-            f"max_radius must be finite without a bounded domain, got {max_radius}",
+            f"max_radius must be finite where no finite radius covers the domain, got {max_radius}",
         )
-        balls.ball(row, balls.whole(min(balls.max_radius, balls.largest(row))))  # checks the rest
+        balls.ball(row, balls.largest(row))  # checks the rest
     return balls, single
+
+
+def _above(size: Float) -> Float:
+    """The next doubles, of sizes > 0: at least what was rounded."""
+    return np.where(size > 0, np.nextafter(size, np.inf), size)

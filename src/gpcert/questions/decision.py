@@ -1,8 +1,8 @@
 """Is P(label) above a threshold on a whole region? One search that stops as soon as either answer is certain.
 
-Safe: the certified lower end exceeds the threshold, strictly. Unsafe: a point of the region whose enclosure
-of P(label) lies below it, confirmed by the model's own predictor. With threshold 1/2 and a symmetric link the
-sign of the latent mean decides, and the variance is never looked at (docs/maths.md, D1).
+Safe: the certified lower end exceeds the threshold, strictly. Unsafe: a point of the region that `refutes`,
+by its enclosure of P(label) and by the model's own predictor (docs/maths.md, D2). With threshold 1/2 and a
+symmetric link the sign of the latent mean decides, and the variance is never looked at (D1).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import Limits
-from gpcert.regions import Region
+from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
 from gpcert.search import Minimiser
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Decision", "decide", "labelled", "only_the_mean_matters"]
+__all__ = ["Decision", "decide", "enclosed", "labelled", "only_the_mean_matters", "refutes"]
 
 _CLEAR = 1e-6
 
@@ -51,6 +51,40 @@ def labelled(post: Posterior, X: Float) -> tuple[Index, Mask]:
     """The label of each point X (m, d), and where it is a tie: no label to keep, so nothing is asked."""
     p = post.probability(X)
     return p.argmax(axis=1), np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+
+
+def enclosed(
+    post: Posterior, factory: BoundFactory, point: Float, label: int, threshold: float
+) -> tuple[float, float]:
+    """What is proved of P(label) at a point (D,), sharp at the threshold; several classes as in `decide`."""
+    moving = np.zeros(len(point), dtype=bool)
+    with np.errstate(all="ignore"):
+        shape = shape_of(Box(point, point), moving)
+        return _bound(post, factory, threshold, (label, shape, point, moving)).at(np.empty(0))
+
+
+def refutes(post: Posterior, factory: BoundFactory, point: Float, label: int, threshold: float) -> bool:
+    """Whether the point (D,) is a counterexample: P(label) < threshold by proof and by the predictor.
+
+    Several classes: another class is more probable than the label. The one test of every counterexample.
+    """
+    try:
+        p = post.probability(point[None])[0]
+    except InvalidInputError:  # an indefinite covariance: the predictor does not confirm it
+        return False
+    rival = threshold if len(p) == 2 else np.delete(p, label).max()
+    return bool(p[label] < rival) and enclosed(post, factory, point, label, threshold)[1] < threshold
+
+
+def _bound(
+    post: Posterior, factory: BoundFactory, threshold: float, where: tuple[int, Shape, Float, Mask]
+) -> BoxBound:
+    """The bound of what is compared with the threshold: sharp there, and as cheap as that allows."""
+    if post.n_classes > 2:
+        return factory.margin(*where)
+    if only_the_mean_matters(post, threshold):
+        return (factory.margin if isinstance(post.likelihood, Softmax) else factory.sign)(*where)
+    return factory.pair(*where)[0]
 
 
 def decide(
@@ -96,12 +130,11 @@ class _Search:
         """Steps until one of the two answers is certain, or a limit is met."""
         deadline, begin = limits.deadline(), time.perf_counter()
         shape = shape_of(self._region, self._moving)
-        where = self._label, shape, self._base, self._moving
         several = self._post.n_classes > 2
         mean_decides = several or only_the_mean_matters(self._post, self._threshold)
-        decisive = factory.margin if several or isinstance(self._post.likelihood, Softmax) else factory.sign
         tolerance = 0.5 * limits.tolerance if several else limits.tolerance  # of (1 + margin) / 2
-        bound = decisive(*where) if mean_decides else factory.pair(*where)[0]
+        where = self._label, shape, self._base, self._moving
+        bound = _bound(self._post, factory, self._threshold, where)
         side = self._side = Minimiser(bound, *self._ends, goal=self._threshold)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
         known = None if start_at is None else start_at[self._moving]
@@ -109,7 +142,7 @@ class _Search:
         while True:
             if side.lower > self._threshold:
                 return VerdictStatus.SAFE, Status.CONVERGED
-            if self._refuted():
+            if self._refuted(factory):
                 return VerdictStatus.UNSAFE, Status.CONVERGED
             if limits.progress is not None:
                 seconds = time.perf_counter() - begin
@@ -144,18 +177,12 @@ class _Search:
             found, _ = pgd(last, sets, labels, starts=1, steps=8, flips=0, first=found)
         side.offer(settle(self._region, found[0])[self._moving])
 
-    def _refuted(self) -> bool:
+    def _refuted(self, factory: BoundFactory) -> bool:
         assert self._side is not None
         if not self._side.upper < self._threshold:
             return False
         point = self._point()
-        assert point is not None
-        try:
-            p = self._post.probability(point[None])[0]
-        except InvalidInputError:  # an indefinite covariance: the predictor does not confirm it
-            return False
-        rival = self._threshold if len(p) == 2 else np.delete(p, self._label).max()
-        return bool(p[self._label] < rival)
+        return point is not None and refutes(self._post, factory, point, self._label, self._threshold)
 
     def _point(self) -> Float | None:
         if self._side is None or self._side.witness is None:

@@ -28,7 +28,7 @@ from gpcert.questions.checks import (
     check_threshold,
     checked_limits,
 )
-from gpcert.questions.decision import labelled
+from gpcert.questions.decision import enclosed, labelled, refutes
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
 from gpcert.results import Evaluation, VerdictStatus
@@ -76,9 +76,9 @@ def evaluate(
     check_region(post, balls.ball(0, 0.0))
     truth = _checked_truth(post, y, len(balls.X))
     start = time.perf_counter()
-    task = _Task(post, BoundFactory(post), balls, wanted, threshold, replace(limits, progress=None))
+    task = _Task(post, BoundFactory(post), balls, truth, wanted, threshold, replace(limits, progress=None))
     rows = _all_rows(task, progress, start)
-    return _summary(task, truth, rows, time.perf_counter() - start)
+    return _summary(task, rows, time.perf_counter() - start)
 
 
 def _checked_radii(radii: ArrayLike) -> Float:
@@ -110,6 +110,9 @@ class _Row(NamedTuple):
     safe: int
     unsafe: int
     tests: int
+    point: Float | None  #: the counterexample (d,), of the first unsafe radius
+    right: bool  #: whether the true label is proved to be the model's
+    wrong: bool  #: whether it is proved not to be
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +122,7 @@ class _Task:
     post: Posterior
     factory: BoundFactory
     balls: Balls
+    truth: Index
     radii: Float
     threshold: float
     limits: Limits
@@ -148,23 +152,24 @@ def _block(task: _Task, index: Index) -> list[_Row]:
     labels, ties = labelled(task.post, balls.X)
     radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
     rows = []
-    for i, label in enumerate(labels):
-        lost = balls.radius_of(i, points[i]) if np.isfinite(radius[i]) else np.inf
-        confirmed = lost < np.inf and _beyond(task, points[i], int(label))
-        rows.append(_row(task, balls, i, int(label), bool(ties[i]), lost if confirmed else np.inf))
+    for i, (label, truth) in enumerate(zip(labels.tolist(), task.truth[index].tolist(), strict=True)):
+        model = task.post, task.factory
+        found = np.isfinite(radius[i]) and refutes(*model, points[i], label, task.threshold)
+        row = _row(task, balls, i, label, bool(ties[i]), points[i] if found else None)
+        # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
+        sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5
+        wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
+        rows.append(row._replace(right=label == truth and sure, wrong=wrong))
     return rows
 
 
-def _beyond(task: _Task, point: Float, label: int) -> bool:
-    p = task.post.probability(point[None])[0]
-    return bool(p[label] < (task.threshold if len(p) == 2 else np.delete(p, label).max()))
-
-
-def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, lost: float) -> _Row:
-    """Proofs from the largest radius that is not lost downwards, until one holds."""
+def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float | None) -> _Row:
+    """Proofs from the largest radius that no counterexample (d,) has lost downwards, until one holds."""
     if tie:  # there is no label to keep
-        return _Row(label, 0, len(task.radii), 0)
+        return _Row(label, 0, len(task.radii), 0, None, False, False)
+    lost = np.inf if point is None else balls.radius_of(i, point)
     candidate = unsafe = int(np.searchsorted(task.radii, lost))
+    point = point if unsafe < len(task.radii) else None
     tests = 0
     while candidate > 0:
         ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
@@ -174,38 +179,44 @@ def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, lost: float) 
             break
         candidate -= 1
         if v.status is VerdictStatus.UNSAFE:
-            unsafe = candidate
-    return _Row(label, candidate, unsafe, tests)
+            unsafe, point = candidate, v.counterexample
+    return _Row(label, candidate, unsafe, tests, point, False, False)
 
 
 def _budget(task: _Task) -> Limits:
     return replace(task.limits, max_nodes=min(task.limits.max_nodes, max(task.balls.budget, _NODES)))
 
 
-def _summary(task: _Task, truth: Index, rows: dict[int, _Row], seconds: float) -> Evaluation:
-    radii, balls = task.radii, task.balls
-    m, k = len(truth), len(radii)
+def _summary(task: _Task, rows: dict[int, _Row], seconds: float) -> Evaluation:
+    radii, balls, (m, k) = task.radii, task.balls, (len(task.truth), len(task.radii))
     labels = np.full(m, -1)
     safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)
+    right, wrong = np.zeros((2, m), dtype=bool)
+    points = np.full(task.balls.X.shape, np.nan)
     for i, row in rows.items():
         labels[i], safe[i], unsafe[i] = row.label, row.safe, row.unsafe
-    correct = labels == truth
+        right[i], wrong[i] = row.right, row.wrong
+        points[i] = np.nan if row.point is None else row.point
+    correct = labels == task.truth
     order = np.arange(k)
     is_safe, is_unsafe = order < safe[:, None], order >= unsafe[:, None]
     verdicts = np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))
     asked = np.isin(np.arange(m), list(rows))
-    possible = correct | ~asked  # a point not asked may yet be right: attacked is an upper end
+    # What is not proved wrong may be right, asked or not; a counterexample to another label says nothing.
+    lost = wrong[:, None] | (correct[:, None] & is_unsafe)
     return Evaluation(
         radii=radii,
         clean=float(correct[asked].mean()) if asked.any() else float("nan"),
-        certified=(correct[:, None] & is_safe).mean(axis=0),
-        attacked=(possible[:, None] & ~is_unsafe).mean(axis=0),
+        certified=(right[:, None] & is_safe).mean(axis=0),
+        attacked=(~lost).mean(axis=0),
         labels=labels,
+        truth=task.truth,
         correct=correct,
+        wrong=wrong,
         safe=np.where(safe > 0, radii[np.maximum(safe - 1, 0)], np.nan),
         unsafe=np.where(unsafe < k, radii[np.minimum(unsafe, k - 1)], np.inf),
-        counterexamples=np.full(balls.X.shape, np.nan),
         verdicts=verdicts,
+        counterexamples=points,
         seconds=seconds,
         threshold=task.threshold,
         target=task.post.target,

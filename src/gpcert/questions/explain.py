@@ -2,8 +2,10 @@
 
 For feature i, with max and min over the one-sided intervals [x, x + gamma e_i] and [x - gamma e_i, x],
     Delta = (max over the right - max over the left) + (min over the right - min over the left).
-All 2d intervals of a point are bounded at once (docs/maths.md, N1 and N2); where that is not narrow enough,
-or the model is of another kind, `probability_range` answers interval by interval.
+All 2d intervals of a point are bounded at once (docs/maths.md, N1 to N3); where that is not narrow enough,
+or the model is of another kind, `probability_range` answers interval by interval. Delta takes both ends of
+every range with both signs, so an interval must be neither too short nor too long: x + gamma is a real
+number, in general no double.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import Limits, Progress, check_label, check_model, check_number, checked_limits
 from gpcert.questions.ranges import probability_range
-from gpcert.regions import Ball, Box
+from gpcert.regions import Ball
 from gpcert.results import Explanation, Status
 from gpcert.validation import Float, Index, as_floats, as_matrix, require
 
@@ -83,21 +85,21 @@ def _sides(
     post: Posterior, ball: Ball, features: Index, label: int, limits: Limits
 ) -> tuple[SideRanges, SideRanges]:
     """Ranges of P(label) on both sides of x along every feature; two classes: label 1."""
-    box = ball.box()  # outward: a wider interval, by one rounding at most
     x, j = ball.x, features
+    low, high = ball.domain or (np.full_like(x, -np.inf), np.full_like(x, np.inf))
     sides = [SideRanges(*(np.zeros(len(j)) + end for end in (0.0, 1.0, 0.0, 1.0))) for _ in range(2)]
     if isinstance(post.likelihood, Probit | Logit) and isinstance(post.kernel, RBF):
-        sides = list(line_ranges(post, x, j, x[j] - box.lower[j], box.upper[j] - x[j]))
-    for number, far in enumerate((box.lower, box.upper)):
-        ranges = sides[number]
+        with np.errstate(over="ignore"):
+            lengths = (np.minimum(ball.radius, room[j]) for room in (x - low, high - x))
+        sides = list(line_ranges(post, x, j, *lengths))
+    for ranges, ends in zip(sides, ((low, x), (x, high)), strict=True):
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
         for i in np.flatnonzero(~(wide <= limits.tolerance)):
-            low, high = x.copy(), x.copy()
-            low[j[i]], high[j[i]] = min(x[j[i]], far[j[i]]), max(x[j[i]], far[j[i]])
-            r = probability_range(post, Box(low, high), label, **limits.options())
+            side = Ball(x, ball.radius, features=[int(j[i])], domain=ends)
+            r = probability_range(post, side, label, **limits.options())
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
                 raise KeyboardInterrupt
-            ends = r.min.lower, r.min.upper, r.max.lower, r.max.upper
-            for array, value in zip(ranges, ends, strict=True):
+            found = r.min.lower, r.min.upper, r.max.lower, r.max.upper
+            for array, value in zip(ranges, found, strict=True):
                 array[i] = value
     return sides[0], sides[1]

@@ -38,9 +38,7 @@ from gpcert.questions.checks import (
     check_threshold,
     checked_limits,
 )
-from gpcert.questions.decision import labelled, only_the_mean_matters
-from gpcert.questions.ranges import probability_range
-from gpcert.regions import Box
+from gpcert.questions.decision import labelled, only_the_mean_matters, refutes
 from gpcert.results import CertifiedRadius, Status, VerdictStatus
 from gpcert.validation import Float, Index, Mask
 
@@ -191,6 +189,7 @@ class _Search:
         self._rtol, self._limits = task.rtol, task.limits
         self._begin = time.perf_counter() - spent
         self._safe, self._unsafe = 0.0, np.inf
+        self._whole = False  # whether the largest radius is safe
         self._point: Float | None = None
         self._tests = self._nodes = 0
         self._ended = Status.INTERRUPTED  # until the search ends in another way
@@ -211,16 +210,11 @@ class _Search:
         self._narrow()
 
     def _found(self, point: Float | None) -> None:
-        """Take the point if it is a counterexample by the predictor and by proof, and nearer."""
+        """Take the point if it is a counterexample, and nearer."""
         if point is None:
             return
-        p = self._post.probability(point[None])[0]
-        beyond = p[self._label] < (self._threshold if len(p) == 2 else np.delete(p, self._label).max())
-        if len(p) == 2:
-            at = probability_range(self._post, Box(point, point), self._label)
-            beyond = beyond and at.upper < self._threshold
         radius = self._balls.radius_of(self._row, point)
-        if beyond and radius < self._unsafe:
+        if radius < self._unsafe and refutes(self._post, self._factory, point, self._label, self._threshold):
             self._unsafe, self._point = radius, point
 
     def _narrow(self) -> None:
@@ -229,7 +223,7 @@ class _Search:
         open_ = largest  # not proved from here on
         step = self._rtol
         while self._tests < _MOST_TESTS:
-            if self._unsafe == 0.0 or self._close(self._safe, self._unsafe) or self._safe >= largest:
+            if self._unsafe == 0.0 or self._close(self._safe, self._unsafe) or self._whole:
                 return
             target = self._balls.below(self._unsafe, 0.75 * self._rtol)
             if target >= open_ and self._tests:  # a proof has failed at or below it: go further down
@@ -243,6 +237,7 @@ class _Search:
                 return
             if status is VerdictStatus.SAFE:
                 self._safe, step = min(target, largest), self._rtol
+                self._whole = self._safe >= largest
             else:
                 open_ = min(open_, target)
 
@@ -281,12 +276,11 @@ class _Search:
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""
-        whole = self._safe >= self._balls.largest(self._row) > 0 and self._unsafe == np.inf
-        done = whole or self._unsafe == 0.0 or self._close(self._safe, self._unsafe)
+        done = self._whole or self._unsafe == 0.0 or self._close(self._safe, self._unsafe)
         ended = Status.NODES if self._ended is Status.CONVERGED else self._ended
         p = None if self._point is None else float(self._post.probability(self._point[None])[0, self._label])
         return CertifiedRadius(
-            safe=self._balls.max_radius if whole else self._safe,
+            safe=self._balls.max_radius if self._whole else self._safe,
             unsafe=self._unsafe,
             counterexample=self._point,
             probability=p,

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import Progress, checked_points, listed_regions
+from gpcert.questions.checks import Progress, check_model, checked_points, checked_regions
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Region
-from gpcert.results import ProbabilityRange, Robustness
+from gpcert.results import ProbabilityRange, Robustness, Status
 from gpcert.validation import Float
 
 __all__ = ["robustness"]
@@ -63,7 +63,9 @@ def robustness(
     its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
     are those of `probability_range`, whose answer is kept in `range`.
     """
-    regions, single = listed_regions(region)
+    check_model(post)
+    regions, single = checked_regions(post, region)
+    points = None if x is None else checked_points(post, x, regions, single)
     ranges = probability_range(
         post,
         regions,
@@ -73,12 +75,16 @@ def robustness(
         max_nodes=max_nodes,
         progress=progress,
     )
-    if x is None:
+    if points is None:
         answers = [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
     else:
-        points = checked_points(post, x, regions, single)
-        at = probability_range(post, [Box(point, point) for point in points], label, tolerance=tolerance)
-        answers = [_definition_1(r, p, x) for r, p, x in zip(ranges, at, points, strict=True)]
+        asked = [i for i, r in enumerate(ranges) if r.status is not Status.INTERRUPTED]
+        boxes = [Box(points[i], points[i]) for i in asked]  # one evaluation each: no limit could shorten it
+        at = dict(zip(asked, probability_range(post, boxes, label, tolerance=tolerance), strict=True))
+        # P(x) is in the range, too
+        answers = [
+            _definition_1(r, at.get(i, r), x) for i, (r, x) in enumerate(zip(ranges, points, strict=True))
+        ]
     return answers[0] if single else answers
 
 

@@ -16,10 +16,14 @@ from gpcert.validation import Float
 
 __all__ = ["lowest", "nearest", "project"]
 
+#: Below, the ball is that of norm 1 to within rounding that matters, and powers 1 / (norm - 1) underflow.
+_NEARLY_1 = 1.0 + 1e-6
 _ROOT_STEPS = 100
 _NEWTON_STEPS = 8
-#: Relative distance from the sphere at which membership is certain without exact arithmetic.
+#: Relative distance from the sphere at which membership is certain without exact arithmetic, and half axes,
+#: raw units, whose quotients have full precision.
 _MARGIN = 1e-11
+_NORMAL = 1e-280, 1e290
 
 
 def project(ball: Ball, z: Float) -> Float:
@@ -38,13 +42,15 @@ def project(ball: Ball, z: Float) -> Float:
         low, high = (inner.lower - x) / unit, (inner.upper - x) / unit
         step = unit * nearest(np.nan_to_num(moved), low, high, ball.norm)
         # Rounding can leave the point outside: shrink until membership is certain, first at a glance.
-        point = np.clip(x + step * (1.0 - _MARGIN), inner.lower, inner.upper)
-        if len(x) < 1000 and _size((point - x) / unit, ball.norm) < 1.0 - 0.5 * _MARGIN:
-            return point
-        for shrink in (0.0, *(2.0**k for k in range(-52, 0, 3))):
-            point = np.clip(x + step * (1.0 - shrink), inner.lower, inner.upper)
-            if np.isfinite(point).all() and ball.contains(point):
-                return point
+        inside = np.clip(x + step * (1.0 - _MARGIN), inner.lower, inner.upper)
+        normal = _NORMAL[0] < unit.min() and unit.max() < _NORMAL[1]
+        if normal and len(x) < 1000 and _size((inside - x) / unit, ball.norm) < 1.0 - 0.5 * _MARGIN:
+            return inside
+        shrunk = (x + step * (1.0 - shrink) for shrink in (0.0, *(2.0**k for k in range(-52, 0, 3))))
+        for candidate in (*shrunk, point):
+            inside = np.asarray(np.clip(candidate, inner.lower, inner.upper))
+            if np.isfinite(inside).all() and ball.contains(inside):
+                return inside
     return x.copy()
 
 
@@ -82,12 +88,12 @@ def _shrink(a: Float, c: float, norm: float) -> Float:
         return np.maximum(a - c, 0.0)
     if norm == 2.0:
         return a / (1.0 + c)
-    # With e = a exp(y) and k = c a^(norm-2): exp(y) + k exp((norm-1) y) = 1, convex in y; both terms are at
-    # most 1, and from there Newton falls to the root.
-    k = c * np.maximum(a, 1e-300) ** (norm - 2.0)
-    y = np.minimum(0.0, -np.log(np.maximum(k, 1e-300)) / (norm - 1.0))
+    # With e = a exp(y) and k = log(c a^(norm-2)): exp(y) + exp(k + (norm-1) y) = 1, convex in y; both terms
+    # are at most 1, and from there Newton falls to the root.
+    k = np.log(max(c, 1e-300)) + (norm - 2.0) * np.log(np.maximum(a, 1e-300))
+    y = np.minimum(0.0, -k / (norm - 1.0))
     for _ in range(_NEWTON_STEPS):
-        one, other = np.exp(y), k * np.exp((norm - 1.0) * y)
+        one, other = np.exp(y), np.exp(k + (norm - 1.0) * y)
         y = y - np.maximum(one + other - 1.0, 0.0) / (one + (norm - 1.0) * other)
     return np.asarray(a * np.exp(y))
 
@@ -99,7 +105,7 @@ def lowest(gradient: Float, low: Float, high: Float, norm: float) -> Float:
     rest: Float = np.asarray(np.clip(0.0, low, high))
     if not size.any():
         return rest
-    if norm == 1.0:
+    if norm < _NEARLY_1:
         return _fill(gradient, low, high, rest)
     # Where no end holds it, |u_j| is proportional to this: the conditions of Karush, Kuhn and Tucker.
     step = -np.sign(gradient) * (size / size.max()) ** (1.0 / (norm - 1.0))
@@ -109,7 +115,7 @@ def lowest(gradient: Float, low: Float, high: Float, norm: float) -> Float:
 
     bottom, top = 1e-300, max(_size(step, norm), 1.0)
     if _size(reached(bottom), norm) <= 1.0:
-        return np.where(gradient > 0, low, np.where(gradient < 0, high, rest))
+        return np.where(step < 0, low, np.where(step > 0, high, rest))
     for _ in range(500):  # a bracket of the root: `top` fits, `bottom` does not
         if _size(reached(top), norm) > 1.0:
             bottom, top = top, 4.0 * top
@@ -122,7 +128,7 @@ def lowest(gradient: Float, low: Float, high: Float, norm: float) -> Float:
 
 
 def _fill(gradient: Float, low: Float, high: Float, rest: Float) -> Float:
-    """norm = 1: coordinates by falling slope, each to its end, until the budget is spent."""
+    """norm = 1 or nearly: coordinates by falling slope, each to its end, until the budget is spent."""
     end = np.where(gradient > 0, low, high)
     room = np.where(np.abs(end) > np.abs(rest), np.abs(end) - np.abs(rest), 0.0)
     order = np.argsort(-np.abs(gradient), kind="stable")
@@ -134,12 +140,12 @@ def _fill(gradient: Float, low: Float, high: Float, rest: Float) -> Float:
 
 
 def _size(u: Float, norm: float) -> float:
-    """|u|_p, estimated."""
-    return (
-        float(np.linalg.norm(u, norm))
-        if norm in (1.0, 2.0)
-        else float((np.abs(u) ** norm).sum()) ** (1.0 / norm)
-    )
+    """|u|_p, estimated; powers of shares of the largest entry, which neither underflow nor overflow."""
+    if norm in (1.0, 2.0):
+        return float(np.linalg.norm(u, norm))
+    size = np.abs(u)
+    top = float(size.max(initial=0.0))
+    return top * float(((size / top) ** norm).sum()) ** (1.0 / norm) if top > 0 else 0.0
 
 
 def _root(f: Callable[[float], float], a: float, b: float) -> float:

@@ -9,7 +9,6 @@ tolerance.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.rounding import UNIT
+from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
 from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require, shown
 
 __all__ = ["Ball", "Box", "Region"]
@@ -149,8 +148,8 @@ class Ball:
         else:
             for j in np.flatnonzero(mask):
                 x, step = Fraction(float(self.x[j])), Fraction(self.radius) * Fraction(float(self.scale[j]))
-                lower[j] = (_round_down if outward else _round_up)(x - step)
-                upper[j] = (_round_up if outward else _round_down)(x + step)
+                lower[j] = (round_down if outward else round_up)(x - step)
+                upper[j] = (round_up if outward else round_down)(x + step)
         if self.domain is not None:
             lower, upper = np.maximum(lower, self.domain[0]), np.minimum(upper, self.domain[1])
         if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
@@ -158,41 +157,32 @@ class Ball:
         return Box(lower, upper)
 
     def contains(self, z: ArrayLike) -> bool:
-        """True if z (d,) is certainly a point of the region (exact rational arithmetic for norms 0, 1, 2,
-        inf).
-        """
+        """True if z (d,) is certainly a point of the region: rational arithmetic; other powers in balls."""
         point = as_vector("z", z, self.n_features)
+        return self._reachable(point) and length_at_most(self._steps(point), self.norm, self.radius)
+
+    def radius_of(self, z: ArrayLike) -> float:
+        """The smallest radius, up to a rounding, whose ball around x contains z (d,); inf if none does."""
+        point = as_vector("z", z, self.n_features)
+        return length_up(self._steps(point), self.norm) if self._reachable(point) else math.inf
+
+    def _reachable(self, point: Float) -> bool:
+        """Whether only features that may move did, inside the domain."""
         if (point[~self.moving()] != self.x[~self.moving()]).any():
             return False
-        if self.domain is not None and not ((self.domain[0] <= point) & (point <= self.domain[1])).all():
-            return False
+        return self.domain is None or bool(((self.domain[0] <= point) & (point <= self.domain[1])).all())
+
+    def _steps(self, point: Float) -> list[Fraction]:
+        """|z_j - x_j| / scale_j of the features that moved, exactly."""
         scale = np.ones(self.n_features) if self.scale is None else self.scale
-        steps = [
+        return [
             abs(Fraction(float(a)) - Fraction(float(b))) / Fraction(float(s))
             for a, b, s in zip(point, self.x, scale, strict=True)
             if a != b
         ]
-        return _norm_at_most(steps, self.norm, self.radius)
 
 
 Region = Box | Ball
-
-
-def _norm_at_most(steps: list[Fraction], norm: float, radius: float) -> bool:
-    limit = Fraction(radius)
-    if norm == 0:
-        return len(steps) <= radius
-    if norm == math.inf:
-        return all(step <= limit for step in steps)
-    if norm in (1.0, 2.0):
-        return bool(sum((step ** int(norm) for step in steps), Fraction(0)) <= limit ** int(norm))
-    # Other p: floating point relative to the radius, with a margin, so that True is certain; overflow is not.
-    try:
-        total = math.fsum(float(step / limit) ** norm for step in steps)
-    except (OverflowError, ZeroDivisionError):
-        return not steps
-    margin = 1e-12 + 8.0 * norm * UNIT  # half an ulp of a quotient, to the power p
-    return total * (1.0 + margin) <= 1.0 - margin or not steps
 
 
 def _add(x: Float, y: Float, down: bool) -> Float:
@@ -204,18 +194,6 @@ def _add(x: Float, y: Float, down: bool) -> Float:
     if down:
         return np.asarray(np.where(error < 0, np.nextafter(total, -np.inf), total))
     return np.asarray(np.where(error > 0, np.nextafter(total, np.inf), total))
-
-
-def _round_down(value: Fraction) -> float:
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return -math.inf if value < 0 else sys.float_info.max
-    return math.nextafter(nearest, -math.inf) if Fraction(nearest) > value else nearest
-
-
-def _round_up(value: Fraction) -> float:
-    return -_round_down(-value)
 
 
 def _norm(norm: float) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
-from gpcert.regions import Ball
-from gpcert.validation import Float, Index
+from gpcert.regions import Ball, Box
+from gpcert.validation import Float, Index, Mask
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
 
@@ -19,11 +19,13 @@ __all__ = ["Evaluation", "Explanation", "LimeComparison"]
 class Evaluation:
     """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
 
-    Per radius (k,): `certified`, `attacked`, shares of points, the doubles nearest to count / m; `clean` is
-    the share at radius 0. Per point (m,): `labels` the model's (-1: not asked), `correct`, `safe` the largest
-    radius of the list proved safe (nan: none), `unsafe` the smallest with a counterexample (inf: none).
-    `counterexamples` (m, d): a point of that ball, nan where there is none. `verdicts` (m, k) holds "safe",
-    "unsafe" or "unknown" about the model's own label.
+    A point is truly robust at a radius if its true label is the most probable at it, and more probable than
+    the threshold on the whole ball. Per radius (k,): `certified`, `attacked`, shares of points, the doubles
+    nearest to count / m; `clean` is the share that the predictor labels correctly. Per point (m,): `labels`
+    the model's (-1: not asked), `truth`, `correct`, `wrong`: proved to be labelled wrongly, `safe` the largest
+    radius of the list proved safe (nan: none), `unsafe` the smallest with a proved counterexample (inf:
+    none), which is its row of `counterexamples` (m, d), a point of that ball (nan: none). `verdicts` (m, k)
+    holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
     """
 
     radii: Float
@@ -31,11 +33,13 @@ class Evaluation:
     certified: Float
     attacked: Float
     labels: Index
-    correct: NDArray[np.bool_]
+    truth: Index
+    correct: Mask
+    wrong: Mask
     safe: Float
     unsafe: Float
-    counterexamples: Float
     verdicts: NDArray[Any]
+    counterexamples: Float
     seconds: float
     threshold: float
     target: str  #: what is certified: `Posterior.target`
@@ -61,32 +65,37 @@ class Evaluation:
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence: the verdicts behind the shares, and the shares."""
-        proved = tuple(self._holds(i, r) for i, r in enumerate(self.safe) if r >= 0)
+        proved = [self._holds(i, self.labels[i], r) for i, r in enumerate(self.safe) if r >= 0]
         refuted = [self._refuted(i, r) for i, r in enumerate(self.unsafe) if r < np.inf]
-        return (*proved, *(w for w in refuted if w is not None), *map(self._share, range(len(self.radii))))
+        return (*proved, *refuted, *map(self._share, range(len(self.radii))))
 
-    def _holds(self, point: int, radius: float) -> Everywhere:
-        """The model's label holds on the ball: the margin is above 0."""
-        margin = Quantity("margin", int(self.labels[point]), self.threshold)
+    def _holds(self, point: int, label: int, radius: float) -> Everywhere:
+        """The label holds on the ball: its margin is above 0."""
+        margin = Quantity("margin", int(label), self.threshold)
         return Everywhere(margin, around(self.balls[point], float(radius)), lower=0.0, strict=True)
 
-    def _refuted(self, point: int, radius: float) -> Witness | None:
-        if np.isnan(self.counterexamples[point]).any():  # a tie: no label to keep, and nothing to show
-            return None
-        holds = self._holds(point, radius)
+    def _refuted(self, point: int, radius: float) -> Witness:
+        holds = self._holds(point, self.labels[point], radius)
         return Witness(holds.quantity, holds.region, self.counterexamples[point], upper=0.0, strict=True)
 
+    def _right(self, point: int) -> Everywhere:
+        """The true label is the most probable at the point."""
+        x = self.balls[point].x
+        return Everywhere(Quantity("margin", int(self.truth[point])), Box(x, x), lower=0.0, strict=True)
+
     def _share(self, k: int) -> Share:
-        """Points with the right label on the whole ball, in whole numbers; the others are not in question."""
-        in_question = np.flatnonzero(self.correct | (self.labels < 0))
-        asked = [i for i in in_question.tolist() if self.labels[i] >= 0]
-        lost = [i for i in asked if self.unsafe[i] <= self.radii[k]]
-        witnesses = [self._refuted(i, self.radii[k]) for i in lost]
+        """Of the points that are truly robust, in whole numbers."""
+        radius, points = self.radii[k], range(len(self.truth))
+        lost = [i for i in points if self.correct[i] and self.unsafe[i] <= radius and not self.wrong[i]]
+        mistaken = [self._right(i) for i in points if self.wrong[i]]
         return Share(
-            tuple(self._holds(i, self.radii[k]) for i in asked),
-            tuple(w for w in witnesses if w is not None),
-            at_least=round(float(self.certified[k]) * len(self.labels)),
-            at_most=round(float(self.attacked[k]) * len(self.labels)) - (len(in_question) - len(asked)),
+            tuple((self._right(i), self._holds(i, self.truth[i], radius)) for i in points),
+            (
+                *(self._refuted(i, radius) for i in lost),
+                *(Witness(c.quantity, c.region, c.region.centre, upper=0.0, strict=True) for c in mistaken),
+            ),
+            at_least=round(float(self.certified[k]) * len(points)),
+            at_most=round(float(self.attacked[k]) * len(points)),
         )
 
     def to_pandas(self) -> Any:
