@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from gpcert.cli.session import check_output
+from gpcert.files import write_whole
 from gpcert.report import report
-from gpcert.report.results_file import write_whole
 
 __all__ = ["configure", "run"]
 

@@ -9,11 +9,9 @@ import json
 import os
 import platform
 import time
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -30,7 +28,6 @@ __all__ = [
     "dumps",
     "read_results",
     "surroundings",
-    "write_whole",
 ]
 
 NAME = "gpcert results"
@@ -101,24 +98,6 @@ def surroundings() -> dict[str, str]:
     told = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     told |= {name: _version(name) for name in _PACKAGES}
     return told | {name: os.environ.get(name, "not set") for name in THREADS}
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: a temporary file beside it, which then takes its place."""
-    path = path.resolve()  # a link stays a link
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
 
 
 def dumps(results: dict[str, Any]) -> str:
