@@ -220,5 +220,6 @@ _MEANING = (
     "“Proved safe”: no point of the region, tried or not, has another label, in real arithmetic for the "
     "stored model. “Unsafe”: a point of the region with another label is known. “Certified accuracy” counts "
     "points whose label is right and proved safe: accuracy under any perturbation is at least this. "
-    "“Attacked accuracy” is what the attacks tried left over: an upper bound, never a guarantee."
+    "“Attacked accuracy” is what the attacks tried left over: an upper bound, never a guarantee. "
+    "What is proved is rounded down, what may be left is rounded up."
 )
