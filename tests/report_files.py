@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,14 @@ def write(path: Path, made: dict[str, Any]) -> Path:
     return path
 
 
-def about(row: int, d: int = 4) -> dict[str, Any]:
+def about(row: int, d: int = 4, classes: Sequence[str] = ("3", "8")) -> dict[str, Any]:
     random = np.random.default_rng(row)
     p = float(random.uniform(0.5, 1.0))
-    label, predicted = random.choice(["3", "8"]), random.choice(["3", "8"])
-    told = [p, 1.0 - p] if predicted == "3" else [1.0 - p, p]
+    label, predicted = (int(random.choice([0, 1])) for _ in range(2))
+    told = [p, 1.0 - p] if predicted == 0 else [1.0 - p, p]
     x = random.uniform(size=d).tolist()
-    return {"row": row, "label": str(label), "predicted": str(predicted), "probability": told, "x": x}
+    names = {"label": classes[label], "predicted": classes[predicted]}
+    return {"row": row, **names, "probability": told, "x": x}
 
 
 def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:
@@ -52,13 +54,14 @@ def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:
         verb: [] for verb in ("range", "certify", "radius", "attack", "explain")
     }
     for row in range(n):
-        base, random = about(row, d), np.random.default_rng([row, 1])
+        base, random = about(row, d, more.get("classes", ("3", "8"))), np.random.default_rng([row, 1])
         safe = float(random.uniform(0.0, 0.2))
         other = np.clip(np.array(base["x"]) + random.uniform(-0.1, 0.1, size=d), 0.0, 1.0).tolist()
         made["radius"].append({**base, "safe": safe, "unsafe": 1.001 * safe, "counterexample": other})
         for radius in (0.05, 0.1):
             unsafe = safe < radius
-            verdict = {"verdict": "unsafe" if unsafe else "safe", "margin": [-0.1, 0.1]}
+            margin = [-0.1, -0.05] if unsafe else [0.05, 0.1]
+            verdict = {"verdict": "unsafe" if unsafe else "safe", "margin": margin}
             found = other if unsafe else None
             made["certify"].append({**base, "radius": radius, **verdict, "counterexample": found})
         attack = {"radius": 0.1, "method": "pgd", "success": safe < 0.09, "attacked_probability": 0.4}
@@ -68,7 +71,7 @@ def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:
         made["range"].append(
             {**base, "radius": 0.02, "class": 1, **ends, "status": "converged", "nodes": 1, "seconds": 0.1}
         )
-        value = random.normal(size=d)
+        value = random.uniform(-1.0, 1.0, size=d)
         influence = {"value": value.tolist(), "lower": (value - 1).tolist(), "upper": (value + 1).tolist()}
         made["explain"].append({**base, "radius": 0.1, "class": 1, **influence})
     names = more.pop("features", [f"pixel {j}" for j in range(d)])

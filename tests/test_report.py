@@ -70,17 +70,21 @@ def test_only_made_markup_is_taken_as_it_is() -> None:
     assert "script" not in [name for name, _ in Outline(join([table([HOSTILE], [[HOSTILE]])])).elements]
 
 
+def share(which: list[bool]) -> Fraction:
+    return Fraction(sum(map(bool, which)), len(which))
+
+
 def test_shares_are_counts_of_what_is_proved(tmp_path: Path) -> None:
     points = merge([(path, read_results(path)) for path in every_verb(tmp_path, 40)])
     assert radii_asked(points) == [0.02, 0.05, 0.1]
     shares = Shares(points)
     for radius in (0.0, 0.03, 0.05, 0.1, 0.5):
         at = shares.at(radius)
-        assert at.safe == np.mean([p.found[0] >= radius for p in points])
-        assert at.certified == np.mean([p.found[0] >= radius and p.label == p.predicted for p in points])
+        assert at.safe == share([p.found[0] >= radius for p in points])
+        assert at.certified == share([p.found[0] >= radius and p.label == p.predicted for p in points])
         assert at.certified <= at.certified_most <= clean_accuracy(points)
         assert at.safe + at.unsafe <= 1.0
-    assert shares.at(0.1).attacked == np.mean([p.correct and not p.attacks[0.1].success for p in points])
+    assert shares.at(0.1).attacked == share([p.correct and not p.attacks[0.1].success for p in points])
     assert shares.at(0.05).attacked is None
     half = median_radius(points)
     assert np.mean([p.found[0] >= half for p in points]) >= 0.5
@@ -101,7 +105,8 @@ def test_a_range_of_two_classes_is_a_verdict(tmp_path: Path) -> None:
     ):
         ends = {"min": low, "max": high, "argmin": [0.0] * 4, "argmax": [1.0] * 4}
         more = {"radius": 0.1, "class": 1, "status": "converged", "seconds": 0.0}
-        rows.append({**about(row), "predicted": predicted, **ends, **more})
+        estimated = [0.7, 0.3] if predicted == "3" else [0.3, 0.7]
+        rows.append({**about(row), "predicted": predicted, "probability": estimated, **ends, **more})
     path = write(tmp_path / "range.json", results("range", rows))
     points = merge([(path, read_results(path))])
     found = [p.verdicts[0.1] for p in points]
@@ -127,9 +132,9 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     names = [HOSTILE + str(j) for j in range(4)]
-    paths = every_verb(tmp_path, 3, features=names, classes=[HOSTILE, "8"], note=HOSTILE)
+    paths = every_verb(tmp_path, 3, features=names, classes=[HOSTILE, HOSTILE + "8"], note=HOSTILE)
     for path in paths:
-        edited(path, id=HOSTILE, label=HOSTILE, predicted=HOSTILE, method=HOSTILE, status=HOSTILE)
+        edited(path, id=HOSTILE, method=HOSTILE, status=HOSTILE)
         edited(path, data={"file": HOSTILE, "sha256": "1"}, versions={HOSTILE: HOSTILE})
     document = report(paths, title=HOSTILE)
     seen = Outline(document)
@@ -154,7 +159,7 @@ def test_the_policy_allows_this_script_only(tmp_path: Path) -> None:
         ("range", {"min": ["a", "b"]}, "min must be a list of finite numbers"),
         ("range", {"class": 7}, "class must be a position"),
         ("range", {"x": "no"}, "x must be a list"),
-        ("certify", {"verdict": "fine"}, "verdict must be safe, unsafe or unknown"),
+        ("certify", {"verdict": "fine"}, "verdict must be one of safe, unsafe, unknown, got 'fine'"),
         ("certify", {"radius": None}, "radius must be a finite number"),
         ("radius", {"safe": "1"}, "safe must be a finite number"),
         ("attack", {"success": 1}, "success must be true or false"),
@@ -162,9 +167,9 @@ def test_the_policy_allows_this_script_only(tmp_path: Path) -> None:
         ("explain", {"verb": "fit"}, "must be the results of a question, got 'fit'"),
         ("explain", {"verb": "__init__"}, "must be the results of a question"),
         ("radius", {"answers": [1]}, "answer 0 must be an object with a row"),
-        ("radius", {"model": {"features": 3}}, "model.features must be a list of names, got 3"),
-        ("radius", {"model": {"classes": [1, 2]}}, "model.classes must be a list of names"),
-        ("radius", {"answers": []}, "must hold at least one answer"),
+        ("radius", {"model": {"features": 3}}, "model.features must be a list of distinct names, got 3"),
+        ("radius", {"model": {"classes": [1, 2]}}, "model.classes must be a list of distinct names"),
+        ("radius", {"answers": [], "asked": 0}, "must hold at least one answer"),
     ],
 )
 def test_answers_of_strangers(tmp_path: Path, verb: str, changes: dict[str, object], told: str) -> None:
@@ -178,7 +183,7 @@ def test_answers_of_strangers(tmp_path: Path, verb: str, changes: dict[str, obje
 def test_files_about_different_things_are_not_merged(tmp_path: Path) -> None:
     first, second, *_ = every_verb(tmp_path, 2)
     for changes, what in (
-        ({"model": {"sha256": "9"}}, "model"),
+        ({"model": {"sha256": "9", "features": ["a", "b", "c", "d"]}}, "model"),
         ({"data": {"sha256": "9"}}, "data"),
         ({"settings": {"norm": 2}}, "kind of region"),
     ):

@@ -103,9 +103,10 @@ def test_details_open_and_close(page: Page, tmp_path: Path) -> None:
 
 
 def test_hostile_names_do_not_execute(page: Page, tmp_path: Path) -> None:
-    paths = every_verb(tmp_path, 2, features=[HOSTILE + str(j) for j in range(4)], classes=[HOSTILE, "8"])
+    names = [HOSTILE + str(j) for j in range(4)]
+    paths = every_verb(tmp_path, 2, features=names, classes=names[:2])
     for path in paths:
-        edited(path, id=HOSTILE, label=HOSTILE, predicted=HOSTILE, method=HOSTILE)
+        edited(path, id=HOSTILE, method=HOSTILE)
         edited(path, data={"file": HOSTILE, "sha256": "1"}, versions={HOSTILE: HOSTILE})
     (tmp_path / "r.html").write_text(report(paths, title="title"), encoding="utf-8")
     page.open(tmp_path / "r.html")

@@ -1,8 +1,11 @@
 """Files: bit-exact round trips, whole or not at all, and one clear error for every damaged file."""
 
+import errno
+import hashlib
 import json
 import os
 import pickle
+import stat
 
 import numpy as np
 import pytest
@@ -13,10 +16,11 @@ from safetensors.numpy import load_file, save_file
 
 from gpcert import store
 from gpcert.errors import InvalidInputError, ModelFileError
+from gpcert.files import write_whole
 from gpcert.kernels import RBF, Matern12, Matern32, RationalQuadratic
 from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.store import load, save
+from gpcert.store import load, load_hashed, save
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4, 2))
@@ -103,20 +107,78 @@ def test_paths_may_be_strings_and_existing_files_are_replaced(tmp_path):
     assert os.listdir(tmp_path) == ["model.safetensors"]
 
 
-@pytest.mark.parametrize("failing", ["save_file", "os.replace", "os.fsync"])
+@pytest.mark.parametrize("failing", ["store.safetensors_bytes", "files.os.replace", "files.os.fsync"])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(failing, tmp_path, monkeypatch):
     path = tmp_path / "model.safetensors"
     save(two_class(), path)
     before = path.read_bytes()
 
     def full(*arguments, **options):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(f"gpcert.store.{failing}", full)
+    monkeypatch.setattr(f"gpcert.{failing}", full)
     with pytest.raises(OSError, match="disk full"):
         save(two_class(mean=2.0), path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model.safetensors"]
+
+
+def test_a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own(tmp_path):
+    path = tmp_path / "model.safetensors"
+    before = os.umask(0o027)
+    try:
+        save(two_class(), path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        for mode in (0o600, 0o664, 0o444):
+            path.chmod(mode)
+            save(two_class(mean=2.0), path)
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    write_whole(link, "text")
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o444
+
+
+def test_content_is_never_readable_by_more_than_the_file_it_replaces(tmp_path, monkeypatch):
+    path = tmp_path / "secret"
+    path.write_text("old", encoding="utf-8")
+    path.chmod(0o600)
+    seen = []
+
+    def synced(descriptor):
+        seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+
+    monkeypatch.setattr("gpcert.files.os.fsync", synced)
+    write_whole(path, "new")
+    assert seen == [0o600]
+
+
+def test_the_hash_is_of_the_bytes_that_were_parsed(good, target, monkeypatch):
+    """The file is replaced while it is read: model and hash are those of one of the two contents."""
+    first = good[0]
+    target.write_bytes(first)
+    parts = store._parts
+
+    def slow(content):
+        save(two_class(mean=7.0), target)
+        return parts(content)
+
+    monkeypatch.setattr(store, "_parts", slow)
+    post, digest = load_hashed(target)
+    assert post.mean == 0.0
+    assert digest == hashlib.sha256(first).hexdigest()
+    assert target.read_bytes() != first
+
+
+def test_a_large_file_that_is_no_model_is_not_read(tmp_path):
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.write(b"age,weight\n")
+        file.truncate(1 << 40)  # a hole: no room on the disk, a tebibyte in memory
+    assert "does not begin as a safetensors file" in attempt(path)
 
 
 def test_a_missing_folder_is_an_error_of_the_system(tmp_path):

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save as safetensors_bytes
 
 from gpcert.errors import GpcertError, InvalidInputError, ModelFileError
+from gpcert.files import write_whole
 from gpcert.kernels import Kernel, exact_float, kernel_from_dict
 from gpcert.likelihoods import likelihood_from_dict
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
-__all__ = ["load", "save"]
+__all__ = ["load", "load_hashed", "save"]
 
 FORMAT = 1
 _HEADER = {
@@ -42,6 +41,8 @@ _HEADER = {
 }
 _TENSORS = ("centres", "weights", "precision")
 _FACTOR = "factors."
+_LENGTH = 8  # bytes at the beginning that tell the length of the header, least first
+_LONGEST = 100_000_000  # header that safetensors reads
 
 
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
@@ -53,8 +54,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     # safetensors writes raw memory: the rows must lie in C order.
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     metadata = {"gpcert": json.dumps(_header(posterior), allow_nan=False)}
-    with _replacing(Path(path)) as temporary:
-        save_file(contiguous, temporary, metadata=metadata)
+    write_whole(Path(path), safetensors_bytes(contiguous, metadata=metadata))
 
 
 def load(path: str | os.PathLike[str]) -> Posterior:
@@ -62,14 +62,19 @@ def load(path: str | os.PathLike[str]) -> Posterior:
 
     Nothing in the file is executed, and everything is validated as by the `Posterior` constructor.
     """
+    return load_hashed(path)[0]
+
+
+def load_hashed(path: str | os.PathLike[str]) -> tuple[Posterior, str]:
+    """`load`, and the SHA-256 of the very bytes that were read: the file may be replaced at any time."""
     name = os.fspath(path)
     # Devices and pipes could block or never end.
     if not os.path.isfile(name):
         raise ModelFileError(f"{name} must be a model file, got {_what_it_is(name)}")
     try:
-        header, tensors = _read(name)
-        return _posterior(header, tensors)
-    except (SafetensorError, OSError, GpcertError, MemoryError, RecursionError) as error:
+        content = _content(name)
+        return _posterior(*_parts(content)), sha256(content).hexdigest()
+    except (SafetensorError, OSError, ValueError, GpcertError, MemoryError, RecursionError) as error:
         raise ModelFileError(f"{name} is not a valid gpcert model: {error}") from error
 
 
@@ -95,44 +100,38 @@ def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": classes.dtype.name, "labels": exact}
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file next to `path` that takes its place at the end, or disappears."""
-    path = path.resolve()  # a link stays a link
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except SafetensorError as error:
-        raise OSError(f"{path} cannot be written: {error}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
 def _what_it_is(name: str) -> str:
     return "something that is not a regular file" if os.path.exists(name) else "no such file"
 
 
-def _read(name: str) -> tuple[dict[str, Any], dict[str, Float]]:
-    with safe_open(name, framework="numpy") as file:
-        metadata = file.metadata() or {}
-        if "gpcert" not in metadata:
-            _reject("it has no gpcert header")
-        header = _parse(metadata["gpcert"])
-        # The header first: a newer format may hold other tensors.
-        tensors = {}
-        for key in file.keys():  # noqa: SIM118 (not a mapping)
-            piece = file.get_slice(key)
-            if piece.get_dtype() != "F64":
-                _reject(f"tensor {key[:40]!r} must be float64, got {piece.get_dtype()}")
-            shape = piece.get_shape()
-            if not (len(shape) <= 8 and all(shape)):
-                _reject(f"tensor {key[:40]!r} must have at most 8 axes, none of size 0, got {shape[:9]}")
-            tensors[key] = file.get_tensor(key)
-    return header, tensors
+def _content(name: str) -> bytes:
+    """The bytes of the file; of a file that cannot be a model, no more than its beginning."""
+    with open(name, "rb") as file:
+        start = file.read(_LENGTH)
+        if int.from_bytes(start, "little") > _LONGEST:
+            _reject("it does not begin as a safetensors file")
+        return start + file.read()
+
+
+def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, Float]]:
+    """Header and tensors."""
+    stored = deserialize(content)  # type: ignore[no-untyped-call]  # checks sizes against the file
+    length = int.from_bytes(content[:_LENGTH], "little")
+    metadata = json.loads(content[_LENGTH : _LENGTH + length]).get("__metadata__") or {}
+    if "gpcert" not in metadata:
+        _reject("it has no gpcert header")
+    header = _parse(metadata["gpcert"])
+    # The header first: a newer format may hold other tensors.
+    return header, {key: _tensor(key, part) for key, part in stored}
+
+
+def _tensor(key: str, part: dict[str, Any]) -> Float:
+    shape = part["shape"]
+    if part["dtype"] != "F64":
+        _reject(f"tensor {key[:40]!r} must be float64, got {part['dtype']}")
+    if not (len(shape) <= 8 and all(shape)):
+        _reject(f"tensor {key[:40]!r} must have at most 8 axes, none of size 0, got {shape[:9]}")
+    return np.frombuffer(part["data"], dtype="<f8").reshape(shape)
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -3,44 +3,54 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import zipfile
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcert.cli.tables import Columns, Table, missing_column
+from gpcert.cli.npz_arrays import Archive, Header
+from gpcert.cli.tables import Columns, Table, missing_column, outside, take_rows
 from gpcert.errors import InvalidInputError
-from gpcert.validation import as_matrix, as_names, freeze, require
+from gpcert.validation import Float, as_names, freeze, require
 
 __all__ = ["read_npz", "shipped_table"]
 
 
-def read_npz(path: Path, columns: Columns) -> Table:
-    """The table in an npz file: `X` (n, d); if there, `y` (n,), `feature_names` (d,), `image_shape` (2,)."""
-    content = path.read_bytes()
-    arrays = _arrays(path, content)
-    if "X" not in arrays:
-        raise InvalidInputError(f"{path} must have an array 'X', got {', '.join(arrays) or 'none'}")
-    X = as_matrix(f"{path}: X", arrays["X"])
-    require(X.size > 0, f"{path}: X must hold points with features, got shape {X.shape}")
-    d = X.shape[1]
-    named = as_names(f"{path}: feature_names", arrays.get("feature_names"), d)
+def read_npz(path: Path, columns: Columns, wanted: Sequence[int] | None = None) -> Table:
+    """The table in an npz file: `X` (n, d); if there, `y` (n,), `feature_names` (d,), `image_shape` (2,).
+
+    Of the rows, only those wanted are kept; arrays of other names are not looked at.
+    """
+    with Archive(path) as archive:
+        if "X" not in archive.names:
+            raise InvalidInputError(
+                f"{path} must have an array 'X', got {', '.join(archive.names) or 'none'}"
+            )
+        n, d = _points_shape(path, archive.header("X"))
+        for row in wanted or ():
+            if row >= n:
+                raise outside(str(path), n, row)
+        X = _points(path, archive, wanted)
+        labels = _labels(path, archive, columns, n, wanted)
+        given = archive.rows("feature_names") if "feature_names" in archive.names else None
+        named = as_names(f"{path}: feature_names", given, d)
+        picked = columns.features is None and not columns.dropped
+        shape = _shape(path, archive, d) if picked and "image_shape" in archive.names else None
     names = named or tuple(f"x{j}" for j in range(d))
-    shape = arrays.get("image_shape")
-    picked = columns.features is None and not columns.dropped
-    return _table(
+    table = _table(
         _Array(str(path)),
-        hashlib.sha256(content).hexdigest(),
+        archive.sha256,
         X,
         names if named is not None or columns.features is None else _same_number(path, columns.features, d),
-        _labels(path, arrays, columns, len(X)),
+        labels,
         columns,
-        image_shape=_shape(path, shape, d) if shape is not None and picked else None,
+        rows=range(n) if wanted is None else sorted(wanted),
+        image_shape=shape,
     )
+    return table if wanted is None else take_rows(table, wanted)
 
 
 def shipped_table(name: str, part: str, columns: Columns) -> Table:
@@ -57,6 +67,7 @@ def shipped_table(name: str, part: str, columns: Columns) -> Table:
         data.feature_names,
         tuple(str(label) for label in y),
         columns,
+        rows=range(len(X)),
         domain=data.domain,
         image_shape=data.image_shape,
     )
@@ -79,6 +90,8 @@ def _table(
     names: tuple[str, ...],
     labels: tuple[str, ...] | None,
     columns: Columns,
+    *,
+    rows: Sequence[int],
     **more: Any,
 ) -> Table:
     if columns.id is not None:
@@ -91,36 +104,51 @@ def _table(
     chosen = columns.features or tuple(name for name in names if name not in columns.dropped)
     at = [names.index(name) for name in chosen]
     kept = X if at == list(range(len(names))) else freeze(np.ascontiguousarray(X[:, at]))
-    rows = tuple(range(len(X)))
     return Table(
         place.source, digest, kept, chosen, labels, None, rows, place, "y" if labels else None, **more
     )
 
 
-def _arrays(path: Path, content: bytes) -> Mapping[str, NDArray[Any]]:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            require(hasattr(archive, "files"), f"{path} must be an npz file, got a single array")
-            return {key: archive[key] for key in archive.files}
-    except InvalidInputError:
-        raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise InvalidInputError(f"{path} must be an npz file of plain arrays, got: {error}") from None
+def _points_shape(path: Path, head: Header) -> tuple[int, int]:
+    require(head.dtype.kind in "fiub", f"{path}: X must be numbers, got {head.dtype}")
+    require(
+        len(head.shape) == 2,
+        f"{path}: X must be two-dimensional (points, features), got shape {head.shape}",
+    )
+    require(math.prod(head.shape) > 0, f"{path}: X must hold points with features, got shape {head.shape}")
+    return head.shape[0], head.shape[1]
+
+
+def _points(path: Path, archive: Archive, wanted: Sequence[int] | None) -> Float:
+    with np.errstate(over="ignore"):
+        X = np.ascontiguousarray(archive.rows("X", wanted), dtype=np.float64)
+    bad = np.argwhere(~np.isfinite(X))
+    if len(bad):
+        k, j = bad[0].tolist()
+        row = k if wanted is None else sorted(wanted)[k]
+        raise InvalidInputError(f"{path}: X must be finite, got {X[k, j]} at index ({row}, {j})")
+    return freeze(X)
 
 
 def _labels(
-    path: Path, arrays: Mapping[str, NDArray[Any]], columns: Columns, n: int
+    path: Path, archive: Archive, columns: Columns, n: int, wanted: Sequence[int] | None
 ) -> tuple[str, ...] | None:
     key = columns.target or "y"
-    if key not in arrays and columns.optional_target:
+    if key not in archive.names and columns.optional_target:
         key = "y"  # a name that came from the model, not from the command line
-    if key not in arrays:
+    if key not in archive.names:
         if columns.target is None or columns.optional_target:
             return None
-        raise InvalidInputError(f"{path} must have an array {key!r}, got {', '.join(arrays)}")
-    y = arrays[key]
-    require(y.shape == (n,), f"{path}: {key} must have shape ({n},), got {y.shape}")
-    return tuple(str(label) for label in y.tolist())
+        raise _missing(path, archive, key)
+    shape = archive.header(key).shape
+    require(shape == (n,), f"{path}: {key} must have shape ({n},), got {shape}")
+    return tuple(str(label) for label in archive.rows(key, wanted).tolist())
+
+
+def _missing(path: Path, archive: Archive, name: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path} must have an array {name!r}, got {', '.join(archive.names[:12]) or 'none'}"
+    )
 
 
 def _same_number(path: Path, features: Sequence[str], d: int) -> tuple[str, ...]:
@@ -129,7 +157,10 @@ def _same_number(path: Path, features: Sequence[str], d: int) -> tuple[str, ...]
     return tuple(features)
 
 
-def _shape(path: Path, value: NDArray[Any], d: int) -> tuple[int, int]:
-    fits = value.shape == (2,) and value.dtype.kind in "iu" and int(value[0]) * int(value[1]) == d
-    require(fits, f"{path}: image_shape must be two whole numbers with product {d}, got {value.tolist()}")
-    return int(value[0]), int(value[1])
+def _shape(path: Path, archive: Archive, d: int) -> tuple[int, int]:
+    head = archive.header("image_shape")
+    sizes = archive.rows("image_shape").tolist() if head.shape == (2,) and head.dtype.kind in "iu" else []
+    fits = len(sizes) == 2 and sizes[0] > 0 and sizes[0] * sizes[1] == d
+    rule = f"{path}: image_shape must be two whole numbers with product {d}"
+    require(fits, f"{rule}, got {sizes or f'shape {head.shape} of {head.dtype}'}")
+    return sizes[0], sizes[1]

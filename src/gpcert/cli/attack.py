@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gpcert.cli.options import add_data, add_jobs, add_output, add_region
 from gpcert.cli.pool import Answer
@@ -15,6 +16,7 @@ from gpcert.cli.sources import read_points
 from gpcert.posterior import Posterior
 from gpcert.questions import attack
 from gpcert.regions import Region
+from gpcert.report.numbers import exactly, percent_at_most
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -77,7 +79,7 @@ def _table(answers: list[Answer]) -> str:
             a.get("label", ""),
             a["predicted"],
             f"{max(a['probability']):.3f}",
-            f"{a['radius']:g}",
+            exactly(a["radius"]),
             f"{a['attacked_probability']:.3f}",
             "yes" if a["success"] else "no",
         )
@@ -87,4 +89,7 @@ def _table(answers: list[Answer]) -> str:
 
 
 def _summary(answers: list[Answer]) -> str:
-    return by_radius(answers, ("withstood", "changed"), lambda a: "changed" if a["success"] else "withstood")
+    def outcome(answer: Mapping[str, Any]) -> str:
+        return "changed" if answer["success"] else "withstood"
+
+    return by_radius(answers, ("withstood", "changed"), outcome, percent_at_most)

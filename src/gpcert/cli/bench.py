@@ -15,9 +15,10 @@ from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import open_model
 from gpcert.cli.show import columns
 from gpcert.cli.sources import read_points
+from gpcert.files import write_whole
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
-from gpcert.report.results_file import surroundings, write_whole
+from gpcert.report.results_file import surroundings
 from gpcert.results import Status
 from gpcert.validation import Float
 

@@ -16,7 +16,7 @@ from gpcert.cli.sources import read_points
 from gpcert.posterior import Posterior
 from gpcert.questions import certify
 from gpcert.regions import Region
-from gpcert.report.numbers import between
+from gpcert.report.numbers import between, exactly, percent_at_least
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -86,7 +86,7 @@ def _table(answers: list[Answer]) -> str:
             a.get("label", ""),
             a["predicted"],
             f"{max(a['probability']):.3f}",
-            f"{a['radius']:g}",
+            exactly(a["radius"]),
             a["verdict"],
             between(*a["margin"]),
             a["status"],
@@ -97,4 +97,4 @@ def _table(answers: list[Answer]) -> str:
 
 
 def _summary(answers: list[Answer]) -> str:
-    return by_radius(answers, ("safe", "unsafe", "unknown"), lambda a: str(a["verdict"]))
+    return by_radius(answers, ("safe", "unsafe", "unknown"), lambda a: str(a["verdict"]), percent_at_least)

@@ -17,7 +17,7 @@ from gpcert.cli.show import columns
 from gpcert.cli.sources import read_points
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
-from gpcert.report.numbers import between
+from gpcert.report.numbers import between, exact_mean
 from gpcert.validation import Float, require
 
 __all__ = ["configure", "run"]
@@ -103,9 +103,10 @@ class _Mean:
 
     def __call__(self, answers: list[Answer]) -> str:
         """One line per feature."""
-        lower, upper = (np.mean([a[end] for a in answers], axis=0) for end in ("lower", "upper"))
-        value = 0.5 * lower + 0.5 * upper
-        order = np.argsort(-np.abs(value), kind="stable")[:_SHOWN]
+        value = np.mean([a["value"] for a in answers], axis=0)
         head = ("feature", f"influence on P({self._name})", "proved in")
-        lines = [(self._model.features[j], f"{value[j]:+.3f}", between(lower[j], upper[j])) for j in order]
+        lines = []
+        for j in np.argsort(-np.abs(value), kind="stable")[:_SHOWN].tolist():
+            low, high = (exact_mean([a[end][j] for a in answers]) for end in ("lower", "upper"))
+            lines.append((self._model.features[j], f"{value[j]:+.3f}", between(low, high)))
         return columns(head, lines)

@@ -16,7 +16,7 @@ from gpcert.cli.sources import read_points
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Region
-from gpcert.report.numbers import between
+from gpcert.report.numbers import between, exactly
 from gpcert.results import Enclosure
 from gpcert.validation import require
 
@@ -128,7 +128,7 @@ def _line(answer: Answer) -> tuple[str, ...]:
     return (
         str(answer.get("id", answer["row"])),
         f"{answer['probability'][answer['class']]:.3f}" if known else "",
-        f"{answer['radius']:g}" if "radius" in answer else "",
+        exactly(answer["radius"]) if "radius" in answer else "",
         between(answer["min"][0], answer["max"][1]),
         between(*answer["min"]),
         between(*answer["max"]),

@@ -78,8 +78,11 @@ def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
         not parsed.data.startswith(SHIPPED) and not parsed.data.endswith(".npz"),
         f"--radius-column must name a column of a CSV file, got {name!r} for {table.source}",
     )
-    column = read_csv(Path(parsed.data), Columns(features=(name,)), parsed.delimiter)
-    radii = [float(column.X[i, 0]) for i in table.rows]
+    column = read_csv(Path(parsed.data), Columns(features=(name,)), parsed.delimiter, parsed.rows)
+    require(
+        column.sha256 == table.sha256, f"{table.source} must stay as it is while it is read, got a change"
+    )
+    radii = [float(radius) for radius in column.X[:, 0]]
     for i, radius in zip(table.rows, radii, strict=True):
         require(radius >= 0, f"{table.place(i, name)} must be >= 0, got {radius}")
     return [[radius] for radius in radii]

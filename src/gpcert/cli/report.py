@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from gpcert.cli.session import check_output
+from gpcert.cli.show import printable
+from gpcert.files import write_whole
 from gpcert.report import report
-from gpcert.report.results_file import write_whole
 
 __all__ = ["configure", "run"]
 
@@ -33,5 +34,5 @@ def run(parsed: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     check_output(parsed.output, *parsed.results)
     write_whole(parsed.output, report(parsed.results, parsed.title))
-    print(f"report written: {parsed.output}")
+    print(printable(f"report written: {parsed.output}"))
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import shlex
 import sys
@@ -17,11 +16,11 @@ from gpcert.cli.progress import Interrupt, ProgressLine, duration
 from gpcert.cli.sources import class_names, feature_names
 from gpcert.cli.tables import Table
 from gpcert.errors import InvalidInputError, ModelFileError
+from gpcert.files import write_whole
 from gpcert.parallel import cores
-from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
-from gpcert.report.results_file import describe_model, document, dumps, write_whole
-from gpcert.store import load
+from gpcert.report.results_file import describe_model, document, dumps
+from gpcert.store import load_hashed
 from gpcert.validation import require
 
 __all__ = ["Model", "Rows", "check_output", "class_position", "finish", "open_model", "run_session"]
@@ -34,8 +33,7 @@ class Model:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.post: Posterior = load(file)
-        self.sha256 = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        self.post, self.sha256 = load_hashed(file)
         self.classes = class_names(self.post)
         self.features = feature_names(self.post)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
+
+from gpcert.report.numbers import exactly
 
 __all__ = ["by_radius", "columns", "printable"]
 
@@ -24,14 +27,20 @@ def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def by_radius(
-    answers: Sequence[Mapping[str, Any]], names: Sequence[str], of: Callable[[Mapping[str, Any]], str]
+    answers: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    of: Callable[[Mapping[str, Any]], str],
+    told: Callable[[Fraction], str],
 ) -> str:
-    """For each radius how many answers are called what, and how many of those called `names[0]` are right."""
+    """For each radius how many answers are called what, and how many of those called `names[0]` are right.
+
+    `told` rounds that share to the side on which it still holds.
+    """
     lines = []
     for radius in sorted({a["radius"] for a in answers}):
         some = [a for a in answers if a["radius"] == radius]
         counts = ", ".join(f"{sum(of(a) == name for a in some)} {name}" for name in names)
         right = sum(of(a) == names[0] and a.get("label") == a["predicted"] for a in some)
-        share = f"; right and {names[0]}: {100 * right / len(some):.1f} %" if "label" in some[0] else ""
-        lines.append(f"radius {radius:g}: {counts}{share}")
+        share = f"; right and {names[0]}: {told(Fraction(right, len(some)))}" if "label" in some[0] else ""
+        lines.append(f"radius {exactly(radius)}: {counts}{share}")
     return "\n".join(lines)

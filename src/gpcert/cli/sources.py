@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpcert.cli.array_table import read_npz, shipped_table
@@ -17,15 +18,27 @@ __all__ = ["SHIPPED", "class_names", "feature_names", "read_points", "read_table
 SHIPPED = "dataset:"
 
 
-def read_table(source: str, columns: Columns, delimiter: str = ",", part: str = "test") -> Table:
-    """The table of a CSV file, of an npz file, or of `dataset:NAME` (its `part`: "train" or "test")."""
+def read_table(
+    source: str,
+    columns: Columns,
+    delimiter: str = ",",
+    part: str = "test",
+    wanted: Sequence[int] | None = None,
+) -> Table:
+    """The table of a CSV file, of an npz file, or of `dataset:NAME` (its `part`: "train" or "test").
+
+    `wanted`: only these rows, in this order.
+    """
     if source.startswith(SHIPPED):
-        return shipped_table(source.removeprefix(SHIPPED), part, columns)
+        table = shipped_table(source.removeprefix(SHIPPED), part, columns)
+        return table if wanted is None else take_rows(table, wanted)
     path = Path(source)
     # Devices and pipes could block or never end.
     if path.exists() and not path.is_file():
         raise InvalidInputError(f"{path} must be a CSV or npz file, got something that is not a file")
-    return read_npz(path, columns) if path.suffix == ".npz" else read_csv(path, columns, delimiter)
+    if path.suffix == ".npz":
+        return read_npz(path, columns, wanted)
+    return read_csv(path, columns, delimiter, wanted)
 
 
 def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
@@ -38,7 +51,7 @@ def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
     columns = Columns(
         features=post.feature_names, target=target, optional_target=parsed.target is None, id=parsed.id
     )
-    table = take_rows(read_table(parsed.data, columns, parsed.delimiter), parsed.rows)
+    table = read_table(parsed.data, columns, parsed.delimiter, wanted=parsed.rows)
     require(
         len(table.names) == post.n_features,
         f"{table.source} must have {post.n_features} features, as the model has, got {len(table.names)}",

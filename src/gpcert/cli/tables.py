@@ -7,14 +7,14 @@ A source is a CSV file with a header line, an npz file with the arrays `X`, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["Columns", "Table", "missing_column", "take_rows"]
+__all__ = ["Columns", "Table", "missing_column", "outside", "take_rows"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Columns:
 class Table:
     """Points X (n, d) with their feature names, labels (n,) if known, names of rows if asked for.
 
-    `rows`: (n,) positions in the source, from 0; `place(i, column)`: where to look in the file for row i.
+    `rows`: (n,) positions in the source, from 0; `place(row, column)`: where to look in the file.
     """
 
     source: str
@@ -44,7 +44,7 @@ class Table:
     names: tuple[str, ...]
     labels: tuple[str, ...] | None
     ids: tuple[str, ...] | None
-    rows: tuple[int, ...]
+    rows: Sequence[int]
     place: Callable[[int, str], str]
     target: str | None = None
     domain: tuple[float, float] | None = None
@@ -64,26 +64,25 @@ class Table:
         return self.labels
 
 
-def take_rows(table: Table, wanted: Sequence[int] | None) -> Table:
-    """The rows at these positions, in this order; None: all."""
-    if wanted is None:
-        return table
-    for i in wanted:
-        if not 0 <= i < len(table.X):
-            raise InvalidInputError(f"--rows must be in 0..{len(table.X) - 1} for {table.source}, got {i}")
-    return Table(
-        source=table.source,
-        sha256=table.sha256,
-        X=np.ascontiguousarray(table.X[list(wanted)]),
-        names=table.names,
-        labels=None if table.labels is None else tuple(table.labels[i] for i in wanted),
-        ids=None if table.ids is None else tuple(table.ids[i] for i in wanted),
+def take_rows(table: Table, wanted: Sequence[int]) -> Table:
+    """The rows at these positions in the source, in this order."""
+    at = {row: k for k, row in enumerate(table.rows)}
+    for row in wanted:
+        if row not in at:
+            raise outside(table.source, len(table.rows), row)
+    order = [at[row] for row in wanted]
+    return replace(
+        table,
+        X=np.ascontiguousarray(table.X[order]),
+        labels=None if table.labels is None else tuple(table.labels[k] for k in order),
+        ids=None if table.ids is None else tuple(table.ids[k] for k in order),
         rows=tuple(wanted),
-        place=table.place,
-        target=table.target,
-        domain=table.domain,
-        image_shape=table.image_shape,
     )
+
+
+def outside(source: str, n: int, row: int) -> InvalidInputError:
+    """The sentence for a row that is not there."""
+    return InvalidInputError(f"--rows must be in 0..{n - 1} for {source}, got {row}")
 
 
 def missing_column(source: str, name: str, present: Sequence[str]) -> InvalidInputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -63,7 +64,9 @@ def page(title: str, subtitle: str, sections: Iterable[tuple[str, str]]) -> str:
     )
     top = join([tag("h1", title), tag("p", subtitle, class_="soft")])
     body = tag("body", tag("main", top, content), tag("script", Html(script)))
-    return "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
+    whole = "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
+    # Half a pair of code units, from JSON or from a file's name, is no character: no encoding has it.
+    return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", whole)
 
 
 def _slug(heading: str) -> str:

@@ -1,25 +1,52 @@
-"""Bounds as text: rounded outward, so that what is printed still holds."""
+"""Bounds as text: rounded outward from their exact values, so that what is printed still holds."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 
-__all__ = ["at_least", "at_most", "between", "radius_at_least", "radius_at_most"]
+__all__ = [
+    "Exact",
+    "at_least",
+    "at_most",
+    "between",
+    "exact_mean",
+    "exactly",
+    "percent_at_least",
+    "percent_at_most",
+    "radius_at_least",
+    "radius_at_most",
+]
+
+#: A number that is what it is: a double, or what follows from doubles without rounding.
+Exact = float | Fraction
 
 
-def at_least(p: float) -> str:
+def at_least(p: Exact, decimals: int = 3) -> str:
     """p to three decimals, rounded down: still a lower bound."""
-    return str(Decimal(p).quantize(Decimal("0.001"), rounding=ROUND_FLOOR))
+    return _decimal(math.floor(Fraction(p) * 10**decimals), decimals)
 
 
-def at_most(p: float) -> str:
+def at_most(p: Exact, decimals: int = 3) -> str:
     """p to three decimals, rounded up: still an upper bound."""
-    return str(Decimal(p).quantize(Decimal("0.001"), rounding=ROUND_CEILING))
+    return _decimal(math.ceil(Fraction(p) * 10**decimals), decimals)
 
 
-def between(lower: float, upper: float) -> str:
+def between(lower: Exact, upper: Exact) -> str:
     """[lower, upper] to three decimals, rounded outward."""
     return f"[{at_least(lower)}, {at_most(upper)}]"
+
+
+def percent_at_least(share: Exact) -> str:
+    """A share as a percentage, rounded down."""
+    return f"{at_least(100 * Fraction(share), 1)} %"
+
+
+def percent_at_most(share: Exact) -> str:
+    """A share as a percentage, rounded up."""
+    return f"{at_most(100 * Fraction(share), 1)} %"
 
 
 def radius_at_least(r: float) -> str:
@@ -32,5 +59,22 @@ def radius_at_most(r: float) -> str:
     return _significant(r, ROUND_CEILING)
 
 
+def exactly(r: float) -> str:
+    """The shortest decimal that stands for this double, as everywhere in files: a radius that was asked."""
+    return repr(float(r)).removesuffix(".0")
+
+
+def exact_mean(values: Sequence[float]) -> Fraction:
+    """The mean without rounding."""
+    return sum(map(Fraction, values), Fraction()) / len(values)
+
+
+def _decimal(units: int, decimals: int) -> str:
+    return f"{Decimal(f'{units}e-{decimals}'):f}"
+
+
 def _significant(r: float, rounding: str) -> str:
-    return f"{Context(prec=4, rounding=rounding).create_decimal(r).normalize():f}" if r else "0"
+    if r == 0:
+        return "0"
+    rounded = Context(prec=4, rounding=rounding).create_decimal(r).normalize()
+    return f"{rounded:f}" if -6 <= rounded.adjusted() <= 6 else f"{rounded:e}"

@@ -50,12 +50,10 @@ def _subtitle(first: dict[str, Any], results: Sequence[tuple[Path, dict[str, Any
 
 
 def _pictures(document: dict[str, Any], points: Sequence[Point]) -> Pictures:
-    names = [str(name) for name in document["model"].get("features", [])]
-    shape = document["data"].get("image_shape")
-    sizes = shape if isinstance(shape, list) and all(type(s) is int and s > 0 for s in shape) else []
+    names, shape = document["model"].get("features", []), document["data"].get("image_shape")
     x = [p.x for p in points if p.x is not None]
     low, high = (min(float(v.min()) for v in x), max(float(v.max()) for v in x)) if x else (0.0, 1.0)
-    return Pictures((sizes[0], sizes[1]) if len(sizes) == 2 else None, names, low, high)
+    return Pictures(None if shape is None else (shape[0], shape[1]), names, low, high)
 
 
 def _gallery(points: Sequence[Point], pictures: Pictures) -> Html:

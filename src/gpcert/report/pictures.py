@@ -20,8 +20,9 @@ _DOWN, _UP = (11, 132, 198), (224, 123, 0)
 
 def grey_image(pixels: Float, low: float, high: float, description: str) -> Html:
     """An image (rows, columns), black at `low` and white at `high`."""
-    share = (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
-    bytes_ = np.round(255 * np.clip(share, 0.0, 1.0)).astype(np.uint8)
+    seen = np.clip(pixels, low, high)  # before dividing by what may be tiny
+    share = (seen - low) / (high - low) if high > low else np.zeros_like(pixels)
+    bytes_ = np.round(255 * share).astype(np.uint8)
     return _image(bytes_[..., None], colour_type=0, description=description)
 
 

@@ -1,23 +1,31 @@
 """Answers by row: what all results files together prove about each point.
 
-Files come from strangers: every value is checked before it is used, and a wrong one is an error that names
-the file and the answer.
+Files come from strangers: what is wrong, or contradicts what is known already, is an error that names the
+file and the answer.
 """
 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
+from gpcert.report.fields import Fields
+from gpcert.report.numbers import Exact
 from gpcert.validation import Float, require
 
 __all__ = ["Attacked", "Explained", "Point", "Ranged", "Verdict", "merge"]
+
+#: Probabilities may leave [0, 1], and what is made of them its interval, by rounding.
+_SLACK = 1e-6
+_HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +39,11 @@ class Ranged:
     argmin: Float | None
     argmax: Float | None
     status: str
-    seconds: float
 
     @property
-    def delta(self) -> tuple[float, float]:
-        """Bounds of max - min."""
-        return max(0.0, self.max[0] - self.min[1]), self.max[1] - self.min[0]
+    def delta(self) -> Fraction:
+        """The largest that max - min can be, exactly."""
+        return Fraction(self.max[1]) - Fraction(self.min[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +52,7 @@ class Verdict:
 
     radius: float
     status: str
-    margin: tuple[float, float]
+    margin: tuple[Exact, Exact]
     counterexample: Float | None
 
 
@@ -104,6 +111,10 @@ class Point:
         proved = [v.radius for v in self.verdicts.values() if v.status == "unsafe"]
         return min([math.inf, *proved, *([self.found[1]] if self.found else [])])
 
+    def range_of(self, name: str) -> Ranged | None:
+        """The range of P(name) that was told last."""
+        return next((r for r in reversed(self.ranges) if r.name == name), None)
+
     @property
     def counterexample(self) -> Float | None:
         """The point of another label that lies closest, as far as is known."""
@@ -122,11 +133,16 @@ def merge(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[Point]:
             ("model", document["model"].get("sha256"), first["model"].get("sha256")),
             ("data", document["data"].get("sha256"), first["data"].get("sha256")),
             ("kind of region", _kind(document), _kind(first)),
+            ("classes", document["model"].get("classes"), first["model"].get("classes")),
+            ("features", document["model"].get("features"), first["model"].get("features")),
         ):
             require(one == other, f"{path} and {first_path} must be about the same {what}, got two")
-        reader = _Reader(path, [str(name) for name in document["model"].get("classes", [])], document)
         threshold = document["settings"].get("threshold", 0.5)
-        require(threshold == 0.5, f"{path} must have threshold 0.5 for a report on labels, got {threshold}")
+        require(
+            threshold == 0.5,
+            f"{path} must have threshold 0.5 for a report on labels, got {reprlib.repr(threshold)}",
+        )
+        reader = _Reader(path, document)
         for i, answer in enumerate(document["answers"]):
             reader.read(points, i, answer)
     return [points[row] for row in sorted(points)]
@@ -139,121 +155,125 @@ def _kind(document: dict[str, Any]) -> tuple[Any, ...]:
 class _Reader:
     """Turns the answers of one file into parts of points."""
 
-    def __init__(self, path: Path, classes: list[str], document: dict[str, Any]) -> None:
+    def __init__(self, path: Path, document: dict[str, Any]) -> None:
         self._path = path
-        self._classes = classes
-        self._verb: str = document["verb"]
-        self._parts = {
+        self._classes: list[str] = document["model"].get("classes", [])
+        self._d = len(document["model"].get("features", []))
+        verb: str = document["verb"]
+        parts = {
             "range": self._read_range,
             "certify": self._read_certify,
             "radius": self._read_radius,
             "attack": self._read_attack,
             "explain": self._read_explain,
         }
-        self._answer: dict[str, Any] = {}
-        self._place = ""
+        if verb not in parts:
+            raise InvalidInputError(f"{path} must be the results of a question, got {verb[:40]!r}")
+        self._part = parts[verb]
 
     def read(self, points: dict[int, Point], i: int, answer: dict[str, Any]) -> None:
         """Add one answer to its point."""
-        self._answer, self._place = answer, f"{self._path}: answer {i}"
-        row = answer["row"]
-        point = points.setdefault(row, Point(row, str(answer.get("id", row))))
-        self._about(point)
-        part = self._parts.get(self._verb)
-        if part is None:
-            raise InvalidInputError(
-                f"{self._path} must be the results of a question, got {self._verb[:40]!r}"
-            )
-        part(point)
+        given, row = Fields(self._path, i, answer), answer["row"]
+        for name in ("seconds", "nodes", "tests"):
+            if name in given:
+                given.number(name, 0.0)
+        point = points.setdefault(row, Point(row, given.text("id") or str(row)))
+        self._about(point, given)
+        self._part(point, given)
+        _check_consistent(point, given)
 
-    def _about(self, point: Point) -> None:
-        given = self._answer
-        point.x = self._vector("x")
-        point.label = str(given["label"]) if "label" in given else None
-        point.predicted = str(given.get("predicted", ""))
-        p = self._vector("probability")
+    def _about(self, point: Point, given: Fields) -> None:
+        x, label = given.vector("x", self._d), given.text("label", self._classes)
+        predicted = given.text("predicted", self._classes) or ""
+        if x is not None and point.x is not None and not np.array_equal(x, point.x):
+            given.refuse("x must be the same in all answers about a row, got two")
+        for name, one, other in (("label", label, point.label), ("predicted", predicted, point.predicted)):
+            if one and other and one != other:
+                given.refuse(f"{name} must be the same in all answers about a row, got {other!r} and {one!r}")
+        point.x = point.x if x is None else x
+        point.label, point.predicted = label or point.label, predicted or point.predicted
+        p = given.vector("probability", len(self._classes), -_SLACK, 1.0 + _SLACK)
         if p is not None:
             point.probability = float(p.max())
+            if predicted and self._classes and p[self._classes.index(predicted)] < p.max():
+                given.refuse(f"predicted must be the class of the largest probability, got {predicted!r}")
 
-    def _read_range(self, point: Point) -> None:
-        name = self._class()
-        radius = None if "radius" not in self._answer else self._number("radius")
-        low, high = self._pair("min"), self._pair("max")
-        ends = self._vector("argmin"), self._vector("argmax")
-        status, seconds = str(self._answer.get("status")), self._number("seconds")
-        point.ranges.append(Ranged(name, radius, low, high, *ends, status, seconds))
-        if radius is not None and len(self._classes) == 2 and radius not in point.verdicts:
-            point.verdicts[radius] = _implied(point, point.ranges[-1], radius)
+    def _read_range(self, point: Point, given: Fields) -> None:
+        name = given.class_name(self._classes)
+        radius = given.number("radius", 0.0) if "radius" in given else None
+        low, high = (given.pair(end, -_SLACK, 1.0 + _SLACK) for end in ("min", "max"))
+        if not low[0] <= high[1]:
+            given.refuse(f"min must not lie above max, got {list(low)} and {list(high)}")
+        ends = given.vector("argmin", self._d), given.vector("argmax", self._d)
+        point.ranges.append(Ranged(name, radius, low, high, *ends, given.text("status") or ""))
+        if radius is not None and len(self._classes) == 2 and point.predicted:
+            _add(point, _implied(point, point.ranges[-1], radius), given)
 
-    def _read_certify(self, point: Point) -> None:
-        radius, status = self._number("radius"), str(self._answer.get("verdict"))
-        self._require(status in ("safe", "unsafe", "unknown"), "verdict must be safe, unsafe or unknown")
-        point.verdicts[radius] = Verdict(radius, status, self._pair("margin"), self._vector("counterexample"))
+    def _read_certify(self, point: Point, given: Fields) -> None:
+        radius, status = given.number("radius", 0.0), given.text("verdict", ("safe", "unsafe", "unknown"))
+        margin = given.pair("margin", -1.0 - _SLACK, 1.0 + _SLACK)
+        other = given.vector("counterexample", self._d)
+        if status is None:
+            given.refuse("verdict must be one of safe, unsafe, unknown, got nothing")
+        if (status == "safe" and margin[0] < 0.0) or (status == "unsafe" and margin[1] > 0.0):
+            given.refuse(f"margin must have the sign of its verdict {status}, got {list(margin)}")
+        if (status == "unsafe") != (other is not None):
+            given.refuse(f"counterexample must be given with verdict unsafe and no other, got {status}")
+        _add(point, Verdict(radius, status, margin, other), given)
 
-    def _read_radius(self, point: Point) -> None:
-        infinite = self._answer.get("unsafe") is None
-        unsafe = math.inf if infinite else self._number("unsafe")
-        point.found = self._number("safe"), unsafe, self._vector("counterexample")
+    def _read_radius(self, point: Point, given: Fields) -> None:
+        safe = given.number("safe", 0.0)
+        unsafe = given.number("unsafe", 0.0) if "unsafe" in given else math.inf
+        other = given.vector("counterexample", self._d)
+        if not (safe < unsafe or safe == unsafe == 0.0):
+            given.refuse(f"safe must be < unsafe, got {safe} and {unsafe}")
+        if math.isfinite(unsafe) != (other is not None):
+            given.refuse("counterexample must be given with a radius unsafe and no other")
+        known = point.found or (0.0, math.inf, None)
+        point.found = max(known[0], safe), *min(known[1:], (unsafe, other), key=lambda pair: pair[0])
 
-    def _read_attack(self, point: Point) -> None:
-        radius, success = self._number("radius"), self._answer.get("success")
-        self._require(isinstance(success, bool), "success must be true or false")
-        point.attacks[radius] = Attacked(
-            radius,
-            str(self._answer.get("method")),
-            bool(success),
-            self._number("attacked_probability"),
-            self._vector("attacked"),
-        )
+    def _read_attack(self, point: Point, given: Fields) -> None:
+        radius, success = given.number("radius", 0.0), given.flag("success")
+        p = given.number("attacked_probability", -_SLACK, 1.0 + _SLACK)
+        found = Attacked(radius, given.text("method") or "", success, p, given.vector("attacked", self._d))
+        known = point.attacks.get(radius)
+        if known is None or not known.success:
+            point.attacks[radius] = found
 
-    def _read_explain(self, point: Point) -> None:
-        parts = [self._vector(name) for name in ("value", "lower", "upper")]
-        self._require(
-            all(part is not None for part in parts), "value, lower and upper must be lists of numbers"
-        )
-        value, lower, upper = (np.asarray(part) for part in parts)
-        found = Explained(self._class(), self._number("radius"), value, lower, upper)
-        point.explained.append(found)
-
-    def _class(self) -> str:
-        position = self._answer.get("class")
-        if type(position) is not int or not 0 <= position < len(self._classes):
-            raise InvalidInputError(f"{self._place}: class must be a position in the model's classes")
-        return self._classes[position]
-
-    def _number(self, name: str) -> float:
-        value = self._answer.get(name)
-        self._require(_is_number(value), f"{name} must be a finite number")
-        return float(value)  # type: ignore[arg-type]
-
-    def _pair(self, name: str) -> tuple[float, float]:
-        value = self._vector(name)
-        self._require(value is not None and len(value) == 2, f"{name} must be two numbers")
-        assert value is not None
-        return float(value[0]), float(value[1])
-
-    def _vector(self, name: str) -> Float | None:
-        value = self._answer.get(name)
-        if value is None:
-            return None
-        good = isinstance(value, list) and value and all(_is_number(v) for v in value)
-        self._require(bool(good), f"{name} must be a list of finite numbers")
-        return np.array(value, dtype=np.float64)
-
-    def _require(self, condition: bool, rule: str) -> None:
-        if not condition:
-            raise InvalidInputError(f"{self._place}: {rule}")
+    def _read_explain(self, point: Point, given: Fields) -> None:
+        most = 2.0 + _SLACK
+        parts = [given.vector(name, self._d, -most, most) for name in ("value", "lower", "upper")]
+        value, lower, upper = (np.array([]) if part is None else part for part in parts)
+        if not (value.size and value.shape == lower.shape == upper.shape):
+            given.refuse("value, lower and upper must be lists of one number for each feature")
+        if not ((lower <= value) & (value <= upper)).all():
+            given.refuse("value must lie between lower and upper")
+        name = given.class_name(self._classes)
+        point.explained.append(Explained(name, given.number("radius", 0.0), value, lower, upper))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e308
+def _add(point: Point, found: Verdict, given: Fields) -> None:
+    """A verdict that decides stays, whatever another file left open."""
+    known = point.verdicts.get(found.radius)
+    if known is None or known.status == "unknown":
+        point.verdicts[found.radius] = found
+    elif found.status not in ("unknown", known.status):
+        given.refuse(f"{found.status} at radius {found.radius} contradicts {known.status}, told before")
+
+
+def _check_consistent(point: Point, given: Fields) -> None:
+    if point.safe >= point.unsafe:
+        given.refuse(f"safe up to {point.safe} contradicts unsafe at {point.unsafe}; one was told before")
+    broken = min((a.radius for a in point.attacks.values() if a.success), default=math.inf)
+    if point.safe >= broken:
+        given.refuse(f"safe up to {point.safe} contradicts an attack at {broken}; one was told before")
 
 
 def _implied(point: Point, found: Ranged, radius: float) -> Verdict:
     """What the range of one of two classes proves about the predicted label."""
     own = found.name == point.predicted
-    low, high = (found.min[0], found.min[1]) if own else (1.0 - found.max[1], 1.0 - found.max[0])
-    status = "safe" if low > 0.5 else "unsafe" if high < 0.5 else "unknown"
+    low, high = map(Fraction, found.min if own else found.max)
+    margin = (low - _HALF, high - _HALF) if own else (_HALF - high, _HALF - low)
+    status = "safe" if margin[0] > 0 else "unsafe" if margin[1] < 0 else "unknown"
     witness = found.argmin if own else found.argmax
-    margin = (low - 0.5, high - 0.5)
     return Verdict(radius, status, margin, witness if status == "unsafe" else None)

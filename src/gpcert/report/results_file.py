@@ -6,20 +6,21 @@ Numbers are written so that reading gives the same doubles. There is no infinity
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
+import reprlib
 import time
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.parallel import THREADS
 from gpcert.posterior import Posterior
+from gpcert.report.fields import is_text
 from gpcert.validation import require
 
 __all__ = [
@@ -30,7 +31,6 @@ __all__ = [
     "dumps",
     "read_results",
     "surroundings",
-    "write_whole",
 ]
 
 NAME = "gpcert results"
@@ -51,6 +51,7 @@ _PARTS: dict[str, type | tuple[type, ...]] = {
 }
 _PACKAGES = ("gpcert", "numpy", "scipy", "python-flint", "safetensors")
 _MOST = 1 << 30  # bytes; a larger file is not one of ours
+_DEEP = 64  # lists and objects inside each other
 
 
 def document(
@@ -103,24 +104,6 @@ def surroundings() -> dict[str, str]:
     return told | {name: os.environ.get(name, "not set") for name in THREADS}
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: a temporary file beside it, which then takes its place."""
-    path = path.resolve()  # a link stays a link
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
 def dumps(results: dict[str, Any]) -> str:
     """The text of a document: one answer per line, so that a person can look into it."""
     *head, (_, answers) = results.items()
@@ -132,15 +115,11 @@ def dumps(results: dict[str, Any]) -> str:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """A document that a gpcert command wrote; anything else is one error that names the file."""
+    """A document that a gpcert command wrote; anything else is one error that names the file and the rule."""
     require(not path.exists() or path.is_file(), f"{path} must be a results file, got something else")
-    content = path.read_bytes() if path.stat().st_size <= _MOST else b""
-    try:
-        results: dict[str, Any] = json.loads(content)
-    except (ValueError, RecursionError):
-        raise InvalidInputError(
-            f"{path} must be a results file of gpcert (JSON), got something else"
-        ) from None
+    size = path.stat().st_size
+    require(size <= _MOST, f"{path} must be a results file of at most {_MOST} bytes, got {size}")
+    results: dict[str, Any] = _parse(path)
     require(
         isinstance(results, dict) and results.get("format") == NAME,
         f"{path} must be a results file of gpcert, got other JSON",
@@ -148,18 +127,80 @@ def read_results(path: Path) -> dict[str, Any]:
     found = results.get("format_version")
     require(
         type(found) is int and 1 <= found <= FORMAT,
-        f"{path} must have results format 1 to {FORMAT}, got {str(found)[:40]}",
+        f"{path} must have results format 1 to {FORMAT}, got {reprlib.repr(found)}",
     )
     for name, kind in _PARTS.items():
-        require(isinstance(results.get(name), kind), f"{path}: {name!r} is missing or of the wrong kind")
+        good = isinstance(results.get(name), kind) and (kind is bool or not isinstance(results[name], bool))
+        require(good, f"{path}: {name!r} is missing or of the wrong kind")
+        require(_is_plain(results[name]), f"{path}: {name!r} must hold finite numbers, at most {_DEEP} deep")
+    for i, answer in enumerate(results["answers"]):
+        row = answer.get("row") if isinstance(answer, dict) else None
+        require(type(row) is int and row >= 0, f"{path}: answer {i} must be an object with a row >= 0")
+    _check_counts(path, results)
+    _check_names(path, results)
+    return results
+
+
+def _parse(path: Path) -> Any:
+    def refuse(token: str) -> NoReturn:
+        raise InvalidInputError(f"{path} must hold finite numbers (JSON), got {token}")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInputError(f"{path} must have distinct names in an object, got {twice[:40]!r} twice")
+        return made
+
+    try:
+        return json.loads(path.read_bytes(), parse_constant=refuse, object_pairs_hook=once)
+    except InvalidInputError:
+        raise
+    except (ValueError, RecursionError):
+        raise InvalidInputError(
+            f"{path} must be a results file of gpcert (JSON), got something else"
+        ) from None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether all numbers are finite (1e999 is none), and nothing is nested deeper than a reader can go."""
+    level = [value]
+    for _ in range(_DEEP):
+        if not all(math.isfinite(v) for v in level if type(v) is float):
+            return False
+        level = [
+            inner
+            for v in level
+            if isinstance(v, list | dict)
+            for inner in (v.values() if isinstance(v, dict) else v)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _check_counts(path: Path, results: dict[str, Any]) -> None:
+    asked, told, seconds = results["asked"], len(results["answers"]), results["seconds"]
+    require(asked >= told, f"{path}: asked must be at least {told}, the number of answers, got {asked}")
+    require(
+        asked == told or not results["complete"],
+        f"{path}: complete must be false where {told} of {asked} are answered, got true",
+    )
+    require(seconds >= 0, f"{path}: seconds must be >= 0, got {seconds}")
+
+
+def _check_names(path: Path, results: dict[str, Any]) -> None:
     for name in ("features", "classes"):
         told = results["model"].get(name, [])
-        texts = isinstance(told, list) and all(isinstance(each, str) for each in told)
-        require(texts, f"{path}: model.{name} must be a list of names, got {str(told)[:40]}")
-    for i, answer in enumerate(results["answers"]):
-        valid = isinstance(answer, dict) and isinstance(answer.get("row"), int)
-        require(valid, f"{path}: answer {i} must be an object with a row")
-    return results
+        texts = isinstance(told, list) and all(map(is_text, told)) and len(set(told)) == len(told)
+        require(texts, f"{path}: model.{name} must be a list of distinct names, got {reprlib.repr(told)}")
+    shape, d = results["data"].get("image_shape"), len(results["model"].get("features", []))
+    whole = isinstance(shape, list) and len(shape) == 2 and all(type(s) is int and s > 0 for s in shape)
+    require(
+        shape is None or (whole and shape[0] * shape[1] == d),
+        f"{path}: data.image_shape must be two whole numbers with product {d}, got {reprlib.repr(shape)}",
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gpcert.report.html import Html, join, table, tag
-from gpcert.report.numbers import between, radius_at_least
+from gpcert.report.numbers import (
+    at_most,
+    between,
+    exact_mean,
+    exactly,
+    percent_at_least,
+    percent_at_most,
+    radius_at_least,
+)
 from gpcert.report.pictures import heat_image
 from gpcert.report.points import Point
 from gpcert.report.summary import AtRadius, Shares, clean_accuracy, median_radius, radii_asked
@@ -17,6 +26,7 @@ from gpcert.report.svg import Plot
 
 __all__ = ["curves", "distributions", "explanations", "headline", "settings"]
 
+_E = TypeVar("_E", float, Fraction)
 _BINS = 20
 _LONG = 90  # characters of a setting shown without a click
 _FEATURES = 15  # of an explanation, the most influential first
@@ -29,16 +39,16 @@ def headline(points: Sequence[Point]) -> Html:
     shares = [counted.at(radius) for radius in radii_asked(points)]
     tiles = [_tile(f"{n:,}", "point" if n == 1 else "points")]
     if clean is not None:
-        tiles.append(_tile(_percent(clean), "clean accuracy"))
+        tiles.append(_tile(percent_at_most(clean), "clean accuracy"))  # what attacks leave is at most this
     # The radius that was attacked, else the largest: one figure is to be remembered, the table has them all.
     for share in [s for s in shares if s.attacked is not None][:1] or shares[-1:]:
-        at = f"at radius {share.radius:g}"
+        at = f"at radius {exactly(share.radius)}"
         if share.certified is not None:
-            tiles.append(_tile(_percent(share.certified), f"certified accuracy {at}"))
+            tiles.append(_tile(percent_at_least(share.certified), f"certified accuracy {at}"))
         else:
-            tiles.append(_tile(_percent(share.safe), f"proved safe {at}"))
+            tiles.append(_tile(percent_at_least(share.safe), f"proved safe {at}"))
         if share.attacked is not None:
-            tiles.append(_tile(_percent(share.attacked), f"attacked accuracy {at}"))
+            tiles.append(_tile(percent_at_most(share.attacked), f"attacked accuracy {at}"))
     if median is not None:
         tiles.append(_tile(radius_at_least(median), "median certified radius"))
     parts = [tag("div", *tiles, class_="tiles")]
@@ -51,18 +61,21 @@ def _tile(figure: str, what: str) -> Html:
     return tag("div", tag("b", figure), tag("span", what), class_="tile")
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
-
-
 def _by_radius(shares: Sequence[AtRadius]) -> Html:
+    """A line per radius: what is proved at least, what may be at most."""
     proved = ("radius", "proved safe", "unsafe", "not decided")
     head = (*proved, "certified accuracy", "at most", "attacked accuracy")
     rows = []
     for s in shares:
-        verdicts = (s.safe, s.unsafe, max(0.0, 1.0 - s.safe - s.unsafe))
-        accuracies = (s.certified, s.certified_most, s.attacked)
-        rows.append((f"{s.radius:g}", *(_percent(share) for share in (*verdicts, *accuracies))))
+        shown = (
+            (percent_at_least, s.safe),
+            (percent_at_least, s.unsafe),
+            (percent_at_most, 1 - s.safe - s.unsafe),
+            (percent_at_least, s.certified),
+            (percent_at_most, s.certified_most),
+            (percent_at_most, s.attacked),
+        )
+        rows.append((exactly(s.radius), *("" if share is None else told(share) for told, share in shown)))
     filled = [j for j in range(len(head)) if any(row[j] for row in rows)]
     return table([head[j] for j in filled], [[row[j] for j in filled] for row in rows])
 
@@ -87,8 +100,8 @@ def _safety_plot(steps: Sequence[AtRadius]) -> Html:
     plot = Plot(xs[-1], 1.0, ("radius", "share of points"), percent=True)
     # A point proved safe up to r counts up to r; a counterexample at r counts from r on.
     for ys, look, onto in (
-        ([s.safe for s in steps], "good", 0.0),
-        ([1.0, *(1.0 - s.unsafe for s in steps[:-1])], "bad", 1.0),
+        ([float(s.safe) for s in steps], "good", 0.0),
+        ([1.0, *(float(1 - s.unsafe) for s in steps[:-1])], "bad", 1.0),
     ):
         plot.steps(xs, ys, look, onto=onto)
         plot.steps(xs, ys, look)
@@ -100,15 +113,19 @@ def _safety_plot(steps: Sequence[AtRadius]) -> Html:
     return _captioned(picture, "Safety", keys, "Between the curves: not decided.")
 
 
-def _accuracy_plot(clean: float, steps: Sequence[AtRadius], tried: Sequence[AtRadius]) -> Html:
+def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]) -> Html:
     xs = [s.radius for s in steps]
     plot = Plot(xs[-1], 1.0, ("radius", "accuracy"), percent=True)
-    certified = [s.certified or 0.0 for s in steps]
-    plot.steps(xs, [clean, *(s.certified_most or 0.0 for s in steps[:-1])], "soft")
+    certified = [float(s.certified or 0) for s in steps]
+    plot.steps(xs, [float(clean), *(float(s.certified_most or 0) for s in steps[:-1])], "soft")
     plot.steps(xs, certified, "good", onto=0.0)
     plot.steps(xs, certified, "good")
-    told = [f"attacked accuracy {_percent(s.attacked)} at {s.radius:g}" for s in tried]
-    plot.dots([s.radius for s in tried], [s.attacked or 0.0 for s in tried], "bad", told)
+    left = [s.attacked or Fraction() for s in tried]
+    told = [
+        f"attacked accuracy {percent_at_most(share)} at {exactly(s.radius)}"
+        for share, s in zip(left, tried, strict=True)
+    ]
+    plot.dots([s.radius for s in tried], list(map(float, left)), "bad", told)
     keys = [("good", "certified accuracy (proved)"), ("", "the most it can be, given the counterexamples")]
     keys += [("bad", "accuracy under attack")] if tried else []
     return _captioned(plot.html("certified accuracy against the radius"), "Accuracy", keys, "")
@@ -124,38 +141,44 @@ def distributions(points: Sequence[Point]) -> Html:
     figures = []
     radii = [p.found[0] for p in points if p.found]
     if radii:
-        figures.append(_histogram(radii, "radius proved safe", "Certified radii"))
-    deltas = [p.ranges[-1].delta[1] for p in points if p.ranges]
+        figures.append(_histogram(radii, "radius proved safe", "Certified radii", radius_at_least))
+    ranges = [p.ranges[-1] for p in points if p.ranges]
+    deltas = [r.delta for r in ranges if r.name == ranges[0].name]
     if deltas:
-        figures.append(_histogram(deltas, "delta: largest minus smallest probability, at most", "Delta"))
+        name = f"delta: largest minus smallest P({ranges[0].name}), at most"
+        figures.append(_histogram(deltas, name, "Delta", at_most))
     return tag("div", *figures, class_="plots") if figures else Html("")
 
 
-def _histogram(values: Sequence[float], name: str, title: str) -> Html:
-    counts, edges = np.histogram(values, bins=_BINS, range=(0.0, max(values) or 1.0))
-    plot = Plot(float(edges[-1]), float(counts.max()) * 1.05, (name, "points"))
-    for count, low, high in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        plot.bar(low, high, count, "plain", f"{count} in [{low:.4g}, {high:.4g}]")
+def _histogram(values: Sequence[_E], name: str, title: str, told: Callable[[_E], str]) -> Html:
+    """`told` rounds a value to the side on which it still holds."""
+    most = float(max(values)) or 1.0
+    counts = [0] * _BINS
+    for value in values:
+        counts[min(int(_BINS * (float(value) / most)), _BINS - 1)] += 1
+    plot = Plot(most, max(counts) * 1.05, (name, "points"))
+    for k, count in enumerate(counts):
+        low, high = most * (k / _BINS), most * ((k + 1) / _BINS)
+        plot.bar(low, high, count, "plain", f"{count} between about {low:.4g} and {high:.4g}")
     middle = sorted(values)[(len(values) - 1) // 2]
-    caption = f"median {middle:.4g}, smallest {min(values):.4g}, largest {max(values):.4g}"
+    caption = f"median {told(middle)}, smallest {told(min(values))}, largest {told(max(values))}"
     return _captioned(plot.html(f"histogram: {name}"), title, (), caption)
 
 
 def explanations(points: Sequence[Point], names: Sequence[str], image_shape: tuple[int, int] | None) -> Html:
     """Mean influence of each feature over the points, with proved bounds; of pixels, also as a picture."""
-    found = [p.explained[-1] for p in points if p.explained]
-    size = len(found[0].value) if found else 0
-    found = [e for e in found if e.value.shape == e.lower.shape == e.upper.shape == (size,)]
-    if not found:
+    every = [p.explained[-1] for p in points if p.explained]
+    if not every:
         return Html("")
-    parts = ("value", "lower", "upper")
-    value, low, high = (np.mean([getattr(e, part) for e in found], axis=0) for part in parts)
-    order = np.argsort(-np.abs(value), kind="stable")[:_FEATURES].tolist()
-    rows = [
-        (names[j] if j < len(names) else f"x{j}", f"{value[j]:+.3f}", between(low[j], high[j])) for j in order
-    ]
+    first, size = every[0], len(every[0].value)
+    found = [e for e in every if (e.name, e.radius, len(e.value)) == (first.name, first.radius, size)]
+    value = np.mean([e.value for e in found], axis=0)
+    rows = []
+    for j in np.argsort(-np.abs(value), kind="stable")[:_FEATURES].tolist():
+        low, high = exact_mean([e.lower[j] for e in found]), exact_mean([e.upper[j] for e in found])
+        rows.append((names[j] if j < len(names) else f"x{j}", f"{value[j]:+.3f}", between(low, high)))
     text = (
-        f"How much each feature alone, moving by up to {found[0].radius:g}, moves P({found[0].name}), "
+        f"How much each feature alone, moving by up to {exactly(first.radius)}, moves P({first.name}), "
         f"averaged over {len(found)} points: positive where more of the feature speaks for the class."
     )
     told = [tag("p", text)]
@@ -197,5 +220,6 @@ _MEANING = (
     "“Proved safe”: no point of the region, tried or not, has another label, in real arithmetic for the "
     "stored model. “Unsafe”: a point of the region with another label is known. “Certified accuracy” counts "
     "points whose label is right and proved safe: accuracy under any perturbation is at least this. "
-    "“Attacked accuracy” is what the attacks tried left over: an upper bound, never a guarantee."
+    "“Attacked accuracy” is what the attacks tried left over: an upper bound, never a guarantee. "
+    "What is proved is rounded down, what may be left is rounded up."
 )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from gpcert.report.points import Point
+from gpcert.validation import Mask
 
 __all__ = ["AtRadius", "Shares", "clean_accuracy", "median_radius", "radii_asked"]
 
@@ -22,11 +24,11 @@ class AtRadius:
     """
 
     radius: float
-    safe: float
-    unsafe: float
-    certified: float | None
-    certified_most: float | None
-    attacked: float | None
+    safe: Fraction
+    unsafe: Fraction
+    certified: Fraction | None
+    certified_most: Fraction | None
+    attacked: Fraction | None
 
 
 class Shares:
@@ -49,25 +51,29 @@ class Shares:
         safe, unsafe = self._safe >= radius, self._unsafe <= radius
         return AtRadius(
             radius=radius,
-            safe=float(safe.mean()),
-            unsafe=float(unsafe.mean()),
-            certified=float((safe & self._right).mean()) if self._labelled else None,
-            certified_most=float((~unsafe & self._right).mean()) if self._labelled else None,
+            safe=_share(safe),
+            unsafe=_share(unsafe),
+            certified=_share(safe & self._right) if self._labelled else None,
+            certified_most=_share(~unsafe & self._right) if self._labelled else None,
             attacked=self._attacked(radius) if self._labelled else None,
         )
 
-    def _attacked(self, radius: float) -> float | None:
+    def _attacked(self, radius: float) -> Fraction | None:
         tried = [p.attacks.get(radius) for p in self._points]
         if any(a is None for a in tried):
             return None
         stood = np.array([a is not None and not a.success for a in tried])
-        return float((stood & self._right).mean())
+        return _share(stood & self._right)
 
 
-def clean_accuracy(points: Sequence[Point]) -> float | None:
+def _share(which: Mask) -> Fraction:
+    return Fraction(int(np.count_nonzero(which)), len(which))
+
+
+def clean_accuracy(points: Sequence[Point]) -> Fraction | None:
     """Share of points whose predicted label is the true one; None where labels are not known."""
     known = [p.correct for p in points]
-    return None if None in known or not known else sum(map(bool, known)) / len(known)
+    return None if None in known or not known else Fraction(sum(map(bool, known)), len(known))
 
 
 def median_radius(points: Sequence[Point]) -> float | None:

@@ -91,7 +91,7 @@ class Plot:
 def ticks(low: float, high: float) -> list[float]:
     """About five round numbers in [low, high]."""
     span = high - low
-    if not (span > 0 and math.isfinite(span)):
+    if not (span > 1e-300 and math.isfinite(span)):  # below, a step would round to 0
         return [low]
     unit = 10.0 ** math.floor(math.log10(span / 4))
     step = next(unit * k for k in (1, 2, 5, 10) if span / (unit * k) <= 5.5)

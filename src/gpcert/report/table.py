@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.report.html import Html, join, table, tag
-from gpcert.report.numbers import at_least, at_most, between, radius_at_least, radius_at_most
+from gpcert.report.numbers import at_least, at_most, between, exactly, radius_at_least, radius_at_most
 from gpcert.report.pictures import grey_image, heat_image
 from gpcert.report.points import Point, Ranged
 from gpcert.report.summary import radii_asked
@@ -75,17 +75,17 @@ def _columns(points: Sequence[Point]) -> list[_Column]:
         columns.append(("probability", "number", _probability))
     for radius in radii_asked(points):
         if any(radius in p.verdicts for p in points):
-            columns.append((f"verdict, r = {radius:g}", "choice", partial(_verdict, radius)))
+            columns.append((f"verdict, r = {exactly(radius)}", "choice", partial(_verdict, radius)))
         if any(radius in p.attacks for p in points):
-            columns.append((f"attack, r = {radius:g}", "choice", partial(_attack, radius)))
+            columns.append((f"attack, r = {exactly(radius)}", "choice", partial(_attack, radius)))
     if any(p.found for p in points):
         columns.append(("safe radius", "number", _safe))
         columns.append(("unsafe radius", "number", _unsafe))
-    if any(p.ranges for p in points):
-        name = next(p.ranges[-1].name for p in points if p.ranges)
-        columns.append((f"P({name}) at least", "number", partial(_end, 0)))
-        columns.append((f"P({name}) at most", "number", partial(_end, 1)))
-        columns.append(("delta at most", "number", partial(_end, 2)))
+    name = next((p.ranges[-1].name for p in points if p.ranges), None)
+    if name is not None:
+        columns.append((f"P({name}) at least", "number", partial(_end, name, 0)))
+        columns.append((f"P({name}) at most", "number", partial(_end, name, 1)))
+        columns.append(("delta at most", "number", partial(_end, name, 2)))
     return columns
 
 
@@ -121,12 +121,12 @@ def _unsafe(p: Point) -> _Cell:
     return _Cell(radius_at_most(p.found[1]), repr(p.found[1]))
 
 
-def _end(which: int, p: Point) -> _Cell:
-    if not p.ranges:
+def _end(name: str, which: int, p: Point) -> _Cell:
+    found = p.range_of(name)
+    if found is None:
         return _Cell("", "")
-    found = p.ranges[-1]
-    value = (found.min[0], found.max[1], found.delta[1])[which]
-    return _Cell(at_least(value) if which == 0 else at_most(value), repr(value))
+    value = (found.min[0], found.max[1], found.delta)[which]
+    return _Cell(at_least(value) if which == 0 else at_most(value), repr(float(value)))
 
 
 def card(point: Point, pictures: Pictures) -> Html:
@@ -154,9 +154,9 @@ def _sentence(point: Point) -> Html:
     said = []
     for radius, verdict in sorted(point.verdicts.items()):
         text = {
-            "safe": f"r = {radius:g}: the label cannot change",
-            "unsafe": f"r = {radius:g}: the label can change",
-            "unknown": f"r = {radius:g}: not decided",
+            "safe": f"r = {exactly(radius)}: the label cannot change",
+            "unsafe": f"r = {exactly(radius)}: the label can change",
+            "unknown": f"r = {exactly(radius)}: not decided",
         }[verdict.status]
         margin = {
             "safe": f"at least {at_least(verdict.margin[0])}",
@@ -171,13 +171,13 @@ def _sentence(point: Point) -> Html:
         said.append(tag("li", told))
     for radius, attack in sorted(point.attacks.items()):
         did = "changed the label" if attack.success else "did not change the label"
-        told = f"attack {attack.method}, r = {radius:g}: {did}, probability {attack.probability:.3f}"
+        told = f"attack {attack.method}, r = {exactly(radius)}: {did}, probability {attack.probability:.3f}"
         said.append(tag("li", told))
     return tag("ul", *said) if said else Html("")
 
 
 def _range(found: Ranged) -> Html:
-    where = "box" if found.radius is None else f"r = {found.radius:g}"
+    where = "box" if found.radius is None else f"r = {exactly(found.radius)}"
     text = (
         f"{where}: P({found.name}) in {between(found.min[0], found.max[1])}, min in {between(*found.min)}, "
     )
@@ -212,7 +212,7 @@ def _images(point: Point, other: Float | None, pictures: Pictures) -> Html:
         picture = grey_image(other.reshape(pictures.shape), *grey, f"counterexample to {point.name}")
         shown.append(_figure(picture, "counterexample"))
         most = float(np.abs(moved).max())
-        told = f"{np.count_nonzero(moved)} pixels moved, by up to {most:.3g}"
+        told = f"{np.count_nonzero(moved)} pixels moved, by up to about {most:.3g}"
         shown.append(_figure(heat_image(moved, most, told), "what moved"))
     for found in point.explained[-1:]:
         if found.value.shape == point.x.shape:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from types import FrameType
 from typing import TypeVar
 
 from gpcert import __version__
+from gpcert.files import write_whole
 from gpcert.validation import require
 
 __all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]
@@ -105,7 +105,7 @@ class Table:
                 found == note, f"{path} must be of {run}, got {other}: choose another folder, or remove it"
             )
             self._read(lines[1:])
-        _replace(beside, "\n".join([*note, ""]))
+        write_whole(beside, "\n".join([*note, ""]))
         self._write_all()
 
     @property
@@ -149,7 +149,7 @@ class Table:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
         writer.writerows([row[name] for name in self.columns] for row in self.rows)
-        _replace(self.path, text.getvalue())
+        write_whole(self.path, text.getvalue())
 
 
 def _lines(path: Path) -> list[str]:
@@ -157,13 +157,6 @@ def _lines(path: Path) -> list[str]:
     if not path.exists():
         return []
     return path.read_bytes().decode("utf-8", errors="replace").split("\n")[:-1]
-
-
-def _replace(path: Path, text: str) -> None:
-    """Through a second file, so that a crash leaves either the old or the new one."""
-    fresh = path.with_suffix(".part")
-    fresh.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(fresh, path)
 
 
 def _as_text(key: Iterable[Value]) -> tuple[str, ...]:

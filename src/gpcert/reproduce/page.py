@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpcert.files import write_whole
 from gpcert.report.html import Html, join, page, table, tag
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def write_page(folder: Path, findings: Findings, files: Sequence[str]) -> Path:
         ),
         ("Numbers", links),
     ]
-    path.write_text(page(findings.title, _SUBTITLE, sections), encoding="utf-8")
+    write_whole(path, page(findings.title, _SUBTITLE, sections))
     return path
 
 
@@ -93,7 +94,7 @@ def write_index(folder: Path, pages: Sequence[tuple[str, Findings]]) -> Path:
         for name, f in pages
     ]
     path = folder / "index.html"
-    path.write_text(page("The paper, reproduced", _SUBTITLE, sections), encoding="utf-8")
+    write_whole(path, page("The paper, reproduced", _SUBTITLE, sections))
     return path
 
 
