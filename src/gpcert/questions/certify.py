@@ -13,8 +13,6 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
-    Limits,
-    Progress,
     check_model,
     check_threshold,
     checked_limits,
@@ -24,6 +22,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import Decision, decide, labelled
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Status, Verdict, VerdictStatus
+from gpcert.search import Limits, Progress
 from gpcert.validation import Float, require
 
 __all__ = ["certify", "verdict"]
