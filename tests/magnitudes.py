@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb
 
-from judge import Truth, at_rising_precision
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.posterior import Posterior
 from gpcert.questions import certify, latent_range, probability_range
 from gpcert.regions import Ball, Box, Region
+from judge import Truth, at_rising_precision
 
 _LARGEST, _SMALLEST = 1.7e308, 5e-324
 Interval = tuple[float, float]
@@ -138,7 +138,7 @@ def _within(value: Callable[[], arb], claimed: Interval, known: Interval = (-np.
     return above and (upper >= most or certainly(value, lambda v: (v <= upper, v > upper)))
 
 
-def _has_label(exact: Exact, x: np.ndarray, label: int, or_tie: bool = False) -> bool:
+def _has_label(exact: Truth, x: np.ndarray, label: int, or_tie: bool = False) -> bool:
     """P > 1/2 exactly where the mean is positive, whatever the variance: its sign needs no integral."""
     sign = 1 if label == 1 else -1
     if or_tie:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-import gpcert.search.loop
+import gpcert.search.frontier
 from exact import extreme_points, refute, small_model
 from gpcert.bounds import BoxShape, Certified
 from gpcert.search import Minimiser
@@ -20,6 +20,13 @@ from judge import Truth
 LINKS = ["probit", "logit"]
 HARD = gc.Box([-1.5, -1.5], [1.5, 1.5])
 TRIVIAL = (0.0, 1.0, 0.0, 1.0)
+
+
+def step(search, tolerance):
+    """What the driver does with one box."""
+    request = search.ask(tolerance)
+    if request is not None:
+        search.tell(request, search.bound.over(*request), tolerance)
 
 
 def numbers(answer):
@@ -218,7 +225,7 @@ def waves(tolerance: float, steps: int, at: int = 0) -> tuple[Minimiser, int]:
         try:
             search.start()
             while not search.exhausted and search.upper - search.lower > tolerance and search.nodes < steps:
-                search.step(tolerance)
+                step(search, tolerance)
         except KeyboardInterrupt:
             pass
     return search, injector.calls
@@ -244,7 +251,7 @@ def test_ctrl_c_at_any_call_of_the_loop_loses_no_box():
 @pytest.mark.parametrize("limit", [4, 16])
 def test_a_full_frontier_coarsens_and_ends(monkeypatch, limit):
     """Boxes given up cap the bound for good: once nothing open can improve it, the search is over."""
-    monkeypatch.setattr(gpcert.search.loop, "FRONTIER_LIMIT", limit)
+    monkeypatch.setattr(gpcert.search.frontier, "FRONTIER_LIMIT", limit)
     post = small_model(n=20)
     answer = gc.probability_range(post, HARD, tolerance=1e-6, max_nodes=3000)
     assert answer.status == "memory limit"
@@ -263,7 +270,7 @@ def test_a_search_ends_when_no_open_box_can_improve_it():
     search = Minimiser(Blocked(), zero, two)
     search.start()
     while not search.exhausted and search.nodes < 2000:
-        search.step(1e-9)
+        step(search, 1e-9)
     assert search.lower <= SMALLEST <= search.upper
     assert search.nodes < 2000
 
@@ -287,7 +294,7 @@ def test_a_goal_is_proved_though_no_value_is_known():
     search = Minimiser(OnlySigns(), np.zeros(1), np.full(1, 2.0), goal=OnlySigns.goal)
     search.start()
     while not search.exhausted and search.nodes < 1000:
-        search.step(0.02)
+        step(search, 0.02)
     assert search.lower > OnlySigns.goal
     assert 1 < search.nodes < 1000
 
@@ -304,7 +311,7 @@ def test_a_goal_that_the_best_point_may_miss_ends_the_search():
 
     search = Minimiser(Unknown(), np.zeros(1), np.full(1, 2.0), goal=OnlySigns.goal)
     search.start()
-    search.step(0.02)
+    step(search, 0.02)
     assert search.exhausted
     assert search.lower == 0.0
 

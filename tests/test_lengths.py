@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from judge import Truth
 from gpcert.bounds.balls import BallShape
 from gpcert.questions.balls import Balls
 from gpcert.regions import Ball, project
 from gpcert.rounding import norm_up
+from judge import Truth
 from oracle import bits, examples
 
 INF = math.inf

@@ -16,9 +16,9 @@ import numpy as np
 from gpcert.bounds.ball_quadratic import unit_lower_bound
 from gpcert.bounds.domain import NARROWEST, BoxDomain, Domain, scaled_box
 from gpcert.bounds.quadratic import QuadraticBound
-from gpcert.bounds.unit_ball import UnitBall, conjugate, power_norm_up
+from gpcert.bounds.unit_ball import UnitBall, conjugate
 from gpcert.regions import Ball, lowest, project
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
 
 __all__ = ["BallDomain", "BallShape"]
@@ -52,7 +52,7 @@ class BallDomain(Domain):
     def absolute(self, rows: Float) -> Float:
         """|d_j| <= |offset_j| + unit_j |u_j| and Hoelder, or the box."""
         size, outward = np.abs(rows), 1.0 + 4.0 * gamma(2 * len(self.low) + 32)
-        inner = size @ np.abs(self.offset) + power_norm_up(size * self.unit, conjugate(self.ball.norm))
+        inner = size @ np.abs(self.offset) + norm_up(size * self.unit, conjugate(self.ball.norm))
         return np.asarray(np.minimum(inner, size @ self.reach) * outward + TINY)
 
     def metric(self, spread: Float) -> Float:

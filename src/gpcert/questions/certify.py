@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -13,8 +13,6 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
-    Limits,
-    Progress,
     check_model,
     check_threshold,
     checked_limits,
@@ -24,12 +22,15 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import Decision, decide, labelled
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Status, Verdict, VerdictStatus
+from gpcert.search import Limits, Progress
 from gpcert.validation import Float, require
 
 __all__ = ["certify", "verdict"]
 
 #: Regions asked about here before processes are thought of.
 _TRIAL = 4
+#: A margin that is known to within this and still holds 0 is a tie.
+_TIE = 1e-9
 #: More than the rounding of a margin, and more than the next double above a threshold is away from it.
 _TINY = 4.0 * float(np.finfo(np.float64).eps)
 
@@ -76,15 +77,16 @@ def certify(
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
 
     "safe": proved, P(label) > threshold on the whole region, label = the label the model gives x. "unsafe":
-    a point of the region with P(label) < threshold, proved, and confirmed by the predictor. Else "unknown", with
-    what is known of the margin: limits were met, or the margin is known to within `tolerance` and still holds
-    0, or x is a tie. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
+    a point of the region with P(label) < threshold, proved, and confirmed by the predictor. The sign is
+    pursued however small the margin is: "unknown", with what is known of the margin, is answered only at a
+    limit, where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie; `tolerance` ends
+    nothing here. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
     label. Ctrl-C, or True from `progress`, ends the call with what is known. A long sequence without
     `progress` runs on all cores.
     """
     check_model(post)
     check_threshold(post, threshold)
-    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    limits = replace(checked_limits(tolerance, max_seconds, max_nodes, progress), tolerance=_TIE)
     regions, single = checked_regions(post, region)
     require(x is not None, "x must be a point of the region, got None")
     points = checked_points(post, x, regions, single)

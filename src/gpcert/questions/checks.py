@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +13,10 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
+from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
 
 __all__ = [
-    "Limits",
-    "Progress",
     "check_classifier",
     "check_label",
     "check_method",
@@ -35,27 +32,6 @@ __all__ = [
     "checked_regions",
     "listed_regions",
 ]
-
-#: Called after every step with (lower, upper, nodes, seconds); returning True stops the search.
-Progress = Callable[[float, float, int, float], object]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to stop, and whom to tell; `max_seconds` and `max_nodes` are per region, inf where not given."""
-
-    tolerance: float
-    max_seconds: float
-    max_nodes: float
-    progress: Progress | None
-
-    def options(self) -> dict[str, Any]:
-        """The same as keyword arguments of `probability_range`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def deadline(self) -> float:
-        """When a search that starts now has to end, on the clock of `time.perf_counter`."""
-        return time.perf_counter() + self.max_seconds
 
 
 def checked_limits(

@@ -8,7 +8,8 @@ symmetric link the sign of the latent mean decides, and the variance is never lo
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,10 +18,9 @@ from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import Limits
 from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
-from gpcert.search import Minimiser
+from gpcert.search import Limits, Minimiser, Search, run
 from gpcert.validation import Float, Index, Mask
 
 __all__ = ["Decision", "decide", "enclosed", "labelled", "only_the_mean_matters", "refutes"]
@@ -102,98 +102,96 @@ def decide(
 
     `start_at` (D,): a point of the region where P(label) seems smallest, if one is known.
     """
-    search = _Search(post, region, label, threshold)
-    start = time.perf_counter()
-    status, ended = VerdictStatus.UNKNOWN, Status.INTERRUPTED
-    try:
-        with np.errstate(all="ignore"):
-            status, ended = search.run(factory, limits, start_at)
-    except KeyboardInterrupt:
-        pass
-    return search.result(status, ended, time.perf_counter() - start)
+    if post.n_classes > 2:
+        limits = replace(limits, tolerance=0.5 * limits.tolerance)
+    search = _Search(post, factory, region, label, threshold, limits, start_at)
+    run(search, limits)
+    return search.result()
 
 
-class _Search:
+class _Search(Search):
     """One `Minimiser` with the threshold as its goal."""
 
-    def __init__(self, post: Posterior, region: Region, label: int, threshold: float) -> None:
-        self._post, self._region, self._label, self._threshold = post, region, label, threshold
-        self._base = region.inner_box().lower
-        box = region.box()
-        self._moving = box.lower < box.upper
-        self._ends = box.lower[self._moving], box.upper[self._moving]
-        self._side: Minimiser | None = None
+    def __init__(
+        self,
+        post: Posterior,
+        factory: BoundFactory,
+        region: Region,
+        label: int,
+        threshold: float,
+        limits: Limits,
+        start_at: Float | None,
+    ) -> None:
+        super().__init__(region)
+        self._post, self._factory, self._label, self._threshold = post, factory, label, threshold
+        self._start_at, self._limits = start_at, limits
+        self._verdict = VerdictStatus.UNKNOWN
+        self._attacked = False
+        self._deadline = time.perf_counter() + limits.max_seconds
 
-    def run(
-        self, factory: BoundFactory, limits: Limits, start_at: Float | None
-    ) -> tuple[VerdictStatus, Status]:
-        """Steps until one of the two answers is certain, or a limit is met."""
-        deadline, begin = limits.deadline(), time.perf_counter()
-        shape = shape_of(self._region, self._moving)
-        several = self._post.n_classes > 2
-        mean_decides = several or only_the_mean_matters(self._post, self._threshold)
-        tolerance = 0.5 * limits.tolerance if several else limits.tolerance  # of (1 + margin) / 2
-        where = self._label, shape, self._base, self._moving
-        bound = _bound(self._post, factory, self._threshold, where)
-        side = self._side = Minimiser(bound, *self._ends, goal=self._threshold)
+    def begin(self) -> Iterator[None]:
+        """See `Search`."""
+        where, ends = self.place()
+        mean_decides = self._post.n_classes > 2 or only_the_mean_matters(self._post, self._threshold)
+        bound = _bound(self._post, self._factory, self._threshold, (self._label, *where))
+        side = Minimiser(bound, *ends, goal=self._threshold)
+        self.sides = (side,)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
-        known = None if start_at is None else start_at[self._moving]
+        known = None if self._start_at is None else self._start_at[self._moving]
         side.start(-_CLEAR if mean_decides else -np.inf, known)
-        while True:
-            if side.lower > self._threshold:
-                return VerdictStatus.SAFE, Status.CONVERGED
-            if self._refuted(factory):
-                return VerdictStatus.UNSAFE, Status.CONVERGED
-            if limits.progress is not None:
-                seconds = time.perf_counter() - begin
-                stop = limits.progress(side.lower, side.upper, side.nodes, seconds)
-                if isinstance(stop, bool | np.bool_) and stop:
-                    return VerdictStatus.UNKNOWN, Status.INTERRUPTED
-            if side.upper - side.lower <= tolerance:
-                return VerdictStatus.UNKNOWN, Status.CONVERGED
-            if side.exhausted:
-                ended = Status.MEMORY if side.coarsened else Status.NUMERICAL
-                return VerdictStatus.UNKNOWN, ended
-            if time.perf_counter() >= deadline:
-                return VerdictStatus.UNKNOWN, Status.TIME
-            if side.nodes >= limits.max_nodes:
-                return VerdictStatus.UNKNOWN, Status.NODES
-            side.step(tolerance)
-            if side.nodes == 1 and not side.lower > self._threshold:
-                self._attack(side, deadline)
+        yield
 
-    def _attack(self, side: Minimiser, deadline: float) -> None:
+    def choose(self) -> Minimiser | None:
+        """The search, until one of the two answers is certain, or the value is known and the sign is not."""
+        (side,) = self.sides
+        if side.lower > self._threshold:
+            self._verdict = VerdictStatus.SAFE
+        elif self._refuted(side):
+            self._verdict = VerdictStatus.UNSAFE
+        elif not (side.upper - side.lower <= self._limits.tolerance or side.exhausted):
+            return side
+        return None
+
+    def known(self) -> tuple[float, float]:
+        """Of the smallest value."""
+        (side,) = self.sides
+        return side.lower, side.upper
+
+    def stepped(self) -> None:
         """The first bound did not decide: a stronger search for a counterexample, once."""
-        post, sets, labels = self._post, Sets.of([self._region]), np.array([self._label])
+        (side,) = self.sides
+        if side.nodes == 1 and not side.lower > self._threshold and not self._attacked:
+            self._attacked = True
+            self._attack(side)
+
+    def _attack(self, side: Minimiser) -> None:
+        post, sets, labels = self._post, Sets.of([self.region]), np.array([self._label])
         mean_guides = only_the_mean_matters(post, self._threshold) or isinstance(post.likelihood, Softmax)
         objective: Objective = LogOdds(post)
         if mean_guides:
             objective = LatentMargin(post)
         elif post.n_classes > 2:
             objective = Margin(post)
-        found, _ = pgd(Careful(objective, deadline), sets, labels, starts=3)
+        found, _ = pgd(Careful(objective, self._deadline), sets, labels, starts=3)
         if mean_guides and post.n_classes > 2:  # the means lead near; probabilities, which cost more, on
-            last = Careful(Margin(post), deadline)
+            last = Careful(Margin(post), self._deadline)
             found, _ = pgd(last, sets, labels, starts=1, steps=8, flips=0, first=found)
-        side.offer(settle(self._region, found[0])[self._moving])
+        side.offer(settle(self.region, found[0])[self._moving])
 
-    def _refuted(self, factory: BoundFactory) -> bool:
-        assert self._side is not None
-        if not self._side.upper < self._threshold:
+    def _refuted(self, side: Minimiser) -> bool:
+        if not side.upper < self._threshold:
             return False
-        point = self._point()
-        return point is not None and refutes(self._post, factory, point, self._label, self._threshold)
+        point = self.point(side.witness)
+        return point is not None and refutes(self._post, self._factory, point, self._label, self._threshold)
 
-    def _point(self) -> Float | None:
-        if self._side is None or self._side.witness is None:
-            return None
-        point = self._base.copy()
-        point[self._moving] = self._side.witness
-        return point
-
-    def result(self, status: VerdictStatus, ended: Status, seconds: float) -> Decision:
+    def result(self) -> Decision:
         """The state of the search."""
-        side = self._side
-        smallest = Enclosure(0.0, 1.0) if side is None else Enclosure(side.lower, side.upper)
-        nodes = 0 if side is None else side.nodes
-        return Decision(status, smallest, self._point(), ended, nodes, seconds)
+        smallest, point = Enclosure(0.0, 1.0), None
+        if self.sides:
+            (side,) = self.sides
+            smallest, point = Enclosure(side.lower, side.upper), self.point(side.witness)
+        ended = self.status
+        undecided = self._verdict is VerdictStatus.UNKNOWN and ended is Status.CONVERGED
+        if undecided and not smallest.width <= self._limits.tolerance:
+            ended = self.exhausted()
+        return Decision(self._verdict, smallest, point, ended, self.nodes, self.seconds)

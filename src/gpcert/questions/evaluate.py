@@ -20,18 +20,12 @@ from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.batches import ask_all
 from gpcert.questions.certify import verdict
-from gpcert.questions.checks import (
-    Limits,
-    Progress,
-    check_model,
-    check_region,
-    check_threshold,
-    checked_limits,
-)
+from gpcert.questions.checks import check_model, check_region, check_threshold, checked_limits
 from gpcert.questions.decision import enclosed, labelled, refutes
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
 from gpcert.results import Evaluation, VerdictStatus
+from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, as_vector, require, shown
 
 __all__ = ["evaluate"]

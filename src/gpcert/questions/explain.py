@@ -19,10 +19,11 @@ from gpcert.bounds import SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import Limits, Progress, check_label, check_model, check_number, checked_limits
+from gpcert.questions.checks import check_label, check_model, check_number, checked_limits
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
 from gpcert.results import Explanation, Status
+from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, as_floats, as_matrix, require
 
 __all__ = ["explain"]

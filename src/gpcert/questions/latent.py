@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import overload
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.cells import CellSweep
-from gpcert.questions.checks import Limits, Progress, checked_limits, checked_regions
+from gpcert.questions.checks import checked_limits, checked_regions
 from gpcert.regions import Region
 from gpcert.results import Enclosure, Extremes, LatentRange, Status
-from gpcert.search import Minimiser
-from gpcert.validation import Float, Mask, require, shown
+from gpcert.search import Limits, Minimiser, Progress, Search, run, wants_to_stop, widest
+from gpcert.validation import require, shown
 
 __all__ = ["latent_range"]
 
@@ -117,97 +118,72 @@ class _Batch:
                 query.run(bounds)
                 self._nodes += query.nodes
                 done += 1
-                if self._told_to_stop(done):
+                if query.status is Status.INTERRUPTED or self._told_to_stop(done):
                     return
 
     def _told_to_stop(self, done: int) -> bool:
         if self._limits.progress is None:
             return False
         seconds = time.perf_counter() - self._start
-        stop = self._limits.progress(done, len(self._queries), self._nodes, seconds)
-        return isinstance(stop, bool | np.bool_) and bool(stop)
+        return wants_to_stop(self._limits.progress(done, len(self._queries), self._nodes, seconds))
 
     def answers(self) -> list[LatentRange]:
         """In the order of the regions."""
         return [query.answer() for query in self._queries]
 
 
-class _Query:
+class _Query(Search):
     """One region: four searches, always the widest next."""
 
     def __init__(self, region: Region, label: int | None, limits: Limits) -> None:
-        self.region = region
+        super().__init__(region)
         self.found: tuple[Extremes, Extremes] | None = None  # by the sweep over cells
         self._label = label
         self._limits = limits
-        self._base = region.inner_box().lower
-        self._moving: Mask = np.zeros(region.n_features, dtype=bool)
-        self._sides: tuple[Minimiser, ...] | None = None
-        self._seconds = 0.0
-        self._status = Status.INTERRUPTED
-
-    @property
-    def nodes(self) -> int:
-        """Boxes looked at."""
-        return 0 if self._sides is None else sum(side.nodes for side in self._sides)
+        self._bounds: BoundFactory | None = None
 
     def run(self, bounds: BoundFactory) -> None:
-        """The searches, within the limits."""
-        start = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                self._status = self._search(bounds)
-        finally:
-            self._seconds = time.perf_counter() - start
+        """The searches, within the limits; `progress` is told of regions, not of steps."""
+        self._bounds = bounds
+        run(self, replace(self._limits, progress=None))
 
-    def _search(self, bounds: BoundFactory) -> Status:
-        deadline, limits = self._limits.deadline(), self._limits
-        box = self.region.box()
-        moving = self._moving = box.lower < box.upper
-        quantities = bounds.latent(shape_of(self.region, moving), self._base, moving)
-        ends = box.lower[moving], box.upper[moving]
+    def begin(self) -> Iterator[None]:
+        """See `Search`."""
+        assert self._bounds is not None
+        where, ends = self.place()
+        quantities = self._bounds.latent(*where)
         known = ((-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0))
-        sides = tuple(Minimiser(q, *ends, between=k) for q, k in zip(quantities, known, strict=True))
-        self._sides = sides
-        for side in sides:
+        self.sides = tuple(Minimiser(q, *ends, between=k) for q, k in zip(quantities, known, strict=True))
+        for side in self.sides:
             side.start(negligible=-np.inf)
-        while True:
-            active = [s for s in sides if not s.exhausted and not s.upper - s.lower <= limits.tolerance]
-            if not active:
-                return Status.CONVERGED
-            if time.perf_counter() >= deadline:
-                return Status.TIME
-            if self.nodes >= limits.max_nodes:
-                return Status.NODES
-            max(active, key=lambda s: s.upper - s.lower).step(limits.tolerance)
+            yield
+
+    def choose(self) -> Minimiser | None:
+        """See `Search`."""
+        return widest(self.sides, self._limits.tolerance)
+
+    def known(self) -> tuple[float, float]:
+        """Of the mean."""
+        return self.sides[0].lower, -self.sides[1].lower
 
     def answer(self) -> LatentRange:
         """The enclosures as they stand."""
-        mean, variance, status = _UNKNOWN, _UNKNOWN_VARIANCE, self._status
+        mean, variance, status = _UNKNOWN, _UNKNOWN_VARIANCE, self.status
         if self.found is not None:
             (mean, variance), status = self.found, Status.CONVERGED
-        elif self._sides is not None:
-            mean, variance = (self._extremes(*self._sides[i : i + 2]) for i in (0, 2))
+        elif self.sides:
+            mean, variance = (self._extremes(*self.sides[i : i + 2]) for i in (0, 2))
             widths = [e.width for each in (mean, variance) for e in (each.min, each.max)]
             if status is Status.CONVERGED and not max(widths) <= self._limits.tolerance:
-                coarse = any(side.coarsened for side in self._sides)
-                status = Status.MEMORY if coarse else Status.NUMERICAL
-        tolerance = self._limits.tolerance
-        asked = self._label, tolerance, self.region
-        return LatentRange(mean, variance, status, self.nodes, self._seconds, *asked)
+                status = self.exhausted()
+        asked = self._label, self._limits.tolerance, self.region
+        return LatentRange(mean, variance, status, self.nodes, self.seconds, *asked)
 
     def _extremes(self, low: Minimiser, high: Minimiser) -> Extremes:
         """From the searches for the smallest value and for the smallest negative."""
         return Extremes(
             Enclosure(low.lower, low.upper),
             Enclosure(-high.upper, -high.lower),
-            self._point(low.witness),
-            self._point(high.witness),
+            self.point(low.witness),
+            self.point(high.witness),
         )
-
-    def _point(self, witness: Float | None) -> Float | None:
-        if witness is None:
-            return None
-        point = self._base.copy()
-        point[self._moving] = witness
-        return point

@@ -29,17 +29,10 @@ from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.batches import ask_all
 from gpcert.questions.certify import verdict
-from gpcert.questions.checks import (
-    Limits,
-    Progress,
-    check_model,
-    check_number,
-    check_region,
-    check_threshold,
-    checked_limits,
-)
+from gpcert.questions.checks import check_model, check_number, check_region, check_threshold, checked_limits
 from gpcert.questions.decision import labelled, only_the_mean_matters, refutes
 from gpcert.results import CertifiedRadius, Status, VerdictStatus
+from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, Mask
 
 __all__ = ["certified_radius", "nearest"]

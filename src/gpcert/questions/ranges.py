@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BoundFactory
 from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
-    Limits,
-    Progress,
     check_label,
     check_method,
     check_model,
@@ -25,8 +22,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Region
 from gpcert.results import Enclosure, ProbabilityRange, Status
-from gpcert.search import Minimiser
-from gpcert.validation import Float, Mask
+from gpcert.search import Limits, Minimiser, Progress, Search, run, widest
 
 __all__ = ["Progress", "probability_range"]
 
@@ -117,108 +113,62 @@ class _Task:
 
 def _ask(task: _Task, region: Region) -> ProbabilityRange:
     query = _Query(task, region)
-    query.run()
+    run(query, task.limits)
     return query.answer()
 
 
-class _Query:
+class _Query(Search):
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
     def __init__(self, task: _Task, region: Region) -> None:
+        super().__init__(region)
         self._task = task
-        self._region = region
-        self._base = region.inner_box().lower  # its standing features are those of every point
-        self._moving: Mask = np.zeros(region.n_features, dtype=bool)
-        self._sides: tuple[Minimiser, Minimiser] | None = None  # None: not started
-        self._seconds = 0.0
-        self._status = Status.INTERRUPTED  # until the search ends in another way
 
-    def run(self) -> None:
-        """Both searches, always the wider one next, within the limits; Ctrl-C ends them as they stand."""
-        start = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                self._status = self._search(start)
-        except KeyboardInterrupt:
-            pass  # the status says so
-        self._seconds = time.perf_counter() - start
+    def begin(self) -> Iterator[None]:
+        """The minimum of P(label), and 1 - its maximum: the minimum of the complement."""
+        where, ends = self.place()
+        pair = self._task.factory.pair(self._task.label, *where)
+        self.sides = tuple(Minimiser(bound, *ends) for bound in pair)
+        for side in self.sides:
+            side.start(negligible=0.999 * self._task.limits.tolerance)
+            yield
 
-    def _search(self, start: float) -> Status:
-        limits = self._task.limits
-        deadline = limits.deadline()
-        box = self._region.box()
-        moving = self._moving = box.lower < box.upper
-        shape = shape_of(self._region, moving)
-        # The minimum of P(label), and 1 - its maximum: the minimum of the complement.
-        low, high = self._task.factory.pair(self._task.label, shape, self._base, moving)
-        ends = box.lower[moving], box.upper[moving]
-        sides = self._sides = (Minimiser(low, *ends), Minimiser(high, *ends))
-        for side in sides:
-            side.start(negligible=0.999 * limits.tolerance)
-            if self._told_to_stop(limits, sides, start):
-                return Status.INTERRUPTED
-        while True:
-            active = [s for s in sides if not s.exhausted and s.upper - s.lower > limits.tolerance]
-            if not active:
-                return Status.CONVERGED
-            if time.perf_counter() >= deadline:
-                return Status.TIME
-            if sum(side.nodes for side in sides) >= limits.max_nodes:
-                return Status.NODES
-            max(active, key=lambda s: s.upper - s.lower).step(limits.tolerance)
-            if self._told_to_stop(limits, sides, start):
-                return Status.INTERRUPTED
+    def choose(self) -> Minimiser | None:
+        """The wider one."""
+        return widest(self.sides, self._task.limits.tolerance)
 
-    def _told_to_stop(self, limits: Limits, sides: tuple[Minimiser, Minimiser], start: float) -> bool:
-        """Tell the callback where the search stands; True if it asks to stop."""
-        if limits.progress is None:
-            return False
-        low, high = sides
-        upper = _complement(high.lower, 1)
-        stop = limits.progress(low.lower, upper, low.nodes + high.nodes, time.perf_counter() - start)
-        return isinstance(stop, bool | np.bool_) and bool(stop)
+    def known(self) -> tuple[float, float]:
+        """P(label) stays between these."""
+        low, high = self.sides
+        return low.lower, _complement(high.lower, 1)
 
     def answer(self) -> ProbabilityRange:
         """The enclosures as they stand."""
         task = self._task
         smallest = largest = Enclosure(0.0, 1.0)
         argmin = argmax = None
-        nodes = 0
-        if self._sides is not None:
-            low, high = self._sides
+        if self.sides:
+            low, high = self.sides
             smallest = Enclosure(low.lower, low.upper)
             # 1 - x of doubles in [0, 1] rounds to nearest: one ulp outward keeps both ends true.
             largest = Enclosure(_complement(high.upper, -1), _complement(high.lower, 1))
-            argmin, argmax = self._point(low.witness), self._point(high.witness)
-            nodes = low.nodes + high.nodes
+            argmin, argmax = self.point(low.witness), self.point(high.witness)
+        # A search that ran out of boxes has converged only if what it reports is narrow enough.
+        narrow = max(smallest.width, largest.width) <= task.limits.tolerance
         return ProbabilityRange(
             min=smallest,
             max=largest,
             argmin=argmin,
             argmax=argmax,
-            status=self._final_status(max(smallest.width, largest.width)),
-            nodes=nodes,
-            seconds=self._seconds,
+            status=self.exhausted() if self.status is Status.CONVERGED and not narrow else self.status,
+            nodes=self.nodes,
+            seconds=self.seconds,
             label=task.label,
             tolerance=task.limits.tolerance,
             method=task.method,
             target=task.post.target,
-            region=self._region,
+            region=self.region,
         )
-
-    def _final_status(self, width: float) -> Status:
-        """A search that ran out of boxes has converged only if what it reports is narrow enough."""
-        if self._status is not Status.CONVERGED or width <= self._task.limits.tolerance:
-            return self._status
-        assert self._sides is not None
-        return Status.MEMORY if any(side.coarsened for side in self._sides) else Status.NUMERICAL
-
-    def _point(self, witness: Float | None) -> Float | None:
-        if witness is None:
-            return None
-        point = self._base.copy()
-        point[self._moving] = witness
-        return point
 
 
 def _complement(p: float, direction: int) -> float:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import Progress, check_model, checked_points, checked_regions
+from gpcert.questions.checks import check_model, checked_points, checked_regions
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Region
 from gpcert.results import ProbabilityRange, Robustness, Status
+from gpcert.search import Progress
 from gpcert.validation import Float
 
 __all__ = ["robustness"]

@@ -152,7 +152,9 @@ def _largest(post: Posterior, ball: Ball, method: str, tolerance: float, deadlin
         while search.upper - search.lower > tolerance and not search.exhausted:
             if time.process_time() > deadline:
                 break
-            search.step(tolerance)
+            request = search.ask(tolerance)
+            if request is not None:
+                search.tell(request, bound.over(*request), tolerance)
     return search
 
 

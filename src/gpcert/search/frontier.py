@@ -1,6 +1,7 @@
-"""Best-first branch and bound, anytime: the state after any step is a valid answer (docs/maths.md, 6).
+"""Best-first branch and bound, anytime: the state after any call is a valid answer (docs/maths.md, 6).
 
-`Minimiser` encloses the smallest probability over a box. Every box ever created is either open (on the
+`Minimiser` encloses the smallest value of a bound's quantity over a box; it is asked for a box and told what
+was proved of it, by whoever drives it (`gpcert.search.run`). Every box ever created is either open (on the
 frontier, with its own certified lower bound), or settled (its bound is folded into `settled`); together they
 cover the region, so `lower = min(settled, smallest open bound)` is certified after every step. It never
 decreases, and `upper`, the value at the best point found, never increases.
@@ -18,7 +19,7 @@ from gpcert.bounds import BoxBound, Certified
 from gpcert.search.local import descend
 from gpcert.validation import Float
 
-__all__ = ["Minimiser", "OpenBox"]
+__all__ = ["Minimiser", "OpenBox", "Request"]
 
 #: Boxes on the frontier; beyond it the most promising-to-be-harmless ones are settled at their present bound.
 FRONTIER_LIMIT = 200_000
@@ -40,6 +41,15 @@ class OpenBox(NamedTuple):
     reference: Float
 
 
+class Request(NamedTuple):
+    """What a search wants to know: the arguments of `BoxBound.over`, for the first box of its frontier."""
+
+    lower: Float
+    upper: Float
+    reference: Float
+    target: float
+
+
 class Minimiser:
     """Encloses min P over the bound's region; the box [lower, upper] (d,) contains it.
 
@@ -55,7 +65,7 @@ class Minimiser:
         goal: float = np.inf,
         between: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        self._bound = bound
+        self.bound = bound
         self._goal = goal
         self._box = lower, upper
         self._numbers = itertools.count()
@@ -88,26 +98,30 @@ class Minimiser:
         A point where the bound's objective is below `enough`, or P below `negligible`, ends the local search;
         with a `point` (d,) of the region given there is none.
         """
-        point = descend(self._bound, *self._box, enough, negligible) if point is None else point
+        point = descend(self.bound, *self._box, enough, negligible) if point is None else point
         self.offer(point)
         if point.size:
             self._frontier = [OpenBox(self._least, next(self._numbers), *self._box, point)]
         else:  # nothing moves: the region is one point
-            self._settled = max(self._least, self._bound.at(point)[0])
+            self._settled = max(self._least, self.bound.at(point)[0])
         self._started = True
 
-    def step(self, tolerance: float) -> None:
-        """Refine the box with the smallest bound: certify it, or split it. Interrupted, nothing is lost."""
+    def ask(self, tolerance: float) -> Request | None:
+        """The box with the smallest bound; None: it was settled as it is."""
         box = self._frontier[0]
         target = self._target(tolerance)
         if self._suffices(box.bound, tolerance) or target <= self._least:
             self._settle(box.bound)
-            return
-        certified = self._bound.over(box.lower, box.upper, box.reference, target)
+            return None
+        return Request(box.lower, box.upper, box.reference, target)
+
+    def tell(self, request: Request, certified: Certified, tolerance: float) -> None:
+        """What was proved of the box asked about: it is settled or split. Interrupted, nothing is lost."""
+        box = self._frontier[0]
         self.nodes += 1
         probability = max(box.bound, certified.probability)
-        if probability < target:
-            self.offer(self._bound.shape.project(certified.point))
+        if probability < request.target:
+            self.offer(self.bound.shape.project(certified.point))
         done = self._suffices(probability, tolerance)
         children = [] if done else self._children(box, certified, probability)
         resolved = probability >= self.upper - 8.0 * self._blur and not self._goal < self._surely
@@ -141,7 +155,7 @@ class Minimiser:
 
     def offer(self, point: Float) -> None:
         """Keep the point (d,) of the region if the upper end of its enclosure is smaller."""
-        lower, upper = self._bound.at(point)
+        lower, upper = self.bound.at(point)
         if upper < self.upper or self.witness is None:
             # The witness first: an interrupt between the two leaves a larger bound, which it attains too.
             self.witness, self._surely, self._blur = point, lower, upper - lower

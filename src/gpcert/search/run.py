@@ -1,0 +1,148 @@
+"""The one driver: steps the searches of a question until enough is known, or a limit, a person or the clock
+says stop. Whatever ends it, the searches stand as they are, and are a valid answer.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gpcert.bounds import Shape, shape_of
+from gpcert.clock import OutOfTime, until
+from gpcert.regions import Region
+from gpcert.results import Status
+from gpcert.search.frontier import Minimiser
+from gpcert.validation import Float, Mask
+
+__all__ = ["Limits", "Progress", "Search", "run", "wants_to_stop", "widest"]
+
+#: Called after every step with (lower, upper, nodes, seconds); returning True stops the search.
+Progress = Callable[[float, float, int, float], object]
+
+#: A box that is being bounded when the time is up may take this much longer: most are done by then.
+_GRACE = 0.1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and whom to tell; `max_seconds` and `max_nodes` are per region, inf where not given."""
+
+    tolerance: float
+    max_seconds: float
+    max_nodes: float
+    progress: Progress | None
+
+    def options(self) -> dict[str, Any]:
+        """The same as keyword arguments of `probability_range`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+class Search(ABC):
+    """What a question wants to know about one region: which search is next, and when enough is known.
+
+    `sides`: its searches, none before it has begun. `status`, `seconds`: how and when it ended.
+    """
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.sides: tuple[Minimiser, ...] = ()
+        self.status = Status.INTERRUPTED  # until it ends in another way
+        self.seconds = 0.0
+        self._base = region.inner_box().lower  # its standing features are those of every point
+        self._moving: Mask = np.zeros(region.n_features, dtype=bool)
+
+    @abstractmethod
+    def begin(self) -> Iterator[None]:
+        """Make the sides, then find a first point for each; one at a time, so that somebody can be told."""
+
+    @abstractmethod
+    def choose(self) -> Minimiser | None:
+        """The search to refine next; None: enough is known, or nothing more can be."""
+
+    @abstractmethod
+    def known(self) -> tuple[float, float]:
+        """Two numbers for `progress`: between them lies what is asked for."""
+
+    def stepped(self) -> None:  # noqa: B027 - most questions do nothing
+        """After every box: what a question does besides."""
+
+    @property
+    def nodes(self) -> int:
+        """Boxes bounded so far."""
+        return sum(side.nodes for side in self.sides)
+
+    def exhausted(self) -> Status:
+        """How a search ended that ran out of boxes before enough was known."""
+        return Status.MEMORY if any(side.coarsened for side in self.sides) else Status.NUMERICAL
+
+    def place(self) -> tuple[tuple[Shape, Float, Mask], tuple[Float, Float]]:
+        """(Shape, a point with the standing features, the moving ones), and the ends of the box they span."""
+        box = self.region.box()
+        moving = self._moving = box.lower < box.upper
+        ends = box.lower[moving], box.upper[moving]
+        return (shape_of(self.region, moving), self._base, moving), ends
+
+    def point(self, witness: Float | None) -> Float | None:
+        """The way back from the moving features to all of them (D,)."""
+        if witness is None:
+            return None
+        point = self._base.copy()
+        point[self._moving] = witness
+        return point
+
+
+def widest(sides: tuple[Minimiser, ...], tolerance: float) -> Minimiser | None:
+    """The search that knows least, among those that may learn more and are not narrow enough."""
+    active = [side for side in sides if not side.exhausted and not side.upper - side.lower <= tolerance]
+    return max(active, key=lambda side: side.upper - side.lower) if active else None
+
+
+def run(search: Search, limits: Limits) -> None:
+    """Run the search within the limits; it keeps what it knows, how it ended and how long it took."""
+    start = time.perf_counter()
+    deadline = start + limits.max_seconds
+    try:
+        with np.errstate(all="ignore"), until(deadline + _GRACE):
+            search.status = _run(search, limits, start, deadline)
+    except KeyboardInterrupt:
+        search.status = Status.INTERRUPTED
+    except OutOfTime:
+        search.status = Status.TIME
+    search.seconds = time.perf_counter() - start
+
+
+def _run(search: Search, limits: Limits, start: float, deadline: float) -> Status:
+    for _ in search.begin():
+        if _told_to_stop(search, limits, start):
+            return Status.INTERRUPTED
+    while True:
+        side = search.choose()
+        if side is None:
+            return Status.CONVERGED
+        if time.perf_counter() >= deadline:
+            return Status.TIME
+        if search.nodes >= limits.max_nodes:
+            return Status.NODES
+        request = side.ask(limits.tolerance)
+        if request is not None:
+            side.tell(request, side.bound.over(*request), limits.tolerance)
+        search.stepped()
+        if _told_to_stop(search, limits, start):
+            return Status.INTERRUPTED
+
+
+def _told_to_stop(search: Search, limits: Limits, start: float) -> bool:
+    """Tell the callback where the search stands; True if it asks to stop."""
+    if limits.progress is None:
+        return False
+    return wants_to_stop(limits.progress(*search.known(), search.nodes, time.perf_counter() - start))
+
+
+def wants_to_stop(said: object) -> bool:
+    """Whether a callback said True; anything else, also an array or a string, means to go on."""
+    return isinstance(said, bool | np.bool_) and bool(said)
