@@ -75,8 +75,9 @@ class Judge:
         open_ = False
         for x in self._points(claim.quantity, claim.region):
             value = lambda x=x: self._value(claim.quantity, x)  # noqa: E731
-            enough = (above if claim.strict else at_least)(value, claim.lower)
-            little = at_most(value, claim.upper)
+            bounds = _beyond_doubt(claim)
+            enough = bounds[0] or (above if claim.strict else at_least)(value, claim.lower)
+            little = bounds[1] or at_most(value, claim.upper)
             if enough is False or little is False:
                 return x, open_
             open_ |= enough is None or little is None
@@ -153,6 +154,17 @@ class Judge:
         smallest, largest = extremes(lambda z: self._value(quantity, z), x, i, t0, t1, wide)
         found = largest if term.extreme == "max" else smallest
         return found.lower(), found.upper()
+
+
+def _beyond_doubt(claim: Everywhere) -> tuple[bool, bool]:
+    """Ends that hold by the nature of the quantity: a ball of a softmax may reach beyond [0, 1]."""
+    low, high = {
+        "probability": (0.0, 1.0),
+        "margin": (-1.0, 1.0),
+        "mean": (-np.inf, np.inf),
+        "variance": (0.0, np.inf),
+    }[claim.quantity.name]
+    return claim.lower <= low and not claim.strict, claim.upper >= high
 
 
 def _same(a: Region, b: Region) -> bool:

@@ -24,8 +24,8 @@ class Evaluation:
     nearest to count / m; `clean` is the share that the predictor labels correctly. Per point (m,): `labels`
     the model's (-1: not asked), `truth`, `correct`, `wrong`: proved to be labelled wrongly, `safe` the
     largest radius of the list proved safe (nan: none), `unsafe` the smallest with a proved counterexample
-    (inf: none), which is its row of `counterexamples` (m, d), a point of that ball (nan: none). `verdicts` (m, k)
-    holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
+    (inf: none), which is its row of `counterexamples` (m, d), a point of that ball (nan: none). `verdicts`
+    (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
     """
 
     radii: Float
