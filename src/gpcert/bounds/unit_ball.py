@@ -17,6 +17,8 @@ __all__ = ["UnitBall", "conjugate", "power_norm_up"]
 
 #: R6: assumed relative error of a power with a positive base.
 _POWER = 64 * UNIT
+#: Shorter caps are enlarged to this: sound, and their squares do not underflow, whatever weights they meet.
+_SHORTEST = 1e-150
 
 
 def power_norm_up(rows: Float, exponent: float) -> Float:
@@ -77,7 +79,7 @@ class UnitBall:
 
     def square(self, weights: Float) -> float:
         """B4: at least sup sum_j weights_j u_j^2, for weights (d,) >= 0."""
-        caps, p = self.caps, self.norm
+        caps, p = np.maximum(self.caps, _SHORTEST), self.norm
         if p > 2.0:
             hoelder = float(power_norm_up(weights, p / (p - 2.0)))
             return min(hoelder, sum_up(weights * caps * caps))
