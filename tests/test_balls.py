@@ -245,3 +245,31 @@ def test_displacements_of_the_exact_ball_are_covered(seed, norm):
                 fmpq(0),
             )
             assert rational(quadratic.value) <= form
+
+
+@settings(max_examples=examples(200))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 5),
+    norm=st.sampled_from([1.0, 2.0]),
+    size=st.integers(-280, 140),
+)
+def test_nothing_is_lost_to_underflow(seed, n, norm, size):
+    """Caps down to 1e-200 and weights of every magnitude: suprema and minima at corners, exactly."""
+    rng = np.random.default_rng(seed)
+    low, high = (sign * rng.random(n) * 10.0 ** rng.uniform(-200, 0, n) for sign in (-1.0, 1.0))
+    ball = UnitBall(low, high, norm)
+    rows = rng.standard_normal((2, n)) * 10.0 ** (size - rng.uniform(0, 20, (2, n)))
+    H = matrix(rng, "indefinite", n) * 10.0 ** (size - rng.uniform(0, 10))
+    with np.errstate(all="ignore"):
+        most, square, least = ball.support(rows), ball.square(np.abs(rows[0])), ball.least(rows[0])
+        found = unit_lower_bound(rows[0], H, ball)
+    for _ in range(8):
+        u = np.where(rng.random(n) < 0.5, low, high) * rng.choice([0.0, 0.5, 1.0], n)
+        if sum((abs(rational(v)) ** int(norm) for v in u), fmpq(0)) > 1:
+            continue
+        values = [exact(row, np.zeros((n, n)), u) for row in rows]
+        assert all(value <= rational(bound) for value, bound in zip(values, most, strict=True))
+        assert values[0] >= rational(least)
+        assert 2 * exact(np.zeros(n), np.diag(np.abs(rows[0])), u) <= rational(square)
+        assert not np.isfinite(found.value) or exact(rows[0], H, u) >= rational(found.value)

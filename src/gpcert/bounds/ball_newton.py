@@ -34,7 +34,7 @@ def multipliers(
     # The ellipsoid in units of z: (z^T diag(curl) z + 2 pull.z + level) / 2 <= 0.
     curl, pull = weight * half * half, weight * half * middle
     level = float(weight @ (middle * middle)) - 1.0
-    E = max(float(D.max() / curl.max()), 1e-120)
+    E = np.float64(max(float(D.max() / curl.max()), 1e-120))  # overflows to inf, where a float would raise
     mu = 0.0
     for step in range(_NEWTON_STEPS):
         A = matrix.copy()

@@ -51,7 +51,8 @@ def verified_parts(positive: Float, negative: Float, error: Float | float = 0.0)
         return Parts(np.full((n, n), np.nan), None, np.full(n, np.inf))
     one = np.diagonal(first) - np.diagonal(positive)
     two = np.diagonal(second) - np.diagonal(negative)
-    defect = (np.abs(one - two) + error) * (1.0 + 8 * UNIT) + TINY
+    # Each of the two may be rounded where the shift exceeds the entry; their difference does not show it.
+    defect = (np.abs(one - two) + 2 * UNIT * (one + two) + error) * (1.0 + 8 * UNIT) + TINY
     return Parts(first, second, defect)
 
 

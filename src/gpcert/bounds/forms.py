@@ -117,4 +117,4 @@ def negative_part(matrix: Float, metric: Float, reach: Float) -> Float:
     P: Float = (part @ part.T + slack * np.eye(len(root))) * unit
     if is_certainly_psd(matrix + P) and is_certainly_psd(P):
         return P
-    return np.diag(np.abs(matrix) @ reach / np.maximum(reach, TINY) * (1.0 + 1e-12))
+    return np.diag(np.abs(matrix) @ reach / np.maximum(reach, TINY) * (1.0 + 4.0 * gamma(len(reach) + 8)))

@@ -117,7 +117,7 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     slack = 1e-10 * float(np.abs(values).sum()) + TINY
     P = (vectors * np.abs(values)) @ vectors.T
     P = 0.5 * (P + P.T) + slack * np.eye(len(P))
-    size = float(np.abs(scaled).sum()) * SLACK
+    size = float(np.abs(scaled).sum(axis=1).sum()) * SLACK  # row by row: no sum of more than d terms
     if is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled):
         size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * SLACK)
     else:
