@@ -34,6 +34,9 @@ from gpcert.validation import Float, as_matrix, as_names, freeze, require
 
 __all__ = ["Posterior"]
 
+#: Numbers beyond the doubles: most have a limit that is right (exp(-inf) = 0), the others end as NaN, which
+#: nobody takes for certain. A warning would only name a line of ours.
+_QUIETLY = np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 _CHUNK = 2**21  # entries of one kernel block during evaluation: 16 MB
 
 
@@ -126,11 +129,13 @@ class Posterior:
         """One kernel per latent."""
         return self.kernel if isinstance(self.kernel, tuple) else (self.kernel,) * self.n_latents
 
+    @_QUIETLY
     def latent(self, X: ArrayLike) -> tuple[Float, Float]:
         """Latent mean and variance at X (m, d): (m,), (m,); C latents: (m, C), (m, C, C)."""
         parts = [self._latent(chunk) for chunk in self._chunks(X)]
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
+    @_QUIETLY
     def latent_gradient(self, X: ArrayLike) -> tuple[Float, Float]:
         """Gradients of `latent` in x at X (m, d): (m, d), (m, d); C latents: (m, C, d), (m, C, C, d).
 
@@ -139,6 +144,7 @@ class Posterior:
         parts = [self._latent_gradient(chunk) for chunk in self._chunks(X)]
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
+    @_QUIETLY
     def probability(self, X: ArrayLike) -> Float:
         """Class probabilities at X (m, d): (m, C), columns in the order of `classes`."""
         likelihood = self._required_likelihood("probability")
@@ -148,6 +154,7 @@ class Posterior:
             return np.stack([1.0 - p, p], axis=1)
         return likelihood.expectation(mean, self._spread(var))
 
+    @_QUIETLY
     def probability_gradient(self, X: ArrayLike) -> Float:
         """Gradients of `probability` in x at X (m, d): (m, C, d)."""
         likelihood = self._required_likelihood("probability_gradient")

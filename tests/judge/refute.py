@@ -127,7 +127,9 @@ class Judge:
             highs = [None if any(t[1] is None for t in ts) else sum(t[1] for t in ts) for ts in sums]
             high = None if None in highs else max(h.upper() / claim.count for h in highs)
             shown = low >= claim.lower
-            if low > claim.upper or (not shown if high is None else high < claim.lower):
+            if not low.is_finite():
+                self.undecided.append(f"{claim}: not known")
+            elif low > claim.upper or (not shown if high is None else high < claim.lower):
                 self.false.append(f"{claim}: it lies in [{low}, {high}]")
             elif not shown or (high is not None and not high <= claim.upper):
                 self.undecided.append(f"{claim}: it lies in [{low}, {high}]")
@@ -172,12 +174,11 @@ def _same(a: Region, b: Region) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    return all(np.array_equal(_plain(a, n), _plain(b, n)) for n in vars(a))
+    return all(_equal(getattr(a, name), getattr(b, name)) for name in vars(a))
 
 
-def _plain(region: Region, name: str) -> np.ndarray:
-    value = getattr(region, name)
-    return np.asarray(np.nan if value is None else value, dtype=object if value is None else float)
+def _equal(a: object, b: object) -> bool:
+    return a is b if a is None or b is None else np.array_equal(a, b)
 
 
 def _line(region: Region) -> tuple[np.ndarray, int, Fraction, Fraction] | None:

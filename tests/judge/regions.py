@@ -97,6 +97,8 @@ def _ball_point(region: Ball, rng: np.random.Generator):
     low, high = (np.clip(end, -1e308, 1e308) for end in (low, high))
     with np.errstate(over="ignore", under="ignore"):
         reach = region.radius * (np.ones(d) if region.scale is None else region.scale)
+    while not moving.any():
+        yield x
     while True:
         part = rng.random(d)
         if region.norm == 0:

@@ -69,7 +69,7 @@ class Truth:
 
     def margin(self, x: Point, label: int, threshold: Number = 0.5) -> arb:
         """Two classes: P(label) - threshold. Several: P(label) less the largest other."""
-        if isinstance(self.post.likelihood, BinaryLikelihood):
+        if self.post.n_classes == 2:
             return self.probability(x, label) - ball(threshold)
         p = self.probabilities(x)
         return p[label] - reduce(arb.max, (q for c, q in enumerate(p) if c != label))

@@ -189,7 +189,7 @@ def _blocks(grid: _Grid, cloud: Cloud, order: int) -> Iterator[tuple[Float, Floa
             starts = table.offsets[part] + table.values.shape[1] * np.arange(n)
             columns = starts[:, None] + table.parts * np.arange(grid.size)
             for k in range(order + 1):
-                scaled = powers / table.unit**k
+                scaled = powers / np.float64(table.unit) ** k  # a unit of 1e145: the derivatives are 0
                 np.take(scaled @ table.values[k : k + terms], columns, out=b[k, j])
         np.maximum(b[0], _FLOOR, out=b[0])
         yield grid.h * np.repeat(cloud.weights[part], grid.size), b.reshape(order + 1, C, -1)

@@ -92,7 +92,8 @@ def _sides(
     if isinstance(post.likelihood, Probit | Logit) and isinstance(post.kernel, RBF):
         with np.errstate(over="ignore"):
             lengths = (np.minimum(ball.radius, room[j]) for room in (x - low, high - x))
-        sides = list(line_ranges(post, x, j, *lengths))
+        # Copies: what is unknown of both sides may be one array, and each side is written to below.
+        sides = [SideRanges(*map(np.array, side)) for side in line_ranges(post, x, j, *lengths)]
     for ranges, ends in zip(sides, ((low, x), (x, high)), strict=True):
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
         for i in np.flatnonzero(~(wide <= limits.tolerance)):

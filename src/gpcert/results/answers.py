@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -247,4 +248,5 @@ class Robustness:
             here = Box(self.x, self.x)
             sums = ((top, Term(-1, "min", here)), (Term(1, "max", here), bottom))
         quantity = Quantity("probability", self.range.label)
-        return (*self.range.claims(), Balance(quantity, sums, self.lower, self.upper))
+        least = self.lower if self.lower > 0 else -math.inf  # that delta >= 0 says nothing
+        return (*self.range.claims(), Balance(quantity, sums, least, self.upper))
