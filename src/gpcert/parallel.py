@@ -21,7 +21,16 @@ from multiprocessing.connection import Connection
 from types import FrameType, ModuleType
 from typing import Any
 
-__all__ = ["SIGNALS", "THREADS", "cores", "on_processes", "on_signals", "processes_pay", "starting", "workers"]
+__all__ = [
+    "SIGNALS",
+    "THREADS",
+    "cores",
+    "on_processes",
+    "on_signals",
+    "processes_pay",
+    "starting",
+    "workers",
+]
 
 #: What the BLAS libraries read when they are loaded.
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -65,9 +74,7 @@ def on_processes(
 
 
 @contextmanager
-def workers(
-    jobs: int, start: Callable[..., None], shared: Any, *more: Any
-) -> Iterator[ProcessPoolExecutor]:
+def workers(jobs: int, start: Callable[..., None], shared: Any, *more: Any) -> Iterator[ProcessPoolExecutor]:
     """An executor whose processes begin with `start(shared, *more)` and end with this block, busy or not.
 
     `shared` travels through a pipe. As an argument it would block this process for ever if one of the others
@@ -86,7 +93,8 @@ def workers(
         try:
             yield executor
         finally:
-            executor.shutdown(wait=False, cancel_futures=True)
+            held.close()
+            executor.shutdown(cancel_futures=True)
 
 
 def _send(sender: Connection, parcel: bytes, copies: int) -> None:
