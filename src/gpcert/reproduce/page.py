@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpcert.report.html import Html, join, page, table, tag
+from gpcert.report.results_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,16 +57,19 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, folder: Path, stem: str) -> None:
     """As PNG and as SVG."""
-    figure.savefig(folder / f"{stem}.png", dpi=130)
-    figure.savefig(folder / f"{stem}.svg", metadata={"Date": None})
+    for kind, options in (("png", {"dpi": 130}), ("svg", {"metadata": {"Date": None}})):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=kind, **options)
+        write_whole(folder / f"{stem}.{kind}", drawn.getvalue())
 
 
 def write_page(folder: Path, findings: Findings, files: Sequence[str]) -> Path:
     """The claims as claims.csv and everything as index.html."""
-    with (folder / "claims.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("statement", "paper", "ours", "verdict", "why"))
-        writer.writerows((c.statement, c.paper, c.ours, _VERDICTS[c.agrees], c.why) for c in findings.claims)
+    claims = io.StringIO(newline="")
+    writer = csv.writer(claims)
+    writer.writerow(("statement", "paper", "ours", "verdict", "why"))
+    writer.writerows((c.statement, c.paper, c.ours, _VERDICTS[c.agrees], c.why) for c in findings.claims)
+    write_whole(folder / "claims.csv", claims.getvalue())
     pictures = [_picture(folder / f"{stem}.png", caption) for stem, caption in findings.figures]
     extras = [(heading, table(head, rows)) for heading, head, rows in findings.tables]
     links = join(tag("p", tag("a", name, href=name)) for name in (*files, "claims.csv"))
@@ -79,7 +84,7 @@ def write_page(folder: Path, findings: Findings, files: Sequence[str]) -> Path:
         ),
         ("Numbers", links),
     ]
-    path.write_text(page(findings.title, _SUBTITLE, sections), encoding="utf-8")
+    write_whole(path, page(findings.title, _SUBTITLE, sections))
     return path
 
 
@@ -93,7 +98,7 @@ def write_index(folder: Path, pages: Sequence[tuple[str, Findings]]) -> Path:
         for name, f in pages
     ]
     path = folder / "index.html"
-    path.write_text(page("The paper, reproduced", _SUBTITLE, sections), encoding="utf-8")
+    write_whole(path, page("The paper, reproduced", _SUBTITLE, sections))
     return path
 
 
