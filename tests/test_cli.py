@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from cli_files import NAMES, OFFSET, UNIT, patients, points, write_table
+from cli_files import NAMES, OFFSET, UNIT, Running, patients, points, write_table
 from gpcert.cli import main
 from gpcert.cli.main import VERBS
 from gpcert.cli.progress import ProgressLine, duration
@@ -333,22 +330,14 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(
 
 def interrupted(folder: Path, sign: str, *arguments: str, number: int = signal.SIGINT) -> str:
     """Standard output of a command on a terminal that gets a signal once its progress line shows the sign."""
-    terminal, line = pty.openpty()
-    command = [sys.executable, "-m", "gpcert", *arguments]
-    running = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=line, text=True, start_new_session=True
-    )
-    os.close(line)
-    seen = b""
-    while not re.search(sign.encode(), seen):
-        seen += os.read(terminal, 1000)
+    run = Running(folder, *arguments)
+    run.until(sign)
     if number == signal.SIGINT:
-        os.killpg(running.pid, number)  # as a terminal does: to the whole group
+        run.to_group(number)  # as a terminal does
     else:
-        running.send_signal(number)
-    out, _ = running.communicate(timeout=120)
-    os.close(terminal)
-    assert running.returncode == 128 + number
+        run.process.send_signal(number)
+    status, out, _ = run.end()
+    assert status == 128 + number
     return out
 
 
@@ -360,7 +349,7 @@ def test_signals_print_and_save_what_is_known(folder: Path, jobs: str, number: i
     X, _ = points(3, 1)
     rows = [[*map(repr, x.tolist()), r] for x, r in zip(X, (0.0, 9.0, 9.0), strict=True)]
     write_table(folder / "hard.csv", rows, [*NAMES, "error"])
-    (folder / "partial.json").unlink(missing_ok=True)
+    (folder / "partial.json").unlink(missing_ok=True)  # else it would stay, and the run go beside it
     out = interrupted(
         *(
             folder,

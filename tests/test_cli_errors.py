@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -226,31 +223,6 @@ def test_verbs_and_files_that_do_not_exist(capsys: pytest.CaptureFixture[str]) -
     )
     assert "must be one of synthetic2d" in refused(capsys, "fit", "dataset:none", "-o", "new.safetensors")
     assert "--output must be in a folder that exists" in refused(capsys, *FIT[:-1], "nowhere/m.safetensors")
-
-
-def with_full_disk(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A limit on file sizes stands for a disk that is full: the kernel refuses the write in the middle."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
-    command = [sys.executable, "-m", "gpcert", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
-
-
-def test_full_disk_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
-    kept = tmp_path / "old"
-    kept.write_text("old", encoding="utf-8")
-    done = with_full_disk(*RANGE[:3], "--radius", "0", "--jobs", "1", "-o", str(kept))
-    assert done.returncode == 2
-    assert done.stderr == f"gpcert: {kept}: File too large\n"
-    assert "converged" in done.stdout  # the answers are seen even so
-    train = ("train.csv", "--target", "state", "--drop", "who", "--max-evals", "0")
-    done = with_full_disk("fit", *train, "-o", str(kept))
-    assert done.returncode == 2
-    assert done.stderr == f"gpcert: {kept}: File too large\n"
-    assert [p.name for p in tmp_path.iterdir()] == ["old"]
-    assert kept.read_text(encoding="utf-8") == "old"
 
 
 def test_results_files_of_strangers(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The paper's experiments: tables survive interruption, numbers mean what they say, the whole set runs."""
 
+import resource
+import signal
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ import pytest
 from scipy.special import log_ndtr
 
 import gpcert as gc
+from cli_files import Running
 from exact import small_model
 from gpcert.cli import main
 from gpcert.reproduce import EXPERIMENTS, registry, reproduce
@@ -93,6 +96,49 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
     results = run(lambda done, total, what: asked.append(total))
     assert asked[0] == 2  # two of four were left
     assert results.column("square") == [0, 1, 4, 9]
+
+
+def test_a_row_that_cannot_be_written_is_told(tmp_path):
+    rows = table(tmp_path)
+    rows.path.unlink()
+    rows.path.mkdir()
+    with pytest.raises(OSError, match=r"Is a directory; the row not written is a,1,0.5,done: .*t\.csv"):
+        rows.add("a", 1, 0.5, "done")
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", "/proc/out"):
+        assert main(["reproduce", "outline", "--quick", "--out", str(out)]) == 2
+        assert f"gpcert: out must be a folder that can be written, got {out}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_an_experiment_that_goes_on_later(tmp_path, number):
+    run = Running(tmp_path, "reproduce", "safety-spam", "--quick", "--out", "out")
+    run.until("[1-9][0-9]*/")
+    run.to_group(number)
+    status, _, told = run.end()
+    assert status == 128 + number
+    assert "gpcert: interrupted; the same command goes on where this one stopped" in told
+    assert "Traceback" not in told
+    assert list(tmp_path.glob("out/safety-spam/*.csv"))
+    assert not list(tmp_path.glob("out/**/.*"))  # nothing half written
+
+
+def test_a_full_disk_leaves_the_old_page(tmp_path):
+    """A limit on file sizes stands for it; the first page was whole."""
+    findings = Findings("title", [Claim("s", "1", "1", True)], [], ["note"])
+    path = write_page(tmp_path, findings, [])
+    before = path.read_text()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"index\.html"):
+            write_page(tmp_path, Findings("other", findings.claims, [], ["note"]), [])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == before
 
 
 def test_pages_escape_what_they_show(tmp_path):

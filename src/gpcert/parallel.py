@@ -2,7 +2,7 @@
 
 A process costs a second or two to start, so callers do a few pieces themselves first and ask
 `processes_pay`. Where processes cannot be started (a daemon, a sandbox) or die, fewer answers come back: the
-caller does the rest itself.
+caller does the rest itself. A process ends when its parent does, however that ends, and leaves no file.
 """
 
 from __future__ import annotations
@@ -12,18 +12,30 @@ import os
 import pickle
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
-from types import ModuleType
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from types import FrameType, ModuleType
 from typing import Any
 
-__all__ = ["THREADS", "cores", "on_processes", "parcel", "processes_pay", "starting", "unpack"]
+__all__ = [
+    "SIGNALS",
+    "THREADS",
+    "cores",
+    "on_processes",
+    "on_signals",
+    "processes_pay",
+    "starting",
+    "workers",
+]
 
 #: What the BLAS libraries read when they are loaded.
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+#: What asks a program to end: Ctrl-C, schedulers, a terminal that was closed (not on every system).
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 #: Expected seconds of work below which processes do not pay.
 _WORTH = 5.0
 
@@ -48,55 +60,98 @@ def on_processes(
 
     What is raised by `work` is raised here. Closing the iterator ends the processes.
     """
-    jobs = min(cores(), len(pieces))
-    context = multiprocessing.get_context("spawn")  # no lock or thread of this process is copied
-    with parcel(shared) as file:
-        others = set(multiprocessing.active_children())
-        executor = ProcessPoolExecutor(jobs, context, initializer=_receive, initargs=(file,))
-        waiting: dict[Future[Any], int] = {}
-        try:
+    waiting: dict[Future[Any], int] = {}
+    try:
+        with workers(min(cores(), len(pieces)), _receive, shared) as executor:
             with starting():
                 for i, piece in pieces.items():
                     waiting[executor.submit(_answer, work, piece)] = i
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     yield waiting.pop(future), future.result()
-        except (BrokenProcessPool, OSError, AssertionError):  # AssertionError: daemons may not have children
-            return
-        finally:
-            executor.shutdown(wait=False, cancel_futures=True)
-            if waiting:  # left early: what still runs would keep this program from ending
-                for child in set(multiprocessing.active_children()) - others:
-                    child.terminate()
+    except (BrokenProcessPool, OSError, AssertionError):  # AssertionError: daemons may not have children
+        return
 
 
 @contextmanager
-def parcel(shared: Any) -> Iterator[str]:
-    """A file that carries an object to the processes, for `unpack`.
+def workers(jobs: int, start: Callable[..., None], shared: Any, *more: Any) -> Iterator[ProcessPoolExecutor]:
+    """An executor whose processes begin with `start(shared, *more)` and end with this block, busy or not.
 
-    Not an argument: what is larger than a pipe would block the parent for ever if a process dies at once.
+    `shared` travels through a pipe. As an argument it would block this process for ever if one of the others
+    dies at once; a file would stay behind if this process is killed. The end of a second pipe, which only
+    this process holds open, tells the others to end: it closes even by SIGKILL.
     """
-    with TemporaryDirectory(prefix="gpcert-") as folder:  # of this user alone
-        path = os.path.join(folder, "shared")
-        with open(path, "wb") as file:
-            pickle.dump(shared, file)
-        yield path
+    context = multiprocessing.get_context("spawn")  # no lock or thread of this process is copied
+    receiver, sender = context.Pipe(duplex=False)
+    lifeline, held = context.Pipe(duplex=False)
+    with receiver, lifeline, held:
+        with starting():
+            begin = start, receiver, context.Lock(), lifeline, *more
+            executor = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=begin)
+        parcel = pickle.dumps(shared)
+        threading.Thread(target=_send, args=(sender, parcel, jobs), daemon=True).start()
+        try:
+            yield executor
+        finally:
+            held.close()
+            executor.shutdown(cancel_futures=True)
 
 
-def unpack(path: str) -> Any:
-    """What a `parcel` of our own parent holds."""
-    with open(path, "rb") as file:
-        return pickle.load(file)
+def _send(sender: Connection, parcel: bytes, copies: int) -> None:
+    with sender, suppress(OSError):  # all receivers have gone
+        for _ in range(copies):
+            sender.send_bytes(parcel)
+
+
+def _begin(
+    start: Callable[..., None], receiver: Connection, turn: Any, lifeline: Connection, *more: Any
+) -> None:
+    for number in SIGNALS:  # they reach the whole group; the parent decides
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_follow, args=(lifeline,), daemon=True).start()
+    try:
+        with turn:
+            parcel = receiver.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(1)  # the parent has gone
+    start(pickle.loads(parcel), *more)
+
+
+def _follow(lifeline: Connection) -> None:
+    """Nothing is ever sent: reading ends when the parent lets go."""
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    os._exit(1)
+
+
+@contextmanager
+def on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """`SIGNALS` call the handler, but for those that are ignored (`nohup`); in the main thread only."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        heeded = [number for number in SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+        before = {number: signal.signal(number, handler) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Processes started inside have one BLAS thread, do not run the caller's script, and never see Ctrl-C.
+    """Processes started inside have one BLAS thread, do not run the caller's script, and see no `SIGNALS`.
 
-    The terminal sends Ctrl-C to the whole group: blocked here, it reaches this process a moment later.
+    A terminal sends Ctrl-C to the whole group: blocked here, it reaches this process a moment later.
     """
     mask = getattr(signal, "pthread_sigmask", None)
-    before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask is not None else None
+    before = None
+    if mask is not None:
+        from multiprocessing import resource_tracker
+
+        before = mask(signal.SIG_BLOCK, SIGNALS)
+        resource_tracker.ensure_running()  # it unblocks two of them again
+        mask(signal.SIG_BLOCK, SIGNALS)
     try:
         with _one_thread_each(), _without_main():
             yield
@@ -131,10 +186,9 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _receive(file: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+def _receive(shared: Any) -> None:
     global _shared
-    _shared = unpack(file)
+    _shared = shared
 
 
 def _answer(work: Callable[[Any, Any], Any], piece: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb, ctx
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness
+from gpcert.likelihoods import FiveErf, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from judge.adversary import suspects
@@ -24,6 +25,8 @@ from judge.truth import Truth
 
 #: Enclosures of extremes along a line: at most this wide, or narrower than the claim by this factor.
 _WIDTH, _FINER = 1e-6, 0.05
+#: Evaluations along one line, at most.
+_CALLS = 800
 
 
 class Judge:
@@ -153,7 +156,9 @@ class Judge:
     def _line_ends(
         self, quantity: Quantity, term: Term, x: np.ndarray, i: int, t0: Fraction, t1: Fraction, wide: float
     ) -> tuple[arb, arb]:
-        smallest, largest = extremes(lambda z: self._value(quantity, z), x, i, t0, t1, wide)
+        cheap = isinstance(self._post.likelihood, Probit | FiveErf)
+        calls = _CALLS if cheap else _CALLS // 8  # integrals
+        smallest, largest = extremes(lambda z: self._value(quantity, z), x, i, t0, t1, wide, calls)
         found = largest if term.extreme == "max" else smallest
         return found.lower(), found.upper()
 

@@ -6,18 +6,23 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from gpcert.cli.keeping import Kept, keep
 from gpcert.cli.options import add_data, add_output, add_region, number
+from gpcert.cli.progress import Interrupt, ProgressLine
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import open_model
-from gpcert.cli.show import columns
+from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.cli.sources import read_points
 from gpcert.files import write_whole
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
+from gpcert.regions import Region
 from gpcert.report.results_file import surroundings
 from gpcert.results import Status
 from gpcert.validation import Float
@@ -56,15 +61,40 @@ def run(parsed: argparse.Namespace) -> int:
     # The model is verified once, at its first question: no part of what a row costs.
     probability_range(model.post, regions[0][1], max_nodes=0)
     floor = _floor(model.post, table.X)
-    measured: dict[float, list[tuple[float, bool]]] = {}
-    for _, region in regions:
-        start = time.process_time()
-        found = probability_range(model.post, region, **limits)
-        cost = time.process_time() - start, found.status is Status.CONVERGED
-        measured.setdefault(getattr(region, "radius", 0.0), []).append(cost)
+    line = ProgressLine("bench", len(regions), quiet=parsed.quiet)
+    with Interrupt() as interrupt:
+        measured = _measure(model.post, [region for _, region in regions], limits, interrupt, line)
+    line.clear()
     rows = [_row(radius, costs, floor) for radius, costs in sorted(measured.items())]
-    _tell(parsed, rows, {"floor_seconds": floor, **limits, "rows": rows, "versions": surroundings()})
-    return 0
+    complete = not interrupt.requested
+    told = {"floor_seconds": floor, **limits, "complete": complete, "rows": rows, "versions": surroundings()}
+    return _tell(parsed, rows, told) or (0 if complete else interrupt.status)
+
+
+def _measure(
+    post: Posterior,
+    regions: Sequence[Region],
+    limits: dict[str, Any],
+    interrupt: Interrupt,
+    line: ProgressLine,
+) -> dict[float, list[tuple[float, bool]]]:
+    """CPU seconds of each range, and whether it converged, by radius; without those a signal cut short."""
+    measured: dict[float, list[tuple[float, bool]]] = {}
+    with suppress(KeyboardInterrupt):
+        for done, region in enumerate(regions):
+
+            def progress(lower: float, upper: float, *more: object, done: int = done) -> bool:
+                line.draw(done, f"width {upper - lower:.3g}")
+                return interrupt.requested
+
+            start = time.process_time()
+            found = probability_range(post, region, progress=progress, **limits)
+            cost = time.process_time() - start, found.status is Status.CONVERGED
+            if interrupt.requested:
+                break
+            measured.setdefault(getattr(region, "radius", 0.0), []).append(cost)
+    interrupt.over = True
+    return measured
 
 
 def _floor(post: Posterior, X: Float) -> float:
@@ -91,24 +121,31 @@ def _row(radius: float, costs: list[tuple[float, bool]], floor: float) -> dict[s
     }
 
 
-def _tell(parsed: argparse.Namespace, rows: list[dict[str, Any]], told: dict[str, Any]) -> None:
+def _tell(parsed: argparse.Namespace, rows: list[dict[str, Any]], told: dict[str, Any]) -> int:
+    """Save and print; 1 if that failed, 0 else."""
     text = json.dumps(told, indent=1) + "\n"
-    if parsed.json:
-        print(text, end="")
-    else:
-        head = ("radius", "rows", "converged", "median s", "max s", "median floors")
-        lines = [
-            (
-                f"{r['radius']:g}",
-                str(r["rows"]),
-                f"{r['converged']:.0%}",
-                f"{r['median_seconds']:.3f}",
-                f"{r['max_seconds']:.3f}",
-                f"{r['median_floors']:.0f}",
-            )
-            for r in rows
-        ]
-        print(columns(head, lines))
-        print(f"one floor is {1000 * told['floor_seconds']:.2f} ms")
-    if parsed.output is not None:
-        write_whole(parsed.output, text)
+    kept = Kept(None)
+    if parsed.output is not None and rows:
+        kept = keep(parsed.output, lambda place: write_whole(place, text), told["complete"])
+    people = [_table(rows), f"one floor is {1000 * told['floor_seconds']:.2f} ms"] if rows else []
+    people += [] if kept.place is None else [f"saved: {printable(str(kept.place))}"]
+    unsaid = tell(*([text.rstrip()] if parsed.json or (kept.failed and kept.place is None) else people))
+    if kept.note:
+        warn(kept.note)
+    return int(kept.failed) or unsaid
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    head = ("radius", "rows", "converged", "median s", "max s", "median floors")
+    lines = [
+        (
+            f"{r['radius']:g}",
+            str(r["rows"]),
+            f"{r['converged']:.0%}",
+            f"{r['median_seconds']:.3f}",
+            f"{r['max_seconds']:.3f}",
+            f"{r['median_floors']:.0f}",
+        )
+        for r in rows
+    ]
+    return columns(head, lines)

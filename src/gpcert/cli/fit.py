@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from gpcert import kernels
+from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.options import character, count, names, number
 from gpcert.cli.progress import Interrupt, ProgressLine
-from gpcert.cli.session import check_output
-from gpcert.cli.show import printable
+from gpcert.cli.show import printable, tell, warn
 from gpcert.cli.sources import SHIPPED, read_table
 from gpcert.cli.tables import Columns, Table
 from gpcert.errors import InvalidInputError
@@ -95,12 +95,13 @@ def run(parsed: argparse.Namespace) -> int:
     test = _test_table(parsed, table)
     assert table.labels is not None
     unit = _units(parsed, table)
-    with Interrupt() as interrupt:
+    with Interrupt("without a model") as interrupt:
         classifier = _train(parsed, table.X / unit, np.array(table.labels), interrupt, len(set(table.labels)))
+        interrupt.over = True
         post = in_file_units(classifier.posterior_, table, unit)
-        save(post, parsed.output)
+        kept = keep(parsed.output, lambda place: save(post, place), complete=not interrupt.requested)
     told = {
-        "model": str(parsed.output),
+        "model": None if kept.place is None else str(kept.place),
         "rows": len(table.X),
         "features": list(table.names),
         "classes": [str(c) for c in classifier.classes_],
@@ -112,8 +113,12 @@ def run(parsed: argparse.Namespace) -> int:
         "training_accuracy": _accuracy(post, table),
         "test": None if test is None else _tested(post, test),
     }
-    print(json.dumps(told) if parsed.json else _text(told))
-    return interrupt.status if interrupt.requested else 0
+    unsaid = tell(json.dumps(told) if parsed.json else _text(told))
+    if kept.note:
+        warn(kept.note)
+    if kept.failed:
+        return 1
+    return interrupt.status if interrupt.requested else unsaid
 
 
 def in_file_units(post: Posterior, table: Table, unit: Float) -> Posterior:
@@ -235,7 +240,8 @@ def _text(told: dict[str, Any]) -> str:
     ]
     if test := told["test"]:
         lines.append(f"accuracy on {test['data']} {test['accuracy']:.1%} of {test['rows']} rows")
-    lines.append(f"saved: {told['model']}")
+    # Without a file the kernel is what the search has found: --max-evals 0 from there is the same model.
+    lines.append(f"saved: {printable(told['model'])}" if told["model"] else f"kernel: {told['kernel']}")
     if not told["converged"]:
         lines.append("the inference did not converge; the model is its last state")
     if told["interrupted"]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import FrameType
 from typing import NoReturn
 
 from gpcert import __version__
-from gpcert.cli.show import printable
+from gpcert.cli.show import printable, tell, warn
 from gpcert.errors import GpcertError
-from gpcert.parallel import THREADS
+from gpcert.parallel import THREADS, on_signals
 
 __all__ = ["VERBS", "declare", "main", "make_parser"]
 
@@ -69,7 +71,7 @@ def declare(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; 0 when done, 2 for bad input, 130 after Ctrl-C, 1 if the work broke."""
+    """Run one verb; the exit status is one of docs/cli.md."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] != "fit":
         # Read when BLAS is loaded: questions are many small products, which more threads only slow down.
@@ -77,22 +79,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ.setdefault(name, "1")
     parsed = make_parser(given[0] if given else None).parse_args(given)
     parsed.command = given
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # no answer is lost for a letter
+    status = _run(parsed)
+    unsaid = tell()  # what is still in the buffer
+    return status or unsaid
+
+
+def _run(parsed: argparse.Namespace) -> int:
     try:
-        return int(parsed.run(parsed) or 0)
+        with on_signals(_stop):
+            return int(parsed.run(parsed) or 0)
     except BrokenPipeError:
-        # The reader of a pipe (`| head`) has gone: nobody to tell, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0  # the reader of a pipe (`| head`) has gone: nobody to tell
     except GpcertError as error:
-        return _refuse(str(error))
+        warn(str(error))
     except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        warn(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except MemoryError:
-        return _refuse("out of memory; fewer rows, features or --jobs need less")
-    except KeyboardInterrupt:
-        return 130
-
-
-def _refuse(reason: str) -> int:
-    print(printable(f"gpcert: {reason}".replace("\n", " ")), file=sys.stderr)
+        warn("out of memory; fewer rows, features or --jobs need less")
+    except KeyboardInterrupt as stopped:
+        return next(iter(stopped.args), 130)
     return 2
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """TERM and HUP end as Ctrl-C does: no half-written file stays, no process."""
+    raise KeyboardInterrupt(128 + number)

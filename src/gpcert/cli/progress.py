@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far the work is, and Ctrl-C or TERM as a polite request.
+"""One line on a terminal that says how far the work is, and Ctrl-C, TERM or HUP as a polite request.
 
 The estimate of the time left comes from the rows that are done, once there are three; a single search has no
 honest estimate (nobody knows how many boxes are left), only its width and a limit if one was set.
@@ -6,12 +6,14 @@ honest estimate (nobody knows how many boxes are left), only its width and a lim
 
 from __future__ import annotations
 
-import signal
+import os
 import sys
-import threading
 import time
+from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import Any, Self, TextIO
+from typing import Self, TextIO
+
+from gpcert.parallel import on_signals
 
 __all__ = ["Interrupt", "ProgressLine", "duration"]
 
@@ -19,31 +21,39 @@ _EVERY = 0.1  # seconds between two drawings of the line
 
 
 class Interrupt:
-    """While active, the first Ctrl-C (or TERM) sets `requested`; the second raises KeyboardInterrupt."""
+    """While active, the first Ctrl-C, TERM or HUP sets `requested`, the second raises KeyboardInterrupt.
 
-    def __init__(self) -> None:
+    Further ones do nothing: what is known is being saved. `again` tells what the second one does.
+    """
+
+    def __init__(self, again: str = "at once") -> None:
         self.requested = False
+        self.over = False  #: the work has ended: signals change nothing any more
         self.status = 130  #: exit status: 128 + the signal's number
-        self._before: dict[int, Any] = {}
+        self._again = again
+        self._signals = on_signals(self._ask)
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._ask)
+        self._signals.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._signals.__exit__(kind, value, trace)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.over:
+            return
         if self.requested:
-            raise KeyboardInterrupt
+            self.over = True
+            raise KeyboardInterrupt(self.status)
         self.requested = True
         self.status = 128 + number
-        print("\nstopping; what is known will be kept (Ctrl-C again: at once)", file=sys.stderr)
+        told = f"\nstopping; what is known will be kept (Ctrl-C again: {self._again})\n"
+        # Not `print`: the signal may have come while it was printing. The terminal may have gone (HUP).
+        with suppress(OSError, AttributeError):
+            os.write(sys.stderr.fileno(), told.encode())
 
 
 class ProgressLine:
@@ -64,8 +74,7 @@ class ProgressLine:
         self._drawn = now
         parts = [f"{self._what}: {done}/{self._total}", note, self._left(done, now - self._start)]
         text = ", ".join(part for part in parts if part)
-        self._out.write("\r" + text.ljust(self._width))
-        self._out.flush()
+        self._write("\r" + text.ljust(self._width))
         self._width = len(text)
 
     def _left(self, done: int, passed: float) -> str:
@@ -76,9 +85,16 @@ class ProgressLine:
     def clear(self) -> None:
         """Leave no trace of the line."""
         if self._live and self._width:
-            self._out.write("\r" + " " * self._width + "\r")
-            self._out.flush()
+            self._write("\r" + " " * self._width + "\r")
             self._width = 0
+
+    def _write(self, text: str) -> None:
+        """A terminal that has gone is no reason to stop working."""
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError:
+            self._live = False
 
 
 def duration(seconds: float) -> str:

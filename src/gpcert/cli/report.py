@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpcert.cli.session import check_output
-from gpcert.cli.show import printable
+from gpcert.cli.keeping import check_output, keep
+from gpcert.cli.show import printable, tell, warn
 from gpcert.files import write_whole
 from gpcert.report import report
 
@@ -33,6 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     check_output(parsed.output, *parsed.results)
-    write_whole(parsed.output, report(parsed.results, parsed.title))
-    print(printable(f"report written: {parsed.output}"))
-    return 0
+    text = report(parsed.results, parsed.title)
+    kept = keep(parsed.output, lambda place: write_whole(place, text))
+    unsaid = 0 if kept.place is None else tell(f"report written: {printable(str(kept.place))}")
+    if kept.note:
+        warn(kept.note)
+    return int(kept.failed) or unsaid

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from gpcert.cli.show import warn
 from gpcert.reproduce import EXPERIMENTS, reproduce
 from gpcert.reproduce.job import remembering_interrupts
 
@@ -23,6 +24,7 @@ EXAMPLES = """
 """
 
 _WIDTH = 28
+_AGAIN = "the same command goes on where this one stopped"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +44,11 @@ def run(parsed: argparse.Namespace) -> int:
         with remembering_interrupts():
             path = reproduce(parsed.name, out, parsed.quick, bar, print)
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        warn(f"interrupted; {_AGAIN}")
         raise
+    except OSError as error:  # found out at the first row, not before: a disk that filled up
+        warn(f"{error.filename}: {error.strerror}; {_AGAIN}" if error.filename else f"{error}; {_AGAIN}")
+        return 1
     print(f"page written: {path.resolve()}")
     return 0
 

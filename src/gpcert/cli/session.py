@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 import time
@@ -11,8 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpcert.cli.keeping import Kept, check_output, keep, rescue
 from gpcert.cli.pool import Answer, Ask, answer_all
 from gpcert.cli.progress import Interrupt, ProgressLine, duration
+from gpcert.cli.show import printable, say, warn
 from gpcert.cli.sources import class_names, feature_names
 from gpcert.cli.tables import Table
 from gpcert.errors import InvalidInputError, ModelFileError
@@ -23,7 +24,7 @@ from gpcert.report.results_file import describe_model, document, dumps
 from gpcert.store import load_hashed
 from gpcert.validation import require
 
-__all__ = ["Model", "Rows", "check_output", "class_position", "finish", "open_model", "run_session"]
+__all__ = ["Model", "Rows", "class_position", "open_model", "run_session"]
 
 _SHOWN = 10  # rows of a table on the terminal, where a file holds them all
 
@@ -46,18 +47,6 @@ def open_model(parsed: argparse.Namespace) -> Model:
     if model.post.likelihood is None:
         raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
     return model
-
-
-def check_output(path: Path | None, *inputs: str | Path | None) -> None:
-    """A missing folder is told before the work, not after it; no input is written over."""
-    if path is None:
-        return
-    require(path.parent.is_dir(), f"--output must be in a folder that exists, got {path}")
-    require(not path.is_dir(), f"--output must be a file, got the folder {path}")
-    require(not path.exists() or path.is_file(), f"--output must be an ordinary file, got {path}")
-    for other in inputs:
-        same = other is not None and path.exists() and os.path.exists(other) and os.path.samefile(path, other)
-        require(not same, f"--output must not be one of the inputs, got {path}")
 
 
 def class_position(classes: Sequence[str], label: str | None) -> int:
@@ -115,7 +104,8 @@ def run_session(
     table_of: Callable[[list[Answer]], str],
     summary_of: Callable[[list[Answer]], str] = lambda answers: "",
 ) -> int:
-    """Ask all queries, print and save the answers; the exit status: 0, 130 after Ctrl-C, 143 after TERM."""
+    """Ask all queries, save and print the answers; the exit status is one of docs/cli.md."""
+    data = _describe(table, parsed)
     jobs = min(parsed.jobs or cores(), len(queries))
     line = ProgressLine(parsed.verb, len(queries), jobs, parsed.quiet)
     start = time.perf_counter()
@@ -126,44 +116,72 @@ def run_session(
             parsed.verb,
             settings=settings | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
             model=describe_model(model.post, model.file, model.sha256),
-            data=_describe(table, parsed),
+            data=data,
             answers=answers,
             asked=len(queries),
             interrupted=outcome.interrupted,
             seconds=time.perf_counter() - start,
         )
-        finish(parsed, results, table_of, summary_of)
+        text = dumps(results)
+        kept = _save(parsed.output, results, text)
+    told = _tell(parsed, results, text, kept, table_of, summary_of)
     if outcome.failure:
-        print(f"gpcert: {outcome.failure}", file=sys.stderr)
+        warn(outcome.failure)
+    if outcome.failure or kept.failed:
         return 1
-    return interrupt.status if outcome.interrupted else 0
+    return interrupt.status if outcome.interrupted else int(not told)
 
 
-def finish(
+def _save(path: Path | None, results: dict[str, Any], text: str) -> Kept:
+    """Before anything is printed: a reader of standard output that has gone costs no file."""
+    if path is None:
+        return Kept(None)
+    if not results["answers"]:
+        return Kept(None, f"no row was answered: nothing is saved in {path}")
+    return keep(path, lambda place: write_whole(place, text), results["complete"])
+
+
+def _tell(
     parsed: argparse.Namespace,
     results: dict[str, Any],
+    text: str,
+    kept: Kept,
     table_of: Callable[[list[Answer]], str],
     summary_of: Callable[[list[Answer]], str],
-) -> None:
-    """Print first: answers are seen even where they cannot be saved."""
-    text = dumps(results)
+) -> bool:
+    """Print the table, or the document if asked for or not saved where it was wanted; whether it worked."""
+    # A temporary folder may go with a batch job, its log does not: only who sits before a terminal is spared.
+    whole = parsed.json or (kept.failed and (kept.place is None or not sys.stdout.isatty()))
+    lines = [text.rstrip()] if whole else _for_people(parsed, results, kept.place, table_of, summary_of)
+    unsaid = say(*lines)
+    if kept.note:
+        warn(kept.note + "; every answer is on standard output" * (kept.failed and whole and not unsaid))
+    if unsaid and kept.place is None and results["answers"]:
+        name = f"{parsed.verb}.json"
+        kept = rescue("standard output", name, lambda place: write_whole(place, text), unsaid)
+        warn(kept.note)
+    elif unsaid:
+        warn(f"standard output could not be written ({unsaid})")
+    return not unsaid
+
+
+def _for_people(
+    parsed: argparse.Namespace,
+    results: dict[str, Any],
+    place: Path | None,
+    table_of: Callable[[list[Answer]], str],
+    summary_of: Callable[[list[Answer]], str],
+) -> list[str]:
     answers = results["answers"]
-    if parsed.json:
-        print(text, end="")
-    else:
-        shown = answers if parsed.output is None else answers[:_SHOWN]
-        if lines := table_of(shown):
-            print(lines)
-            if len(shown) < len(answers):
-                print(f"... {len(answers) - len(shown)} more in {parsed.output}")
-        if answers and (summary := summary_of(answers)):
-            print(summary)
-        told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
-        print(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
-    if parsed.output is not None:
-        write_whole(parsed.output, text)
-        if not parsed.json:
-            print(f"saved: {parsed.output}")
+    shown = answers if place is None else answers[:_SHOWN]
+    lines = [table] if answers and (table := table_of(shown)) else []
+    if lines and len(shown) < len(answers):
+        lines.append(f"... {len(answers) - len(shown)} more in {printable(str(place))}")
+    if answers and (summary := summary_of(answers)):
+        lines.append(summary)
+    told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
+    lines.append(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
+    return lines if place is None else [*lines, f"saved: {printable(str(place))}"]
 
 
 def _describe(table: Table | None, parsed: argparse.Namespace) -> dict[str, Any]:

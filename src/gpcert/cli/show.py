@@ -1,14 +1,41 @@
-"""Tables for people on a terminal."""
+"""Tables for people on a terminal, and printing that tells when it fails."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 from gpcert.report.numbers import exactly
 
-__all__ = ["by_radius", "columns", "printable"]
+__all__ = ["by_radius", "columns", "printable", "say", "tell", "warn"]
+
+
+def say(*lines: str) -> str:
+    """Print the lines; what went wrong, "" if nothing or if the reader has gone (`| head`): it has enough."""
+    try:
+        print(*lines, sep="\n", end="\n" if lines else "", flush=True)
+    except OSError as error:
+        # What could not be printed must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
+    return ""
+
+
+def tell(*lines: str) -> int:
+    """Print the lines, and warn if that fails; 1 then, 0 else."""
+    if unsaid := say(*lines):
+        warn(f"standard output could not be written ({unsaid})")
+    return int(bool(unsaid))
+
+
+def warn(reason: str) -> None:
+    """One line on standard error, if there is anybody to read it."""
+    with suppress(OSError):
+        print(printable(f"gpcert: {reason}".replace("\n", " ")), file=sys.stderr)
 
 
 def printable(text: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from gpcert import __version__
 from gpcert.files import write_whole
+from gpcert.parallel import on_signals
 from gpcert.validation import require
 
 __all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]
@@ -26,26 +26,25 @@ T = TypeVar("T")
 Progress = Callable[[int, int, str], None]
 
 
-#: Ctrl-C, once pressed: questions return what is known then, which is no result of an experiment.
+#: Signals that came (Ctrl-C, TERM, HUP): questions then return what is known, no result of an experiment.
 _pressed: list[int] = []
 
 
 @contextmanager
 def remembering_interrupts() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt as ever, and no row is added to a table after it."""
+    """Ctrl-C, TERM and HUP raise KeyboardInterrupt, and no row is added to a table after it."""
 
-    def press(number: int, frame: FrameType | None) -> None:
+    def press(number: int, frame: FrameType | None) -> NoReturn:
         _pressed.append(number)
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(128 + number)
 
-    before = signal.signal(signal.SIGINT, press)
     try:
-        yield
-        if _pressed:
-            raise KeyboardInterrupt
+        with on_signals(press):
+            yield
     finally:
-        _pressed.clear()
-        signal.signal(signal.SIGINT, before)
+        first, _pressed[:] = _pressed[:1], []
+        if first:  # whoever has caught it, and whatever was raised after it
+            raise KeyboardInterrupt(128 + first[0])
 
 
 @dataclass(frozen=True)
@@ -118,13 +117,19 @@ class Table:
         return [key for key in keys if _as_text(key) not in self._known]
 
     def add(self, *values: Value) -> None:
-        """One row: keys first, then numbers; none that Ctrl-C has cut short."""
+        """One row: keys first, then numbers; none that a signal has cut short."""
         if _pressed:
             raise KeyboardInterrupt
         row = dict(zip(self.columns, values, strict=True))
         self._known[_as_text(values[: len(self.keys)])] = row
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerow(values)
+        try:
+            with self.path.open("a", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerow(values)
+        except (
+            OSError
+        ) as error:  # the row is given even so; what is left of its line is dropped by the next run
+            told = f"{error.strerror}; the row not written is {','.join(map(str, values))}"
+            raise OSError(error.errno, told, str(self.path)) from None
 
     def select(self, **fixed: Value) -> list[Row]:
         """The rows with these values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpcert.files import write_whole
 from gpcert.report.html import Html, join, page, table, tag
+from gpcert.report.results_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,16 +58,19 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, folder: Path, stem: str) -> None:
     """As PNG and as SVG."""
-    figure.savefig(folder / f"{stem}.png", dpi=130)
-    figure.savefig(folder / f"{stem}.svg", metadata={"Date": None})
+    for kind, options in (("png", {"dpi": 130}), ("svg", {"metadata": {"Date": None}})):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=kind, **options)
+        write_whole(folder / f"{stem}.{kind}", drawn.getvalue())
 
 
 def write_page(folder: Path, findings: Findings, files: Sequence[str]) -> Path:
     """The claims as claims.csv and everything as index.html."""
-    with (folder / "claims.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("statement", "paper", "ours", "verdict", "why"))
-        writer.writerows((c.statement, c.paper, c.ours, _VERDICTS[c.agrees], c.why) for c in findings.claims)
+    claims = io.StringIO(newline="")
+    writer = csv.writer(claims)
+    writer.writerow(("statement", "paper", "ours", "verdict", "why"))
+    writer.writerows((c.statement, c.paper, c.ours, _VERDICTS[c.agrees], c.why) for c in findings.claims)
+    write_whole(folder / "claims.csv", claims.getvalue())
     pictures = [_picture(folder / f"{stem}.png", caption) for stem, caption in findings.figures]
     extras = [(heading, table(head, rows)) for heading, head, rows in findings.tables]
     links = join(tag("p", tag("a", name, href=name)) for name in (*files, "claims.csv"))

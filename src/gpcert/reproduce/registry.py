@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from gpcert.errors import GpcertError
+from gpcert.errors import GpcertError, InvalidInputError
 from gpcert.reproduce.job import Job, Progress
 from gpcert.reproduce.page import Findings, write_index, write_page
 from gpcert.validation import require
@@ -44,12 +45,13 @@ def reproduce(
     )
     names = list(EXPERIMENTS) if name == "all" else [name]
     _need(names)
+    for each in names:
+        _try_folder(out / each)
     pages: list[tuple[str, Findings]] = []
     path = out
     for each in names:
         start, cpu = time.perf_counter(), time.process_time()
         job = Job(out / each, out / "models", quick, progress)
-        job.folder.mkdir(parents=True, exist_ok=True)
         findings = _experiment(each)(job)
         files = sorted(f.name for f in job.folder.glob("*.csv") if f.name != "claims.csv")
         path = write_page(job.folder, findings, files)
@@ -65,6 +67,18 @@ def _need(names: Sequence[str]) -> None:
     missing = [package for package in wanted if find_spec(package) is None]
     if missing:
         raise GpcertError(f"these experiments need {', '.join(missing)}: pip install 'gpcert[reproduce]'")
+
+
+def _try_folder(folder: Path) -> None:
+    """So is a place where nothing can be written: the folder is made, and a file in it, gone at once."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidInputError(
+            f"out must be a folder that can be written, got {folder} ({error.strerror})"
+        ) from None
 
 
 def _experiment(name: str) -> Callable[[Job], Findings]:

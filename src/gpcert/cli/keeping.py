@@ -1,0 +1,99 @@
+"""Answers that took hours are kept: what can be checked is checked before; a file that fails has a second.
+
+Only a complete run replaces a file that holds something; what an interrupted one knows goes beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from gpcert.errors import InvalidInputError
+from gpcert.validation import require
+
+__all__ = ["Kept", "check_output", "keep", "rescue"]
+
+
+class Kept(NamedTuple):
+    """Where it is, None: nowhere; what to tell if that is not where it was wanted; whether saving failed."""
+
+    place: Path | None
+    note: str = ""
+    failed: bool = False
+
+
+def check_output(path: Path | None, *inputs: str | Path | None) -> None:
+    """What would fail after the work is told before it; no input is written over."""
+    if path is None:
+        return
+    try:
+        require(path.parent.is_dir(), f"--output must be in a folder that exists, got {path}")
+        require(not path.is_dir(), f"--output must be a file, got the folder {path}")
+        require(not path.exists() or path.is_file(), f"--output must be an ordinary file, got {path}")
+        for other in inputs:
+            same = other is not None and path.exists() and os.path.exists(other)
+            same = same and os.path.samefile(path, str(other))
+            require(not same, f"--output must not be one of the inputs, got {path}")
+        _try_folder(path)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInputError(
+            f"--output must be a file that can be written, got {path} ({reason})"
+        ) from None
+
+
+def keep(path: Path, write: Callable[[Path], None], complete: bool = True) -> Kept:
+    """`write(path)`; beside it what is incomplete and would replace a file; elsewhere where that fails."""
+    wanted = path if complete or not _holds_something(path) else _beside(path)
+    try:
+        write(wanted)
+    except OSError as error:
+        return rescue(str(path), path.name, write, error.strerror or str(error.__cause__ or error))
+    note = f"{path} stays as it was; this incomplete run is in {wanted}"
+    return Kept(wanted, note if wanted != path else "")
+
+
+def _try_folder(path: Path) -> None:
+    """Make, and remove, a file with the longest name that writing needs: no rights or flags say as much."""
+    path = path.resolve()
+    probe = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    with open(probe, "xb"):
+        pass
+    os.unlink(probe)
+
+
+def _holds_something(path: Path) -> bool:
+    """An empty file (`mktemp`) has nothing to lose."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _beside(path: Path) -> Path:
+    """certify.partial.json for certify.json; certify.partial-2.json if that holds something, and so on."""
+    names = (f"{path.stem}.partial{f'-{i}' if i > 1 else ''}{path.suffix}" for i in count(1))
+    return next(other for other in map(path.with_name, names) if not _holds_something(other))
+
+
+def rescue(wanted: str, name: str, write: Callable[[Path], None], reason: str) -> Kept:
+    """In the temporary folder, readable by this user alone, where `wanted` could not be written."""
+    from tempfile import mkdtemp
+
+    told, folder = f"{wanted} could not be written ({reason})", None
+    try:
+        folder = Path(mkdtemp(prefix="gpcert-rescued-"))
+        write(folder / name)
+    except OSError:
+        if folder is not None:
+            with suppress(OSError):
+                folder.rmdir()
+        return Kept(None, told, failed=True)
+    return Kept(folder / name, f"{told}; saved in its place: {folder / name}", failed=True)
