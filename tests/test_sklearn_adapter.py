@@ -207,6 +207,62 @@ def test_subclasses_and_tampered_models_are_refused(data):
         gc.from_sklearn(model, tolerance=-1)
 
 
+def swap_classes(model):
+    model.classes_ = model.classes_[::-1]
+
+
+def swap_labels(model):
+    model.base_estimator_.classes_ = model.base_estimator_.classes_[::-1]
+
+
+def one_label_for_all(model):
+    model.predict = lambda points: np.full(len(points), model.classes_[0])
+
+
+@pytest.mark.parametrize("target", ["library", "exact"])
+@pytest.mark.parametrize(
+    ("several", "tamper"),
+    [
+        (False, swap_classes),
+        (False, swap_labels),
+        (False, one_label_for_all),
+        (True, swap_classes),
+        (True, swap_labels),
+        (True, one_label_for_all),
+    ],
+)
+def test_a_model_that_predicts_another_class_than_its_largest_probability_is_refused(
+    data, several, tamper, target
+):
+    """Its probabilities are untouched: only the labels tell."""
+    X, two, three = data
+    model = classifier().fit(X, three if several else two)
+    before = model.predict_proba(X)
+    gc.from_sklearn(model, target=target)
+    tamper(model)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    sentence = (
+        r"model must predict the class of its largest probability, but predict says .+ where P\(.+\) is"
+    )
+    with pytest.raises(gc.InvalidInputError, match=sentence):
+        gc.from_sklearn(model, target=target)
+    with pytest.raises(gc.InvalidInputError, match=sentence):
+        gc.from_sklearn(make_pipeline(model), target=target)
+
+
+def test_ties_may_have_either_label():
+    """Symmetric data: the latent mean is 0 up to rounding on the whole line between the classes."""
+    X = np.array([[-1.0, 0.0], [1.0, 0.0], [-1.0, 1.0], [1.0, 1.0]])
+    model = classifier().fit(X, ["a", "b", "a", "b"])
+    line = np.column_stack([np.zeros(20), np.linspace(-1.0, 2.0, 20)])
+    assert np.abs(model.predict_proba(line) - 0.5).max() < 1e-8
+    predict = model.predict
+    model.predict = lambda points: np.where(
+        np.abs(model.predict_proba(points)[:, 0] - 0.5) < 1e-7, "a", predict(points)
+    )
+    assert gc.from_sklearn(model).n_classes == 2
+
+
 def models(data) -> list[GaussianProcessClassifier]:
     X, two, three = data
     matern = 4.0 * sk.Matern([1.0, 2.0, 1.5], nu=1.5) + sk.RBF(2.0)

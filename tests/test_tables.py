@@ -190,6 +190,26 @@ def test_headers_that_promise_what_is_not_there(tmp_path: Path, shape: str, zero
         assert peak(refused) < 4 << 20
 
 
+@given(at=st.integers(0, 58), text=st.text(st.sampled_from("{}()[]'\",:<|fOULV09 \n\0-e"), max_size=4))
+def test_a_header_is_never_run_and_never_a_traceback(
+    at: int, text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    good = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }"
+    header = (good[:at] + text + good[at + 1 :] + "\n").encode()
+    path = tmp_path_factory.getbasetemp() / "header.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        head = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+        archive.writestr("X.npy", head + bytes(32))
+    try:
+        found = read_npz(path, Columns())
+    except InvalidInputError as error:
+        told = str(error)
+    else:
+        assert found.X.size > 0
+        return
+    assert str(path) in told
+
+
 def test_a_bomb_is_one_sentence_and_its_first_rows_are_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

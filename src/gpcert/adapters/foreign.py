@@ -28,9 +28,10 @@ class Foreign:
     """What a reader has found: the parts of a posterior, and the library's own predictions.
 
     `latent(X)` gives mean and variance (m,), or (m, C) each; `probability(X)` gives (m, C), columns as in
-    `classes`, or is None where the library samples. `kernel`: one per latent. `centres` are in the units of
-    X. `precise`: the library computes in float64. `credible`: its probability is no further from the exact
-    expectation. `hint` ends the sentence of a refusal.
+    `classes`, or is None where the library samples; `labels(X)` gives the classes (m,) that the library
+    predicts, or is None where it predicts probabilities only. `kernel`: one per latent. `centres` are in the
+    units of X. `precise`: the library computes in float64. `credible`: its probability is no further from the
+    exact expectation. `hint` ends the sentence of a refusal.
     """
 
     library: str
@@ -43,6 +44,7 @@ class Foreign:
     target: str
     latent: Callable[[Float], tuple[ArrayLike, ArrayLike]]
     probability: Callable[[Float], ArrayLike] | None
+    labels: Callable[[Float], ArrayLike] | None = None
     mean: ArrayLike = 0.0
     classes: ArrayLike | None = None
     feature_names: Sequence[str] | None = None
@@ -84,7 +86,28 @@ def checked_posterior(foreign: Foreign, exact: bool, tolerance: float | None) ->
             f"model must predict as {foreign.library} does, within {foreign.credible:g} of the exact "
             f"expectation, but its probability differs by {deviation['probability']:.2g}"
         )
+    _check_labels(foreign, post, points, 2.0 * max(float(limit), deviation.get("probability", 0.0)))
     return _posterior(foreign, {"deviation": deviation | {"points": len(points)}, "tolerance": float(limit)})
+
+
+def _check_labels(foreign: Foreign, post: Posterior, X: Float, tie: float) -> None:
+    """A certificate is about the class of the largest probability: it must be what the library predicts.
+
+    `tie`: where the two largest are nearer than this, either may be.
+    """
+    if foreign.labels is None or post.classes is None:
+        return
+    p = post.probability(X)
+    second, largest = np.sort(p, axis=1)[:, -2:].T
+    expected = post.classes[p.argmax(axis=1)].tolist()
+    said = np.asarray(foreign.labels(X)).tolist()
+    wrong = [i for i in np.flatnonzero(largest - second > tie).tolist() if said[i] != expected[i]]
+    if wrong:
+        i = wrong[0]
+        raise InvalidInputError(
+            f"model must predict the class of its largest probability, but predict says {said[i]!r} where "
+            f"P({expected[i]!r}) is {largest[i]:.3g} (at {len(wrong)} of {len(X)} points)"
+        )
 
 
 def check_points(centres: Float) -> Float:

@@ -43,7 +43,8 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
     `target="library"` certifies scikit-learn's own probability, a fixed sum of five error functions per
     class; "exact" the logistic integral. Scalers of a pipeline are folded into the posterior: regions and
     witnesses are in the units of the pipeline's input. `tolerance`: refuse a model whose own prediction
-    differs by more (default 1e-6).
+    differs by more (default 1e-6); one whose `predict` is not the class of the largest probability is refused
+    as well.
     """
     exact = checked_target(target)
     steps, classifier = split_pipeline(model)
@@ -73,6 +74,7 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
         target=_TARGETS[exact],
         latent=lambda X: _latents(steps, binary, X),
         probability=lambda X: _quietly(model.predict_proba, X),
+        labels=lambda X: _quietly(model.predict, X, None),
         credible=_CREDIBLE,
         classes=classifier.classes_,
         feature_names=getattr(model, "feature_names_in_", None),
@@ -164,8 +166,10 @@ def _moments(estimator: Any, Z: Float) -> tuple[Float, Float]:
     return k.T @ (estimator.y_train_ - estimator.pi_), variance
 
 
-def _quietly(method: Callable[[Any], Any], X: NDArray[np.floating[Any]]) -> Float:
+def _quietly(
+    method: Callable[[Any], Any], X: NDArray[np.floating[Any]], dtype: type | None = np.float64
+) -> NDArray[Any]:
     """method(X) without the warning that an array has no column names, if the model saw a table."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        return np.asarray(method(X), dtype=np.float64)
+        return np.asarray(method(X), dtype=dtype)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import os
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -29,7 +31,10 @@ __all__ = ["Archive", "Header"]
 _BLOCK = 1 << 20  # bytes unpacked at once, or one row
 _FREELY = 1 << 30  # bytes that any file may unpack to
 _FACTOR = 20  # beyond that, times the size of the file
-_DAMAGED = (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (
+    *(ValueError, TypeError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, tokenize.TokenError),  # numpy reads the text of a header as Python's
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,9 @@ class Archive:
         version = npy.read_magic(stream)
         if version != (1, 0):  # others have long headers, which plain arrays do not need
             raise ValueError(f"version {version} of the npy format")
-        shape, fortran, dtype = npy.read_array_header_1_0(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # headers of Python 2 are read as well
+            shape, fortran, dtype = npy.read_array_header_1_0(stream)
         if dtype.hasobject:
             raise ValueError(f"objects in {name!r}, which are never unpickled")
         head = Header(dtype, shape, fortran, stream.tell())
