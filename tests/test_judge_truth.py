@@ -20,7 +20,8 @@ from judge.gumbel import _stieltjes, independent
 from judge.kernels import covariance
 from judge.links import expectation
 from judge.logistic import logistic_normal
-from judge.softmax import softmax
+from judge.mixture import mixture, split
+from judge.softmax import factor, softmax
 from oracle import bits
 
 KERNELS = (
@@ -223,6 +224,31 @@ def test_correlated_classes_sum_to_one_permute_and_shift(C):
     error = Softmax().expectation_error(mean[None], cov[None])[0]
     for value, other, slack in zip(p, q.tolist(), error.tolist(), strict=True):
         assert value.overlaps(arb(other, slack))
+
+
+@pytest.mark.parametrize(("C", "size"), [(3, 1.0), (4, 0.4), (4, 2.0), (5, 1.0)])
+def test_mixture_against_the_tensor_rule(C, size):
+    rng = np.random.default_rng(C)
+    mean, cov = rng.normal(size=C), random_covariance(rng, C, size) + np.diag(0.3 * size * rng.random(C))
+    d = split(cov)
+    assert (d > 0).all()
+    with bits(128):
+        B, defect = factor([balls(row) for row in cov], d)
+        p, error = mixture(mean, d, B)
+    assert error + defect < 5e-3
+    for value, other in zip(p.tolist(), judged(mean, cov), strict=True):
+        assert other.rad() < 1e-6
+        assert abs(other - arb(value)) < error + defect + 1e-6
+
+
+def test_many_means_are_interpolated():
+    mean = np.random.default_rng(8).normal(size=(25, 4)) * 3
+    for variance in ([0.01, 0.5, 3.0, 30.0], [20.0, 50.0, 9.0, 1e4], [0.0, 1e-8, 1.0, 1.0]):
+        p, error = independent(mean, variance)
+        assert error < 1e-5
+        for row, m in zip(p, mean, strict=True):
+            q, other = independent(m, variance)
+            assert (np.abs(row - q) <= error + other).all()
 
 
 def test_two_classes_are_the_logit_of_the_difference():

@@ -61,11 +61,11 @@ class _Line:
 
         def lower(a: Fraction, b: Fraction) -> arb:
             v = sign * self.value(a, b)
-            return v.lower() if v.is_finite() else arb(-1e9)  # a piece that says nothing comes first
+            return v.lower() if v.is_finite() else arb.neg_inf()  # a piece that says nothing comes first
 
         def upper(t: Fraction) -> arb:
             v = sign * self.value(t, t)
-            return v.upper() if v.is_finite() else arb(1e9)
+            return v.upper() if v.is_finite() else arb.pos_inf()
 
         edges = [t0 + (t1 - t0) * Fraction(k, _PIECES) for k in range(_PIECES + 1)]
         best = min(upper(t) for t in edges)

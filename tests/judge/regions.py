@@ -79,6 +79,7 @@ def _pulled(region: Region, z: np.ndarray) -> np.ndarray:
 
 def _box_point(region: Box, rng: np.random.Generator):
     low, high, d = region.lower, region.upper, len(region.lower)
+    yield from (low, high)
     while True:
         part = rng.random(d)
         between = np.clip((1.0 - part) * low + part * high, low, high)

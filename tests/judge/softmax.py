@@ -31,17 +31,19 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from flint import arb
+from flint import arb, arb_mat
 
 from judge.doubles import around, nearest, upper
 from judge.gumbel import independent
 from judge.logistic import logistic_normal
+from judge.mixture import mixture, split
 from judge.tensor import Axis, axis, tensor
 
 Matrix = Sequence[Sequence[arb]]
 
 _NEGLIGIBLE = arb(2) ** -60
-_WORK = 30_000_000  # nodes times classes of a tensor rule
+_WORK = 10_000_000  # nodes times classes of a tensor rule
+_GOOD = 1e-8  # an error with which no other rule is tried
 _ERRORS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
 
@@ -85,8 +87,7 @@ def _rule(mean: list[arb], S: Matrix, correlated: bool) -> list[arb]:
     m, off = zip(*(nearest(v - shift) for v in mean), strict=True)
     if not correlated:
         return _independent(m, off, [S[c][c] for c in range(C)])
-    B, defect = factor(S)
-    return _tensor(np.array(m), B, 0.5 * max(off) + 0.32 * defect)
+    return _correlated(np.array(m), S, 0.5 * max(off))
 
 
 def _independent(m: Sequence[float], off: Sequence[float], variances: list[arb]) -> list[arb]:
@@ -100,49 +101,79 @@ def _independent(m: Sequence[float], off: Sequence[float], variances: list[arb])
     return [around(value, error + 1.01 * moved) for value in p.tolist()]
 
 
-def factor(S: Matrix) -> tuple[np.ndarray, float]:
-    """B (C, r), columns in falling size, and at least |B B^T - the centred covariance that is meant|."""
+def centred(S: Matrix) -> list[list[arb]]:
+    """P S P."""
     C = len(S)
     rows = [sum(row, arb(0)) / C for row in S]
     mean = sum(rows, arb(0)) / C
-    centred = [[S[i][j] - rows[i] - rows[j] + mean for j in range(C)] for i in range(C)]
-    doubles = np.array([[nearest(v)[0] for v in row] for row in centred])
-    values, vectors = np.linalg.eigh(0.5 * (doubles + doubles.T) + np.abs(doubles).sum() / C)
-    values, vectors = values[:-1], vectors[:, :-1]  # 1 is the vector of the largest, by what was added
-    raised = max(0.0, -float(values[0]))
-    B = (vectors * np.sqrt(np.maximum(values + raised, 0.0)))[:, ::-1]
-    square = arb(0)
-    for i in range(C):
-        for j in range(C):
-            lifted = arb(raised) * ((i == j) - arb(1) / C)
-            entry = centred[i][j] + lifted - sum(arb(a) * arb(b) for a, b in zip(B[i], B[j], strict=True))
-            square += entry.abs_upper() ** 2
+    return [[S[i][j] - rows[i] - rows[j] + mean for j in range(C)] for i in range(C)]
+
+
+def factor(S: Matrix, d: np.ndarray) -> tuple[np.ndarray, float]:
+    """B (C, r), columns in falling size, and at least |B B^T + P diag(d) P - the covariance meant|."""
+    C, S = len(S), centred(S)
+    values, vectors = _eigen(S)
+    raised, lowest = max(0.0, -float(values[0])), vectors[:, 0]
+    diagonal = centred([[arb(d[i] + raised) if i == j else arb(0) for j in range(C)] for i in range(C)])
+    part = centred([[arb(d[i]) if i == j else arb(0) for j in range(C)] for i in range(C)])
+    rest = [[S[i][j] + diagonal[i][j] - 2 * part[i][j] for j in range(C)] for i in range(C)]
+    values, vectors = _eigen(rest)
+    B = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
+    product = arb_mat(B.tolist()) * arb_mat(B.T.tolist())
+    square = sum(((rest[i][j] - product[i, j]).abs_upper() ** 2 for i in range(C) for j in range(C)), arb(0))
     defect = square.sqrt().upper()
     if raised == 0.0:
         return B, upper(2 * defect)
-    u = [arb(v) for v in vectors[:, 0].tolist()]
+    u = [arb(v) for v in lowest.tolist()]
     u = [v - sum(u, arb(0)) / C for v in u]
-    quotient = sum(u[i] * centred[i][j] * u[j] for i in range(C) for j in range(C)) / sum(v * v for v in u)
+    quotient = sum(u[i] * S[i][j] * u[j] for i in range(C) for j in range(C)) / sum(v * v for v in u)
     return B, upper(defect + defect.max(arb(raised) + quotient))
 
 
-def _tensor(mean: np.ndarray, B: np.ndarray, moved: float) -> list[arb]:
-    """The best error that the work allowed gives, columns of B left out where they matter least."""
-    if not moved < 1.0:
-        return [arb(0.5, 0.5)] * len(mean)
-    best: tuple[float, int, list[Axis]] | None = None
+def _eigen(S: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a centred matrix in doubles, without the vector 1."""
+    A = np.array([[nearest(v)[0] for v in row] for row in S])
+    values, vectors = np.linalg.eigh(0.5 * (A + A.T) + np.abs(A).sum() / len(A))  # 1 gets the largest
+    return values[:-1], vectors[:, :-1]
+
+
+def _correlated(mean: np.ndarray, S: Matrix, moved: float) -> list[arb]:
+    """The tensor rule where it is good, else the better of it and the mixture."""
+    C = len(mean)
+    B, defect = factor(S, np.zeros(C))
+    if not moved + 0.32 * defect < 1.0:
+        return [arb(0.5, 0.5)] * C
+    plan = _plan(B)
+    loss = plan[0] + 0.32 * defect
+    rule: tuple[np.ndarray, float] | None = None
+    if loss > _GOOD:
+        d = split(np.array([[nearest(v)[0] for v in row] for row in centred(S)]))
+        columns, other = factor(S, d)
+        p, error = mixture(mean, d, columns)
+        if not error + 0.32 * other > loss:
+            rule, defect = (p, error), other
+    if rule is None and plan[1]:
+        p, error = tensor(mean, np.ascontiguousarray(B[:, : len(plan[1])]), plan[1])
+        rule = p, error + _left_out(B, len(plan[1]))
+    if rule is None:
+        return [arb(0.5, 0.5)] * C
+    return [around(value, 1.01 * (rule[1] + moved + 0.32 * defect)) for value in rule[0].tolist()]
+
+
+def _plan(B: np.ndarray) -> tuple[float, list[Axis]]:
+    """The axes of the tensor rule with the smallest error that the work allows, and that error."""
+    best: tuple[float, list[Axis]] = 1.0, []
     for rank in range(1, B.shape[1] + 1):
-        lost = 0.32 * 1.01 * float(np.sum(B[:, rank] ** 2)) if rank < B.shape[1] else 0.0
         for error in _ERRORS:
             axes = [axis(float(np.ptp(column)), error) for column in B[:, :rank].T]
-            work = len(mean) * math.prod(2 * a.count + 1 for a in axes)
-            expected = lost + sum(a.error for a in axes)
-            if work <= _WORK and (best is None or expected < 0.5 * best[0]):
-                best = expected, rank, axes
+            expected = _left_out(B, rank) + sum(a.error for a in axes)
+            if len(B) * math.prod(2 * a.count + 1 for a in axes) <= _WORK:
+                if expected < 0.5 * best[0]:
+                    best = expected, axes
                 break
-    if best is None:
-        return [arb(0.5, 0.5)] * len(mean)
-    _, rank, axes = best
-    lost = 0.32 * 1.01 * float(np.sum(B[:, rank] ** 2)) if rank < B.shape[1] else 0.0
-    p, error = tensor(mean, np.ascontiguousarray(B[:, :rank]), axes)
-    return [around(value, error + 1.01 * (moved + lost)) for value in p.tolist()]
+    return best
+
+
+def _left_out(B: np.ndarray, rank: int) -> float:
+    """What the columns from `rank` on, the largest first, are worth."""
+    return 0.33 * float(np.sum(B[:, rank] ** 2)) if rank < B.shape[1] else 0.0
