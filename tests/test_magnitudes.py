@@ -135,7 +135,7 @@ def _choose(n, k):
 def test_too_many_products_are_refused_at_once():
     factors = tuple(Sum((RBF([1.0, 1.0 + i]), Matern32([1.0 + i, 1.0]))) for i in range(1, 40))
     post = Posterior(np.zeros((1, 2)), [0.1], [[0.0]], kernel=Product(factors))
-    with pytest.raises(InvalidInputError, match="at most 1024 factors"):
+    with pytest.raises(InvalidInputError, match="at most 256 factors"):
         probability_range(post, Box([0.0, 0.0], [0.1, 0.1]))
     assert np.isfinite(post.latent([[0.0, 0.0]])[0]).all()
 

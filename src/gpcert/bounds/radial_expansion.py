@@ -201,7 +201,7 @@ def _components(
     for term in slice_.terms:
         frames = [_frame(domain, group.rho, v if group.plain else v * group.rho) for group in term]
         ranges = [_delta_range(domain, v, frame) for frame in frames]
-        z = [group.distance(moved) for group in term]
+        z = [group.distance(moved, v) for group in term]
         if len(term) == 1:
             scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R)
             found.append(frames[0].component(scalar))

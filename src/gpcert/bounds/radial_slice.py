@@ -32,11 +32,11 @@ class SliceGroup:
     lengthscale: Float  #: of the group (d,)
     rho: Float  #: (d,), >= 0; for expansions only, as it may underflow
     still: Float  #: half squared distance on the features that stand still (n,)
-    plain: bool  #: rho is 1 throughout
+    plain: bool  #: the group's lengthscale is the slice's
 
-    def distance(self, moved: Float) -> Float:
-        """z (n,) for differences (n, d) in raw units: relatively accurate whatever the lengthscales (K1)."""
-        u = moved / self.lengthscale
+    def distance(self, moved: Float, v: Float) -> Float:
+        """z (n,) for differences (n, d) in raw units and in the slice's: accurate at any lengthscale (K1)."""
+        u = v if self.plain else moved / self.lengthscale
         return np.asarray(self.still + 0.5 * np.einsum("ij,ij->i", u, u))
 
 
@@ -111,13 +111,14 @@ class RadialSlice:
     @np.errstate(all="ignore")  # overflow and NaN end as unknown
     def kernel(self, moved: Float) -> tuple[Float, Float]:
         """k (n,) and its relative error (n,), inf: unknown, at the point with these differences (n, d)."""
+        v = moved / self.lengthscale
         k = np.zeros(len(moved))
         worst = np.zeros(len(moved))
         for term in self.terms:
             product = np.ones(len(moved))
             relative = np.full(len(moved), 4 * UNIT)
             for group in term:
-                z = group.distance(moved)
+                z = group.distance(moved, v)
                 product = product * group.phi.value(z)
                 relative = relative + self.relative(group, z)
             k = k + product
@@ -149,7 +150,7 @@ class RadialSlice:
         v = moved / self.lengthscale
         total = np.zeros((len(c), v.shape[1]))
         for term in self.terms:
-            parts = [group.phi.derivatives(group.distance(moved), 1) for group in term]
+            parts = [group.phi.derivatives(group.distance(moved, v), 1) for group in term]
             for i, group in enumerate(term):
                 others = np.prod([part[0] for j, part in enumerate(parts) if j != i], axis=0)
                 slope = np.nan_to_num(parts[i][1] * others, posinf=0.0, neginf=0.0)  # d k / d z
@@ -159,14 +160,15 @@ class RadialSlice:
     def extremes(self, lower: Float, upper: Float) -> tuple[Float, Float]:
         """K4: (smallest, largest) k_i (n,) over a box of raw units; 0 and phi(0) where nothing is known."""
         near, far = nearest_and_farthest(self.points, lower, upper)
+        v_near, v_far = near / self.lengthscale, far / self.lengthscale
         small, large = np.zeros(len(near)), np.zeros(len(near))
         for term in self.terms:
             least, most = np.ones(len(near)), np.ones(len(near))
             for group in term:
-                z = np.fmax(group.distance(near) * (1.0 - 4 * self.blur), 0.0)
+                z = np.fmax(group.distance(near, v_near) * (1.0 - 4 * self.blur), 0.0)
                 z = np.minimum(z, _LARGEST_DOUBLE)  # phi decreases: sound where the distance is larger still
                 most = most * group.phi.value(z) * (1.0 + self.relative(group, z))
-                z = group.distance(far) * (1.0 + 4 * self.blur)
+                z = group.distance(far, v_far) * (1.0 + 4 * self.blur)
                 least = least * np.fmax(group.phi.value(z) * (1.0 - self.relative(group, z)), 0.0)
             small, large = small + least, large + most
         wide = 1.0 + 8 * UNIT * (1 + len(self.terms))
@@ -185,7 +187,7 @@ def make_radial_slice(model: Model, x: Float, features: Index, sign: float = 1.0
             still = standing / scale[rest]
             rho = (lengthscale / scale[features]) ** 2
             z = 0.5 * np.einsum("ij,ij->i", still, still)
-        return SliceGroup(phi, scale[features], rho, z, bool((rho == 1.0).all()))
+        return SliceGroup(phi, scale[features], rho, z, bool((scale[features] == lengthscale).all()))
 
     return RadialSlice(
         model=model,

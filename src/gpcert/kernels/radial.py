@@ -31,7 +31,7 @@ _PROPORTIONAL = 2.0**-49
 #: Squared ratios of lengthscales that are gathered: fourth powers of them stay far inside the doubles.
 _WIDEST = 2.0**64
 #: What a kernel may expand into; each piece costs some passes over the centres per box.
-_MOST_PIECES = 1024
+_MOST_PIECES = 256
 
 
 @dataclass(frozen=True)

@@ -257,6 +257,17 @@ class RationalQuadratic(Stationary):
         """(1 + z/alpha)^-alpha."""
         return RationalQuadraticProfile(self.alpha)
 
+    def matrix(self, distances: Distances) -> Float:
+        """variance * phi(z) (n, m); also where z is beyond the doubles: phi is then far from 0."""
+        k = super().matrix(distances)
+        largest = max(np.abs(points).max(initial=0.0) for points in (distances.X, distances.Z))
+        if largest * 2.0**-500 < np.min(self.lengthscale):
+            return k
+        with np.errstate(over="ignore", divide="ignore"):
+            far = np.log(distances.assemble(self.lengthscale * 2.0**500, lambda z: z)) + 1000.0 * np.log(2.0)
+        beyond = np.isfinite(far) & (far > 709.0)
+        return np.where(beyond, self.variance * np.exp(-self.alpha * (far - np.log(self.alpha))), k)
+
     def extra_contraction(self, z: Float, G: Float) -> list[float]:
         """sum_ij G_ij dk/dlog alpha."""
         return [self.variance * float(np.einsum("ij,ij->", G, self.profile.alpha_slope(z)))]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpcert.files import write_whole
 from gpcert.report.html import Html, join, page, table, tag
-from gpcert.report.results_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
