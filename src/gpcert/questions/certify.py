@@ -76,7 +76,7 @@ def certify(
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
 
     "safe": proved, P(label) > threshold on the whole region, label = the label the model gives x. "unsafe":
-    a point of the region with P(label) < threshold, proved, and confirmed by the predictor. Else "unknown", with
+    a point of the region with P(label) < threshold, proved, and by the predictor too. Else "unknown", with
     what is known of the margin: limits were met, or the margin is known to within `tolerance` and still holds
     0, or x is a tie. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
     label. Ctrl-C, or True from `progress`, ends the call with what is known. A long sequence without
