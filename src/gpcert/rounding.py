@@ -21,6 +21,7 @@ import numpy as np
 from flint import arb
 from scipy.linalg import lapack
 
+from gpcert.clock import check
 from gpcert.validation import Float
 
 __all__ = [
@@ -194,6 +195,7 @@ def is_certainly_psd(matrix: Float) -> bool:
     If the factorisation of A - c I runs to completion, c >= gamma(n + 1) tr(A) / (1 - gamma(n + 1)), its
     backward error is smaller than c in norm, so A is positive definite (Rump, BIT 46, 2006).
     """
+    check()  # a factorisation may take long
     n = matrix.shape[0]
     diagonal = np.diagonal(matrix)
     if not np.isfinite(matrix).all() or not (diagonal >= 0).all():

@@ -65,7 +65,7 @@ class Query:
         if asked != "latent_range" and drawn["kind"] == "regression":
             drawn["kind"] = "probit"
         if asked == "explain":  # as many questions as there are features, twice
-            drawn["d"] = min(drawn["d"], 3)
+            drawn["d"] = min(drawn["d"], 2)
         if drawn["kind"] in ("softmax", "independent", "separate"):  # what the judge affords
             drawn["n"], drawn["d"] = min(drawn["n"], 8), min(drawn["d"], 8)
             drawn["classes"] = min(drawn["classes"], _choice(rng, (3, 4, 4, 5, 9)))

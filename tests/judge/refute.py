@@ -26,7 +26,7 @@ from judge.truth import Truth
 #: Enclosures of extremes along a line: at most this wide, or narrower than the claim by this factor.
 _WIDTH, _FINER = 1e-6, 0.05
 #: Evaluations along one line, at most.
-_CALLS = 800
+_CALLS = 600
 
 
 class Judge:
@@ -157,7 +157,7 @@ class Judge:
         self, quantity: Quantity, term: Term, x: np.ndarray, i: int, t0: Fraction, t1: Fraction, wide: float
     ) -> tuple[arb, arb]:
         cheap = isinstance(self._post.likelihood, Probit | FiveErf)
-        calls = _CALLS if cheap else _CALLS // 8  # integrals
+        calls = _CALLS if cheap else _CALLS // 15  # integrals
         smallest, largest = extremes(lambda z: self._value(quantity, z), x, i, t0, t1, wide, calls)
         found = largest if term.extreme == "max" else smallest
         return found.lower(), found.upper()

@@ -17,6 +17,7 @@ from gpcert.bounds.ball_quadratic import unit_lower_bound
 from gpcert.bounds.domain import NARROWEST, BoxDomain, Domain, scaled_box
 from gpcert.bounds.quadratic import QuadraticBound
 from gpcert.bounds.unit_ball import UnitBall, conjugate
+from gpcert.clock import check
 from gpcert.regions import Ball, lowest, project
 from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
@@ -77,6 +78,7 @@ class BallDomain(Domain):
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """B5-B7 in normalised coordinates; the change of coordinates rounds by `error`."""
+        check()
         o, unit = self.offset, self.unit
         Ho = H @ o
         constant = float((g + 0.5 * Ho) @ o)

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from gpcert.bounds.quadratic import QuadraticBound, quadratic_lower_bound
+from gpcert.clock import check
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
@@ -106,6 +107,7 @@ class BoxDomain(Domain):
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """Q1, Q2."""
+        check()
         return quadratic_lower_bound(g, H, self.low, self.high, enough, accuracy)
 
 

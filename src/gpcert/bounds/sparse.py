@@ -14,6 +14,7 @@ import numpy as np
 from gpcert.bounds.domain import BoxDomain, Domain, scaled_box
 from gpcert.bounds.quadratic import QuadraticBound
 from gpcert.bounds.supports import PairBound, pair_bound
+from gpcert.clock import check
 from gpcert.regions import Ball, project
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float, Index, Mask
@@ -87,6 +88,7 @@ class SparseDomain(Domain):
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """Z3 around the centre of the ball; what stays below `enough` is noted."""
+        check()
         o = self.offset
         Ho = H @ o
         constant = float((g + 0.5 * Ho) @ o)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from scipy.optimize import minimize
 
 from gpcert.bounds import BoxBound
+from gpcert.clock import OutOfTime, check
 from gpcert.validation import Float
 
 __all__ = ["descend"]
@@ -26,6 +29,29 @@ def descend(
     """
     if lower.size == 0:
         return lower.copy()
+    timed = _Timed(bound, bound.shape.project(bound.shape.middle(lower, upper)))
+    with suppress(OutOfTime):  # any point of the region is sound
+        return _descend(timed, lower, upper, enough, negligible)
+    return timed.best
+
+
+class _Timed:
+    """A bound whose objective ends with the time; `best`: the point of the region where it was smallest."""
+
+    def __init__(self, bound: BoxBound, best: Float) -> None:
+        self.shape, self.at, self._objective = bound.shape, bound.at, bound.objective
+        self.best, self._least = best, np.inf
+
+    def objective(self, x: Float, inside: bool = True) -> tuple[float, Float]:
+        """See `BoxBound`; `inside`: whether x is known to lie in the region."""
+        check()
+        value, gradient = self._objective(x)
+        if inside and value < self._least:
+            self.best, self._least = x, value
+        return value, gradient
+
+
+def _descend(bound: _Timed, lower: Float, upper: Float, enough: float, negligible: float) -> Float:
     # Features without data have zero gradient at the centre, a saddle: start a little beside it.
     tilt = np.where(np.arange(len(lower)) * 0x9E3779B1 & 0x10000, 0.01, -0.01)
     shape = bound.shape
@@ -50,7 +76,7 @@ def descend(
     return _exchange(bound, polish(bound, lower, upper, point, best))
 
 
-def _exchange(bound: BoxBound, point: Float) -> Float:
+def _exchange(bound: _Timed, point: Float) -> Float:
     """Moves to neighbours of the region's own kind as long as one is lower."""
     if bound.shape.is_box:
         return point
@@ -66,11 +92,11 @@ def _exchange(bound: BoxBound, point: Float) -> Float:
     return point
 
 
-def _polish_in_box(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
+def _polish_in_box(bound: _Timed, lower: Float, upper: Float, point: Float, best: float) -> Float:
     width = upper - lower
 
     def scaled(y: Float) -> tuple[float, Float]:
-        value, gradient = bound.objective(lower + y * width)
+        value, gradient = bound.objective(lower + y * width, inside=False)
         return value, gradient * width
 
     start = (point - lower) / width
@@ -82,7 +108,7 @@ def _polish_in_box(bound: BoxBound, lower: Float, upper: Float, point: Float, be
     return bound.shape.project(moved) if result.fun < best else point
 
 
-def _polish(bound: BoxBound, lower: Float, upper: Float, point: Float, best: float) -> Float:
+def _polish(bound: _Timed, lower: Float, upper: Float, point: Float, best: float) -> Float:
     """Spectral projected gradients (Birgin, Martinez, Raydan 2000), in units of the box's widths."""
     project, width = bound.shape.project, upper - lower
     x, value = point, best
