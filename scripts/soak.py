@@ -84,8 +84,7 @@ def judged(
         post, answers = query.ask()
         found = [sentence for answer in answers for sentence in inconsistencies(answer)]
         judge = Judge(post, np.random.default_rng(number))
-        for answer in answers:
-            claims = answer.claims()
+        for claims in (answer.claims() for answer in answers):
             counts["claims"] += len(claims)
             judge.judge(claims)
         found += judge.false

@@ -24,7 +24,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Ball, Box, Region, project
 from gpcert.results import ProbabilityRange
-from judge import Truth
+from judge.refute import complaints
 
 
 def extreme_points(
@@ -308,25 +308,6 @@ def falsehoods(case: Case, method: str = "auto") -> list[str]:
 
 
 def refute(post: Posterior, region: Region, answer: ProbabilityRange, rng: np.random.Generator) -> list[str]:
-    """What an adversary can prove wrong about an answer."""
-    label, exact, found = answer.label, Truth(post), []
-    low, high = answer.min, answer.max
-    if not 0 <= low.lower <= low.upper <= 1 or not 0 <= high.lower <= high.upper <= 1:
-        found.append(f"not enclosures within [0, 1]: {low}, {high}")
-    if answer.status == "converged" and max(low.width, high.width) > answer.tolerance:
-        found.append(f"converged to {max(low.width, high.width)} > {answer.tolerance}")
-    for name, point in (("argmin", answer.argmin), ("argmax", answer.argmax)):
-        if point is not None and not region.contains(point):
-            found.append(f"{name} outside the region: {point!r}")
-    if answer.argmin is not None and not exact.at_most(answer.argmin, label, low.upper):
-        found.append(f"min.upper {low.upper!r} not attained at argmin {answer.argmin!r}")
-    if answer.argmax is not None and not exact.at_least(answer.argmax, label, high.lower):
-        found.append(f"max.lower {high.lower!r} not attained at argmax {answer.argmax!r}")
-    for point in (*extreme_points(post, region, label, rng), answer.argmin, answer.argmax):
-        if point is None or not region.contains(point):
-            continue
-        if not exact.at_least(point, label, answer.lower):
-            found.append(f"P = {post.probability([point])[0, label]} < lower {answer.lower!r} at {point!r}")
-        if not exact.at_most(point, label, answer.upper):
-            found.append(f"P = {post.probability([point])[0, label]} > upper {answer.upper!r} at {point!r}")
-    return found
+    """What the judge finds false about the answer to a question about the region, which it must name."""
+    named = [] if answer.region is region else ["the answer is about another region"]
+    return named + complaints(post, [answer], rng, extreme_points(post, region, answer.label, rng))

@@ -8,12 +8,16 @@ import numpy as np
 from scipy.optimize import minimize
 
 import gpcert as gc
+from gpcert.claims import Quantity
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region, project
-
-ROUNDING = 1e-9  # of `Posterior.latent` on the models drawn here
+from gpcert.results import Verdict
+from judge import Truth
+from judge.adversary import estimates
+from judge.doubles import upper
+from judge.refute import complaints
 
 CHOICES = {
     "kind": ("correlated", "correlated", "independent", "probit", "logit"),
@@ -129,64 +133,21 @@ def extremes(
     return found if isinstance(region, Box) else [project(region, x) for x in found]
 
 
-def errors(post: Posterior, X: np.ndarray) -> np.ndarray:
-    """How far `probability` may be from the truth at X (m, d): (m, C)."""
-    mean, var = post.latent(X)
-    spread = var if post.precision.ndim == 4 else np.diagonal(var, axis1=1, axis2=2)
-    return post.likelihood.expectation_error(mean, spread) + ROUNDING
+def at_least(post: Posterior, X: np.ndarray) -> np.ndarray:
+    """Lower ends (m, C) of the true probabilities at X (m, d)."""
+    truth = Truth(post)
+    return np.array([[-upper(-p) for p in truth.probabilities(x)] for x in X])
 
 
-def falsehoods(post: Posterior, box: Region, answer, rng: np.random.Generator) -> list[str]:
-    """What is certainly wrong with a `ProbabilityRange`; the empty list if nothing is."""
-    label = answer.label
-    X = np.array(extremes(post, box, lambda Z: post.probability(Z)[:, label], rng))
-    p, e = post.probability(X)[:, label], errors(post, X)[:, label]
-    wrong = []
-    if not 0.0 <= answer.min.lower <= answer.min.upper <= 1.0:
-        wrong.append("min is no enclosure")
-    if not 0.0 <= answer.max.lower <= answer.max.upper <= 1.0:
-        wrong.append("max is no enclosure")
-    if (p + e < answer.min.lower).any() or (p - e > answer.max.upper).any():
-        wrong.append(f"outside: {p.min()}, {p.max()} not in {answer.lower}, {answer.upper}")
-    for point, lowest, end in (
-        (answer.argmin, True, answer.min.upper),
-        (answer.argmax, False, answer.max.lower),
-    ):
-        if point is None:
-            continue
-        if not box.contains(point):
-            wrong.append("a witness is outside")
-        value, error = post.probability(point[None])[0, label], errors(post, point[None])[0, label]
-        if (value - error > end) if lowest else (value + error < end):
-            wrong.append("a witness does not attain its end")
-    return wrong
+def falsehoods(post: Posterior, region: Region, answer, rng: np.random.Generator) -> list[str]:
+    """What the judge finds false about a range or a verdict."""
+    name = "margin" if isinstance(answer, Verdict) else "probability"
+    quantity = Quantity(name, answer.label)
+    hints = extremes(post, region, lambda Z: estimates(post, quantity, Z), rng)
+    return complaints(post, [answer], rng, hints)
 
 
-def margins(post: Posterior, X: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-    """P(label) less the largest other at X (m, d), and its error."""
-    p = post.probability(X)
-    return p[:, label] - np.delete(p, label, axis=1).max(axis=1), errors(post, X).max(axis=1) * 2.0
-
-
-def verdict_falsehoods(post: Posterior, region: Region, answer, rng: np.random.Generator) -> list[str]:
-    """What is certainly wrong with a `Verdict`."""
-    X = np.array(extremes(post, region, lambda Z: margins(post, Z, answer.label)[0], rng))
-    margin, error = margins(post, X, answer.label)
-    wrong = []
-    if not answer.margin.lower <= answer.margin.upper:
-        wrong.append("the margin is no enclosure")
-    if (margin + error < answer.margin.lower).any():
-        wrong.append(f"margin {margin.min()} below {answer.margin.lower}")
-    if answer.status == "safe" and (margin + error < 0.0).any():
-        wrong.append(f"called safe, margin {margin.min()}")
-    if answer.status == "unsafe":
-        point = answer.counterexample
-        if not region.contains(point) or margins(post, point[None], answer.label)[0][0] >= 0.0:
-            wrong.append("the counterexample is none")
-    return wrong
-
-
-def complaints(setting: Setting) -> list[str]:
+def questioned(setting: Setting) -> list[str]:
     """What is wrong about the answers to the setting: the range of a class, and the verdict on the middle."""
     rng = np.random.default_rng(setting.seed)
     post = random_model(setting)
@@ -197,5 +158,5 @@ def complaints(setting: Setting) -> list[str]:
     found = falsehoods(post, region, answer, rng)
     middle = project(region, region.centre) if isinstance(region, Ball) else region.centre
     if region.contains(middle):
-        found += verdict_falsehoods(post, region, gc.certify(post, middle, region, **limits), rng)
+        found += falsehoods(post, region, gc.certify(post, middle, region, **limits), rng)
     return found

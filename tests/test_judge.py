@@ -18,7 +18,7 @@ from gpcert.results import Enclosure, VerdictStatus
 from judge.answers import inconsistencies
 from judge.models import TWO, Model
 from judge.queries import NOT_DRAWN, OPTIONS, Query
-from judge.refute import Judge
+from judge.refute import Judge, complaints
 from oracle import examples
 
 STEP = 1e-4
@@ -29,9 +29,7 @@ WIDE = gc.Ball(X0, 2.5, 2.0)
 
 def found(post, answer):
     """What the judge has against an answer, for certain."""
-    judge = Judge(post, np.random.default_rng(0))
-    judge.judge(answer.claims())
-    return inconsistencies(answer) + judge.false
+    return complaints(post, [answer], np.random.default_rng(0))
 
 
 def moved(e, lower=0.0, upper=0.0):

@@ -13,7 +13,7 @@ from gpcert.bounds.class_expansion import expand_classes
 from gpcert.bounds.labels import _shared, _shared_functional
 from gpcert.likelihoods import Softmax
 from oracle import examples
-from several import Setting, complaints, random_box, random_model, verdict_falsehoods
+from several import Setting, falsehoods, questioned, random_box, random_model
 
 KINDS = ["correlated", "independent", "probit", "logit"]
 SETTINGS = st.builds(
@@ -60,14 +60,14 @@ def test_verdicts_hold(setting):
     x = box.lower + 0.5 * (box.upper - box.lower)
     x = np.clip(x, box.lower, box.upper)
     answer = gc.certify(post, x, box, max_nodes=3)
-    assert verdict_falsehoods(post, box, answer, np.random.default_rng(setting.seed)) == []
+    assert falsehoods(post, box, answer, np.random.default_rng(setting.seed)) == []
 
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=examples(25), deadline=None)
 def test_any_question_about_any_region(seed):
-    """What `scripts/soak.py --several` asks thousands of times."""
-    assert complaints(Setting.pick(np.random.default_rng(seed))) == []
+    """Ranges and verdicts, 2 to 12 classes."""
+    assert questioned(Setting.pick(np.random.default_rng(seed))) == []
 
 
 @given(setting=SETTINGS.filter(lambda s: s.kind in ("correlated", "independent")))

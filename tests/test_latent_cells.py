@@ -18,7 +18,7 @@ from gpcert.bounds.latent_cells import Cells, _Work
 from gpcert.likelihoods import Softmax
 from gpcert.search import Minimiser
 from oracle import bits, examples
-from several import Setting, errors, random_box, random_model
+from several import Setting, at_least, random_box, random_model
 
 KINDS = ["correlated", "independent"]
 BETAS = [(1.0, 1.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.0, 1.0)]
@@ -187,8 +187,7 @@ def test_cells_bound_every_point(kind, d, width, beta, seed):
         return
     post, bound, image, full, points, z = made
     weight = np.array(beta)
-    p, e = post.probability(full), errors(post, full)
-    truth = np.log(np.maximum((p - e) @ weight, 1e-300))
+    truth = np.log(np.maximum(at_least(post, full) @ weight, 1e-300))
     allowed = 0.2 * bound.model.lift / np.exp(truth)
     cells = Cells(image, weight, points[rng.integers(len(points))])
     tops = []

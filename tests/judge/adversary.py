@@ -24,7 +24,8 @@ def suspects(
 ) -> list[np.ndarray]:
     """A few points certainly inside the region: of small, of large and of any value; `known` may be more."""
     d = region.n_features
-    X = np.concatenate([points(region, rng, _SAMPLES), *(np.reshape(p, (1, d)) for p in known)])
+    inner = [np.reshape(p, (1, d)) for p in known if inside(region, p) is True]
+    X = np.concatenate([points(region, rng, _SAMPLES), *inner])
     with np.errstate(all="ignore"):
         values = estimates(post, quantity, X)
         best = [_searched(post, region, quantity, rng, X[_order(s * values)[0]], s) for s in (1, -1)]

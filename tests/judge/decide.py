@@ -56,10 +56,14 @@ def below(f: Real, bound: Number) -> bool | None:
 def _decide(
     f: Real, bound: Number, yes: Callable[[arb, arb], bool], no: Callable[[arb, arb], bool]
 ) -> bool | None:
+    width = None
     for _ in at_rising_precision():
         x, b = f(), ball(bound)
         if yes(x, b):
             return True
         if no(x, b):
             return False
+        if width is not None and not x.rad() < width / 2:  # an error that no precision makes smaller
+            return None
+        width = x.rad()
     return None

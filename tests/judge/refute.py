@@ -7,8 +7,9 @@ what stays undecided is told apart and never counts as true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
@@ -18,6 +19,7 @@ from gpcert.likelihoods import FiveErf, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from judge.adversary import suspects
+from judge.answers import inconsistencies
 from judge.decide import PRECISIONS, above, at_least, at_most, below
 from judge.line import extremes
 from judge.regions import inside
@@ -29,11 +31,22 @@ _WIDTH, _FINER = 1e-6, 0.05
 _CALLS = 600
 
 
+def complaints(
+    post: Posterior, answers: Iterable[Any], rng: np.random.Generator, hints: Sequence[np.ndarray] = ()
+) -> list[str]:
+    """What is false about the answers; `hints`: points (d,) where a claim may fail."""
+    judge, found = Judge(post, rng, hints), []
+    for answer in answers:
+        found += inconsistencies(answer)
+        judge.judge(answer.claims())
+    return found + judge.false
+
+
 class Judge:
     """Of the claims of one answer about one model; `false` and `undecided` hold sentences."""
 
-    def __init__(self, post: Posterior, rng: np.random.Generator) -> None:
-        self._post, self._truth, self._rng = post, Truth(post), rng
+    def __init__(self, post: Posterior, rng: np.random.Generator, hints: Sequence[np.ndarray] = ()) -> None:
+        self._post, self._truth, self._rng, self._hints = post, Truth(post), rng, list(hints)
         self._suspects: dict[tuple[int, Quantity], list[np.ndarray]] = {}
         self._known: list[tuple[Region, np.ndarray]] = []
         self.false: list[str] = []
@@ -69,7 +82,7 @@ class Judge:
     def _points(self, quantity: Quantity, region: Region) -> list[np.ndarray]:
         key = id(region), quantity
         if key not in self._suspects:
-            known = [p for r, p in self._known if _same(r, region)]
+            known = [p for r, p in self._known if _same(r, region)] + self._hints
             self._suspects[key] = suspects(self._post, region, quantity, self._rng, known)
         return self._suspects[key]
 
