@@ -274,6 +274,21 @@ def test_covariances_that_are_none_are_raised_by_the_least_multiple_of_the_ident
         assert abs(value - arb(other)) < 1e-9
 
 
+def test_an_improbable_class_still_raises_the_others():
+    """delta is that of all classes: here only differences from the last, improbable one have no variance."""
+    cov = np.array([[1.0, 0.3, 0.0, 2.0], [0.3, 1.0, 0.1, 0.0], [0.0, 0.1, 1.0, 0.0], [2.0, 0.0, 0.0, 1.0]])
+    mean = np.array([0.4, 0.0, -0.3, -900.0])
+    basis = np.linalg.qr(np.eye(4)[:, :3] - 0.25)[0]
+    lowest = np.linalg.eigvalsh(basis.T @ cov @ basis)[0]
+    assert lowest < -0.5
+    q = gauss_hermite(mean[:3], cov[:3, :3] - lowest * np.eye(3), 120)
+    p = judged(mean, cov)
+    for value, other in zip(p, q.tolist(), strict=False):
+        assert abs(value - arb(other)) < 1e-9
+    two = judged(mean[[0, 3]], cov[np.ix_([0, 3], [0, 3])])
+    assert two[0].overlaps(arb(1))
+
+
 def test_improbable_and_enormous_classes():
     for mean in ([0.0, 1e5, -1e300, 1e5], [1e300, -1e300, 0.0, 5.0]):
         p = judged(mean, np.eye(4))
