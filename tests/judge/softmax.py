@@ -15,10 +15,11 @@ added. For independent latents: sum_c |change_c| / (12 sqrt 3) (then p_c (1 - p_
 in total variation, half the relative change of the variance: int |z^2 - 1| phi / 4 < 1/4 times it.
 
 **The covariance that is meant** (docs/maths-multiclass.md, M4): Sigma + diag(t) + delta I, t_c = max(0,
--Sigma_cc), delta >= 0 the least for which differences of latents have a covariance. With a double delta', B
-B^T approximately S + delta' P, S the centred Sigma + diag(t), P the centring, r = |S + delta' P - B B^T|_F: S
->= -(delta' + r), so delta <= delta' + r; and -delta is at most every Rayleigh quotient of S. All of this is
-evaluated in balls.
+-Sigma_cc), delta >= 0 the least for which differences of latents have a covariance. Let S be the centred
+Sigma + diag(t), P the centring, delta' a double, r = |S + delta' P - B B^T|_F in balls: S >= -(delta' + r) P,
+so delta <= delta' + r; and -delta is at most every Rayleigh quotient of S. If the smallest eigenvalue of
+B B^T exceeds r (by 1e-9 of the size, against the rounding of LAPACK), delta = 0. It is that of all classes,
+improbable ones included.
 
 **Improbable classes.** p_j <= e^(f_j - f_i), so E p_j <= e^(-D/2) + P(f_j - f_i > -D/2) for D = m_i - m_j,
 the second at most e^(-D^2 / 8V), V the variance of f_j - f_i. Without class j every other probability grows
@@ -53,6 +54,9 @@ def softmax(mean: Sequence[arb], covariance: Matrix, correlated: bool) -> list[a
     S = [[covariance[i][j].max(arb(0)) if i == j else covariance[i][j] for j in range(C)] for i in range(C)]
     if not all(v.is_finite() for v in (*mean, *(v for row in S for v in row))):
         return [arb(0.5, 0.5)] * C
+    if correlated and C > 2:  # of two the logistic integral clips the variance itself
+        delta = _least_raise(S)
+        S = [[v + delta if i == j else v for j, v in enumerate(row)] for i, row in enumerate(S)]
     kept, dropped = _probable(mean, S)
     p = dict.fromkeys(range(C), arb(0).union(dropped.upper()))
     values = _rule([mean[c] for c in kept], [[S[i][j] for j in kept] for i in kept], correlated)
@@ -67,7 +71,7 @@ def _probable(mean: Sequence[arb], S: Matrix) -> tuple[list[int], arb]:
     top = max(range(len(mean)), key=lambda c: mean[c].mid())
     kept, dropped = [], arb(0)
     for c, m in enumerate(mean):
-        D, V = mean[top] - m, (S[c][c] + S[top][top] - 2 * S[c][top]).max(arb(0))
+        D, V = mean[top] - m, (S[c][c] + S[top][top] - 2 * S[c][top]).upper()
         small = (-D / 2).exp() + ((-D * D / (8 * V)).exp() if V > 0 else arb(0)) if D > 80 else arb(1)
         if c != top and small < _NEGLIGIBLE:
             dropped += small
@@ -109,25 +113,36 @@ def centred(S: Matrix) -> list[list[arb]]:
     return [[S[i][j] - rows[i] - rows[j] + mean for j in range(C)] for i in range(C)]
 
 
-def factor(S: Matrix, d: np.ndarray) -> tuple[np.ndarray, float]:
-    """B (C, r), columns in falling size, and at least |B B^T + P diag(d) P - the covariance meant|."""
-    C, S = len(S), centred(S)
+def _least_raise(S: Matrix) -> arb:
+    """delta of the docstring, for the clipped covariance S."""
+    S, C = centred(S), len(S)
     values, vectors = _eigen(S)
-    raised, lowest = max(0.0, -float(values[0])), vectors[:, 0]
-    diagonal = centred([[arb(d[i] + raised) if i == j else arb(0) for j in range(C)] for i in range(C)])
-    part = centred([[arb(d[i]) if i == j else arb(0) for j in range(C)] for i in range(C)])
-    rest = [[S[i][j] + diagonal[i][j] - 2 * part[i][j] for j in range(C)] for i in range(C)]
-    values, vectors = _eigen(rest)
-    B = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
-    product = arb_mat(B.tolist()) * arb_mat(B.T.tolist())
-    square = sum(((rest[i][j] - product[i, j]).abs_upper() ** 2 for i in range(C) for j in range(C)), arb(0))
-    defect = square.sqrt().upper()
-    if raised == 0.0:
-        return B, upper(2 * defect)
-    u = [arb(v) for v in lowest.tolist()]
+    raised = max(0.0, -float(values[0]))
+    lifted = centred([[arb(raised) if i == j else arb(0) for j in range(C)] for i in range(C)])
+    rest = [[S[i][j] + lifted[i][j] for j in range(C)] for i in range(C)]
+    r = _distance(rest, vectors * np.sqrt(np.maximum(values + raised, 0.0)))
+    if r < arb(float(values[0]) - 1e-9 * float(np.abs(values).max())):
+        return arb(0)
+    u = [arb(v) for v in vectors[:, 0].tolist()]
     u = [v - sum(u, arb(0)) / C for v in u]
     quotient = sum(u[i] * S[i][j] * u[j] for i in range(C) for j in range(C)) / sum(v * v for v in u)
-    return B, upper(defect + defect.max(arb(raised) + quotient))
+    return (-quotient).lower().max(arb(0)).union(arb(raised) + r)
+
+
+def factor(S: Matrix, d: np.ndarray) -> tuple[np.ndarray, float]:
+    """B (C, r), columns in falling size, and at least |B B^T + P diag(d) P - P S P|_F."""
+    C = range(len(S))
+    rest = centred([[S[i][j] - arb(d[i]) if i == j else S[i][j] for j in C] for i in C])
+    values, vectors = _eigen(rest)
+    B = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
+    return B, upper(_distance(rest, B))
+
+
+def _distance(S: Matrix, B: np.ndarray) -> arb:
+    """At least |S - B B^T|_F."""
+    product = arb_mat(B.tolist()) * arb_mat(B.T.tolist())
+    entries = ((v - product[i, j]).abs_upper() for i, row in enumerate(S) for j, v in enumerate(row))
+    return sum((v * v for v in entries), arb(0)).sqrt().upper()
 
 
 def _eigen(S: Matrix) -> tuple[np.ndarray, np.ndarray]:
