@@ -57,7 +57,7 @@ docs: $(VENV)/.ready ## the site, built strictly into site/
 wheel: $(VENV)/.ready ## the wheel, in dist/
 	$(BIN)/python -m hatchling build -t wheel
 
-soak: $(VENV)/.ready ## 10,000 random queries judged in ball arithmetic, then every test with fresh seeds
+soak: $(VENV)/.ready ## 30,000 random queries of every question judged in ball arithmetic, then every test with fresh seeds
 	$(BIN)/python scripts/soak.py
 	GPCERT_SOAK=10 $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s)
 

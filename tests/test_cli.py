@@ -18,7 +18,7 @@ from cli_files import NAMES, OFFSET, UNIT, Running, patients, points, write_tabl
 from gpcert.cli import main
 from gpcert.cli.main import VERBS
 from gpcert.cli.progress import ProgressLine, duration
-from gpcert.report.numbers import radius_at_least
+from gpcert.numbers import radius_at_least
 from gpcert.report.results_file import read_results
 
 

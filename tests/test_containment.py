@@ -1,6 +1,6 @@
 """No random query, however it is stopped, ever answers with a false bound; judged in ball arithmetic.
 
-The full run of at least 10,000 queries is `python scripts/soak.py`; GPCERT_SOAK multiplies the counts here.
+The run of every question is `python scripts/soak.py`; GPCERT_SOAK multiplies the counts here.
 """
 
 from dataclasses import replace

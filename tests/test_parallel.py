@@ -56,6 +56,18 @@ def test_pieces_come_back_under_their_number():
     assert dict(parallel.on_processes(times, 3, {4: 5, 7: 2})) == {4: 15, 7: 6}
 
 
+def test_what_cannot_travel_is_answered_here(eager):
+    """A link of functions without a name cannot be sent to another process."""
+    link = gc.Link(
+        lambda f: 0.5 + 0.4 * np.tanh(f),
+        lambda a, b: (0.5 + 0.4 * np.tanh(a) - 1e-12, 0.5 + 0.4 * np.tanh(b) + 1e-12),
+    )
+    post = small_model(likelihood=link)
+    answers = gc.probability_range(post, REGIONS, max_nodes=1)
+    assert eager == [len(REGIONS) - 4]
+    assert all(answer.lower > 0.0 for answer in answers)
+
+
 def test_an_error_of_a_piece_is_raised_here():
     with pytest.raises(gc.InvalidInputError, match="piece must be good, got 1"):
         list(parallel.on_processes(fails, None, {0: 1}))

@@ -17,8 +17,8 @@ from matplotlib.image import imread
 
 import gpcert as gc
 from gpcert.cli import main
+from gpcert.numbers import at_least, at_most, radius_at_least, radius_at_most
 from gpcert.report.html import Html, join, table, tag
-from gpcert.report.numbers import at_least, at_most, radius_at_least, radius_at_most
 from gpcert.report.page import report
 from gpcert.report.pictures import grey_image, heat_image
 from gpcert.report.points import merge

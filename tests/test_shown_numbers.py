@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpcert.cli.attack import _summary as attack_summary
 from gpcert.cli.certify import _summary as certify_summary
 from gpcert.cli.explain import _Mean
-from gpcert.report.numbers import (
+from gpcert.numbers import (
     at_least,
     at_most,
     exact_mean,

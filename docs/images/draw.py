@@ -14,7 +14,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 import gpcert as gc
-from gpcert.report.numbers import at_least
+from gpcert.numbers import at_least
 
 RADIUS = 0.1
 DOWN, UP, SAFE = "#0b84c6", "#e07b00", "#1a7f37"

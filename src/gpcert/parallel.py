@@ -62,7 +62,11 @@ def on_processes(
     """
     waiting: dict[Future[Any], int] = {}
     try:
-        with workers(min(cores(), len(pieces)), _receive, shared) as executor:
+        parcel = pickle.dumps(shared)
+    except (pickle.PicklingError, AttributeError, TypeError):  # a `Link` made of functions without a name
+        return
+    try:
+        with workers(min(cores(), len(pieces)), _receive, parcel) as executor:
             with starting():
                 for i, piece in pieces.items():
                     waiting[executor.submit(_answer, work, piece)] = i
@@ -74,11 +78,13 @@ def on_processes(
 
 
 @contextmanager
-def workers(jobs: int, start: Callable[..., None], shared: Any, *more: Any) -> Iterator[ProcessPoolExecutor]:
+def workers(
+    jobs: int, start: Callable[..., None], parcel: bytes, *more: Any
+) -> Iterator[ProcessPoolExecutor]:
     """An executor whose processes begin with `start(shared, *more)` and end with this block, busy or not.
 
-    `shared` travels through a pipe. As an argument it would block this process for ever if one of the others
-    dies at once; a file would stay behind if this process is killed. The end of a second pipe, which only
+    `parcel`: what they share, pickled; it travels through a pipe. As an argument it would block this process
+    for ever if one of the others dies at once; a file would stay behind if this process is killed. The end of a second pipe, which only
     this process holds open, tells the others to end: it closes even by SIGKILL.
     """
     context = multiprocessing.get_context("spawn")  # no lock or thread of this process is copied
@@ -88,7 +94,6 @@ def workers(jobs: int, start: Callable[..., None], shared: Any, *more: Any) -> I
         with starting():
             begin = start, receiver, context.Lock(), lifeline, *more
             executor = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=begin)
-        parcel = pickle.dumps(shared)
         threading.Thread(target=_send, args=(sender, parcel, jobs), daemon=True).start()
         try:
             yield executor

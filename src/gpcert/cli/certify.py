@@ -13,10 +13,10 @@ from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns
 from gpcert.cli.sources import read_points
+from gpcert.numbers import between, exactly, percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.questions import certify
 from gpcert.regions import Region
-from gpcert.report.numbers import between, exactly, percent_at_least
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]

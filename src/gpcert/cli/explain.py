@@ -15,9 +15,9 @@ from gpcert.cli.regions import Shape, read_radii, read_shape
 from gpcert.cli.session import Model, Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.cli.sources import read_points
+from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
-from gpcert.report.numbers import between, exact_mean
 from gpcert.validation import Float, require
 
 __all__ = ["configure", "run"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import pickle
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -113,9 +114,8 @@ class _Run:
             stop, widths = context.Event(), context.Array("d", len(self._queries), lock=False)
         running: dict[Future[Answer | None], int] = {}
         try:
-            with workers(
-                min(jobs, len(rest)), _start_worker, self._post, self._ask, stop, widths
-            ) as executor:
+            parcel = pickle.dumps(self._post)
+            with workers(min(jobs, len(rest)), _start_worker, parcel, self._ask, stop, widths) as executor:
                 with starting():
                     running.update((executor.submit(_work, i, self._queries[i]), i) for i in rest)
                 self._collect(dict(running), widths, stop)

@@ -15,9 +15,9 @@ from gpcert.cli.regions import Shape, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.cli.sources import read_points
+from gpcert.numbers import radius_at_least, radius_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import certified_radius
-from gpcert.report.numbers import radius_at_least, radius_at_most
 from gpcert.results import CertifiedRadius
 from gpcert.validation import Float
 

@@ -13,10 +13,10 @@ from gpcert.cli.regions import balls, boxes, read_radii, read_shape
 from gpcert.cli.session import Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.cli.sources import read_points
+from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Region
-from gpcert.report.numbers import between, exactly
 from gpcert.results import Enclosure
 from gpcert.validation import require
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-from gpcert.report.numbers import exactly
+from gpcert.numbers import exactly
 
 __all__ = ["by_radius", "columns", "printable", "say", "tell", "warn"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.numbers import at_least, at_most
 from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
@@ -43,8 +44,8 @@ def contour(
         ax.plot(outline[:, 0], outline[:, 1], color=DARK, linewidth=1.6, label="region")
     if answer is not None:
         marks = (
-            (answer.argmin, "v", f"min <= {answer.min.upper:.3f}"),
-            (answer.argmax, "^", f"max >= {answer.max.lower:.3f}"),
+            (answer.argmin, "v", f"min <= {at_most(answer.min.upper)}"),
+            (answer.argmax, "^", f"max >= {at_least(answer.max.lower)}"),
         )
         for point, mark, name in marks:
             if point is not None:

@@ -120,7 +120,7 @@ class _Task:
 def _ask(task: _Task, piece: tuple[Region, int, bool]) -> Verdict:
     region, label, tie = piece
     if tie:
-        return _nothing(task, region, label, Status.CONVERGED)
+        return _nothing(task, region, label, Status.NUMERICAL)
     return verdict(task.post, task.factory, region, label, task.threshold, task.limits)
 
 

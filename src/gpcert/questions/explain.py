@@ -78,7 +78,8 @@ def _deltas(post: Posterior, ball: Ball, features: Index, label: int, limits: Li
     left, right = _sides(post, ball, features, 1 if flip else label, limits)
     lower = (right.max_lower - left.max_upper) + (right.min_lower - left.min_upper)
     upper = (right.max_upper - left.max_lower) + (right.min_upper - left.min_lower)
-    lower, upper = np.nextafter(lower - 1e-15, -np.inf), np.nextafter(upper + 1e-15, np.inf)
+    lower = np.maximum(np.nextafter(lower - 1e-15, -np.inf), -2.0)
+    upper = np.minimum(np.nextafter(upper + 1e-15, np.inf), 2.0)
     return (-upper, -lower) if flip else (lower, upper)
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InvalidInputError
+from gpcert.numbers import Exact
 from gpcert.report.fields import Fields
-from gpcert.report.numbers import Exact
 from gpcert.validation import Float, require
 
 __all__ = ["Attacked", "Explained", "Point", "Ranged", "Verdict", "merge"]

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpcert.report.html import Html, join, table, tag
-from gpcert.report.numbers import (
+from gpcert.numbers import (
     at_most,
     between,
     exact_mean,
@@ -19,6 +18,7 @@ from gpcert.report.numbers import (
     percent_at_most,
     radius_at_least,
 )
+from gpcert.report.html import Html, join, table, tag
 from gpcert.report.pictures import heat_image
 from gpcert.report.points import Point
 from gpcert.report.summary import AtRadius, Shares, clean_accuracy, median_radius, radii_asked
