@@ -84,8 +84,8 @@ def workers(
     """An executor whose processes begin with `start(shared, *more)` and end with this block, busy or not.
 
     `parcel`: what they share, pickled; it travels through a pipe. As an argument it would block this process
-    for ever if one of the others dies at once; a file would stay behind if this process is killed. The end of a second pipe, which only
-    this process holds open, tells the others to end: it closes even by SIGKILL.
+    for ever if one of the others dies at once; a file would stay behind if this process is killed. The end of
+    a second pipe, which only this process holds open, tells the others to end: it closes even by SIGKILL.
     """
     context = multiprocessing.get_context("spawn")  # no lock or thread of this process is copied
     receiver, sender = context.Pipe(duplex=False)
