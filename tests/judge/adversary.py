@@ -7,11 +7,11 @@ values; where that fails or costs much (softmax of many classes), a formula that
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtr, softmax
 
 from gpcert.claims import Quantity
 from gpcert.errors import GpcertError
-from gpcert.likelihoods import Softmax
+from gpcert.likelihoods import Link, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from judge.regions import inside, points
@@ -57,9 +57,12 @@ def estimates(post: Posterior, quantity: Quantity, X: np.ndarray) -> np.ndarray:
 
 
 def _probabilities(post: Posterior, X: np.ndarray) -> np.ndarray:
-    if not isinstance(post.likelihood, Softmax):
+    if not isinstance(post.likelihood, Softmax | Link):
         return post.probability(X)
     mean, covariance = post.latent(X)
+    if isinstance(post.likelihood, Link):
+        p = ndtr(mean / np.sqrt(1.0 + covariance))
+        return np.stack([1.0 - p, p], axis=1)
     spread = np.diagonal(covariance, axis1=1, axis2=2)  # MacKay's: ranks points as the integral does
     return softmax(mean / np.sqrt(1.0 + 0.4 * np.maximum(spread, 0.0)), axis=1)
 

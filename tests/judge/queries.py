@@ -229,7 +229,8 @@ class _Asking:
     def probability_range(self) -> Any:
         region, _ = self.regions()
         paper = self.rng.random() < 0.25
-        method = "paper" if paper and _published(self.post) and self.post.n_centres <= 8 else "auto"
+        whole = self.query.norm != 0 and self.post.n_centres <= 8
+        method = "paper" if paper and whole and _published(self.post) else "auto"
         return gc.probability_range(self.post, region, self.label(), method, **self.limits())
 
     def latent_range(self) -> Any:
@@ -252,7 +253,8 @@ class _Asking:
         x = np.array([self.point() for _ in range(self.count)])
         options = self.ball_options(x)
         radius = self.radius(options)
-        if "domain" in options and np.isfinite(options["domain"]).all() and self.rng.random() < 0.4:
+        small = "domain" in options and np.abs(options["domain"]).max() < 1e200
+        if small and self.rng.random() < 0.4:
             radius = np.inf
         rtol = _choice(self.rng, (1e-3, 0.05, 0.3))
         threshold, limits = self.threshold(), self.limits()

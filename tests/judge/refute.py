@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -124,42 +125,47 @@ class Judge:
         refuted = sum(any(self._refuting(e)[0] is not None for e in s) for s in claim.statements)
         if claim.at_least > len(claim.statements) - refuted:
             self.false.append(f"{claim}: {refuted} are false")
-        shown = {
-            i
-            for w in claim.witnesses
-            for i, statement in enumerate(claim.statements)
-            for s in statement
-            if s.quantity == w.quantity and _same(s.region, w.region) and self._holds(w) is True
-        }
-        if claim.at_most < len(claim.statements) - len(shown):
-            self.false.append(f"{claim}: only {len(shown)} shown to be false")
+        shown, perhaps = (
+            {
+                i
+                for w in claim.witnesses
+                for i, statement in enumerate(claim.statements)
+                for s in statement
+                if s.quantity == w.quantity and _same(s.region, w.region) and self._holds(w) in taken
+            }
+            for taken in ((True,), (True, None))
+        )
+        enough = len(claim.statements) - claim.at_most
+        self._note(
+            True if len(shown) >= enough else None if len(perhaps) >= enough else False,
+            claim,
+            f"only {len(shown)} shown to be false",
+        )
 
     def _balance(self, claim: Balance) -> None:
         """Where extremes are enclosed (lines, points), the enclosure decides; else points have to show it."""
         wide = max(_WIDTH, _FINER * (claim.upper - claim.lower) / (4 * claim.count))
         with ctx.workprec(PRECISIONS[0]):
             sums = [[self._term(claim.quantity, term, wide) for term in terms] for terms in claim.sums]
-            low = max(sum((t[0] for t in terms), arb(0)).lower() / claim.count for terms in sums)
+            low = reduce(arb.max, (sum((t[0] for t in terms), arb(0)) / claim.count for terms in sums))
             highs = [None if any(t[1] is None for t in ts) else sum(t[1] for t in ts) for ts in sums]
             high = None if None in highs else max(h.upper() / claim.count for h in highs)
             shown = low >= claim.lower
             if not low.is_finite():
                 self.undecided.append(f"{claim}: not known")
-            elif low > claim.upper or (not shown if high is None else high < claim.lower):
+            elif low > claim.upper or (low if high is None else high) < claim.lower:
                 self.false.append(f"{claim}: it lies in [{low}, {high}]")
             elif not shown or (high is not None and not high <= claim.upper):
                 self.undecided.append(f"{claim}: it lies in [{low}, {high}]")
 
     def _term(self, quantity: Quantity, term: Term, wide: float) -> tuple[arb, arb | None]:
-        """Ends (low, high) of sign * extreme, high None where only points are known."""
+        """Balls: sign * extreme is at least a number of the first, at most one of the second (None: inf)."""
         line = _line(term.region)
         if line is not None:
             low, high = self._line_ends(quantity, term, *line, wide)
         else:
             values = [self._value(quantity, x) for x in self._points(quantity, term.region)]
-            inner = (
-                max(v.lower() for v in values) if term.extreme == "max" else min(v.upper() for v in values)
-            )
+            inner = reduce(arb.max if term.extreme == "max" else arb.min, values)
             low, high = (inner, None) if term.extreme == "max" else (None, inner)
         if term.sign < 0:
             low, high = None if high is None else -high, None if low is None else -low
@@ -173,7 +179,7 @@ class Judge:
         calls = _CALLS if cheap else _CALLS // 15  # integrals
         smallest, largest = extremes(lambda z: self._value(quantity, z), x, i, t0, t1, wide, calls)
         found = largest if term.extreme == "max" else smallest
-        return found.lower(), found.upper()
+        return found, found
 
 
 def _beyond_doubt(claim: Everywhere) -> tuple[bool, bool]:

@@ -104,6 +104,7 @@ class Sets:
         start = np.log(_positive(self.radius))
         return longer(self._bisect(longer, start, start + 60.0))
 
+    @np.errstate(over="ignore", invalid="ignore")  # a direction only: what is found is checked
     def project(self, u: Float) -> Float:
         """The nearest point of each set (norms 0, 1, 2, inf), or the one in the direction of u (other p)."""
         low, high = self.low, self.high
