@@ -34,9 +34,7 @@ from gpcert.validation import Float, as_matrix, as_names, freeze, require
 
 __all__ = ["Posterior"]
 
-#: Numbers beyond the doubles: most have a limit that is right (exp(-inf) = 0), the others end as NaN, which
-#: nobody takes for certain. A warning would only name a line of ours.
-_QUIETLY = np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
+_QUIETLY = np.errstate(all="ignore")  # numbers beyond the doubles: a limit that is right, or NaN
 _CHUNK = 2**21  # entries of one kernel block during evaluation: 16 MB
 
 
@@ -223,8 +221,7 @@ class Posterior:
         """The variances alone (m, C, ...) of independent latents, else the covariance (m, C, C, ...)."""
         if self.precision.ndim == 4:
             return covariance
-        diagonal = np.arange(self.n_latents)
-        return covariance[:, diagonal, diagonal]
+        return np.einsum("mcc...->mc...", covariance)
 
     def _latent(self, X: Float) -> tuple[Float, Float]:
         if self.weights.ndim == 1:
@@ -283,10 +280,9 @@ class Posterior:
                 yield from ((c, e, self.precision[c, e]) for e in range(c, self.n_latents))
 
     def __repr__(self) -> str:
-        kernel = repr(self.kernel)
+        kernel = repr(self.kernel) if len(repr(self.kernel)) <= 80 else repr(self.kernel)[:77] + "..."
         sizes = f"n_centres={self.n_centres}, n_features={self.n_features}, n_classes={self.n_classes}"
-        short = kernel if len(kernel) <= 80 else kernel[:77] + "..."
-        return f"Posterior({sizes}, kernel={short}, likelihood={self.likelihood!r})"
+        return f"Posterior({sizes}, kernel={kernel}, likelihood={self.likelihood!r})"
 
     def __copy__(self) -> Posterior:
         return self
