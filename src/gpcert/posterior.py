@@ -221,7 +221,7 @@ class Posterior:
         """The variances alone (m, C, ...) of independent latents, else the covariance (m, C, C, ...)."""
         if self.precision.ndim == 4:
             return covariance
-        return np.einsum("mcc...->mc...", covariance)
+        return np.asarray(np.einsum("mcc...->mc...", covariance))
 
     def _latent(self, X: Float) -> tuple[Float, Float]:
         if self.weights.ndim == 1:

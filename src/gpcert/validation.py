@@ -44,7 +44,7 @@ def as_floats(name: str, value: ArrayLike) -> Float:
     """A finite float64 copy of `value`, any shape."""
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # OverflowError: an integer beyond the doubles
         raise InvalidInputError(f"{name} must be numbers, got {_short(value)}") from None
     if np.iscomplexobj(value):
         raise InvalidInputError(f"{name} must be real, got complex numbers")

@@ -9,10 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.domain import Domain, asked
+from gpcert.clock import check
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float
 
 __all__ = ["Form", "Loss", "Remainder", "Subtracted", "balance", "largest_root", "negative_part", "subtract"]
+
+#: Features beyond which eigenvectors take longer than a box may.
+_MOST = 1500
 
 
 class Form(NamedTuple):
@@ -109,6 +113,10 @@ def largest_root(form: Form, domain: Domain) -> float:
 
 def negative_part(matrix: Float, metric: Float, reach: Float) -> Float:
     """X7: P, PSD, with matrix + P PSD: about the negative part, verified; else a dominant diagonal."""
+    dominant = np.abs(matrix) @ reach / np.maximum(reach, TINY) * (1.0 + 4.0 * gamma(len(reach) + 8))
+    if len(reach) > _MOST:
+        return np.diag(dominant)
+    check()
     root = np.sqrt(metric)
     unit = np.outer(root, root)
     values, vectors = np.linalg.eigh(matrix / unit)
@@ -117,4 +125,4 @@ def negative_part(matrix: Float, metric: Float, reach: Float) -> Float:
     P: Float = (part @ part.T + slack * np.eye(len(root))) * unit
     if is_certainly_psd(matrix + P) and is_certainly_psd(P):
         return P
-    return np.diag(np.abs(matrix) @ reach / np.maximum(reach, TINY) * (1.0 + 4.0 * gamma(len(reach) + 8)))
+    return np.diag(dominant)

@@ -49,10 +49,14 @@ def check_output(path: Path | None, *inputs: str | Path | None) -> None:
 
 def keep(path: Path, write: Callable[[Path], None], complete: bool = True) -> Kept:
     """`write(path)`; beside it what is incomplete and would replace a file; elsewhere where that fails."""
-    wanted = path if complete or not _holds_something(path) else _beside(path)
+    wanted = path
     try:
+        wanted = path if complete or not _holds_something(path) else _beside(path)
         write(wanted)
     except OSError as error:
+        if wanted != path:
+            with suppress(OSError):
+                wanted.unlink()
         return rescue(str(path), path.name, write, error.strerror or str(error.__cause__ or error))
     note = f"{path} stays as it was; this incomplete run is in {wanted}"
     return Kept(wanted, note if wanted != path else "")
@@ -78,9 +82,15 @@ def _holds_something(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    """certify.partial.json for certify.json; certify.partial-2.json if that holds something, and so on."""
-    names = (f"{path.stem}.partial{f'-{i}' if i > 1 else ''}{path.suffix}" for i in count(1))
-    return next(other for other in map(path.with_name, names) if not _holds_something(other))
+    """certify.partial.json for certify.json; certify.partial-2.json if that exists, and so on; now it does.
+
+    Made here, empty, so that of two runs that are interrupted at once neither takes the other's name.
+    """
+    for i in count(1):
+        other = path.with_name(f"{path.stem}.partial{f'-{i}' if i > 1 else ''}{path.suffix}")
+        with suppress(FileExistsError), open(other, "xb"):
+            return other
+    raise AssertionError  # counting does not end
 
 
 def rescue(wanted: str, name: str, write: Callable[[Path], None], reason: str) -> Kept:

@@ -61,7 +61,7 @@ class ProgressLine:
 
     def __init__(self, what: str, total: int, jobs: int = 1, quiet: bool = False, out: TextIO | None = None):
         self._out = sys.stderr if out is None else out
-        self._live = not quiet and self._out.isatty()
+        self._live = not quiet and self._out is not None and self._out.isatty()
         self._what, self._total, self._jobs = what, total, max(1, jobs)
         self._start = self._drawn = time.monotonic()
         self._width = 0

@@ -124,7 +124,7 @@ def run_session(
         )
         text = dumps(results)
         kept = _save(parsed.output, results, text)
-    told = _tell(parsed, results, text, kept, table_of, summary_of)
+        told = _tell(parsed, results, text, kept, table_of, summary_of)
     if outcome.failure:
         warn(outcome.failure)
     if outcome.failure or kept.failed:
@@ -151,9 +151,13 @@ def _tell(
 ) -> bool:
     """Print the table, or the document if asked for or not saved where it was wanted; whether it worked."""
     # A temporary folder may go with a batch job, its log does not: only who sits before a terminal is spared.
-    whole = parsed.json or (kept.failed and (kept.place is None or not sys.stdout.isatty()))
+    seen = sys.stdout is not None and sys.stdout.isatty()
+    whole = parsed.json or (kept.failed and (kept.place is None or not seen))
     lines = [text.rstrip()] if whole else _for_people(parsed, results, kept.place, table_of, summary_of)
-    unsaid = say(*lines)
+    try:
+        unsaid = say(*lines)
+    except KeyboardInterrupt:  # a second signal, while a reader is slow
+        unsaid = "interrupted"
     if kept.note:
         warn(kept.note + "; every answer is on standard output" * (kept.failed and whole and not unsaid))
     if unsaid and kept.place is None and results["answers"]:

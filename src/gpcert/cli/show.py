@@ -16,6 +16,8 @@ __all__ = ["by_radius", "columns", "printable", "say", "tell", "warn"]
 
 def say(*lines: str) -> str:
     """Print the lines; what went wrong, "" if nothing or if the reader has gone (`| head`): it has enough."""
+    if sys.stdout is None:
+        return "it is closed"
     try:
         print(*lines, sep="\n", end="\n" if lines else "", flush=True)
     except OSError as error:
@@ -34,6 +36,8 @@ def tell(*lines: str) -> int:
 
 def warn(reason: str) -> None:
     """One line on standard error, if there is anybody to read it."""
+    if sys.stderr is None:
+        return
     with suppress(OSError):
         print(printable(f"gpcert: {reason}".replace("\n", " ")), file=sys.stderr)
 

@@ -12,8 +12,8 @@ from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     check_classifier,
+    check_count,
     check_method,
-    check_number,
     check_seed,
     check_shape,
     checked_labels,
@@ -72,7 +72,7 @@ def attack(
     """
     check_classifier(post)
     check_method(method, "pgd", "gpfgs", "gpjm")
-    check_number("starts", starts, least=1, strict=False)
+    check_count("starts", starts)
     check_seed(seed)
     regions, single = listed_regions(region)
     for each in regions:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
+from gpcert.questions.checks import check_number, frozen
 from gpcert.regions import Ball
 from gpcert.rounding import UNIT, norm_up
-from gpcert.validation import Float, as_floats, as_matrix, require, shown
+from gpcert.validation import Float, as_floats, as_matrix, require
 
 __all__ = ["Balls", "checked_balls"]
 
@@ -47,7 +48,7 @@ class Balls:
             reach = np.maximum(ball.x - ball.domain[0], ball.domain[1] - ball.x)[moving]
             if self.norm == 0:
                 return self.whole(min(self.max_radius, float(np.count_nonzero(reach))))
-            steps = _above(_above(reach) / scale[moving])
+            steps = np.where(reach > 0, np.nextafter(_above(reach) / scale[moving], np.inf), 0.0)  # never 0
             top = float(steps.max(initial=0.0))
             if not 0.0 < top < np.inf:
                 return min(self.max_radius, top)
@@ -88,12 +89,8 @@ def checked_balls(
     single = as_floats("x", x).ndim == 1
     X = as_matrix("x", np.atleast_2d(as_floats("x", x)), post.n_features)
     require(len(X) > 0, "x must hold at least one point, got none")
-    number = isinstance(max_radius, int | float | np.integer | np.floating)
-    require(
-        number and not isinstance(max_radius, bool) and bool(max_radius >= 0),
-        f"max_radius must be >= 0, got {shown(max_radius)}",
-    )
-    balls = Balls(X, norm, float(max_radius), features, domain, scale)
+    check_number("max_radius", max_radius, least=0.0, strict=False)
+    balls = Balls(X, norm, float(max_radius), frozen(features), domain, scale)
     for row in range(len(X)):
         require(
             math.isfinite(balls.largest(row)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
 
 __all__ = [
     "check_classifier",
+    "check_count",
     "check_label",
     "check_method",
     "check_model",
@@ -30,6 +31,7 @@ __all__ = [
     "checked_limits",
     "checked_points",
     "checked_regions",
+    "frozen",
     "listed_regions",
 ]
 
@@ -82,7 +84,7 @@ def check_label(post: Posterior, label: int) -> None:
 def check_threshold(post: Posterior, threshold: float) -> None:
     """A probability strictly between 0 and 1; several classes are compared with each other, not with it."""
     check_number("threshold", threshold, least=0.0, strict=True)
-    require(bool(threshold < 1.0), f"threshold must be < 1, got {threshold}")
+    require(float(threshold) < 1.0, f"threshold must be < 1, got {threshold}")
     if post.n_classes > 2:
         require(threshold == 0.5, f"threshold must be 0.5 with several classes, got {threshold}")
 
@@ -99,7 +101,22 @@ def check_number(name: str, value: object, least: float, strict: bool) -> None:
     rule = f"must be {'>' if strict else '>='} {least:g}"
     require(number, f"{name} {rule}, got {shown(value)}")
     assert isinstance(value, int | float | np.integer | np.floating)
-    require(bool(value > least if strict else value >= least), f"{name} {rule}, got {value}")
+    try:
+        double = float(value)
+    except OverflowError:
+        raise InvalidInputError(f"{name} must be a double, got {shown(value)[:60]}") from None
+    require(bool(double > least if strict else double >= least), f"{name} {rule}, got {value}")
+
+
+def check_count(name: str, value: object) -> None:
+    """A whole number of at least one."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    require(whole and cast(int, value) >= 1, f"{name} must be a whole number >= 1, got {shown(value)}")
+
+
+def frozen(features: Sequence[int] | None) -> Sequence[int] | None:
+    """What several balls share must not be used up by the first of them (an iterator); checked by `Ball`."""
+    return tuple(features) if isinstance(features, Iterable) else features
 
 
 def check_seed(seed: object) -> None:

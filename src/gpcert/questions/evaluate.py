@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
+from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.batches import ask_all
@@ -24,7 +25,7 @@ from gpcert.questions.checks import check_model, check_region, check_threshold, 
 from gpcert.questions.decision import enclosed, labelled, refutes
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
-from gpcert.results import Evaluation, VerdictStatus
+from gpcert.results import Evaluation, Status, VerdictStatus
 from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, as_vector, require, shown
 
@@ -64,7 +65,7 @@ def evaluate(
     """
     check_model(post)
     check_threshold(post, threshold)
-    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    threshold, limits = float(threshold), checked_limits(tolerance, max_seconds, max_nodes, progress)
     wanted = _checked_radii(radii)
     balls, _ = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale)
     check_region(post, balls.ball(0, 0.0))
@@ -85,7 +86,10 @@ def _checked_radii(radii: ArrayLike) -> Float:
 
 def _checked_truth(post: Posterior, y: ArrayLike, m: int) -> Index:
     """Class indices (m,) of the labels y."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise InvalidInputError(f"y must hold one label per point, got {shown(y)[:60]}") from None
     require(labels.shape == (m,), f"y must hold one label per point, {m}, got shape {labels.shape}")
     assert post.classes is not None
     columns = np.full(m, -1)
@@ -169,6 +173,8 @@ def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float 
         ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
         v = verdict(task.post, task.factory, ball, label, task.threshold, _budget(task))
         tests += 1
+        if v.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
+            raise KeyboardInterrupt
         if v.status is VerdictStatus.SAFE:
             break
         candidate -= 1

@@ -19,7 +19,7 @@ from gpcert.bounds import SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_label, check_model, check_number, checked_limits
+from gpcert.questions.checks import check_label, check_model, check_number, checked_limits, frozen
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
 from gpcert.results import Explanation, Status
@@ -55,7 +55,8 @@ def explain(
     limits = checked_limits(tolerance, max_seconds, max_nodes, None)
     require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
     points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
-    balls = tuple(Ball(x, radius, features=features, domain=domain) for x in points)
+    moving = frozen(features)
+    balls = tuple(Ball(x, radius, features=moving, domain=domain) for x in points)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     try:
         for i, ball in enumerate(balls):

@@ -41,6 +41,8 @@ __all__ = ["certified_radius", "nearest"]
 #: rounding, and too little to matter for the radius.
 _CLEAR = 1e-7
 _MOST_TESTS = 24
+#: Relative steps below a counterexample begin with this, however small rtol is.
+_FINEST = 1e-6
 #: Points attacked at once: enough for the matrix products, few enough for processes to share.
 _BLOCK = 16
 #: Share of the time for the attack.
@@ -214,11 +216,13 @@ class _Search:
         """Proofs just below the counterexample; where they fail, below the smallest radius they failed at."""
         largest = self._balls.largest(self._row)
         open_ = largest  # not proved from here on
-        step = self._rtol
+        step = max(self._rtol, _FINEST)
+        luckless = _FINEST  # grows with every counterexample that is only a little nearer
         while self._tests < _MOST_TESTS:
             if self._unsafe == 0.0 or self._close(self._safe, self._unsafe) or self._whole:
                 return
-            target = self._balls.below(self._unsafe, 0.75 * self._rtol)
+            gap = 1.0 - self._safe / self._unsafe
+            target = self._balls.below(self._unsafe, max(0.75 * self._rtol, min(luckless, 0.5 * gap)))
             if target >= open_ and self._tests:  # a proof has failed at or below it: go further down
                 if open_ - self._safe <= _COARSER * self._rtol * open_:
                     return
@@ -229,10 +233,10 @@ class _Search:
             if status is None:
                 return
             if status is VerdictStatus.SAFE:
-                self._safe, step = min(target, largest), self._rtol
+                self._safe, step = min(target, largest), max(self._rtol, _FINEST)
                 self._whole = self._safe >= largest
             else:
-                open_ = min(open_, target)
+                open_, luckless = min(open_, target), 8.0 * luckless
 
     def _close(self, low: float, high: float) -> bool:
         if not np.isfinite(high):
@@ -273,7 +277,7 @@ class _Search:
         ended = Status.NODES if self._ended is Status.CONVERGED else self._ended
         p = None if self._point is None else float(self._post.probability(self._point[None])[0, self._label])
         return CertifiedRadius(
-            safe=self._balls.max_radius if self._whole else self._safe,
+            safe=self._balls.whole(self._balls.max_radius) if self._whole else self._safe,
             unsafe=self._unsafe,
             counterexample=self._point,
             probability=p,

@@ -197,10 +197,10 @@ def _add(x: Float, y: Float, down: bool) -> Float:
 
 
 def _norm(norm: float) -> float:
-    array = as_floats("norm", np.where(np.isposinf(norm), 0.0, norm) if _is_number(norm) else norm)
-    require(array.ndim == 0, f"norm must be one number, got shape {array.shape}")
-    if norm == np.inf:
+    if _is_number(norm) and norm == np.inf:
         return math.inf
+    array = as_floats("norm", norm)
+    require(array.ndim == 0, f"norm must be one number, got shape {array.shape}")
     require(bool(array == 0 or array >= 1), f"norm must be 0, >= 1 or inf, got {norm}")
     return float(array)
 
@@ -246,7 +246,7 @@ def _bound(name: str, value: ArrayLike, d: int) -> Float:
     """One end of a domain: numbers, infinities allowed (a one-sided domain), NaN not."""
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(f"{name} must be numbers, got {shown(value)}") from None
     require(not np.isnan(array).any(), f"{name} must not be NaN, got {shown(value)}")
     return _broadcast(name, array, d)

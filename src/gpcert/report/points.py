@@ -215,7 +215,8 @@ class _Reader:
         other = given.vector("counterexample", self._d)
         if status is None:
             given.refuse("verdict must be one of safe, unsafe, unknown, got nothing")
-        if (status == "safe" and margin[0] < 0.0) or (status == "unsafe" and margin[1] > 0.0):
+        wrong = {"safe": margin[0] < 0.0, "unsafe": margin[1] > 0.0, "unknown": margin[0] > 0.0}
+        if wrong[status]:
             given.refuse(f"margin must have the sign of its verdict {status}, got {list(margin)}")
         if (status == "unsafe") != (other is not None):
             given.refuse(f"counterexample must be given with verdict unsafe and no other, got {status}")

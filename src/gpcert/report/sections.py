@@ -146,12 +146,14 @@ def distributions(points: Sequence[Point]) -> Html:
     deltas = [r.delta for r in ranges if r.name == ranges[0].name]
     if deltas:
         name = f"delta: largest minus smallest P({ranges[0].name}), at most"
-        figures.append(_histogram(deltas, name, "Delta", at_most))
+        figures.append(_histogram(deltas, name, "Delta", at_most, upper=True))
     return tag("div", *figures, class_="plots") if figures else Html("")
 
 
-def _histogram(values: Sequence[_E], name: str, title: str, told: Callable[[_E], str]) -> Html:
-    """`told` rounds a value to the side on which it still holds."""
+def _histogram(
+    values: Sequence[_E], name: str, title: str, told: Callable[[_E], str], upper: bool = False
+) -> Html:
+    """`told` rounds a value to the side on which it still holds; so does the median, `upper` or lower."""
     most = float(max(values)) or 1.0
     counts = [0] * _BINS
     for value in values:
@@ -160,7 +162,7 @@ def _histogram(values: Sequence[_E], name: str, title: str, told: Callable[[_E],
     for k, count in enumerate(counts):
         low, high = most * (k / _BINS), most * ((k + 1) / _BINS)
         plot.bar(low, high, count, "plain", f"{count} between about {low:.4g} and {high:.4g}")
-    middle = sorted(values)[(len(values) - 1) // 2]
+    middle = sorted(values)[(len(values) - (not upper)) // 2]
     caption = f"median {told(middle)}, smallest {told(min(values))}, largest {told(max(values))}"
     return _captioned(plot.html(f"histogram: {name}"), title, (), caption)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
-from gpcert.validation import Float, Index, Mask
+from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
 
@@ -157,7 +157,8 @@ class Explanation:
 
     def mean(self) -> Explanation:
         """The mean over the points, (1, d), with its enclosure."""
-        m = max(len(self.lower), 1)
+        m = len(self.lower)
+        require(m > 0, "the mean must be over at least one point, got none")
         lower, upper = self.lower.mean(axis=0, keepdims=True), self.upper.mean(axis=0, keepdims=True)
         slack = 2.0**-50 * m  # the sum of m numbers of size at most 2
         ends = lower - slack, upper + slack
