@@ -20,7 +20,7 @@ from gpcert.bounds.step_link import step_link
 from gpcert.bounds.supports import PairBound
 from gpcert.likelihoods import Link
 from gpcert.regions import Ball
-from gpcert.search.loop import Minimiser
+from gpcert.search import Minimiser
 
 D = 6
 
