@@ -24,7 +24,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Ball, Box, Region, project
 from gpcert.results import ProbabilityRange
-from judge.refute import complaints
+from judge.refute import complaints, same
 
 
 def extreme_points(
@@ -309,5 +309,5 @@ def falsehoods(case: Case, method: str = "auto") -> list[str]:
 
 def refute(post: Posterior, region: Region, answer: ProbabilityRange, rng: np.random.Generator) -> list[str]:
     """What the judge finds false about the answer to a question about the region, which it must name."""
-    named = [] if answer.region is region else ["the answer is about another region"]
+    named = [] if same(answer.region, region) else ["the answer is about another region"]
     return named + complaints(post, [answer], rng, extreme_points(post, region, answer.label, rng))

@@ -8,7 +8,6 @@ from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact import covariance
 from gpcert.bounds import make_radial_slice, model_of
 from gpcert.bounds.cells import _Smooth
 from gpcert.errors import InvalidInputError
@@ -25,6 +24,7 @@ from gpcert.kernels import (
 from gpcert.posterior import Posterior
 from gpcert.questions import certify, probability_range
 from gpcert.regions import Ball, Box
+from judge.kernels import covariance
 from magnitudes import Query, falsehoods, random_query
 from oracle import bits, examples
 

@@ -83,7 +83,7 @@ class Judge:
     def _points(self, quantity: Quantity, region: Region) -> list[np.ndarray]:
         key = id(region), quantity
         if key not in self._suspects:
-            known = [p for r, p in self._known if _same(r, region)] + self._hints
+            known = [p for r, p in self._known if same(r, region)] + self._hints
             self._suspects[key] = suspects(self._post, region, quantity, self._rng, known)
         return self._suspects[key]
 
@@ -131,7 +131,7 @@ class Judge:
                 for w in claim.witnesses
                 for i, statement in enumerate(claim.statements)
                 for s in statement
-                if s.quantity == w.quantity and _same(s.region, w.region) and self._holds(w) in taken
+                if s.quantity == w.quantity and same(s.region, w.region) and self._holds(w) in taken
             }
             for taken in ((True,), (True, None))
         )
@@ -193,7 +193,8 @@ def _beyond_doubt(claim: Everywhere) -> tuple[bool, bool]:
     return claim.lower <= low and not claim.strict, claim.upper >= high
 
 
-def _same(a: Region, b: Region) -> bool:
+def same(a: Region, b: Region) -> bool:
+    """Whether two regions are the same set, given in the same way."""
     if a is b:
         return True
     if type(a) is not type(b):

@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from flint import arb, ctx, fmpq
+if TYPE_CHECKING:  # imported where it is used: a model is exported where there is no python-flint
+    from flint import arb
 
 __all__ = ["length_at_most", "length_up", "round_down", "round_up"]
 
@@ -52,23 +54,28 @@ def length_up(steps: Sequence[Fraction], norm: float) -> float:
     if norm == math.inf or len(steps) <= 1:
         return round_up(top)
     with _precision(_PRECISIONS[1]):
-        ball = _ball(top) * _power_sum(steps, top, norm) ** (1 / arb(norm))
+        ball = _ball(top) * _power_sum(steps, top, norm) ** (1 / _ball(Fraction(norm)))
         mantissa, exponent = ball.upper().man_exp()
     return round_up(Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
 
 
 def _power_sum(steps: Sequence[Fraction], unit: Fraction, norm: float) -> arb:
     """sum (steps / unit)^norm."""
-    return sum((_ball(step / unit) ** arb(norm) for step in steps), arb(0))
+    exponent = _ball(Fraction(norm))
+    return sum((_ball(step / unit) ** exponent for step in steps), _ball(Fraction(0)))
 
 
 def _ball(value: Fraction) -> arb:
+    from flint import arb, fmpq
+
     return arb(fmpq(value.numerator, value.denominator))
 
 
 @contextmanager
 def _precision(bits: int) -> Iterator[None]:
     """The context's precision for a while: it may be a user's own."""
+    from flint import ctx
+
     saved, ctx.prec = ctx.prec, bits
     try:
         yield
