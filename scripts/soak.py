@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 import traceback
@@ -31,6 +32,8 @@ from judge.answers import inconsistencies
 from judge.queries import OPTIONS, Query
 from judge.refute import Judge
 
+#: Seconds for judging one query.
+LONGEST = 60
 #: Seconds after which a query is named: a limit that does not hold, or a judge that is too thorough.
 SLOW = 30
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -82,6 +85,8 @@ def judged(
     counts = {"queries": 1, "claims": 0, "false": 0, "undecided": 0}
     try:
         post, answers = query.ask()
+        signal.signal(signal.SIGALRM, overtime)
+        signal.alarm(LONGEST)
         found = [sentence for answer in answers for sentence in inconsistencies(answer)]
         judge = Judge(post, np.random.default_rng(number))
         for claims in (answer.claims() for answer in answers):
@@ -89,12 +94,25 @@ def judged(
             judge.judge(claims)
         found += judge.false
         counts["undecided"] = len(judge.undecided)
+    except Overtime:  # a claim too dear to judge; the question itself has been answered
+        found, counts["undecided"] = [], counts["claims"] + 1
     except (Exception, KeyboardInterrupt) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         found = [f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"]
+    finally:
+        signal.alarm(0)
     counts["false"] = bool(found)
     counts["seconds"] = round(time.time() - begun)
     return number, query.question, counts, [f"{sentence}\n  {query}" for sentence in found[:3]]
+
+
+class Overtime(Exception):
+    """The judge has used its time."""
+
+
+def overtime(*_: object) -> None:
+    """End the judging of one query."""
+    raise Overtime
 
 
 def summed_up(totals: Counter[tuple[str, str]], done: int, first: int, seconds: float) -> int:

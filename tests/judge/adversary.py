@@ -29,7 +29,11 @@ def suspects(
     with np.errstate(all="ignore"):
         values = estimates(post, quantity, X)
         best = [_searched(post, region, quantity, rng, X[_order(s * values)[0]], s) for s in (1, -1)]
-    chosen = [*best, *(X[i] for i in (*_order(values)[:1], *_order(-values)[:1], 0, len(X) - 1))]
+    chosen = [
+        *best,
+        *X[_SAMPLES:],
+        *(X[i] for i in (*_order(values)[:1], *_order(-values)[:1], 0, len(X) - 1)),
+    ]
     return [x for x in {tuple(x): x for x in chosen}.values() if inside(region, x) is True]
 
 
