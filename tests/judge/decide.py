@@ -6,6 +6,7 @@ Every question is asked positively, so that an undecided ball never passes for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
@@ -21,6 +22,16 @@ def ball(value: Number) -> arb:
     if isinstance(value, arb):
         return value
     return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else arb(float(value))
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """The context's precision for a while."""
+    saved, ctx.prec = ctx.prec, bits
+    try:
+        yield
+    finally:
+        ctx.prec = saved
 
 
 def at_rising_precision() -> Iterator[int]:

@@ -105,7 +105,8 @@ def _distribution(y: np.ndarray, s: float, step: float) -> Law:
             B[some], slope[some], curve[some] = G @ w, G1 @ w, (t * G1 - G1) @ w
         else:
             x = (y[some, None] - z) / s
-            density = np.exp(-0.5 * x * x) / (s * math.sqrt(2.0 * math.pi))
+            with np.errstate(over="ignore"):
+                density = np.exp(-0.5 * x * x) / (s * math.sqrt(2.0 * math.pi))
             B[some], slope[some], curve[some] = ndtr(x) @ w, density @ w, (x * density) @ (-w / s)
     return B, slope, error, curve
 

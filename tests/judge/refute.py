@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness
 from gpcert.likelihoods import FiveErf, Probit
@@ -21,7 +21,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from judge.adversary import suspects
 from judge.answers import inconsistencies
-from judge.decide import PRECISIONS, above, at_least, at_most, below
+from judge.decide import PRECISIONS, above, at_least, at_most, below, precision
 from judge.line import extremes
 from judge.regions import inside
 from judge.truth import Truth
@@ -145,7 +145,7 @@ class Judge:
     def _balance(self, claim: Balance) -> None:
         """Where extremes are enclosed (lines, points), the enclosure decides; else points have to show it."""
         wide = max(_WIDTH, _FINER * (claim.upper - claim.lower) / (4 * claim.count))
-        with ctx.workprec(PRECISIONS[0]):
+        with precision(PRECISIONS[0]):
             sums = [[self._term(claim.quantity, term, wide) for term in terms] for terms in claim.sums]
             low = reduce(arb.max, (sum((t[0] for t in terms), arb(0)) / claim.count for terms in sums))
             highs = [None if any(t[1] is None for t in ts) else sum(t[1] for t in ts) for ts in sums]

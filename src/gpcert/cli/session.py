@@ -154,10 +154,7 @@ def _tell(
     seen = sys.stdout is not None and sys.stdout.isatty()
     whole = parsed.json or (kept.failed and (kept.place is None or not seen))
     lines = [text.rstrip()] if whole else _for_people(parsed, results, kept.place, table_of, summary_of)
-    try:
-        unsaid = say(*lines)
-    except KeyboardInterrupt:  # a second signal, while a reader is slow
-        unsaid = "interrupted"
+    unsaid = say(*lines)
     if kept.note:
         warn(kept.note + "; every answer is on standard output" * (kept.failed and whole and not unsaid))
     if unsaid and kept.place is None and results["answers"]:

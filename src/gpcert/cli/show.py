@@ -14,12 +14,19 @@ from gpcert.numbers import exactly
 __all__ = ["by_radius", "columns", "printable", "say", "tell", "warn"]
 
 
+#: Characters written at once: of a longer text Python loses the rest if a signal comes while a pipe is full.
+_PIECE = 2048
+
+
 def say(*lines: str) -> str:
     """Print the lines; what went wrong, "" if nothing or if the reader has gone (`| head`): it has enough."""
     if sys.stdout is None:
         return "it is closed"
+    text = "".join(f"{line}\n" for line in lines)
     try:
-        print(*lines, sep="\n", end="\n" if lines else "", flush=True)
+        for start in range(0, len(text), _PIECE):
+            sys.stdout.write(text[start : start + _PIECE])
+        sys.stdout.flush()
     except OSError as error:
         # What could not be printed must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
