@@ -34,6 +34,8 @@ from judge.refute import Judge
 
 #: Seconds for judging one query.
 LONGEST = 60
+#: Whether the judge has used them.
+LATE: list[bool] = []
 #: Seconds after which a query is named: a limit that does not hold, or a judge that is too thorough.
 SLOW = 30
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -81,6 +83,7 @@ def judged(
         return number, None, {}, []
     warnings.simplefilter("error")
     begun = time.time()
+    LATE.clear()
     query = Query.pick(number, only)
     counts = {"queries": 1, "claims": 0, "false": 0, "undecided": 0}
     try:
@@ -94,11 +97,11 @@ def judged(
             judge.judge(claims)
         found += judge.false
         counts["undecided"] = len(judge.undecided)
-    except Overtime:  # a claim too dear to judge; the question itself has been answered
-        found, counts["undecided"] = [], counts["claims"] + 1
     except (Exception, KeyboardInterrupt) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         found = [f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"]
+        if LATE:  # a claim too dear to judge, or a callback of python-flint that was interrupted in it
+            found, counts["undecided"] = [], counts["claims"] + 1
     finally:
         signal.alarm(0)
     counts["false"] = bool(found)
@@ -112,6 +115,7 @@ class Overtime(Exception):
 
 def overtime(*_: object) -> None:
     """End the judging of one query."""
+    LATE.append(True)
     raise Overtime
 
 
