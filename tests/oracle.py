@@ -15,8 +15,8 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 from hypothesis import strategies as st
 
-from gpcert.bounds.domain import BoxDomain, scaled_box
-from gpcert.bounds.expansion import expand
+from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Probit
 from gpcert.posterior import Posterior

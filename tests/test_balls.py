@@ -10,9 +10,9 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.ball_quadratic import unit_lower_bound
-from gpcert.bounds.balls import BallShape
-from gpcert.bounds.unit_ball import UnitBall
+from gpcert.bounds.geometry.ball import BallShape
+from gpcert.bounds.geometry.ball_quadratic import unit_lower_bound
+from gpcert.bounds.geometry.unit_ball import UnitBall
 from gpcert.regions import Ball, lowest, nearest, project
 from oracle import bits, examples, rational
 from test_quadratic import exact, matrix

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from exact import CHOICES, Case, extreme_points, random_posterior, random_region, small_model
-from gpcert.bounds.domain import BoxDomain, scaled_box
-from gpcert.bounds.mean import mean_lower_bound
-from gpcert.bounds.model import model_of
-from gpcert.bounds.slice import make_slice
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.local.gaussian.slice import make_slice
+from gpcert.bounds.one.sign import mean_lower_bound
 from gpcert.questions.certify import _margin, _several
 from gpcert.results import Enclosure
 from judge import Truth

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.bounds import make_slice, model_of
-from gpcert.bounds.balls import BallShape
-from gpcert.bounds.domain import BoxShape
-from gpcert.bounds.expansion import expand
-from gpcert.bounds.mean import mean_lower_bound
-from gpcert.bounds.sparse import SparseShape
+from gpcert.bounds.geometry.ball import BallShape
+from gpcert.bounds.geometry.domain import BoxShape
+from gpcert.bounds.geometry.sparse import SparseShape
+from gpcert.bounds.local.gaussian.expansion import expand
+from gpcert.bounds.one.sign import mean_lower_bound
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.likelihoods import Softmax
-from gpcert.likelihoods.correlated import correlated_rules
-from gpcert.likelihoods.gumbel import Cloud, gumbel_derivatives, gumbel_integral
-from gpcert.likelihoods.gumbel_normal import convolution, spacing, taylor_remainder, unit
-from gpcert.likelihoods.independent_part import centred, independent_part, split
-from gpcert.likelihoods.mixtures import mixture
+from gpcert.likelihoods.integrals.correlated import correlated_rules
+from gpcert.likelihoods.integrals.gumbel import Cloud, gumbel_derivatives, gumbel_integral
+from gpcert.likelihoods.integrals.gumbel_normal import convolution, spacing, taylor_remainder, unit
+from gpcert.likelihoods.integrals.independent_part import centred, independent_part, split
+from gpcert.likelihoods.integrals.mixtures import mixture
 from oracle import examples
 from several import Setting, random_model
 from test_softmax import assert_encloses, grid_reference, line_reference

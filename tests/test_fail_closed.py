@@ -9,15 +9,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpcert.bounds.box import Certified, LevelBound
-from gpcert.bounds.class_functionals import _around_zero
-from gpcert.bounds.forms import subtract
-from gpcert.bounds.labels import Comparison
-from gpcert.bounds.levels import Level
-from gpcert.bounds.local import FunctionalBound
-from gpcert.bounds.sparse import SparseDomain, SparseShape
-from gpcert.bounds.step_link import step_link
-from gpcert.bounds.supports import PairBound
+from gpcert.bounds.geometry.pairs import PairBound
+from gpcert.bounds.geometry.sparse import SparseDomain, SparseShape
+from gpcert.bounds.interface import Certified
+from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.steps import step_link
+from gpcert.bounds.local.forms import subtract
+from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.several.labels import Comparison
+from gpcert.bounds.several.tangents.functionals import _around_zero
 from gpcert.likelihoods import Link
 from gpcert.regions import Ball
 from gpcert.search import Minimiser

@@ -10,7 +10,7 @@ from flint import arb, arb_series, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.links import link_of
+from gpcert.bounds.levels.registry import link_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit, Softmax, likelihood_from_dict
 from gpcert.likelihoods.five_erf import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE, TOTAL

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from gpcert.bounds import BoxShape, RbfBound, link_of, make_slice, model_of
-from gpcert.bounds.functional import lower_bound
-from gpcert.bounds.majorants import cheap, coarse, sharp
+from gpcert.bounds.local.gaussian.functional import lower_bound
+from gpcert.bounds.local.gaussian.majorants import cheap, coarse, sharp
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior

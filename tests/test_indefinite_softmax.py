@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.bounds.class_model import class_model_of
-from gpcert.bounds.clipping import probability_cost
+from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.several.tangents.clipping import probability_cost
 from gpcert.likelihoods import Softmax
 from oracle import examples
 from several import Setting, falsehoods, random_box

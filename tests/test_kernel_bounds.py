@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exact import CHOICES, KERNELS, Case, falsehoods, random_kernel, random_posterior, random_region
-from gpcert.bounds.domain import BoxDomain, scaled_box
-from gpcert.bounds.model import model_of
-from gpcert.bounds.radial import RadialLocal, radial_envelope
-from gpcert.bounds.radial_expansion import expand_radial
-from gpcert.bounds.radial_slice import make_radial_slice
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.local.radial.expansion import expand_radial
+from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.kernels import RBF, Matern12, Matern32, Matern52, RationalQuadratic, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range

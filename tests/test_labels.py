@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.bounds.class_expansion import expand_classes
-from gpcert.bounds.labels import _shared, _shared_functional
+from gpcert.bounds.several.labels import _shared, _shared_functional
+from gpcert.bounds.several.tangents.expansion import expand_classes
 from gpcert.likelihoods import Softmax
 from oracle import examples
 from several import Setting, falsehoods, questioned, random_box, random_model

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.bounds.anchored import anchored
-from gpcert.bounds.class_expansion import Latents
-from gpcert.bounds.class_image import coordinates_at, image_of
-from gpcert.bounds.class_model import class_model_of
-from gpcert.bounds.latent_cells import Cells, _Work
+from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.several.cells.anchored import anchored
+from gpcert.bounds.several.cells.cells import Cells, _Work
+from gpcert.bounds.several.cells.image import coordinates_at, image_of
+from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.likelihoods import Softmax
 from gpcert.search import Minimiser
 from oracle import bits, examples

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds.balls import BallShape
+from gpcert.bounds.geometry.ball import BallShape
 from gpcert.questions.balls import Balls
 from gpcert.regions import Ball, project
 from gpcert.rounding import norm_up

@@ -10,8 +10,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.levels import LogitLink, ProbitLink
-from gpcert.bounds.links import link_of
+from gpcert.bounds.levels.curves import LogitLink, ProbitLink
+from gpcert.bounds.levels.registry import link_of
 from gpcert.likelihoods import Logit, Probit
 from judge.logistic import logistic_normal
 from oracle import bits, examples

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 from gpcert.likelihoods import Logit
-from gpcert.likelihoods.logistic_normal import _EDGES, _narrow_table, _wide_table
+from gpcert.likelihoods.integrals.logistic_normal import _EDGES, _narrow_table, _wide_table
 
 logit = Logit()
 SETTINGS = settings(deadline=None, max_examples=40)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.bounds import make_radial_slice, model_of
-from gpcert.bounds.cells import _Smooth
+from gpcert.bounds.batched.cells import _Smooth
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import (
     RBF,

@@ -8,8 +8,8 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.balls import BallShape
-from gpcert.bounds.unit_ball import UnitBall
+from gpcert.bounds.geometry.ball import BallShape
+from gpcert.bounds.geometry.unit_ball import UnitBall
 from gpcert.regions import Ball
 from oracle import bits, examples, rational
 

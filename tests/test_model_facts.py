@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.bounds import make_slice, model_of
-from gpcert.bounds.majorants import cheap, coarse, sharp
+from gpcert.bounds.local.gaussian.majorants import cheap, coarse, sharp
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT

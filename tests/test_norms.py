@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from exact import CHOICES, Case, falsehoods, small_model
-from gpcert.bounds.supports import pair_bound
+from gpcert.bounds.geometry.pairs import pair_bound
 from oracle import examples
 from test_quadratic import matrix
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds.ratios import Margin, Remainder, Share
+from gpcert.bounds.several.ratios import Margin, Remainder, Share
 from gpcert.errors import InvalidInputError
 from oracle import examples
 from several import Setting, falsehoods, random_box, random_model

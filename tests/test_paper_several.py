@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.bounds import make_slice
-from gpcert.bounds.class_model import class_model_of
+from gpcert.bounds.facts.classes import class_model_of
 from gpcert.kernels import RBF
 from gpcert.likelihoods import OneVsRest, Probit, Softmax
 from gpcert.paper import several

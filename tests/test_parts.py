@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.definite import verified_parts
+from gpcert.bounds.facts.definite import verified_parts
 from oracle import examples, is_psd, rational
 
 

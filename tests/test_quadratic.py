@@ -11,7 +11,7 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.quadratic import _dual, convexified, quadratic_lower_bound
+from gpcert.bounds.geometry.box_quadratic import _dual, convexified, quadratic_lower_bound
 from oracle import examples, is_psd, rational
 
 KINDS = ("psd", "indefinite", "low rank", "negative", "diagonal", "badly scaled", "zero")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.bounds.separate import separate_latents, separate_models
+from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
 from oracle import examples
 from several import Setting, falsehoods, random_box
 

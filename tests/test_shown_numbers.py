@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.cli.attack import _summary as attack_summary
-from gpcert.cli.certify import _summary as certify_summary
-from gpcert.cli.explain import _Mean
+from gpcert.cli.verbs.attack import _summary as attack_summary
+from gpcert.cli.verbs.certify import _summary as certify_summary
+from gpcert.cli.verbs.explain import _Mean
 from gpcert.numbers import (
     at_least,
     at_most,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Logit, Softmax
-from gpcert.likelihoods.nodes import lattice_average
+from gpcert.likelihoods.integrals.nodes import lattice_average
 
 model = Softmax()
 SETTINGS = settings(deadline=None, max_examples=25)

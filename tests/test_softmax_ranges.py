@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.bounds.anchor import anchor_at
-from gpcert.bounds.class_expansion import expand_classes, latents_at, latents_on
-from gpcert.bounds.class_model import class_model_of
-from gpcert.bounds.tangent import tangent
-from gpcert.bounds.tangent_ranges import largest_by_ranges
+from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.several.tangents.anchor import anchor_at
+from gpcert.bounds.several.tangents.expansion import expand_classes, latents_at, latents_on
+from gpcert.bounds.several.tangents.ranges import largest_by_ranges
+from gpcert.bounds.several.tangents.tangent import tangent
 from gpcert.likelihoods import Softmax
 from oracle import examples
 from several import Setting, at_least, falsehoods, random_box, random_model, random_region

@@ -10,8 +10,8 @@ from scipy.special import expit, ndtr, ndtri
 
 import gpcert as gc
 from exact import small_model
-from gpcert.bounds.levels import ProbitLink
-from gpcert.bounds.links import link_of
+from gpcert.bounds.levels.curves import ProbitLink
+from gpcert.bounds.levels.registry import link_of
 from oracle import examples
 
 

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpcert.cli import csv_table, npz_arrays
-from gpcert.cli.array_table import read_npz
-from gpcert.cli.csv_table import read_csv
-from gpcert.cli.tables import Columns, Table
+from gpcert.cli.io.array_table import read_npz
+from gpcert.cli.io.csv_table import read_csv
+from gpcert.cli.io.tables import Columns, Table
 from gpcert.errors import InvalidInputError
 
 COLUMNS = Columns(features=("b", "a"), target="y", id="who")

@@ -1,15 +1,16 @@
 """Certified bounds of a posterior over one box; the search knows them only as `BoxBound`."""
 
-from gpcert.bounds.box import BoxBound, Certified, LevelBound
-from gpcert.bounds.cells import CellExtremes, bound_cells, sweepable
-from gpcert.bounds.domain import BoxShape, Domain, Shape
+from gpcert.bounds.batched.cells import CellExtremes, bound_cells, sweepable
+from gpcert.bounds.batched.lines import SideRanges, line_ranges
 from gpcert.bounds.factory import BoundFactory, shape_of
-from gpcert.bounds.lines import SideRanges, line_ranges
-from gpcert.bounds.links import link_of
-from gpcert.bounds.model import Model, model_of
-from gpcert.bounds.radial_slice import make_radial_slice
-from gpcert.bounds.rbf import RbfBound
-from gpcert.bounds.slice import Slice, make_slice
+from gpcert.bounds.facts.model import Model, model_of
+from gpcert.bounds.geometry.domain import BoxShape, Domain, Shape
+from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.local.gaussian.slice import Slice, make_slice
+from gpcert.bounds.local.radial.slice import make_radial_slice
+from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.bounds.one.level import LevelBound
 
 __all__ = [
     "BoundFactory",

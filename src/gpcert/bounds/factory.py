@@ -10,29 +10,30 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.bounds.balls import BallShape
-from gpcert.bounds.box import BoxBound, LevelBound
-from gpcert.bounds.class_model import class_model_of
-from gpcert.bounds.domain import BoxShape, Shape
-from gpcert.bounds.labels import LabelBound
-from gpcert.bounds.latent import LatentBound
-from gpcert.bounds.levels import Link, ProbitLink
-from gpcert.bounds.links import link_of
-from gpcert.bounds.mean import SignBound
-from gpcert.bounds.model import Model, model_of
-from gpcert.bounds.one_vs_rest import OneVsRestBound
-from gpcert.bounds.radial import RadialBound
-from gpcert.bounds.radial_slice import RadialSlice, make_radial_slice
-from gpcert.bounds.ratios import Margin, Remainder, Share
-from gpcert.bounds.rbf import RbfBound
-from gpcert.bounds.separate import separate_latents, separate_models
-from gpcert.bounds.separate_bound import SeparateBound, SeparateLabel
-from gpcert.bounds.slice import Slice, make_slice
-from gpcert.bounds.softmax import SoftmaxBound
-from gpcert.bounds.sparse import SparseShape
-from gpcert.bounds.sparse_bound import SparseBound
-from gpcert.bounds.step_link import StepLink
-from gpcert.bounds.two_latents import TwoLatents
+from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.facts.model import Model, model_of
+from gpcert.bounds.geometry.ball import BallShape
+from gpcert.bounds.geometry.domain import BoxShape, Shape
+from gpcert.bounds.geometry.sparse import SparseShape
+from gpcert.bounds.interface import BoxBound
+from gpcert.bounds.levels.curves import Link, ProbitLink
+from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.levels.steps import StepLink
+from gpcert.bounds.local.gaussian.slice import Slice, make_slice
+from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
+from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.bounds.one.latent import LatentBound
+from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.one.radial import RadialBound
+from gpcert.bounds.one.sign import SignBound
+from gpcert.bounds.several.labels import LabelBound
+from gpcert.bounds.several.one_vs_rest import OneVsRestBound
+from gpcert.bounds.several.ratios import Margin, Remainder, Share
+from gpcert.bounds.several.separate import SeparateBound, SeparateLabel
+from gpcert.bounds.several.softmax import SoftmaxBound
+from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
+from gpcert.bounds.several.two_latents import TwoLatents
+from gpcert.bounds.sparse import SparseBound
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior

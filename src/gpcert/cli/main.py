@@ -63,7 +63,7 @@ def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
 
 def declare(parser: argparse.ArgumentParser, verb: str) -> None:
     """Give the parser what the verb's module says: text, examples, options, and what to run."""
-    module = import_module(f"gpcert.cli.{verb}")
+    module = import_module(f"gpcert.cli.verbs.{verb}")
     parser.description = module.DESCRIPTION.strip()
     parser.epilog = "examples:\n" + module.EXAMPLES.strip("\n")
     module.configure(parser)

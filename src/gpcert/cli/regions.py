@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.cli.csv_table import read_csv
-from gpcert.cli.sources import SHIPPED, feature_names
-from gpcert.cli.tables import Columns, Table
+from gpcert.cli.io.csv_table import read_csv
+from gpcert.cli.io.sources import SHIPPED, feature_names
+from gpcert.cli.io.tables import Columns, Table
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpcert.cli.io.sources import class_names, feature_names
+from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_output, keep, rescue
 from gpcert.cli.pool import Answer, Ask, answer_all
 from gpcert.cli.progress import Interrupt, ProgressLine, duration
 from gpcert.cli.show import printable, say, warn
-from gpcert.cli.sources import class_names, feature_names
-from gpcert.cli.tables import Table
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
 from gpcert.parallel import cores

@@ -19,7 +19,11 @@ from gpcert.likelihoods.base import (
     as_signs,
     inside_site_range,
 )
-from gpcert.likelihoods.logistic_normal import LogisticNormal, logistic_normal, logistic_normal_error
+from gpcert.likelihoods.integrals.logistic_normal import (
+    LogisticNormal,
+    logistic_normal,
+    logistic_normal_error,
+)
 from gpcert.validation import Float
 
 __all__ = ["Logit"]

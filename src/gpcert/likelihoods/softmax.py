@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import UNIT
-from gpcert.likelihoods.correlated import TARGET, CorrelatedRule, correlated_rules
-from gpcert.likelihoods.gumbel import GumbelIntegral, gumbel_derivatives, gumbel_integral
+from gpcert.likelihoods.integrals.correlated import TARGET, CorrelatedRule, correlated_rules
+from gpcert.likelihoods.integrals.gumbel import GumbelIntegral, gumbel_derivatives, gumbel_integral
+from gpcert.likelihoods.integrals.nodes import Average, derivatives, lattice_average, tensor_average
 from gpcert.likelihoods.logit import Logit
-from gpcert.likelihoods.nodes import Average, derivatives, lattice_average, tensor_average
 from gpcert.validation import Float, as_floats
 
 __all__ = ["Softmax"]

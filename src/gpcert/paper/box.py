@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from gpcert.bounds import Certified, RbfBound, Shape, Slice
-from gpcert.bounds.softmax import SoftmaxBound
+from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.paper.covariance import Covariances, Extreme, covariances
 from gpcert.validation import Float
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
-from gpcert.bounds.softmax import SoftmaxBound
-from gpcert.bounds.two_latents import TwoLatents
+from gpcert.bounds.several.softmax import SoftmaxBound
+from gpcert.bounds.several.two_latents import TwoLatents
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, Probit, Softmax

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpcert.bounds import Model
-from gpcert.bounds.class_model import class_model_of
-from gpcert.bounds.softmax import SoftmaxBound
+from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.paper.box import Answer, PublishedBound
 from gpcert.paper.covariance import Covariances, Extreme
 from gpcert.paper.several import LatentRanges, softmax_bounds

@@ -1,0 +1,1 @@
+"""Many boxes, or many lines, in one product."""

@@ -1,0 +1,192 @@
+"""The model as the bounds see it: facts about the stored doubles, verified once per posterior.
+
+Statements of `docs/maths.md`, section 2:
+
+* F1  precision = positive - negative - diag(defect), both parts verified positive semidefinite (R4);
+* F2  y^T |part| y <= sum_i weight_i y_i^2, `weight_i` rounded-up row sums of absolute values;
+* F3  k^T part k <= contraction * s2 for every k = (k(x_i, x))_i: part <= contraction K^-1, verified;
+* F4  positive + negative <= diag(`diagonal`), verified (used by other kernels than the Gaussian only).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpcert.bounds.facts.contraction import contraction, inverse_contraction, verified_diagonal
+from gpcert.bounds.facts.definite import Parts, definite_parts
+from gpcert.bounds.facts.gram import kernel_gram
+from gpcert.bounds.facts.magnitudes import is_moderate
+from gpcert.kernels import Group, Kernel, radial_terms
+from gpcert.posterior import Posterior
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.validation import Float
+
+__all__ = ["Model", "make_model", "model_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """mu = mean + k^T weights and S = prior - k^T precision k with one kernel, and verified facts.
+
+    n centres, d features. For a posterior `prior` is s2; another affine functional of several latents has
+    its own prior, weights and precision.
+    """
+
+    centres: Float  #: (n, d), raw units
+    terms: tuple[tuple[Group, ...], ...]  #: the kernel, a sum of products of radial factors
+    lengthscale: Float  #: (d,), the smallest of all factors
+    variance: float  #: s2 = k(x, x), to a few roundings for sums and products
+    prior: float
+    weights: Float  #: alpha (n,)
+    mean: float
+    parts: Parts  #: F1
+    precision: Float  #: (n, n), as given
+    magnitude: Float  #: positive + negative (n, n)
+    row_weight: Float  #: (n,), F2 of magnitude and of precision
+    contraction: float  #: F3 of magnitude; inf where it could not be verified
+    unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
+    contraction_precision: float  #: F3' of the precision itself
+    contraction_negative: float  #: F3 of the negative part
+    moderate: bool  #: R7: whether expansions may be used; otherwise F3 is not known either
+    grams: dict[bytes, tuple[Float, float]] = field(
+        default_factory=dict, repr=False
+    )  #: cache of `Slice.gram`
+    site_precision: Float | None = None  #: (n,), a likely `diagonal`
+
+    @property
+    def definite(self) -> bool:
+        """No negative part."""
+        return self.parts.negative is None
+
+    @property
+    def lipschitz(self) -> float:
+        """X8: sqrt(S + const) moves by at most sqrt(lipschitz) times the kernel's metric; inf: not known."""
+        if self.prior != self.variance:
+            return np.inf
+        return (self.contraction + self.contraction_negative) * (1.0 + 4 * UNIT)
+
+    @property
+    def deepest(self) -> float:
+        """F3: how far S may lie below 0 anywhere; inf where only a bound over a box can tell."""
+        if not self.definite:
+            return np.inf
+        c = min(self.contraction, self.contraction_precision)
+        return max(0.0, c * self.variance - self.prior) + 4 * UNIT * (abs(self.prior) + self.variance)
+
+    def excess_variance(self, k: Float) -> float:
+        """F1: |S - (prior - k^T (positive - negative) k)| is at most this for |k_i| <= k (n,)."""
+        return sum_up(self.parts.defect * k * k) * (1.0 + 8 * UNIT)
+
+    def largest_variance(self, k: Float) -> float:
+        """F1-F3: an upper bound of S for |k_i| <= k (n,)."""
+        most = self.prior + 4 * UNIT * abs(self.prior) + self.excess_variance(k)
+        if self.parts.negative is None:
+            return most
+        gain = min(sum_up(self.row_weight * k * k), self.contraction_negative * self.variance)
+        return (most + gain) * (1.0 + 4 * UNIT)
+
+    def weighted(self, y: Float) -> float:
+        """F2: an upper bound of |V y|, V^T V = magnitude, for |entries| <= y (n,)."""
+        return sqrt_up(sum_up(self.row_weight * y * y))
+
+    @cached_property
+    def mean_norm(self) -> float:
+        """K6: an upper bound of the norm of sum_i alpha_i k(., x_i) in the RKHS."""
+        gram, entry = self.unit_gram
+        size = float(np.abs(self.weights).sum())
+        error = (entry + gamma(2 * len(gram))) * size * size * 1.01
+        square = max(float(self.weights @ (gram @ self.weights)), 0.0) + error
+        return sqrt_up(square * self.variance) * (1.0 + 16 * UNIT)
+
+    @cached_property
+    def diagonal(self) -> Float:
+        """F4: |V z|^2 <= sum_i diagonal_i z_i^2 for every z (n,); the smallest of those that verify."""
+        found = [self.row_weight]
+        sites = self.site_precision
+        if sites is not None and (sites > 0).all():
+            found += verified_diagonal(self.magnitude, sites)
+        found += verified_diagonal(self.magnitude, np.diagonal(self.magnitude))
+        return min(found, key=lambda diagonal: float(diagonal.sum()))
+
+
+_models: WeakKeyDictionary[Posterior, Model] = WeakKeyDictionary()
+
+
+def model_of(posterior: Posterior) -> Model:
+    """The verified model of a posterior, computed once and kept as long as the posterior lives."""
+    model = _models.get(posterior)
+    if model is None:
+        kernel = posterior.kernel
+        assert isinstance(kernel, Kernel)
+        centres = np.ascontiguousarray(posterior.centres)
+        precision = np.ascontiguousarray(posterior.precision)
+        with np.errstate(all="ignore"):
+            parts = definite_parts(precision, lambda: kernel(centres))
+        model = make_model(
+            centres,
+            kernel,
+            posterior.weights,
+            float(posterior.mean),
+            kernel.prior_variance,
+            parts,
+            precision,
+            posterior.factors.get("site_precision"),
+        )
+        _models[posterior] = model
+    return model
+
+
+def make_model(
+    centres: Float,
+    kernel: Kernel,
+    weights: Float,
+    mean: float,
+    prior: float,
+    parts: Parts,
+    precision: Float | None = None,
+    site_precision: Float | None = None,
+) -> Model:
+    """Facts F2 and F3 for mean + k^T weights and prior - k^T precision k; None: positive - negative."""
+    terms = radial_terms(kernel, centres.shape[1])
+    with np.errstate(all="ignore"):
+        negative = parts.negative
+        if precision is None:
+            precision = parts.positive if negative is None else parts.positive - negative
+        # The shifted parts dominate their sum up to one rounding, which row sums absorb.
+        magnitude = parts.positive if negative is None else parts.positive + negative
+        rows = np.abs(parts.positive) if negative is None else np.abs(parts.positive) + np.abs(negative)
+        row_weight = np.maximum(rows.sum(axis=1), np.abs(precision).sum(axis=1))
+        variance = kernel.prior_variance
+        lengthscale = np.min([group.lengthscale for term in terms for group in term], axis=0)
+        moderate = is_moderate(kernel, lengthscale, centres, weights, mean, prior, precision, magnitude)
+        gram = kernel_gram(kernel, centres) if moderate else (np.zeros_like(precision), np.inf)
+        return Model(
+            centres=centres,
+            terms=terms,
+            lengthscale=lengthscale,
+            variance=variance,
+            prior=prior,
+            weights=weights,
+            mean=mean,
+            parts=parts,
+            precision=precision,
+            magnitude=magnitude,
+            row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
+            contraction=contraction(*gram, variance, magnitude) if moderate else np.inf,
+            unit_gram=gram,
+            contraction_precision=inverse_contraction(precision, *gram, variance, site_precision)
+            if moderate
+            else np.inf,
+            contraction_negative=_of_negative(negative, gram, variance) if moderate else np.inf,
+            moderate=moderate,
+            site_precision=site_precision,
+        )
+
+
+def _of_negative(negative: Float | None, gram: tuple[Float, float], variance: float) -> float:
+    """F3 of the negative part."""
+    return 0.0 if negative is None else contraction(*gram, variance, negative, small=True)

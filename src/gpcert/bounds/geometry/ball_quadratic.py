@@ -1,0 +1,213 @@
+"""A certified lower bound of a quadratic over a p-ball in a box, normalised (docs/maths-regions.md, 2).
+
+B5 (faces) shortens the box; then the quadratic is made convex, at a price that the ball or the box pays, and
+its tangent is minimised over the set. Candidates for the price: box multipliers and, for p >= 2, weighted
+ellipsoids around the ball, found together by Newton's method (B6); the smallest eigenvalue for 1 < p < 2
+(B6); a matrix for p = 1 (B7). Every multiplier is sound, the best value counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gpcert.bounds.geometry.ball_newton import multipliers
+from gpcert.bounds.geometry.box_quadratic import QuadraticBound, convexified, curvature
+from gpcert.bounds.geometry.unit_ball import UnitBall
+from gpcert.regions import nearest
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up
+from gpcert.validation import Float
+
+__all__ = ["UnitBall", "unit_lower_bound"]
+
+_FACE_ROUNDS = 3
+_DESCENT_STEPS = 80
+#: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
+_FLOORS = (0.03, 0.1, 0.3, 0.7)
+#: Multiples of the most negative eigenvalue tried for B7.
+_SHIFTS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
+
+
+def unit_lower_bound(
+    g: Float, H: Float, ball: UnitBall, enough: float = np.inf, accuracy: float = 1e-6
+) -> QuadraticBound:
+    """At most the minimum of g.u + u^T H u / 2 over the ball, H (d, d) symmetric; a point near it."""
+    with np.errstate(all="ignore"):  # overflow ends as -inf, never as a bound
+        ball = _shortened(g, H, ball)
+        point = ball.rest
+        free = ball.low < ball.high
+        # Substitution of the others rounds: the constant, and the gradient, which acts over at most 1.
+        fixed = np.flatnonzero(~free)
+        moved = H[:, fixed] @ point[fixed]
+        constant = float((g + 0.5 * moved)[fixed] @ point[fixed])
+        scale = np.abs(g) + np.abs(H[:, fixed]) @ np.abs(point[fixed])
+        if point[fixed].any():
+            constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale.sum()) + len(g) * TINY
+        if not free.any():
+            return QuadraticBound(constant, point)
+        found = _best(
+            (g + moved)[free], H[np.ix_(free, free)], ball.restricted(free), enough - constant, accuracy
+        )
+        point = point.copy()
+        point[free] = found.point
+        value = constant + found.value
+        value = value - 2.0 * UNIT * abs(value)
+        return QuadraticBound(value if np.isfinite(value) else -np.inf, point)
+
+
+def _shortened(g: Float, H: Float, ball: UnitBall) -> UnitBall:
+    """B5: where a component of the gradient keeps its sign, its coordinate ends at the rest on that side."""
+    slack = gamma(4 * len(g) + 20) * (np.abs(g) + np.abs(H).sum(axis=1))
+    for _ in range(_FACE_ROUNDS):
+        rest = ball.rest
+        falls = (g - ball.support(-H) - slack >= 0) & (ball.high > rest)
+        rises = (g + ball.support(H) + slack <= 0) & (ball.low < rest)
+        if not (falls.any() or rises.any()):
+            break
+        ball = UnitBall(np.where(rises, rest, ball.low), np.where(falls, rest, ball.high), ball.norm)
+    return ball
+
+
+def _best(g: Float, H: Float, ball: UnitBall, enough: float, accuracy: float) -> QuadraticBound:
+    best = QuadraticBound(-np.inf, ball.rest)
+    try:
+        for value, point in _candidates(g, H, ball, enough, accuracy):
+            if value > best.value or best.value == -np.inf:
+                best = QuadraticBound(value, point)
+            if best.value >= enough:
+                break
+    except np.linalg.LinAlgError:  # a singular matrix on the way: what was found so far counts
+        pass
+    if best.value == -np.inf:  # nothing could be verified: a dominant diagonal can
+        dominant = np.abs(H).sum(axis=1) * (1.0 + 1e-9)
+        best = QuadraticBound(*_priced(g, H, ball, dominant, np.zeros(len(g)), None))
+    return best
+
+
+def _candidates(
+    g: Float, H: Float, ball: UnitBall, enough: float, accuracy: float
+) -> Iterator[tuple[float, Float]]:
+    """Values and points, by rising price."""
+    none = np.zeros(len(g))
+    if ball.norm < 2.0:
+        values, vectors = np.linalg.eigh(H)
+        if ball.norm == 1.0:
+            yield _matrix_price(g, H, ball, values, vectors)
+        else:
+            shift = max(-float(values[0]) * (1.0 + 1e-9), 0.0)
+            yield _priced(g, H, ball, none, np.full(len(g), shift), None)
+        if values[0] < 0:
+            D, _ = curvature(g, H, ball.low, ball.high, enough, accuracy)
+            yield _priced(g, H, ball, D, none, None)
+        return
+    y = _descend(g, H, ball)
+    pull = _pull(g + H @ y, y, ball)
+    for floor in (0.03,) if ball.norm == 2.0 else _FLOORS:
+        weight = _ellipsoid(y, ball.norm, floor)
+        trial = _priced(g, H, ball, none, pull * weight, y)
+        yield trial
+        if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more
+            break
+    D, multiplier, y = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
+    yield _priced(g, H, ball, D, multiplier * weight, y if ball.norm == 2.0 else None)
+
+
+def _ellipsoid(y: Float, norm: float, floor: float) -> Float:
+    """B6: weights w (d,) with sum w_j u_j^2 <= 1 on the ball, about equal to 1 at y; the floor rounds it."""
+    if norm == 2.0:
+        return np.ones(len(y))
+    weight = np.maximum(np.abs(y), floor * len(y) ** (-1.0 / norm)) ** (norm - 2.0)
+    return np.asarray(weight / float(norm_up(weight, norm / (norm - 2.0))))
+
+
+def _pull(gradient: Float, y: Float, ball: UnitBall) -> float:
+    """The multiplier of the ball at the minimiser y: -gradient_j = multiplier |y_j|^(p-2) y_j where no end
+    of the box holds y_j; 0 inside the ball.
+    """
+    loose = (y > ball.low) & (y < ball.high)
+    size = np.abs(y) ** (ball.norm - 1.0) * loose
+    total = float(size @ size)
+    multiplier = -float((gradient * np.sign(y)) @ size) / total if total > 0 else 0.0
+    return max(multiplier, 0.0) if np.isfinite(multiplier) else 0.0
+
+
+def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | None) -> tuple[float, Float]:
+    """B6 with box multipliers D and ball multipliers E, both (d,) >= 0, and the tangent at y."""
+    low, high = ball.low, ball.high
+    total = convexified(H, D + E, high - low)
+    if total is None:
+        return -np.inf, ball.rest
+    # What verification added, and the rounding of D + E, the box pays: D + E >= total.
+    D = D + np.maximum(total - (D + E), 0.0) * (1.0 + 1e-9) + 8 * UNIT * (D + E)
+    A = H.copy()
+    A[np.diag_indices(len(g))] += D + E
+    c = g - 0.5 * D * (low + high)
+    if y is None:
+        y = _descend(c, A, ball)
+    G = c + A @ y
+    exponent = np.inf if ball.norm <= 2.0 else ball.norm / (ball.norm - 2.0)
+    price = 0.5 * float(norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
+    size = (
+        (np.abs(c) + np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0) + D * np.abs(low * high) + D + E
+    )
+    error = gamma(4 * len(g) + 60) * float(size.sum()) + TINY
+    value = float((0.5 * (c + G) - G) @ y) + ball.least(G) - price
+    return value - 2.0 * error, np.clip(y, low, high)
+
+
+def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Float) -> tuple[float, Float]:
+    """B7: the negative part of H costs a kink at 0, by a multiple D of the identity, which the caps pay, and
+    by a matrix N, which the ball pays: u^T N u <= |u|_1 sum_j N_jj |u_j|.
+    """
+    caps = ball.caps
+    reach = min(1.0, sum_up(caps))
+    size = np.abs(_descend(g, H, ball))
+    squares = vectors * vectors
+    shifts = max(-float(values[0]), 0.0) * _SHIFTS
+    prices = [reach * (squares @ np.maximum(-(values + D), 0.0)) @ size + D * (caps @ size) for D in shifts]
+    D = float(shifts[int(np.argmin(prices))])
+    negative = values + D < 0
+    part = vectors[:, negative] * np.sqrt(-(values + D)[negative])
+    N = part @ part.T
+    diagonal = np.diag_indices(len(g))
+    N[diagonal] += 1e-12 * float(np.abs(values).sum()) + 1e-200
+    N = 0.5 * (N + N.T)
+    A = H + N
+    A[diagonal] += D
+    if not (is_certainly_psd(A) and is_certainly_psd(N)):
+        return -np.inf, ball.rest
+    penalty = 0.5 * (reach * np.diagonal(N) + D * caps) * (1.0 + 8 * UNIT)
+    y = _descend(g, A, ball, penalty)
+    G = g + A @ y
+    size = (np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0) + (
+        np.abs(A) + np.abs(N) + np.abs(H)
+    ) @ caps
+    error = gamma(4 * len(g) + 60) * float((size + D).sum()) + TINY
+    value = float((0.5 * (g + G) - G) @ y) + ball.least(G, penalty)
+    return value - 2.0 * error, y
+
+
+def _descend(c: Float, A: Float, ball: UnitBall, penalty: Float | None = None) -> Float:
+    """About the minimiser of c.u + u^T A u / 2 (less the penalty's kinks) over the ball: where the tangent
+    goes; accelerated projected gradient.
+    """
+    low, high = ball.low, ball.high
+    steepest = min(float(np.linalg.norm(A)), float(np.abs(A).sum(axis=0).max()))
+    steepest = max(steepest, 1e-6 * float(np.abs(c).max()), TINY)  # steps far beyond the ball gain nothing
+    y = previous = ball.rest
+    t = 1.0
+    for _ in range(_DESCENT_STEPS):
+        slope = c + A @ y
+        if penalty is not None:
+            slope = slope - penalty * np.sign(np.where(y == 0, -slope, y))
+        new = nearest(y - slope / steepest, low, high, ball.norm)
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
+        if (new - previous) @ (y - new) > 0:  # restart
+            following = 1.0
+        step = np.abs(new - previous).max()
+        y = new + (t - 1.0) / following * (new - previous)
+        previous, t = new, following
+        if step < 1e-7:
+            break
+    return np.asarray(previous)

@@ -1,0 +1,42 @@
+"""What the search knows of a bound: a lower bound over a box, a candidate point, where to split."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.validation import Float
+
+__all__ = ["BoxBound", "Certified"]
+
+
+class Certified(NamedTuple):
+    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split`: coordinate to halve.
+
+    `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
+    `pieces`: boxes to look at next instead of halves; on the rest of the region P >= `elsewhere`.
+    """
+
+    probability: float
+    point: Float
+    split: int
+    at_rounding: bool
+    pieces: tuple[tuple[Float, Float], ...] | None = None
+    elsewhere: float = 1.0
+
+
+class BoxBound(Protocol):
+    """What the search needs to know of a model on a region: values at points, lower bounds over boxes."""
+
+    @property
+    def shape(self) -> Shape:
+        """The region: bounds hold on its part of a box, witnesses are projected onto it."""
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """Enclosure of P at x (d,)."""
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """An increasing function of P (estimated) and its gradient at x (d,): for local search only."""
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """A lower bound of P over a box, aiming at `target`; `reference` (d,) is where P seems smallest."""

@@ -1,0 +1,142 @@
+"""Level curves of scikit-learn's five error functions, by those of the logistic near by.
+
+The two expectations differ by at most GAP, and the difference drifts slowly along a level curve of the
+logistic: docs/maths.md#derived-links, W2 to W4. The curves of the formula itself are not all concave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpcert.bounds.levels.curves import Affine, Level, Link, LogitLink, corners
+from gpcert.likelihoods import FiveErf, Logit
+from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
+from gpcert.rounding import UNIT, down, up
+
+__all__ = ["FiveErfLevel", "FiveErfLink"]
+
+_LOGIT = LogitLink(Logit())
+_FORMULA = FiveErf()
+_MARGIN = 1e-10  # well above the rounding of both expectations, so that a guess is confirmed
+
+
+@dataclass(frozen=True)
+class FiveErfLink(Link):
+    """P(mu, S) = sum_i c_i Phi(mu / sqrt(v_i + S)); `other`: 1 - P(-mu, S) = P(mu, S) + (1 - TOTAL)."""
+
+    other: bool = False
+
+    @property
+    def spread(self) -> float:
+        """The logistic's."""
+        return _LOGIT.spread
+
+    def mirrored(self) -> Link:
+        """See `Link.mirrored`."""
+        return FiveErfLink(not self.other)
+
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        """W2: the corner lemma holds for the formula, which is odd around TOTAL / 2 and concave above 0."""
+        if not all(map(math.isfinite, (*mu, *S))):
+            return 0.0, 1.0
+        lower, upper = corners(mu, S)
+        return self._enclose(*lower)[0], self._enclose(*upper)[1]
+
+    def _enclose(self, m: float, v: float) -> tuple[float, float]:
+        value = float(_FORMULA.expectation(m, v)) + (1.0 - TOTAL if self.other else 0.0)
+        error = float(_FORMULA.expectation_error(m, v)) * (1.0 + 8 * UNIT) + (8 * UNIT if self.other else 0.0)
+        return max(0.0, down(value - error)), min(1.0, up(value + error))
+
+    def level(self, p: float) -> Level:
+        """See `Link.level`; the 1e-8 that the other class has more is not used."""
+        return FiveErfLevel(p)
+
+
+@dataclass(frozen=True)
+class FiveErfLevel(Level):
+    """Certifies p by clearing a level curve of the logistic; which one suffices depends on the range of S.
+
+    `range`: S is known to stay there; None: any S >= 0.
+    """
+
+    target: float
+    range: tuple[float, float] | None = None
+
+    @property
+    def p(self) -> float:
+        """The target itself."""
+        return self.target
+
+    @cached_property
+    def _logistic(self) -> Level | None:
+        """W3, W4: the lowest level of the logistic that is proved to suffice; None: there is none."""
+        q = self.p + GAP
+        if self.range is not None:
+            q = min(q, self._sufficient(*self.range))
+        return _LOGIT.level(q) if 0.0 < q < 1.0 - 1e-12 else None
+
+    @property
+    def concave(self) -> bool:
+        """As the logistic's level; the formula's own is not known to be."""
+        return self._logistic is not None and self._logistic.concave
+
+    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
+        """W4: the shorter the range, the lower the logistic's level."""
+        return FiveErfLevel(self.target, variances())
+
+    def curve(self, S: float) -> tuple[float, float]:
+        """W3 at one S: below and above, the logistic at p less and plus GAP."""
+        lower, upper = (_LOGIT.level(_inside(self.p + gap)).curve(S) for gap in (-GAP, GAP))
+        return (lower[0] if self.p > GAP else -math.inf), (upper[1] if self.p + GAP < 1.0 else math.inf)
+
+    def tangent(self, S: float, largest: float) -> Affine:
+        """The logistic's."""
+        return (0.0, -math.inf) if self._logistic is None else self._logistic.tangent(S, largest)
+
+    def chord(self, start: float, end: float) -> Affine:
+        """The logistic's."""
+        return (0.0, -math.inf) if self._logistic is None else self._logistic.chord(start, end)
+
+    def after_deficit(self, deficit: float, smallest: float) -> float:
+        """The formula's slope in the mean is at most SLOPE."""
+        return max(0.0, down(self.p - SLOPE * deficit * (1.0 + 4 * UNIT)))
+
+    def after_surplus(self, surplus: float, largest: float) -> float:
+        """No slope from below is used: p as it is."""
+        return self.p
+
+    def _sufficient(self, start: float, end: float) -> float:
+        """W4: q with P(m, S) >= p on the logistic's curve of q for S in [start, end]; inf: none found."""
+        S = 0.5 * (start + end)
+        asked = self.p + DRIFT * up(max(end - S, S - start))
+        if not (asked < self.p + 2.0 * GAP and S < 1e90):
+            return math.inf
+        m = _root(asked + _MARGIN, S)
+        q = float(_LOGIT.likelihood.expectation(m, S)) + _MARGIN
+        if not 0.0 < q < 1.0 - 1e-12:
+            return math.inf
+        lowest = _LOGIT.level(q).curve(S)[0]
+        if not math.isfinite(lowest):
+            return math.inf
+        reached = float(_FORMULA.expectation(lowest, S)) - float(_FORMULA.expectation_error(lowest, S))
+        return q if down(reached) >= up(asked) else math.inf
+
+
+def _inside(p: float) -> float:
+    return min(max(p, 1e-12), 1.0 - 1e-12)
+
+
+def _root(p: float, S: float) -> float:
+    """Nearly the mean at which the formula reaches p: Newton's method, for guidance only."""
+    m = math.log(_inside(p) / (1.0 - _inside(p))) * math.sqrt(1.0 + S / _LOGIT.spread)
+    for _ in range(50):
+        value = float(_FORMULA.expectation(m, S))
+        slope = max(float(_FORMULA.expectation_gradient(m, S)[0]), 1e-300)
+        step = (p - value) / slope
+        m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
+        if not abs(m) < 1e90 or abs(step) <= 1e-13 * (1.0 + abs(m)):
+            break
+    return m if abs(m) < 1e90 else 0.0

@@ -1,0 +1,79 @@
+"""Level curves of a link with a floor: those of the link itself (docs/maths.md#derived-links, W1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpcert.bounds.levels.curves import Affine, Level, Link
+from gpcert.rounding import UNIT, down
+
+__all__ = ["FlooredLevel", "FlooredLink"]
+
+
+@dataclass(frozen=True)
+class FlooredLink(Link):
+    """P = floor + (1 - 2 floor) P'."""
+
+    inner: Link
+    floor: float
+
+    @property
+    def spread(self) -> float:
+        """The inner link's."""
+        return self.inner.spread
+
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        """See `Link.bounds`."""
+        lower, upper = (self.floor + (1.0 - 2.0 * self.floor) * p for p in self.inner.bounds(mu, S))
+        return max(0.0, lower - 4 * UNIT), min(1.0, upper + 4 * UNIT)
+
+    def level(self, p: float) -> Level:
+        """See `Link.level`; p at most the floor holds everywhere, p beyond 1 - floor nowhere."""
+        inner = (p - self.floor) / (1.0 - 2.0 * self.floor)
+        return FlooredLevel(self.inner.level(min(max(inner, 1e-12), 1.0 - 1e-12)), self.floor)
+
+
+@dataclass(frozen=True)
+class FlooredLevel(Level):
+    """The inner level of p' read as one of floor + (1 - 2 floor) p'."""
+
+    inner: Level
+    floor: float
+
+    @property
+    def p(self) -> float:
+        """floor + (1 - 2 floor) p', rounded down."""
+        return self._lifted(self.inner.p)
+
+    @property
+    def concave(self) -> bool:
+        """As the inner level."""
+        return self.inner.concave
+
+    def tangent(self, S: float, largest: float) -> Affine:
+        """The inner level's."""
+        return self.inner.tangent(S, largest)
+
+    def chord(self, start: float, end: float) -> Affine:
+        """The inner level's."""
+        return self.inner.chord(start, end)
+
+    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
+        """The inner level's, lifted."""
+        return FlooredLevel(self.inner.within(variances), self.floor)
+
+    def curve(self, S: float) -> tuple[float, float]:
+        """The inner level's."""
+        return self.inner.curve(S)
+
+    def after_deficit(self, deficit: float, smallest: float) -> float:
+        """The inner level's, lifted."""
+        return self._lifted(self.inner.after_deficit(deficit, smallest))
+
+    def after_surplus(self, surplus: float, largest: float) -> float:
+        """The inner level's, lifted."""
+        return self._lifted(self.inner.after_surplus(surplus, largest))
+
+    def _lifted(self, p: float) -> float:
+        return down(self.floor + (1.0 - 2.0 * self.floor) * p - 4 * UNIT)

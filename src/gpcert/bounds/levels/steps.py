@@ -1,0 +1,188 @@
+"""Any monotone link given with an enclosing function, through steps (docs/maths-kernels.md, section 6).
+
+sigma lies between two increasing step functions, L below and U above. E L(f) = sum_i a_i Phi((mu - t_i) / s)
+with a_i >= 0, so over a rectangle of (mu, S) each term is smallest at mu's lower end and at one end of S: the
+propositions 1 and 2 of the paper, for every link, symmetric or not. Level curves are enclosed by the same
+sums, piece by piece; nothing is assumed of their shape.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from gpcert.bounds.levels.curves import Affine, Level, Link
+from gpcert.likelihoods import Link as EnclosedLink
+from gpcert.likelihoods.base import NDTR
+from gpcert.rounding import UNIT, down, gamma
+from gpcert.validation import Float
+
+__all__ = ["StepLink", "step_link"]
+
+#: Height of a step aimed at: what a probability of such a link is known to.
+_HEIGHT = 2.5e-4
+_MOST_STEPS = 20_000
+#: Sub-pieces of a chord, in each of which the curve is replaced by its largest value.
+_SUBPIECES = 6
+#: Roundings of one share, Phi(z) + |z| phi(z) being below 1.13: ndtr, and the quotient (likelihoods, (0)).
+_SHARE = 2 * NDTR + 40
+#: A level is met up to this much more than asked.
+_SURPLUS = 5e-5
+
+
+@dataclass(frozen=True, eq=False)
+class StepLink(Link):
+    """lower[i] <= sigma <= upper[i] on [edges[i], edges[i + 1]], both increasing; 0 and 1 outside."""
+
+    edges: Float  #: (m + 1,)
+    lower: Float  #: (m,)
+    upper: Float  #: (m,)
+
+    @cached_property
+    def _jumps(self) -> tuple[Float, Float, float]:
+        """Steps of L at edges[:-1], steps of U at edges[1:], and U's value at -inf."""
+        L = np.diff(self.lower, prepend=0.0)
+        U = np.diff(self.upper, append=1.0)
+        return L, U, float(self.upper[0])
+
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        """See `Link.bounds`; term by term."""
+        if not all(map(math.isfinite, (*mu, *S))):
+            return 0.0, 1.0
+        return self.at_least(mu[0], S), self._at_most(mu[1], S)
+
+    def at_least(self, mu: float, S: tuple[float, float]) -> float:
+        """A lower bound of E sigma at this mu, for all S of the interval (clipped at 0)."""
+        edges, (steps, _, _) = self.edges[:-1], self._jumps
+        gap = mu - edges
+        gap = gap - 8 * UNIT * (abs(mu) + np.abs(edges))
+        least, most = (math.sqrt(max(x, 0.0)) for x in S)
+        s = np.where(gap >= 0, most * (1.0 + 4 * UNIT), least * (1.0 - 4 * UNIT))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(s == 0, (gap > 0).astype(float), ndtr(gap / s))
+        total = float(steps @ share)
+        return max(0.0, down(total - gamma(2 * len(steps) + _SHARE)))
+
+    def _at_most(self, mu: float, S: tuple[float, float]) -> float:
+        edges, (_, steps, base) = self.edges[1:], self._jumps
+        gap = mu - edges
+        gap = gap + 8 * UNIT * (abs(mu) + np.abs(edges))
+        least, most = (math.sqrt(max(x, 0.0)) for x in S)
+        s = np.where(gap >= 0, least * (1.0 - 4 * UNIT), most * (1.0 + 4 * UNIT))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(s == 0, (gap >= 0).astype(float), ndtr(gap / s))
+        total = base + float(steps @ share)
+        return min(1.0, total + gamma(2 * len(steps) + _SHARE))
+
+    def level(self, p: float) -> Level:
+        """See `Link.level`."""
+        return StepLevel(self, p)
+
+    def mirrored(self) -> StepLink:
+        """1 - sigma(-f)."""
+        # 1 - x of a double in [0, 1] is exact to one rounding, which goes outward.
+        low = np.maximum(np.nextafter(1.0 - self.upper[::-1], -1.0), 0.0)
+        high = np.minimum(np.nextafter(1.0 - self.lower[::-1], 2.0), 1.0)
+        return StepLink(-self.edges[::-1], low, high)
+
+    @cached_property
+    def spread(self) -> float:
+        """From the quartiles, as if the link were Phi(f / sqrt(c)): guides the local search only."""
+        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
+        value = 0.5 * (self.lower + self.upper)
+        first, last = np.interp([0.25, 0.75], value, middle)
+        return float(max(((last - first) / (2.0 * 0.6745)) ** 2, 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class StepLevel(Level):
+    """m_p(S) from above, found by bisection on certified sums."""
+
+    link: StepLink
+    target: float
+
+    @property
+    def p(self) -> float:
+        """The target itself."""
+        return self.target
+
+    @property
+    def concave(self) -> bool:
+        """Never used: chords hold for every curve."""
+        return False
+
+    def tangent(self, S: float, largest: float) -> Affine:
+        """A chord over everything."""
+        return self.chord(0.0, largest)
+
+    def curve(self, S: float) -> tuple[float, float]:
+        """Nothing below, `above` above."""
+        return -math.inf, self.above(S, S)
+
+    def above(self, start: float, end: float) -> float:
+        """m with E sigma >= p at mean m for every S in [start, end]; inf if none was found."""
+        link, p = self.link, self.target
+        scale = math.sqrt(link.spread + max(end, 0.0))
+        centre = float(np.interp(0.5, 0.5 * (link.lower + link.upper), link.edges[1:]))
+        high = centre + float(ndtri(p)) * scale
+        width = 0.1 * scale
+        low = -math.inf
+        for _ in range(60):  # a bracket around the guess
+            if link.at_least(high, (start, end)) >= p:
+                break
+            low, high, width = high, high + width, 2.0 * width
+        else:
+            return math.inf
+        if low == -math.inf:
+            low = high - width
+            while link.at_least(low, (start, end)) >= p and width < 1e12 * scale:
+                high, low, width = low, low - 2.0 * width, 2.0 * width
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            value = link.at_least(middle, (start, end))
+            if value >= p:
+                high = middle
+                if value <= p + _SURPLUS:
+                    break
+            else:
+                low = middle
+        return high
+
+    def chord(self, start: float, end: float) -> Affine:
+        """(tau, kappa) with tau S - kappa >= m_p(S) on [start, end], from its largest value per sub-piece."""
+        ends = np.linspace(start, end, _SUBPIECES + 1 if end > start else 1).tolist()
+        pairs = list(pairwise(ends)) or [(start, start)]
+        tops = [self.above(a, b) for a, b in pairs]
+        if not all(map(math.isfinite, tops)):
+            return 0.0, -math.inf
+        tau = (tops[-1] - tops[0]) / (pairs[-1][1] - pairs[0][1]) if len(pairs) > 1 else 0.0
+        kappa = min(min(tau * a, tau * b) - top for (a, b), top in zip(pairs, tops, strict=True))
+        return tau, kappa - 16 * UNIT * (abs(tau) * abs(end) + max(map(abs, tops)))
+
+    def after_deficit(self, deficit: float, smallest: float) -> float:
+        """Nothing is known of the density: no claim."""
+        return 0.0
+
+    def after_surplus(self, surplus: float, largest: float) -> float:
+        """p as it is."""
+        return self.p
+
+
+def step_link(likelihood: EnclosedLink) -> StepLink:
+    """Steps of a link: cells are halved until sigma varies little on each, or they are too many."""
+    edges = np.concatenate([[-1e9], np.sinh(np.linspace(-9, 9, 513)), [1e9]])
+    for _ in range(60):
+        low, high = likelihood.enclose(edges[:-1], edges[1:])
+        middle = 0.5 * edges[:-1] + 0.5 * edges[1:]
+        coarse = (high - low > _HEIGHT) & (edges[:-1] < middle) & (middle < edges[1:])
+        coarse &= np.diff(edges) > 1e-9 * (1e-3 + np.abs(middle))  # a jump stays a jump
+        if not coarse.any() or len(edges) > _MOST_STEPS:
+            break
+        edges = np.sort(np.concatenate([edges, middle[coarse]]))
+    # sigma increases: on a cell it is at least what it is on any cell before.
+    return StepLink(edges, np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])

@@ -1,0 +1,87 @@
+"""Mean and variance of a posterior from covariances that are known to within bounds (docs/maths.md, E3, E4).
+
+True for all finite doubles: underflow has its absolute terms (TINY), and whatever overflows is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from gpcert.bounds.facts.model import Model
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.validation import Float
+
+__all__ = ["Interval", "latent_at", "mean_between", "prior_between"]
+
+Interval = tuple[float, float]
+
+
+class Restricted(Protocol):
+    """What is asked of a slice: a model, with the sign of the class that is bounded."""
+
+    @property
+    def model(self) -> Model:
+        """Of all features."""
+
+    @property
+    def weights(self) -> Float:
+        """alpha (n,)."""
+
+    @property
+    def mean(self) -> float:
+        """The prior mean."""
+
+    @property
+    def floor(self) -> float:
+        """Added to a computed k_i, it covers underflow."""
+
+    @property
+    def prior_blur(self) -> float:
+        """Relative error of the stored prior variance."""
+
+
+def prior_between(slice_: Restricted) -> Interval:
+    """The prior variance, enclosed: that of a sum or product is rounded."""
+    prior, blur = slice_.model.prior, slice_.prior_blur
+    slack = blur * abs(prior) + TINY if blur else 0.0
+    return prior - slack, prior + slack
+
+
+@np.errstate(all="ignore")  # overflow and NaN end as unknown
+def latent_at(slice_: Restricted, k: Float, relative: Float, r: Float) -> tuple[Interval, Interval]:
+    """E3: mean and (unclipped) variance for k (n,) of relative error `relative` (n,), r = precision @ k."""
+    model, weights = slice_.model, slice_.weights
+    unit = relative + gamma(len(k) + 20)
+    bound = k + slice_.floor
+    mu = slice_.mean + float(weights @ k)
+    error = sum_up(np.abs(weights) * bound * unit) * 1.01
+    error += 4 * UNIT * (abs(mu) + abs(slice_.mean))
+    low, high = prior_between(slice_)
+    S = model.prior - float(k @ r)
+    roots = np.sqrt(model.row_weight) * bound
+    error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))
+    error_S += (high - low) + 8 * UNIT * (abs(model.prior) + abs(S)) + TINY
+    return _around(mu, error), _around(S, error_S)
+
+
+def _around(value: float, error: float) -> Interval:
+    """Everything where a partial sum may have overflowed: it may have overflowed to the wrong side."""
+    if not math.isfinite(value + error):
+        return -math.inf, math.inf
+    return value - error, value + error
+
+
+@np.errstate(all="ignore")
+def mean_between(slice_: Restricted, small: Float, large: Float) -> Interval:
+    """E4: the mean if small <= k <= large (n,)."""
+    weights = slice_.weights
+    ends = []
+    for direction, (first, second) in ((-1.0, (small, large)), (1.0, (large, small))):
+        terms = np.where(weights > 0, weights * first, weights * second)
+        error = gamma(len(terms) + 8) * float(np.abs(terms).sum()) * 1.01 + 4 * UNIT * abs(slice_.mean) + TINY
+        end = slice_.mean + float(terms.sum()) + direction * error
+        ends.append(end if math.isfinite(end) else direction * math.inf)
+    return ends[0], ends[1]

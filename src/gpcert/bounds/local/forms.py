@@ -1,0 +1,128 @@
+"""Quadratic forms on a domain, and the last step of every local model: a quadratic less its remainders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.geometry.domain import Domain, asked
+from gpcert.clock import check
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, is_certainly_psd
+from gpcert.validation import Float
+
+__all__ = ["Form", "Loss", "Remainder", "Subtracted", "balance", "largest_root", "negative_part", "subtract"]
+
+#: Features beyond which eigenvectors take longer than a box may.
+_MOST = 1500
+
+
+class Form(NamedTuple):
+    """A quadratic form d^T matrix d + excess on the domain; `excess` >= 0 covers the rounding of `matrix`."""
+
+    matrix: Float
+    excess: float
+
+
+class Remainder(NamedTuple):
+    """Subtracted from the expansion as d^T (matrix + diag(diagonal)) d / 2 + rounding + constant; None is
+    zero. Only `rounding` would stay if the domain were smaller.
+    """
+
+    matrix: Float | None
+    diagonal: Float | None
+    rounding: float = 0.0
+    constant: float = 0.0
+
+
+class Loss(NamedTuple):
+    """constant + gradient.d + d^T matrix d, certainly non-negative on the domain."""
+
+    constant: float
+    gradient: Float
+    matrix: Float
+
+
+class Subtracted(NamedTuple):
+    """`value` <= base + g.d + d^T H d / 2 - remainders on the domain; the rest as in `FunctionalBound`."""
+
+    value: float
+    point: Float
+    rounding: float
+    loss: Float
+
+
+def subtract(
+    domain: Domain,
+    base: float,
+    g: Float,
+    parts: list[Float],
+    diagonals: list[Float],
+    remainders: Iterable[Remainder],
+    excess: float,
+    target: tuple[float, float],
+) -> Subtracted:
+    """Minimises base + g.d + d^T (sum of parts + diag(sum of diagonals)) d / 2 less remainders and `excess`.
+
+    `target`: (enough, accuracy), see `Domain.minimise`. The lists grow by what is subtracted.
+    """
+    reach = domain.reach
+    taken = np.zeros_like(g)
+    constant = 0.0
+    for matrix, diagonal, rounding, still in remainders:
+        if matrix is not None:
+            parts.append(-matrix)
+            taken += np.diagonal(matrix)
+        if diagonal is not None:
+            diagonals.append(-diagonal)
+            taken += diagonal
+        excess += rounding
+        constant += still
+    H = sum(parts[1:], parts[0].copy())
+    diagonal = sum(diagonals[1:], diagonals[0].copy())
+    sizes = sum((np.abs(part) for part in parts), np.zeros_like(H))
+    size = float(reach @ sizes @ reach) + float(sum(np.abs(x) for x in diagonals) @ (reach * reach))
+    size += float(np.abs(g) @ reach)
+    H[np.diag_indices(len(g))] += diagonal
+    excess = (excess + gamma(60) * size) * (1.0 + 1e-12) + TINY
+    constant *= 1.0 + 1e-12
+    enough, accuracy = target
+    needed = enough + excess + constant - base + 16.0 * UNIT * (abs(base) + excess + constant)
+    bound = domain.minimise(g, H, asked(enough, needed), accuracy)
+    value = base + bound.value - excess - constant
+    value -= 4.0 * UNIT * (abs(base) + abs(bound.value) + excess + constant)
+    widths = (domain.high - domain.low) ** 2
+    loss = widths * (
+        taken + np.maximum(-np.diagonal(H), 0.0) + 2.0 * constant / max(float(widths.sum()), TINY)
+    )
+    value = value if math.isfinite(value) else -np.inf
+    return Subtracted(value, bound.point, excess, loss)
+
+
+def balance(x: float, y: float) -> float:
+    """x / y kept well inside the range of doubles (R7): any positive number is a sound theta."""
+    return float(np.clip(np.divide(x, y), 1.0 / LARGEST, LARGEST)) if x < np.inf and y > 0 else 1.0
+
+
+def largest_root(form: Form, domain: Domain) -> float:
+    """An estimate of sup sqrt(form) on the domain: balances constants only."""
+    return math.sqrt(domain.largest(form.matrix) + form.excess)
+
+
+def negative_part(matrix: Float, metric: Float, reach: Float) -> Float:
+    """X7: P, PSD, with matrix + P PSD: about the negative part, verified; else a dominant diagonal."""
+    dominant = np.abs(matrix) @ reach / np.maximum(reach, TINY) * (1.0 + 4.0 * gamma(len(reach) + 8))
+    if len(reach) > _MOST:
+        return np.diag(dominant)
+    check()
+    root = np.sqrt(metric)
+    unit = np.outer(root, root)
+    values, vectors = np.linalg.eigh(matrix / unit)
+    part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
+    slack = 1e-11 * float(np.abs(values).sum()) + TINY
+    P: Float = (part @ part.T + slack * np.eye(len(root))) * unit
+    if is_certainly_psd(matrix + P) and is_certainly_psd(P):
+        return P
+    return np.diag(dominant)

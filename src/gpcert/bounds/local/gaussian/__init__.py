@@ -1,0 +1,1 @@
+"""Theorem 1: local models of the Gaussian kernel."""

@@ -1,0 +1,234 @@
+"""The posterior around a reference point of a box: exact coefficients, bounded tails, counted rounding.
+
+With x = reference + l * d (d scaled, in the box [low, high] around 0), r = |d|^2 / 2, a_i = d.v_i and
+k_i(x) = e^{-r} k_i e^{a_i} (docs/maths.md, section 3):
+
+    e^r  mu(x)         = M(d) = sum_i alpha_i k_i e^{a_i},
+    e^2r k(x)^T R k(x) = q(d) = |V (k + kappa(d))|^2,   kappa_i = k_i (e^{a_i} - 1).
+
+`Expansion` holds the Taylor coefficients of M and q to second order and bounds of everything beyond. A tail
+is a `Tail(value, form)`: at d it is at most value * sum_j form_j d_j^2, and that sum is at most 1 on the
+box. So every remainder vanishes at the reference, and the bound is exact there. Names follow the page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.geometry.domain import NARROWEST, Domain
+from gpcert.bounds.local.forms import negative_part
+from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, monomial_rows
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, tail_norm_up
+from gpcert.validation import Float
+
+__all__ = ["Expansion", "Tail", "expand"]
+
+
+class Tail(NamedTuple):
+    """A remainder: at most value * sum_j form_j d_j^2 in absolute value on the box; form (d,)."""
+
+    value: float
+    form: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Coefficients and tails at one reference; n centres, d moving features (docs/maths.md, X1-X4)."""
+
+    slice: Slice
+    reference: Float  #: (d,), raw units
+    domain: Domain  #: the displacements d
+    reach: Float  #: w: the largest |d_j| (d,)
+    s: float  #: sup |d|, up
+    v: Float  #: (n, d)
+    k: Float  #: (n,)
+    relative: Float  #: relative error of k (n,)
+    kv: Float  #: (n, d)
+    r: Float  #: R k (n,)
+    Y: Float  #: R (k v) (n, d)
+    metric: Float  #: lam (d,): |L d|^2 = sum_j lam_j d_j^2
+    span: float  #: sup |L d|, up
+    norm: Float  #: (n,), up: |a_i| <= norm_i |L d| / span
+    grown: Float  #: (n,), up: k_i e^{sup |a_i|}
+    M0: float
+    q0: float
+    M1: Float  #: gradient of M (d,)
+    q1: Float  #: half the gradient of q (d,)
+    M2: Float  #: Hessian of M (d, d)
+    q2: Float  #: sum_i r_i k_i v_i v_i^T (d, d)
+    J: Float  #: (k v)^T R (k v) (d, d)
+    J_size: Float  #: the same with positive + negative part: |V kappa_1|^2
+    q_size: float  #: likewise, of q0: |V k|^2
+    gram: Float  #: <V ., V .> of the monomials k v v, k v v v (m, m); (0, 0) for more than a few features
+    error_M: float  #: rounding of the coefficients of M to third order, as a bound over the box
+    error_q: float  #: same for q
+    error_r: float  #: |W^(1/2)-norm of the error of R k|: enters the tails of q
+
+    @property
+    def S(self) -> float:
+        """The latent variance at the reference, computed."""
+        return self.slice.model.prior - self.q0
+
+    @property
+    def largest_variance(self) -> float:
+        """F1-F3, with k_i at most its amplitude everywhere."""
+        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.floor)
+        return self.slice.model.largest_variance(most)
+
+    @cached_property
+    def variances(self) -> tuple[float, float]:
+        """X8: max(S, 0) moves no faster than the kernel's metric allows."""
+        model, most = self.slice.model, self.largest_variance
+        if not model.lipschitz < np.inf:
+            return 0.0, max(most, 0.0)
+        lift = (model.contraction - 1.0) * model.variance
+        spread = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
+        step = sqrt_up(2.0 * model.lipschitz * model.variance * spread)
+        error = self.error_q + model.excess_variance(self.grown) + 8 * UNIT * model.variance
+        centre = self.S + lift
+        high = sqrt_up(max(centre + error, 0.0)) + step
+        low = max(sqrt_down(max(centre - error, 0.0)) - step, 0.0)
+        slack = error + 16 * UNIT * (high * high + model.variance)
+        largest = min(max(high * high - lift + slack, 0.0), max(most, 0.0))
+        return min(max(low * low - lift - slack, 0.0), largest), largest
+
+    @cached_property
+    def isotropic(self) -> Float:
+        """The form |d|^2 / s^2 (d,)."""
+        return np.full(len(self.reach), 1.0 / max(self.s * self.s, TINY))
+
+    @cached_property
+    def elliptic(self) -> Float:
+        """The form |L d|^2 / span^2 (d,)."""
+        return self.metric / max(self.span * self.span, TINY)
+
+    @cached_property
+    def M2_negative(self) -> Float:
+        """P (d, d), PSD, with M2 + P PSD (X7)."""
+        return negative_part(self.M2, self.metric, self.reach)
+
+    @cached_property
+    def q2_negative(self) -> Float:
+        """P (d, d), PSD, with q2 + J + P PSD (X7)."""
+        return negative_part(self.q2 + self.J, self.metric, self.reach)
+
+    @cached_property
+    def norm_M2(self) -> float:
+        """Size of M2 in the metric: chooses between two sound forms, certifies nothing."""
+        return float(np.linalg.norm(self.M2 / np.sqrt(np.outer(self.metric, self.metric))))
+
+    @cached_property
+    def norm_q2(self) -> float:
+        """Size of q2 + J in the metric, as `norm_M2`."""
+        return float(np.linalg.norm((self.q2 + self.J) / np.sqrt(np.outer(self.metric, self.metric))))
+
+    def weighted(self, y: Float) -> float:
+        """F2: an upper bound of |V y| for |entries| <= y (n,)."""
+        return self.slice.model.weighted(y)
+
+    @cached_property
+    def powers(self) -> list[Float]:
+        """k_i e^{sup |a_i|} norm_i^p / p! for p = 0..5, (n,) each: X2."""
+        powers = [self.grown]
+        for p in range(1, 6):
+            powers.append(powers[-1] * self.norm * (1.0 / p))
+        return powers
+
+    def tail_M(self, order: int) -> Tail:
+        """|M_{>= order}|, order >= 2: by absolute values (X2), or by the norm of the mean (X3)."""
+        plain = Tail(sum_up(np.abs(self.slice.weights) * self.powers[order]), self.elliptic)
+        model = self.slice.model
+        smooth = model.mean_norm * sqrt_up(model.variance) * tail_norm_up(order, self.s) * (1.0 + 8 * UNIT)
+        return plain if plain.value <= smooth else Tail(smooth, self.isotropic)
+
+    def tail_q(self, order: int) -> Tail:
+        """The part of q linear in kappa_{>= order}, without its factor 2: by absolute values (X2), or by
+        |V k| |V kappa_{>= order}| (X3). R k changes sign from centre to centre unless R is smooth.
+        """
+        power = self.powers[order]
+        plain = Tail(sum_up(np.abs(self.r) * power) + self.error_r * self.weighted(power), self.elliptic)
+        rest = self.tail_V(order)
+        smooth = sqrt_up(max(self.q_size, 0.0) + self.error_q) * rest.value * (1.0 + 8 * UNIT)
+        return plain if plain.value <= smooth else Tail(smooth, rest.form)
+
+    def tail_V(self, order: int) -> Tail:
+        """X3: |V kappa_{>= order}| <= value * sqrt(form), from order two on value * form: the smaller of F2
+        (rows) and F3 (contraction).
+        """
+        rows = Tail(self.weighted(self.powers[order]), self.elliptic)
+        model = self.slice.model
+        smooth = sqrt_up(model.contraction * model.variance) * tail_norm_up(order, self.s) * (1.0 + 8 * UNIT)
+        return rows if rows.value <= smooth else Tail(smooth, self.isotropic)
+
+
+def _symmetric(A: Float) -> Float:
+    """Products round differently on the two sides of the diagonal; what is verified must be what is used."""
+    return 0.5 * (A + A.T)
+
+
+def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
+    """X1-X4 at `reference` (d,), raw units, for the displacements in `domain`."""
+    n, d = slice_.points.shape
+    v, k, relative = slice_.kernel(reference)
+    kv = k[:, None] * v
+    parts = slice_.model.parts
+    # The parts are symmetric; rows times a matrix is the faster of the two products for few columns.
+    rows = [k[None], kv.T, monomial_rows(kv, v)] if d <= COLUMN_DIMENSIONS else [k[None], kv.T]
+    stacked = np.concatenate(rows)
+    product = size = stacked @ parts.positive
+    if parts.negative is not None:
+        taken = stacked @ parts.negative
+        product, size = product - taken, product + taken
+    r, Y = product[0], np.ascontiguousarray(product[1 : d + 1].T)
+    J = J_size = _symmetric(kv.T @ Y)
+    if parts.negative is not None:
+        J_size = _symmetric(size[1 : d + 1] @ kv)
+    high = stacked[d + 1 :]
+    ak, rk = slice_.weights * k, r * k
+    reach = domain.reach
+    metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
+    span = max(domain.norm(metric), NARROWEST)  # any larger one is sound: its fourth power is a divisor
+    outward = 1.0 + 4.0 * gamma(2 * d + 16)
+    norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
+    most = (k + slice_.floor) * (1.0 + 2.0 * relative + 64 * UNIT)
+    grown = most * np.exp(np.minimum(domain.linear(v), norm))
+    # Roundings act feature by feature, whatever the signs (X4): `norm` bounds that sum too (Cauchy-Schwarz).
+    rough = most * np.exp(np.minimum(domain.absolute(v), norm))
+    roots = np.sqrt(slice_.model.row_weight) * rough
+    error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
+    return Expansion(
+        slice=slice_,
+        reference=reference,
+        domain=domain,
+        reach=reach,
+        s=max(domain.norm(np.ones(d)), NARROWEST),
+        v=v,
+        k=k,
+        relative=relative,
+        kv=kv,
+        r=r,
+        Y=Y,
+        metric=metric,
+        span=span,
+        norm=norm,
+        grown=grown,
+        M0=float(ak.sum()),
+        q0=float(rk.sum()),
+        M1=ak @ v,
+        q1=rk @ v,
+        M2=_symmetric(v.T @ (ak[:, None] * v)),
+        q2=_symmetric(v.T @ (rk[:, None] * v)),
+        J=J,
+        J_size=J_size,
+        q_size=float(size[0] @ k),
+        gram=_symmetric(high @ size[d + 1 :].T),
+        error_M=sum_up(np.abs(slice_.weights) * rough * (relative + gamma(n + 60))) * 1.01,
+        error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
+        error_r=error_r,
+    )

@@ -1,0 +1,162 @@
+"""A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths.md, Theorem 1).
+
+With d the scaled displacement from the reference, r = |d|^2 / 2 and f = a mu - tau S + kappa,
+    e^{beta r} f >= base + g.d + d^T H d / 2 - excess        on the box,
+where base is f at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of
+all higher orders. beta = 2 leaves q free of exponentials, beta = 1 leaves M: for a mean and tau <= 0 the
+latter loses less. A box quadratic programme with a certified dual value finishes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from gpcert.bounds.local.forms import Loss, Remainder, balance, largest_root, subtract
+from gpcert.bounds.local.gaussian.majorants import Majorants
+from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, expm1_up, gamma
+
+__all__ = ["lower_bound"]
+
+#: Any theta is sound. The estimated roots overshoot: no one direction is worst for both factors of a product;
+#: these shares were best on whole images, where nothing else helps.
+_CUBIC, _PRODUCT = 0.6, 0.8
+
+
+def lower_bound(
+    m: Majorants,
+    a: float,
+    tau: float,
+    kappa: float,
+    enough: float = np.inf,
+    accuracy: float = 1e-6,
+    less: Loss | None = None,
+) -> FunctionalBound:
+    """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa); `less` is subtracted
+    from the functional.
+    """
+    e = m.expansion
+    radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
+    grow = exp_up(2.0 * radius)
+    if not math.isfinite(grow):
+        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.reach), 0.0, e.reach**2)
+    model = e.slice.model
+    base = a * e.M0 + kappa - tau * (model.prior - e.q0)
+    g = a * e.M1 + 2.0 * tau * e.q1
+    parts = [a * e.M2, 2.0 * tau * e.q2, 2.0 * tau * e.J]
+    prior = kappa - tau * model.prior
+    light = bool(a) and tau <= 0 and model.definite and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
+    slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
+    diagonals = [np.full_like(g, slope)]
+    excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
+    excess += (
+        gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
+    )
+    excess += (1.0 + abs(tau)) * UNDERFLOW
+    remainders = list(_remainders(m, a, tau, radius, light))
+    if less is not None:  # e^{beta r} less <= grow less
+        g = g - grow * less.gradient
+        remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
+    bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
+    value = bound.value
+    # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
+    latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
+    return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
+
+
+def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) -> Iterator[Remainder]:
+    """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 +
+    constant.
+    """
+    e = m.expansion
+    size = abs(tau)
+    span = max(e.span, TINY)
+    order = 3 if m.cubic is None else 4
+    if m.cubic is not None:
+        # |cubic| <= |L d|^2 sqrt(N(d)) <= span (theta |L d|^2 + N(d) / theta) / 2
+        cubic = m.cubic_form(a, tau)
+        theta = _CUBIC * balance(largest_root(cubic, e.domain), span)
+        yield Remainder(
+            (span / theta) * cubic.matrix, span * theta * e.metric, 0.5 * (span / theta) * cubic.excess
+        )
+    for tail in m.tails(a, tau, order):
+        yield Remainder(None, 2.0 * tail.value * tail.form, 0.0)
+    if size > 0:
+        # 2 |tau| |V kappa_1| |V kappa_rest| <= |tau| (theta J(d) + rest(d) / theta)
+        rest, root = (m.second, m.root_second) if m.cubic is None else (m.third, m.root_third)
+        theta = _PRODUCT * balance(root, m.root_first)
+        yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * e.error_q)
+        yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
+    if tau < 0:
+        yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
+    if tau > 0 and m.second_negative is not None:
+        yield Remainder(2.0 * size * m.second_negative.matrix, None, size * m.second_negative.excess)
+    if light:
+        yield from _decay_of_q(m, tau, radius)
+    elif a:
+        yield from _growth_of_M(m, radius)
+
+
+def _growth_of_M(m: Majorants, radius: float) -> Iterator[Remainder]:
+    """(e^r - 1)(M_1 + M_2 + M_{>=3}), with e^r - 1 <= growth and e^r - 1 <= r growth / radius."""
+    e = m.expansion
+    growth = expm1_up(radius)
+    falling = float(e.domain.support(-e.M1[None])[0]) + 2.0 * e.error_M
+    slope = growth / radius if radius > 0 else 1.0
+    yield Remainder(None, np.full_like(e.reach, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
+    yield Remainder(growth * e.M2_negative, None, growth * e.error_M)
+    for tail in m.tails(1.0, 0.0, 3):
+        yield Remainder(None, 2.0 * growth * tail.value * tail.form, 0.0)
+
+
+def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
+    """|tau| (1 - e^{-r})(q - q0) for tau <= 0, with 1 - e^{-r} <= min(r, radius); |V kappa_{>=2}|^2 >= 0
+    is dropped.
+    """
+    e = m.expansion
+    size = abs(tau)
+    if size == 0:
+        return
+    rising = 2.0 * size * (float(e.domain.support(-e.q1[None])[0]) + e.error_q)
+    yield Remainder(None, np.full_like(e.reach, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
+    yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
+    for tail in m.tails(0.0, tau, 3):
+        yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
+    theta = balance(m.root_second, m.root_first)
+    yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
+    yield Remainder(
+        (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
+    )
+
+
+def _slope_1(A: float, B: float, radius: float) -> float:
+    """X6: a slope c with A e^r + B e^{-r} >= A + B + c r on [0, radius]."""
+    if radius <= 0:
+        return min(A, 0.0)
+    grown, shrunk = math.expm1(radius) / radius, -math.expm1(-radius) / radius
+    slack = 64 * UNIT * (abs(A) * grown + abs(B))
+    if A >= 0 and A + B >= 0:  # second derivative A e^r + B e^{-r} >= 0 from r = 0 on: convex
+        return A - B - slack
+    return min(A, A * grown) - (B if B > 0 else B * shrunk) - slack
+
+
+def _slope_2(A: float, B: float, radius: float) -> float:
+    """X6: a slope c with A e^r + B e^{2r} >= A + B + c r on [0, radius]."""
+    if radius <= 0:
+        return min(A, 0.0) + 2.0 * min(B, 0.0)
+    first = math.expm1(radius) / radius
+    second = math.expm1(2.0 * radius) / radius
+    tangent, chord = A + 2.0 * B, A * first + B * second
+    slack = 64 * UNIT * (abs(A) * first + abs(B) * second)
+    if (
+        A + 4.0 * B >= 0 and A + 4.0 * B * math.exp(radius) >= 0
+    ):  # convex, to rounding, which the slack covers
+        return tangent - slack
+    if A > 0:  # concave, or convex and then concave: the secant from 0 is smallest at an end
+        return min(tangent, chord) - slack
+    if B <= 0:  # concave
+        return chord - slack
+    return A * first + 2.0 * B - slack  # concave, then convex: chord of the first term, tangent of the second

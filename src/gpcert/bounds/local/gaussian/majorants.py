@@ -1,0 +1,274 @@
+"""Quadratic majorants of the third and higher orders of an expansion, at three prices (docs/maths.md,
+section 4).
+
+`coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n
+products. `cheap`:  the cubic through its tensor (n d^3, so few features only), tails by the contraction of
+the posterior. `sharp`:  the cubic and the tails flattened through G = v L^-2 v^T (four n x n products with d
+or 2d columns). All answer the same questions for the functional a mu - tau S + kappa, so the functional does
+not know which it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.local.forms import Form, largest_root
+from gpcert.bounds.local.gaussian.expansion import Expansion, Tail
+from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, partial_traces
+from gpcert.bounds.local.gaussian.norms import Norms, quartic, rkhs
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.validation import Float
+
+__all__ = ["CHEAP_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
+
+#: Above this many moving features the cubic tensor costs more than the flattened form.
+CHEAP_DIMENSIONS = 24
+
+
+class Cubic(NamedTuple):
+    """The Gram matrix of the cubic of a M + tau q: N[0] + tau N[1] + tau^2 N[2], and its rounding.
+
+    With `only` set, N[0] alone is the matrix, for a = 1 and tau = only.
+    """
+
+    N: tuple[Float, ...]  #: each (d, d)
+    size: tuple[float, float]  #: (absolute, error) of the part from M ...
+    size_q: tuple[float, float]  #: ... and from q: the form is wrong by at most 2.2 * absolute * error
+    only: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Majorants:
+    """What bounds the high orders at one expansion: the cubic if it has one, tails, and |V kappa|^2."""
+
+    expansion: Expansion
+    cubic: Cubic | None  #: None: tails start at order three
+    second: Form  #: |V kappa_{>=2}|^2, V^T V = positive + negative part
+    third: Form  #: |V kappa_{>=3}|^2
+    rkhs: Norms | None
+    quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
+    second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
+
+    @cached_property
+    def root_first(self) -> float:
+        """About sup |V kappa_1|."""
+        return largest_root(Form(self.expansion.J_size, self.expansion.error_q), self.expansion.domain)
+
+    @cached_property
+    def root_second(self) -> float:
+        """About sup |V kappa_{>=2}|."""
+        return largest_root(self.second, self.expansion.domain)
+
+    @cached_property
+    def root_third(self) -> float:
+        """About sup |V kappa_{>=3}|."""
+        return largest_root(self.third, self.expansion.domain)
+
+    def cubic_form(self, a: float, tau: float) -> Form:
+        """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""
+        assert self.cubic is not None
+        N, size, size_q, only = self.cubic
+        assert only is None or (a == 1.0 and tau == only)
+        matrix = N[0] if only is not None else a * N[0] + (a * tau) * N[1] + (tau * tau) * N[2]
+        absolute = a * size[0] + abs(tau) * size_q[0]
+        error = a * size[1] + abs(tau) * size_q[1]
+        return Form(matrix, 2.2 * absolute * error + TINY)
+
+    def tails(self, a: float, tau: float, order: int) -> list[Tail]:
+        """C4: tails whose sum bounds a M + 2 tau (linear part of q) from `order` on."""
+        e = self.expansion
+        factors = ((a, e.tail_M), (2.0 * abs(tau), e.tail_q))
+        best = [_times(factor, tail(order)) for factor, tail in factors if factor]
+        if self.rkhs is not None:
+            best = min(best, [self._pythagoras(a, tau, order)], key=_total)
+        if self.quartic is not None and order == 4:
+            best = min(best, [self._fourth(a, tau), *self.tails(a, tau, 5)], key=_total)
+        return best
+
+    def _pythagoras(self, a: float, tau: float, order: int) -> Tail:
+        """X5: the RKHS norm less the orders 0 to 2, which are known exactly."""
+        e = self.expansion
+        assert self.rkhs is not None
+        size = self.rkhs.size(a, tau)
+        constant = a * e.M0 + 2.0 * tau * e.q0
+        gradient = a * e.M1 + 2.0 * tau * e.q1
+        hessian = a * e.M2 + 2.0 * tau * e.q2
+        head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
+        slack = (
+            2.0 * size * self.rkhs.relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
+        )
+        rest = sqrt_up(max(self.rkhs.form(a, tau) - head, 0.0) + slack)
+        return Tail(rest * tail_norm_up(order, e.s) * (1.0 + 1e-15), e.isotropic)
+
+    def _fourth(self, a: float, tau: float) -> Tail:
+        """C4: |sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt(b^T (G o G o G o G) b) / 24."""
+        e = self.expansion
+        assert self.quartic is not None
+        size = self.quartic.size(a, tau)
+        square = max(self.quartic.form(a, tau), 0.0) + 2.0 * self.quartic.relative * size * size
+        return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
+
+
+def _times(factor: float, tail: Tail) -> Tail:
+    return Tail(factor * tail.value * (1.0 + 4 * UNIT), tail.form)
+
+
+def _total(tails: list[Tail]) -> float:
+    return sum(tail.value for tail in tails)
+
+
+def coarse(e: Expansion, only: float | None = None) -> Majorants:
+    """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
+    second = _diagonal(e.tail_V(2))
+    return Majorants(e, None, second, _diagonal(e.tail_V(3)), rkhs(e), None, _unless_definite(e, second))
+
+
+def cheap(e: Expansion, only: float | None = None) -> Majorants:
+    """C1-C3 without n x n work: the symmetric cubic tensor, and the contraction for the tails of V kappa."""
+    n, d = e.v.shape
+    scaled = e.v / np.sqrt(e.metric)
+    pairs = (scaled[:, :, None] * scaled[:, None, :]).reshape(n, d * d)
+    ak, rk = e.slice.weights * e.k, e.r * e.k
+    root = np.sqrt(e.metric)
+    Z = np.concatenate(
+        [(ak / 6.0)[:, None] * scaled, (rk / 3.0)[:, None] * scaled + e.k[:, None] * (e.Y / root)], axis=1
+    )
+    tensors = (Z.T @ pairs).reshape(2, d, d, d)
+    tensors = (tensors + tensors.transpose(0, 2, 1, 3) + tensors.transpose(0, 3, 2, 1)) / 3.0
+    flat = tensors.reshape(2 * d, d * d)
+    N = flat @ flat.T
+    sizes = np.sqrt(np.diagonal(N)).reshape(2, d) @ (root * e.reach)
+    # The float tensor is what is bounded (its own rounding is in error_M, error_q): only the Gram product
+    # rounds.
+    relative = gamma(d * d + 40)
+    size, size_q = ((float(x) * 1.01, relative * float(x)) for x in sizes)
+    if d <= COLUMN_DIMENSIONS:
+        second, third = _by_columns(e)
+    else:
+        second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
+    cubic = Cubic(_parts(N, d, root), size, size_q)
+    return Majorants(e, cubic, second, third, None, None, _unless_definite(e, second))
+
+
+def _unless_definite(e: Expansion, form: Form) -> Form | None:
+    """The form where there is a negative part: what bounds the sum of both parts bounds one."""
+    return None if e.slice.model.definite else form
+
+
+def _by_columns(e: Expansion) -> tuple[Form, Form]:
+    """C2, C3 for very few features: (k v)^T (R o G) (k v) is a partial trace of the Gram matrix of k v v."""
+    N2, N3 = partial_traces(e.gram, e.metric)
+    _, _, error_2, error_3 = _sharp_errors(e)
+    return _flattened(e, Form(N2, error_2), Form(N3, error_3))
+
+
+def _flattened(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:
+    """C2, C3: |V kappa_{>=2}|^2 and |V kappa_{>=3}|^2 from the flattened pure orders two and three, and
+    tails.
+    """
+    span2 = e.span * e.span
+    third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
+    return _sum_of_squares(_scale(N2, 0.25 * span2), third, e), third
+
+
+def sharp(e: Expansion, only: float | None = None) -> Majorants:
+    """C1-C3 flattened: |V kappa_2|^2 and |V kappa_3|^2 through R o G and R o G o G, the cubic through G o G.
+
+    `only`: the one tau >= 0 that will be asked for with a = 1; the cubic then needs half the columns, and
+    |V kappa_2| none.
+    """
+    d = e.v.shape[1]
+    scaled = e.v / np.sqrt(e.metric)
+    G = scaled @ scaled.T
+    ak, rk = e.slice.weights * e.k, e.r * e.k
+    Z_M, Z_q = (ak / 6.0)[:, None] * e.v, (rk / 3.0)[:, None] * e.v + e.k[:, None] * e.Y
+    Z = np.concatenate([Z_M, Z_q], axis=1) if only is None else Z_M + only * Z_q
+    G2 = G * G
+    N = Z.T @ (G2 @ Z)
+    RG = e.slice.model.magnitude * G
+    size, size_q, error_2, error_3 = _sharp_errors(e)
+    # With tau >= 0 alone, |V kappa_{>=2}|^2 helps and is dropped: any bound of it will do.
+    N2 = (
+        Form(np.zeros((d, d)), np.inf)
+        if only is not None
+        else Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_2)
+    )
+    RG *= G
+    second, third = _flattened(e, N2, Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3))
+    cubic = Cubic((_symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
+    fourth = quartic(e, G2, np.stack([ak, rk], axis=1))
+    return Majorants(e, cubic, second, third, rkhs(e), fourth, _second_negative(e, G, error_2, third))
+
+
+def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form | None:
+    """C2 for the negative part of the precision alone."""
+    negative = e.slice.model.parts.negative
+    if negative is None:
+        return None
+    N2 = Form(_symmetric(e.kv.T @ ((negative * G) @ e.kv)), error)
+    return _sum_of_squares(_scale(N2, 0.25 * e.span * e.span), third, e)
+
+
+def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:
+    """(|x| + |y|)^2 <= (1 + t) x^2 + (1 + 1/t) y^2, t balancing the two at the size of the box."""
+    t = min(max(np.sqrt(_size(y, e) / max(_size(x, e), TINY)), 1e-3), LARGEST)
+    return _add(_scale(x, 1.0 + t), _scale(y, 1.0 + 1.0 / t))
+
+
+def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float], float, float]:
+    """C5: rounding of N, N2, N3 as bounds of their quadratic forms over the box."""
+    n, d = e.v.shape
+    unit = e.relative + gamma(2 * n + 4 * d + 120)
+    span2 = max(e.span * e.span, TINY)
+    absolute = np.abs(e.slice.weights) * e.grown * e.norm**3 / 6.0
+    size_M = (sum_up(absolute) / span2, sum_up(absolute * unit) / span2)
+    linear = e.grown * e.norm**3 / 3.0
+    square, single = e.grown * e.norm**2, e.grown * e.norm
+    size_q = (
+        sum_up(np.abs(e.r) * linear)
+        + e.weighted(linear) * e.error_r
+        + e.weighted(square) * e.weighted(single)
+    ) / span2
+    error_q = (
+        sum_up(np.abs(e.r) * linear * unit)
+        + e.weighted(linear) * e.error_r
+        + e.weighted(square * unit) * e.weighted(single)
+        + e.weighted(square) * e.weighted(single * unit)
+    ) / span2
+    error_2 = 2.2 * e.weighted(square * unit) * e.weighted(square) / span2
+    cube = e.grown * e.norm**3
+    error_3 = 2.2 * e.weighted(cube * unit) * e.weighted(cube) / (span2 * span2)
+    return size_M, (size_q, error_q), error_2, error_3
+
+
+def _parts(N: Float, d: int, root: Float) -> tuple[Float, Float, Float]:
+    """The three (d, d) blocks of a (2d, 2d) Gram matrix, in the units of d."""
+    unit = np.outer(root, root)
+    cross = N[:d, d:]
+    return _symmetric(N[:d, :d]) * unit, (cross + cross.T) * unit, _symmetric(N[d:, d:]) * unit
+
+
+def _symmetric(A: Float) -> Float:
+    return 0.5 * (A + A.T)
+
+
+def _diagonal(tail: Tail) -> Form:
+    """|V kappa|^2 <= value^2 * form."""
+    return Form(np.diag(tail.value * tail.value * (1.0 + 1e-15) * tail.form), TINY)
+
+
+def _scale(form: Form, c: float) -> Form:
+    return Form(c * form.matrix, c * form.excess)
+
+
+def _add(x: Form, y: Form) -> Form:
+    return Form(x.matrix + y.matrix, x.excess + y.excess)
+
+
+def _size(form: Form, e: Expansion) -> float:
+    """An estimate of the form's largest value on the box: only balances constants, never certifies."""
+    return abs(float(np.diagonal(form.matrix) @ (e.reach * e.reach))) + form.excess

@@ -1,0 +1,166 @@
+"""The posterior restricted to the features that move: what all boxes of one query share.
+
+k_i(x) = amplitude_i exp(-|v_i|^2 / 2) with v_i = (centre_i - x) / lengthscale over the moving features only;
+the features that stand still enter through `amplitude`. Distances come from differences of raw doubles, so
+data far from the origin lose nothing (docs/maths.md, E1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.facts.gram import unit_gram
+from gpcert.bounds.facts.model import Model
+from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
+from gpcert.bounds.local.enclosures import Interval, latent_at
+from gpcert.rounding import UNIT
+from gpcert.validation import Float, Index
+
+__all__ = ["Slice", "Visit", "make_slice"]
+
+#: Gram matrices kept per model: n^2 doubles each.
+_GRAMS = 2
+#: Points remembered per slice: n d doubles each.
+_VISITS = 6
+#: exp(-z) is below every double long before: error bounds need not grow beyond.
+_LARGEST_EXPONENT = 1e4
+
+
+class Visit(NamedTuple):
+    """The covariances at one point: v (n, d), k (n,), their relative errors (n,), precision @ k (n,)."""
+
+    v: Float
+    k: Float
+    relative: Float
+    r: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign."""
+
+    model: Model
+    features: Index  #: indices of the moving features (d,)
+    points: Float  #: centres on those features (n, d), raw units
+    lengthscale: Float  #: (d,)
+    amplitude: Float  #: (n,)
+    still: Float  #: half squared distance on the features that stand still (n,)
+    sign: float
+    visited: dict[bytes, Visit] = field(default_factory=dict, repr=False)  #: the last points, both classes'
+
+    @property
+    def weights(self) -> Float:
+        """alpha of the class whose probability is bounded below (n,)."""
+        return self.sign * self.model.weights
+
+    @property
+    def mean(self) -> float:
+        """The prior mean of that class's latent."""
+        return self.sign * self.model.mean
+
+    def flipped(self) -> Slice:
+        """The same slice for the other class, sharing every array."""
+        return replace(self, sign=-self.sign)
+
+    @property
+    def gram(self) -> tuple[Float, float]:
+        """exp(-|v_i - v_j|^2 / 2) on the moving features (n, n), and a bound on every entry's absolute error
+        (E2).
+
+        It depends on the features only, so queries on the same features share it through the model.
+        """
+        cache, key = self.model.grams, self.features.tobytes()
+        found = cache.get(key)
+        if found is None:
+            while len(cache) >= _GRAMS:
+                cache.pop(next(iter(cache)))
+            found = cache[key] = unit_gram(self.points, self.lengthscale)
+        return found
+
+    @cached_property
+    def norm_squared(self) -> float:
+        """X5: b^T K b with b = weights * amplitude, the squared RKHS norm of the mean on the slice."""
+        b = self.weights * self.amplitude
+        return float(b @ (self.gram[0] @ b))
+
+    @cached_property
+    def floor(self) -> float:
+        """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
+        return 2.0**-960 * (1.0 + self.model.variance)
+
+    @property
+    def moderate(self) -> bool:
+        """R7: whether expansions may be used."""
+        return self.model.moderate
+
+    def visit(self, x: Float) -> Visit:
+        """Everything about the point x (d,); the searches for minimum and maximum meet at several."""
+        key = x.tobytes()
+        found = self.visited.get(key)
+        if found is None:
+            while len(self.visited) >= _VISITS:
+                self.visited.pop(next(iter(self.visited)))
+            v, k, relative = self.kernel(x)
+            found = self.visited[key] = Visit(v, k, relative, self.model.precision @ k)
+        return found
+
+    def kernel(self, x: Float) -> tuple[Float, Float, Float]:
+        """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""
+        v = difference(self.points, x) / self.lengthscale
+        z = 0.5 * np.einsum("ij,ij->i", v, v)
+        return v, self.amplitude * np.exp(-z), self._relative(z)
+
+    def _relative(self, z: Float) -> Float:
+        """E1: the relative error of amplitude * exp(-z) (n,)."""
+        exponent = np.minimum(z + self.still, _LARGEST_EXPONENT)
+        return np.asarray(UNIT * ((self.model.centres.shape[1] + 16) * exponent + 40.0))
+
+    def extremes(self, lower: Float, upper: Float) -> tuple[Float, Float]:
+        """E4: (smallest, largest) k_i (n,) over a box of raw units."""
+        far, near = (
+            0.5 * np.einsum("ij,ij->i", v, v)
+            for v in (u / self.lengthscale for u in nearest_and_farthest(self.points, lower, upper)[::-1])
+        )
+        small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.floor
+        large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.floor
+        return np.maximum(small, 0.0), large
+
+    @property
+    def prior_blur(self) -> float:
+        """Relative error of the stored prior variance: none for a single kernel."""
+        return 0.0
+
+    def latent(self, x: Float) -> tuple[Interval, Interval]:
+        """E3: enclosures of mean and (unclipped) variance at x (d,)."""
+        _, k, relative, r = self.visit(x)
+        return latent_at(self, k, relative, r)
+
+    def values(self, x: Float) -> tuple[Float, Float]:
+        """k (n,) at x (d,) and its relative error (n,)."""
+        return self.kernel(x)[1:]
+
+    def pull(self, x: Float, c: Float) -> Float:
+        """Gradients in raw units of c.k at x (d,), for c (m, n): (m, d), estimates."""
+        v, k, _ = self.kernel(x)
+        return np.asarray((c * k) @ v / self.lengthscale)
+
+
+def make_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> Slice:
+    """The slice of `model` through x (D,) along `features`."""
+    rest = np.ones(model.centres.shape[1], dtype=bool)
+    rest[features] = False
+    still = difference(model.centres[:, rest], x[rest]) / model.lengthscale[rest]
+    z = 0.5 * np.einsum("ij,ij->i", still, still)
+    return Slice(
+        model=model,
+        features=features,
+        points=np.ascontiguousarray(model.centres[:, features]),
+        lengthscale=model.lengthscale[features],
+        amplitude=model.variance * np.exp(-z),
+        still=z,
+        sign=sign,
+    )

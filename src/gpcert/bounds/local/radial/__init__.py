@@ -1,0 +1,1 @@
+"""Theorem K: local models of every other kernel."""

@@ -1,0 +1,79 @@
+"""Bounds of the latent mean and variance themselves: what the search needs of them, for any kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import Certified
+from gpcert.bounds.local.enclosures import Interval
+from gpcert.bounds.local.radial.local import radial_envelope
+from gpcert.bounds.local.radial.slice import RadialSlice
+from gpcert.bounds.one.level import LevelBound
+from gpcert.rounding import UNIT
+from gpcert.validation import Float
+
+__all__ = ["LatentBound"]
+
+
+@dataclass(frozen=True, eq=False)
+class LatentBound:
+    """A `BoxBound` of sign * (latent mean), or of sign * max(0, latent variance).
+
+    `base` gives the local models (with the sign of its slice for the mean), `slice` values at points.
+    """
+
+    base: LevelBound
+    slice: RadialSlice  #: with sign 1
+    variance: bool
+    sign: float
+
+    @property
+    def shape(self) -> Shape:
+        """See `BoxBound.shape`."""
+        return self.base.shape
+
+    def at(self, x: Float) -> Interval:
+        """Enclosure at x (d,)."""
+        return self._chosen(*self.slice.latent(x))
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """Value and gradient at x (d,), estimated."""
+        mu, S, slope, curve = self.slice.gradient(x)
+        return (self.sign * S, self.sign * curve) if self.variance else (self.sign * mu, self.sign * slope)
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`."""
+        widths = (upper - lower) / self.slice.lengthscale
+        best = Certified(-np.inf, reference, int(np.argmax(widths)), False)
+        enough = target if target <= 0 else np.inf  # local models certify in their own scale above 0
+        for attempt in self.base.attempts(lower, upper, reference):
+            if attempt is None:
+                return best._replace(probability=np.inf)
+            start, local = attempt
+            if self.variance:
+                bound = local.lower_bound(0.0, -self.sign, 0.0, enough)
+                latent = max(bound.latent, 0.0) if self.sign > 0 else min(bound.latent, 0.0)
+            else:
+                bound = local.only(0.0).lower_bound(1.0, 0.0, self.base.mean, enough)
+                latent = bound.latent
+            if best.probability == -np.inf or latent > best.probability:
+                point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
+                rounding = latent + 2.0 * bound.rounding >= target
+                best = Certified(latent, point, int(np.argmax(bound.loss)), rounding)
+            if best.probability >= target or best.at_rounding:
+                break
+        if best.probability < target:
+            least = self._chosen(*radial_envelope(self.slice, lower, upper))[0]
+            best = best._replace(probability=max(best.probability, least))
+        return best
+
+    def _chosen(self, mean: Interval, variance: Interval) -> Interval:
+        """The quantity bounded, from enclosures of both; NaN is unknown."""
+        low, high = (max(variance[0], 0.0), max(variance[1], 0.0)) if self.variance else mean
+        if not low <= high:
+            low, high = -np.inf, np.inf
+        slack = 0.0 if self.variance else 4 * UNIT * max(abs(low), abs(high))
+        return (low - slack, high + slack) if self.sign > 0 else (-high - slack, -low + slack)

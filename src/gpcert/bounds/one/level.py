@@ -1,0 +1,170 @@
+"""Probability bounds from level curves and any kernel's local models (docs/maths.md, Theorem 2)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import Certified
+from gpcert.bounds.levels.curves import Level, Link
+from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
+from gpcert.rounding import UNIT, down
+from gpcert.validation import Float
+
+__all__ = ["LevelBound"]
+
+
+#: Most pieces of a convex level curve per box.
+_PIECES = 24
+#: A failing piece is halved while its gap exceeds this share of the deficit.
+_WORTH = 0.1
+#: A range of S is worth new chords if it is narrower by this factor.
+_NARROWER = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class LevelBound(ABC):
+    """Theorem 2: probability bounds from level curves, for any kernel that gives local models."""
+
+    link: Link
+    shape: Shape
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """The prior mean."""
+
+    @property
+    @abstractmethod
+    def lengthscale(self) -> Float:
+        """Units of displacements (d,)."""
+
+    @abstractmethod
+    def at(self, x: Float) -> tuple[float, float]:
+        """See `BoxBound.at`."""
+
+    @abstractmethod
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """See `BoxBound.objective`."""
+
+    @abstractmethod
+    def attempts(
+        self, lower: Float, upper: Float, reference: Float
+    ) -> Iterator[tuple[Float, LocalModel] | None]:
+        """References (d,) and local models over the box, by rising price; None: the box misses the region."""
+
+    @abstractmethod
+    def envelope(self, lower: Float, upper: Float) -> float:
+        """A lower bound of P that holds for boxes of any size, and tends to P as the box shrinks."""
+
+    def surroundings(self, lower: Float, upper: Float) -> tuple[Float, float | None]:
+        """The middle of the region's part in the box and its size in lengthscales; None: there is none."""
+        middle = self.shape.middle(lower, upper)
+        domain = self.shape.domain(lower, upper, middle, self.lengthscale)
+        return middle, None if domain is None else 2.0 * domain.norm(np.ones(len(lower)))
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`: attempts of rising price until one certifies the target."""
+        level = self.link.level(target)
+        widest = int(np.argmax((upper - lower) / self.lengthscale))
+        best = Certified(0.0, reference, widest, False)
+        for attempt in self.attempts(lower, upper, reference):
+            if attempt is None:
+                return Certified(1.0, reference, widest, False)
+            start, local = attempt
+            trial = self._certify(local, level)
+            trial = trial._replace(point=np.clip(start + trial.point * self.lengthscale, lower, upper))
+            if best.probability <= 0.0 or trial.probability > best.probability:
+                best = trial
+            if best.probability >= level.p:
+                break
+        if best.probability < level.p:
+            best = best._replace(probability=max(best.probability, self.envelope(lower, upper)))
+        return best
+
+    def _certify(self, local: LocalModel, level: Level) -> Certified:
+        """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
+        level = level.within(lambda: local.variances)
+        if level.concave:
+            return self._tangent(local, level)
+        variances = local.variances
+        bound = self._chords(local, level, *variances)
+        if bound.value < 0:
+            sharper = functional_variances(local, variances)
+            if sharper[1] - sharper[0] < _NARROWER * (variances[1] - variances[0]):
+                level, variances = level.within(lambda: sharper), sharper
+                if level.concave:  # another range may ask for another curve: chords would lie below it
+                    return self._tangent(local, level)
+                bound = self._chords(local, level, *sharper)
+        return self._conclude(bound, level, variances)
+
+    def _tangent(self, local: LocalModel, level: Level) -> Certified:
+        largest = local.largest_variance
+        tau, kappa = level.tangent(local.S, largest)
+        deepest = local.deepest
+        known = deepest <= 1e-3 * largest
+        if known:
+            local = local.only(tau)
+        else:  # not a posterior of this kernel: bound S from below on this box instead
+            deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent)
+        # The predictor clips S at 0: below, the tangent undercuts the curve by tau times the overshoot (L5).
+        loss = tau * deepest * (1.0 + 8 * UNIT) if tau > 0 else 0.0
+        bound = local.lower_bound(1.0, tau, down(kappa - loss) + self.mean, 0.0)
+        bound = bound._replace(rounding=bound.rounding + (loss if known else 0.0))
+        return self._conclude(bound, level, (0.0, largest))
+
+    def _chords(self, local: LocalModel, level: Level, smallest: float, largest: float) -> FunctionalBound:
+        """L3: the worst of the pieces' bounds; failing pieces are halved while that can pay."""
+        S = min(max(local.S, smallest), largest)
+        pieces = [(a, b) for a, b in ((smallest, S), (S, largest)) if b > a] or [(smallest, largest)]
+        worst: FunctionalBound | None = None
+        used = 0
+        while pieces:
+            start, end = pieces.pop()
+            used += 1
+            bound = self._piece(local, level, start, end)
+            if bound.value < 0 and used < _PIECES and _worth_refining(bound, level, start, end):
+                middle = 0.5 * (start + end)
+                pieces += [(start, middle), (middle, end)]
+                continue
+            if worst is None or bound.latent < worst.latent:
+                worst = bound
+            if not bound.value >= 0:
+                # The pieces not looked at may be worse still: a deficit is certified by all of them.
+                rest = [self._piece(local, level, a, b) for a, b in pieces]
+                return min([worst, *rest], key=lambda each: each.latent)
+        assert worst is not None
+        return worst
+
+    def _piece(self, local: LocalModel, level: Level, start: float, end: float) -> FunctionalBound:
+        tau, kappa = level.chord(start, end)
+        if tau > 0:  # never for probit and logit; L5, as for tangents
+            deepest = local.deepest
+            if not deepest <= 1e-3 * local.largest_variance:
+                deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent)
+            kappa = down(kappa - tau * deepest * (1.0 + 8 * UNIT))
+        return local.lower_bound(1.0, tau, kappa + self.mean, 0.0)
+
+    def _conclude(self, bound: FunctionalBound, level: Level, variances: tuple[float, float]) -> Certified:
+        split = int(np.argmax(bound.loss))
+        if bound.latent >= 0:
+            probability = max(level.p, level.after_surplus(bound.latent, variances[1]))
+            return Certified(probability, bound.point, split, False)
+        probability = level.after_deficit(-bound.latent, variances[0]) if bound.latent > -np.inf else 0.0
+        return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
+
+
+def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: float) -> bool:
+    """Whether shorter chords may help: the chord's own gap is not small against the deficit.
+
+    They help by more than the gap, because a chord rises above the curve outside its piece.
+    """
+    middle = 0.5 * (start + end)
+    tau, kappa = level.chord(start, end)
+    fine, offset = level.chord(middle, middle)
+    gap = (offset - fine * middle) - (kappa - tau * middle)
+    return gap > -_WORTH * bound.value

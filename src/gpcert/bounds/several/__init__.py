@@ -1,0 +1,1 @@
+"""Box bounds of several latents."""

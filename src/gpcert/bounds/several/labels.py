@@ -1,0 +1,208 @@
+"""Does a class stay the most probable one on a box? Softmax, mostly without an integral.
+
+`LabelBound` bounds (1 + min_j (P_c - P_j)) / 2, j != c, which is above 1/2 exactly where class c wins.
+With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > max_k |s_k| then P_c > P_j
+(docs/maths-multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.several.softmax import SoftmaxBound
+from gpcert.bounds.several.tangents.clipping import most_clipped
+from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
+from gpcert.bounds.several.tangents.functionals import View
+from gpcert.rounding import down, up
+from gpcert.validation import Float
+
+__all__ = ["Comparison", "LabelBound"]
+
+#: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
+_WINS, _LOSES = up(0.5), down(0.5)
+
+
+class Rated(Protocol):
+    """What a comparison of classes needs of a bound of 1 - sum_i beta_i p_i."""
+
+    @property
+    def shape(self) -> Shape:
+        """The region."""
+
+    @property
+    def classes(self) -> int:
+        """C."""
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,)."""
+
+    @property
+    def largest(self) -> float:
+        """Size of a box, in lengthscales, beyond which nothing is proved."""
+
+    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
+        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
+
+    def weighing(self, beta: Float) -> BoxBound:
+        """The same bound for another beta (C,)."""
+
+
+class Comparison(ABC):
+    """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
+
+    softmax: Rated  #: its beta is not used
+    label: int
+
+    @property
+    def shape(self) -> Shape:
+        """The region."""
+        return self.softmax.shape
+
+    @property
+    def rivals(self) -> list[int]:
+        """The other classes."""
+        return [j for j in range(self.softmax.classes) if j != self.label]
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
+        latents, p, error = self.softmax.probabilities(x)
+        c = self.label
+        lower, upper = 1.0, 1.0
+        for j in self.rivals:
+            value, blur = 0.5 + 0.5 * (p[c] - p[j]), 0.5 * (error[c] + error[j]) + 1e-15
+            low, high = max(0.0, value - blur), min(1.0, value + blur)
+            gap = latents.mean[c] - latents.mean[j]
+            need = max((abs(_shared(latents.clipped, c, j, k)) for k in self.rivals if k != j), default=0.0)
+            need += (4.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
+            if gap > need:
+                low, high = max(low, _WINS), max(high, _WINS)
+            elif -gap > need:
+                low, high = min(low, _LOSES), min(high, _LOSES)
+            lower, upper = min(lower, low), min(upper, high)
+        return float(lower), float(upper)
+
+    @abstractmethod
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """The smallest difference of means: nearly the sign of the margin, without covariances."""
+
+    @abstractmethod
+    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+        """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
+
+    @np.errstate(all="ignore")  # overflow and NaN end as 0, never as a bound
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """Theorem 4 for every rival; those it does not settle by their probabilities."""
+        lengthscale = self.softmax.lengthscale
+        widths = (upper - lower) / lengthscale
+        split = int(np.argmax(widths))
+        # The means and the s_k are smallest at different points: seen from the middle both move least.
+        middle = 0.5 * lower + 0.5 * upper
+        if self.shape.domain(lower, upper, middle, lengthscale) is None:
+            return Certified(1.0, reference, split, False)
+        rivals, point = self.rivals, reference
+        if float(np.linalg.norm(widths)) < self.softmax.largest:
+            rivals, step = self.undecided(lower, upper)
+            if step is not None:
+                point = np.clip(middle + step * lengthscale, lower, upper)
+        probability = _WINS
+        for j in rivals:
+            beta = np.where(np.arange(self.softmax.classes) == j, 1.0, 0.5)
+            beta[self.label] = 0.0
+            answer = self.softmax.weighing(beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
+            if not answer.probability >= probability:
+                probability, split = answer.probability, answer.split
+            if not probability > 0.0:
+                break
+        return Certified(max(0.0, probability), point, split, False)  # in this order: NaN is 0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelBound(Comparison):
+    """Latents with one kernel, correlated or not."""
+
+    softmax: SoftmaxBound
+    label: int
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """The smallest difference of means: nearly the sign of the margin, without covariances."""
+        model, slice_ = self.softmax.model, self.softmax.slice
+        k, _ = slice_.values(x)
+        gaps = [
+            float(k @ (model.weights[:, self.label] - model.weights[:, j]))
+            + float(model.mean[self.label] - model.mean[j])
+            for j in self.rivals
+        ]
+        j = self.rivals[int(np.argmin(gaps))]
+        return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
+
+    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+        """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
+        whole = self.softmax
+        shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
+        most = most_clipped(whole.model, lambda: whole.variances(lower, upper))
+        rivals, step = self.rivals, None
+        for local in whole.views(lower, upper):
+            left = []
+            for j in rivals:
+                where = self._loses(local, shared, most, j)
+                if where is not None:
+                    left.append(j)
+                    step = where
+            rivals = left
+        return rivals, step
+
+    def _loses(self, local: View, x: ClassExpansion | None, most: Float, j: int) -> Float | None:
+        """None if class c certainly beats j on the domain; else where it seems not to, scaled.
+
+        `most` (C,): how far the predictor may raise each variance; `x`: cheap reaches, Gaussian kernel only.
+        """
+        c, C = self.label, self.softmax.model.classes
+        a = np.zeros(C)
+        a[c], a[j] = 1.0, -1.0
+        mean = local.smallest(a, np.zeros((C, C)), 0.0)
+        if not mean.latent > 0.0:
+            return mean.point
+        clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
+        seen: set[bytes] = set()
+        for k in (k for k in self.rivals if k != j):
+            B = _shared_functional(C, c, j, k)
+            if not self.softmax.correlated:
+                B = np.diag(np.diagonal(B))
+            if B.tobytes() in seen or (x is not None and mean.latent > _largest(x, B) + clipped):
+                continue
+            seen.add(B.tobytes())
+            low, high = local.range(B, 0.0)
+            if mean.latent > max(-low, high) + clipped:
+                continue
+            for sign in (1.0, -1.0):
+                both = local.smallest(a, sign * B, clipped)
+                if not both.latent > 0.0:
+                    return both.point
+        return None
+
+
+def _largest(x: ClassExpansion, B: Float) -> float:
+    """sup |<B, Sigma>| over the domain by X8: crude and cheap."""
+    return abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9) + x.covariance_reach(B)
+
+
+def _shared(covariance: Float, c: int, j: int, k: int) -> float:
+    """s_k = Cov(f_c - f_j, f_k - (f_c + f_j)/2)."""
+    return float(covariance[c, k] - covariance[j, k] - 0.5 * (covariance[c, c] - covariance[j, j]))
+
+
+def _shared_functional(C: int, c: int, j: int, k: int) -> Float:
+    """B with <B, Sigma> = s_k."""
+    B = np.zeros((C, C))
+    B[c, k] = B[k, c] = 0.5
+    B[j, k] = B[k, j] = -0.5
+    B[c, c], B[j, j] = -0.5, 0.5
+    return B

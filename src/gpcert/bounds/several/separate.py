@@ -1,0 +1,171 @@
+"""Softmax over independent latents with a kernel each: ranges, and safety of the label."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import Certified
+from gpcert.bounds.several.labels import Comparison
+from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
+from gpcert.bounds.several.tangents.anchor import anchor_at
+from gpcert.bounds.several.tangents.clipping import probability_cost, variances_over
+from gpcert.bounds.several.tangents.expansion import Latents
+from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
+from gpcert.bounds.several.tangents.tangent import tangent
+from gpcert.likelihoods import Softmax
+from gpcert.validation import Float
+
+__all__ = ["SeparateBound", "SeparateLabel"]
+
+_TOO_LARGE = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateBound:
+    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, T2 and M5)."""
+
+    latents: SeparateLatents
+    shape: Shape
+    beta: Float  #: (C,)
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return self.latents.classes
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,), common units."""
+        return self.latents.lengthscale
+
+    @property
+    def largest(self) -> float:
+        """Size of a box, in the smallest lengthscales, beyond which expansions say nothing."""
+        return _TOO_LARGE if all(each.moderate for each in self.latents.slices) else 0.0
+
+    def weighing(self, beta: Float) -> SeparateBound:
+        """The same for another beta (C,)."""
+        return replace(self, beta=beta)
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """The predictor with its proved error, and what the rounding of means and variances adds."""
+        _, p, error = self.probabilities(x)
+        value = float((1.0 - self.beta) @ p)
+        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
+        if not math.isfinite(value + blur):
+            return 0.0, 1.0
+        return max(0.0, value - blur), min(1.0, value + blur)
+
+    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
+        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
+        latents = self.latents.at(x)
+        C = self.latents.classes
+        mean, spread = latents.mean[None], np.diagonal(latents.clipped)[None]
+        if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
+            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
+        p, error = Softmax().expectation(mean, spread)[0], Softmax().expectation_error(mean, spread)[0]
+        moved = latents.mean_error + probability_cost(np.full(C, latents.covariance_error))
+        return latents, p, error + moved
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """An estimate of the quantity and its gradient in raw units."""
+        mean, variance, slopes, curves = self.latents.gradients(x)
+        anchor = anchor_at(mean, np.diag(np.maximum(variance, 1e-12)), False)
+        if anchor is None:
+            return 1.0, np.zeros(len(x))
+        first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
+        value = 1.0 - float(self.beta @ anchor.p)
+        return value, -(first @ slopes + np.diagonal(second) @ curves)
+
+    @np.errstate(all="ignore")  # overflow and NaN end as 0, never as a bound
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`: T2, of the variances as they are, else raised (M4)."""
+        scale = self.latents.lengthscale
+        widths = (upper - lower) / scale
+        best = Certified(0.0, reference, int(np.argmax(widths)), False)
+        if not float(np.linalg.norm(widths)) < self.largest:
+            return best
+        middle = 0.5 * lower + 0.5 * upper
+        for retreat in (0.0, 0.5):
+            start = np.clip(reference + retreat * (middle - reference), lower, upper)
+            domain = self.shape.domain(lower, upper, start, scale)
+            if domain is None:
+                return Certified(1.0, reference, best.split, False)
+            x = self.latents.expand(domain, start)
+            for trial in (self._bounded(x, 0.0 * self.beta), self._raised(x)):
+                if trial is None:
+                    continue
+                trial = trial._replace(point=np.clip(start + trial.point * scale, lower, upper))
+                if trial.probability > best.probability or best.probability <= 0.0:
+                    best = trial
+                if best.probability >= target:
+                    return best
+        return best
+
+    def _raised(self, x: SeparateExpansion) -> Certified | None:
+        """The same with raised variances, where they are small against their own change."""
+        by = variances_over(x).raising
+        if not by.any() or probability_cost(by) > WORTH_RAISING:
+            return None
+        return self._bounded(x, by)
+
+    def _bounded(self, x: SeparateExpansion, by: Float) -> Certified | None:
+        """M4, T2: variances raised by `by` (C,), less what that or the clipping costs; None: not proved."""
+        if by.any():
+            x, moved = x.raised(by)
+        else:
+            moved = variances_over(x).most(np.inf)
+        anchor = anchor_at(x.latents.mean, x.latents.covariance, False)
+        line = None if anchor is None else tangent(x, anchor, self.beta)
+        if line is None:
+            return None
+        bound = x.smallest(-line.a, -line.B, -line.offset, line.loss)
+        answer = conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
+        return answer._replace(probability=max(0.0, answer.probability - probability_cost(moved)))
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateLabel(Comparison):
+    """Independent latents with a kernel each."""
+
+    softmax: SeparateBound
+    label: int
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """The smallest difference of means."""
+        mean, _, slopes, _ = self.softmax.latents.gradients(x)
+        j = min(self.rivals, key=lambda j: mean[self.label] - mean[j])
+        return float(mean[self.label] - mean[j]), slopes[self.label] - slopes[j]
+
+    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+        """See `Comparison`."""
+        middle = 0.5 * lower + 0.5 * upper
+        domain = self.shape.domain(lower, upper, middle, self.softmax.lengthscale)
+        assert domain is not None
+        x = self.softmax.latents.expand(domain, middle)
+        losing = {j: where for j in self.rivals if (where := self._loses(x, j)) is not None}
+        return list(losing), list(losing.values())[-1] if losing else None
+
+    def _loses(self, x: SeparateExpansion, j: int) -> Float | None:
+        """None if class c certainly beats j on the domain; else where it seems not to, scaled.
+
+        s_k = -(Sigma_cc - Sigma_jj) / 2 for every k.
+        """
+        c, C = self.label, self.softmax.latents.classes
+        a, B = np.zeros(C), np.zeros((C, C))
+        a[c], a[j] = 1.0, -1.0
+        if C == 2:
+            alone = x.smallest(a, B, 0.0)
+            return None if alone.latent > 0.0 else alone.point
+        B[c, c], B[j, j] = 0.5, -0.5
+        most = variances_over(x).most(np.inf)
+        clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)
+        for sign in (1.0, -1.0):
+            both = x.smallest(a, sign * B, clipped)
+            if not both.latent > 0.0:
+                return both.point
+        return None

@@ -1,0 +1,275 @@
+"""Bounds of softmax probabilities over a box: one tangent, one functional, one quadratic programme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from gpcert.bounds.facts.classes import ClassModel
+from gpcert.bounds.geometry.domain import Domain, Shape
+from gpcert.bounds.interface import Certified
+from gpcert.bounds.local.gaussian.local import Builder
+from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.radial.slice import RadialSlice
+from gpcert.bounds.several.cells.cells import Cells
+from gpcert.bounds.several.cells.image import Image, image_of
+from gpcert.bounds.several.tangents.anchor import Anchor, anchor_at
+from gpcert.bounds.several.tangents.clipping import (
+    Variances,
+    most_clipped,
+    probability_cost,
+    variances_over,
+    variances_seen,
+)
+from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
+from gpcert.bounds.several.tangents.functionals import Functionals, View, views_from
+from gpcert.bounds.several.tangents.ranges import largest_by_ranges
+from gpcert.bounds.several.tangents.tangent import tangent
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods import Softmax
+from gpcert.rounding import UNIT, exp_up, up
+from gpcert.validation import Float
+
+__all__ = ["WORTH_RAISING", "SoftmaxBound", "conclude"]
+
+#: Raising variances costs probability; beyond this it would settle nothing.
+WORTH_RAISING = 0.05
+_ROUGH = 1e-3  # accuracy of a local search
+_TOO_LARGE = 2.0
+#: Cells per step of the search: few, so that limits of time are kept.
+_STEPS = 24
+#: Boxes whose images and cells are kept.
+_KEPT = 4
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxBound:
+    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
+
+    model: ClassModel
+    slice: Slice | RadialSlice  #: of any functional of the model: geometry only
+    shape: Shape
+    beta: Float  #: (C,)
+    #: Of the last boxes; bounds of other quantities share all but the cells.
+    expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
+    anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
+    images: dict[bytes, Image] = field(default_factory=dict, repr=False)
+    cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
+
+    @property
+    def correlated(self) -> bool:
+        """Whether latents of different classes are."""
+        return len(self.model.pairs) > self.model.classes
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return self.model.classes
+
+    @property
+    def lengthscale(self) -> Float:
+        """Of the moving features (d,)."""
+        return self.slice.lengthscale
+
+    @property
+    def largest(self) -> float:
+        """Size of a box, in lengthscales, beyond which expansions say nothing."""
+        return _TOO_LARGE if self.slice.moderate else 0.0
+
+    def weighing(self, beta: Float) -> SoftmaxBound:
+        """The same for another beta (C,); all but the cells is shared."""
+        return replace(self, beta=beta, cells={})
+
+    def at(self, x: Float) -> tuple[float, float]:
+        """The predictor with its proved error, and what the rounding of means and covariances adds."""
+        _, p, error = self.probabilities(x)
+        value = float((1.0 - self.beta) @ p)  # probabilities sum to one
+        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
+        if not math.isfinite(value + blur):
+            return 0.0, 1.0
+        return max(0.0, value - blur), min(1.0, value + blur)
+
+    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
+        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
+        latents = latents_on(self.model, self.slice, x)
+        C = self.model.classes
+        spread = latents.clipped if self.correlated else np.diagonal(latents.clipped)
+        try:
+            p, error = Softmax().expectation_and_error(latents.mean[None], spread[None])
+        except InvalidInputError:
+            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
+        moved = latents.mean_error + 0.1 * C * C * latents.covariance_error
+        return latents, p[0], error[0] + moved
+
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """An estimate of the quantity and its gradient in raw units."""
+        latents = latents_on(self.model, self.slice, x)
+        anchor = anchor_at(latents.mean, latents.clipped, self.correlated, _ROUGH)
+        if anchor is None:
+            return 1.0, np.zeros(len(x))
+        first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
+        value = 1.0 - float(self.beta @ anchor.p)
+        slope = self.model.weights @ first
+        for (c, e), one, two in zip(self.model.pairs, latents.products, latents.transposed, strict=True):
+            slope -= second[c, e] * (1.0 if c == e else 2.0) * (one + two)
+        return value, -self.slice.pull(x, slope[None])[0]
+
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`: of Sigma as it is, else of Sigma raised; less what the predictor's differs."""
+        widths = (upper - lower) / self.slice.lengthscale
+        if not float(np.linalg.norm(widths)) < self.largest:
+            return Certified(0.0, reference, int(np.argmax(widths)), False)
+        if self._domain(lower, upper) is None:
+            return Certified(1.0, reference, int(np.argmax(widths)), False)
+        variances = partial(self.variances, lower, upper)
+        loss = probability_cost(most_clipped(self.model, variances))
+        aim = min(target + loss, 0.5 + 0.5 * target)
+        by = self._by_cells if self.model.classes == 3 else self._by_tangents
+        best = by(lower, upper, reference, aim)
+        best = best._replace(probability=max(0.0, best.probability - loss))  # in this order: NaN is 0
+        if best.probability < target and best.pieces is None:
+            raised = variances().raising
+            if raised.any() and probability_cost(raised) <= WORTH_RAISING:
+                other = self._raised(raised, lower, upper, reference, target)
+                best = other if other.probability > best.probability else best
+        return best
+
+    def variances(self, lower: Float, upper: Float) -> Variances:
+        """Of all classes over a box that meets the region."""
+        if isinstance(self.slice, Slice):
+            return variances_over(self.expansion(lower, upper))
+        (view,) = self.views(lower, upper)
+        return variances_seen(self.model, view, latents_on(self.model, self.slice, view.start))
+
+    def views(self, lower: Float, upper: Float) -> list[View]:
+        """Functionals over a box that meets the region, seen from its middle, by rising price."""
+        domain = self._domain(lower, upper)
+        assert domain is not None
+        return views_from(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
+
+    def _raised(self, by: Float, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """M4 with variances raised by `by` (C,), so that they vary little relative to themselves."""
+        model = self.model.raised(by)
+        moved = (model.prior - self.model.prior) * (1.0 + 4 * UNIT)
+        # Correlated latents: the predictor's matrix may have to be made definite, too.
+        loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
+        aim = min(target + loss, 0.5 + 0.5 * target)
+        answer = replace(self, model=model, expansions={}, anchors={})._by_tangents(
+            lower, upper, reference, aim
+        )
+        return answer._replace(probability=max(0.0, answer.probability - loss))
+
+    def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """T2 or T6, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
+        if isinstance(self.slice, Slice):
+            return self._by_forms(self.slice, lower, upper, reference, target)
+        nothing = Certified(0.0, reference, int(np.argmax((upper - lower) / self.slice.lengthscale)), False)
+        (view,) = self.views(lower, upper)
+        anchor = self._anchor(np.clip(0.5 * (reference + view.start), lower, upper))
+        found = None if anchor is None else largest_by_ranges(self.model, view, anchor, self.beta)
+        if found is None:
+            return nothing
+        exponent, bound = found
+        point = np.clip(view.start + bound.point * self.slice.lengthscale, lower, upper)
+        return conclude(exponent, point, int(np.argmax(bound.loss)))
+
+    def _by_forms(
+        self, slice_: Slice, lower: Float, upper: Float, reference: Float, target: float
+    ) -> Certified:
+        """T2: the Gaussian kernel."""
+        x = self.expansion(lower, upper)
+        widths = (upper - lower) / self.slice.lengthscale
+        best = Certified(0.0, reference, int(np.argmax(widths)), False)
+        for build, retreat in attempts(len(lower)):
+            anchor = self._anchor(np.clip(reference + retreat * (x.reference - reference), lower, upper))
+            line = None if anchor is None else tangent(x, anchor, self.beta)
+            if line is None:
+                continue
+            local = Functionals(self.model, slice_, x.domain, x.reference, build)
+            bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
+            point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
+            trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
+            if trial.probability > best.probability or best.probability <= 0.0:
+                best = trial
+            if best.probability >= target:
+                break
+        return best
+
+    def _anchor(self, x: Float) -> Anchor | None:
+        """The anchor at the latents of x (d,)."""
+        key = x.tobytes()
+        if key not in self.anchors:
+            latents = latents_on(self.model, self.slice, x)
+            _keep(self.anchors, key, anchor_at(latents.mean, latents.covariance, self.correlated))
+        return self.anchors[key]
+
+    def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
+        """X8 over a box that meets the region, seen from its middle, where the third order is smallest.
+
+        The Gaussian kernel only.
+        """
+        assert isinstance(self.slice, Slice)
+        key = lower.tobytes() + upper.tobytes()
+        found = self.expansions.get(key)
+        if found is None:
+            domain = self._domain(lower, upper)
+            assert domain is not None
+            found = expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
+            _keep(self.expansions, key, found)
+        return found
+
+    def _domain(self, lower: Float, upper: Float) -> Domain | None:
+        """The region's part of the box seen from its middle; None: there is none."""
+        return self.shape.domain(lower, upper, 0.5 * lower + 0.5 * upper, self.slice.lengthscale)
+
+    def _by_cells(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """T5, three classes: what one call does not finish, a later one for the same box goes on with."""
+        nothing = Certified(0.0, reference, int(np.argmax((upper - lower) / self.slice.lengthscale)), False)
+        key = lower.tobytes() + upper.tobytes()
+        cells = self.cells.get(key)
+        if cells is None:
+            image = self.images.get(key)
+            if image is None:
+                image = image_of(self.model, self.slice, self.shape, (lower, upper))
+            if image is None:
+                return nothing
+            _keep(self.images, key, image)
+            cells = Cells(image, self.beta, reference)
+            _keep(self.cells, key, cells)
+        more = cells.refine(math.log(max(1.0 - target - 1e-14, 1e-300)), _STEPS)
+        point, loss = cells.image.last or (reference, None)
+        answer = conclude(cells.top, point, nothing.split if loss is None else int(np.argmax(loss)))
+        again = more and len(lower) > CHEAP_DIMENSIONS
+        return answer._replace(pieces=((lower, upper),)) if again else answer
+
+
+def _keep(kept: dict[bytes, _T], key: bytes, value: _T) -> None:
+    while len(kept) >= _KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
+
+
+def conclude(exponent: float, point: Float, split: int) -> Certified:
+    """1 - e^exponent, rounded down."""
+    probability = 1.0 - exp_up(up(exponent) + 1e-15 * abs(exponent)) if exponent < 0 else 0.0
+    return Certified(max(0.0, probability - 1e-15), point, split, False)
+
+
+def attempts(d: int) -> Iterator[tuple[Builder, float]]:
+    """Majorants by rising price, each with how far the anchor retreats towards the middle."""
+    if d <= CHEAP_DIMENSIONS:
+        yield cheap, 0.0
+        yield cheap, 0.5
+        return
+    yield coarse, 0.0
+    yield coarse, 0.5
+    yield sharp, 0.25
+    yield sharp, 0.8

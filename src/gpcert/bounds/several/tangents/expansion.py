@@ -1,0 +1,230 @@
+"""Means and covariances of all classes around one reference, from one shared expansion of k(x).
+
+In scaled displacements d, every mean and covariance is value + gradient.d + d^T Hessian d / 2 + rest, with
+exact coefficients and a bound of the rest (docs/maths-multiclass.md, X8). What softmax sees are differences
+of latents, whitened by their covariance V at the reference: `Whitened`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds.facts.classes import ClassModel
+from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.radial.slice import RadialSlice
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, tail_norm_up
+from gpcert.validation import Float
+
+__all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at", "latents_on"]
+
+
+class Latents(NamedTuple):
+    """Computed mean (C,) and covariance (C, C) at a point, and bounds of every entry's error.
+
+    The covariance is prior - k^T R k: the predictor's own is `clipped`.
+    """
+
+    mean: Float
+    covariance: Float
+    mean_error: float
+    covariance_error: float
+    products: Float  #: R_ce k (P, n) ...
+    transposed: Float  #: ... and R_ce^T k
+
+    @property
+    def clipped(self) -> Float:
+        """The predictor's covariance (C, C): each variance at least 0."""
+        covariance = self.covariance.copy()
+        np.fill_diagonal(covariance, np.maximum(np.diagonal(covariance), 0.0))
+        return covariance
+
+
+def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> Latents:
+    """Means and covariances for kernel values k (n,) of relative error `relative` (n,) (E3)."""
+    n, C = len(k), model.classes
+    products = model.blocks @ k
+    transposed = np.stack(
+        [
+            p if c == e else k @ block
+            for (c, e), p, block in zip(model.pairs, products, model.blocks, strict=True)
+        ]
+    )
+    covariance = np.zeros((C, C))
+    for (c, e), product in zip(model.pairs, products, strict=True):
+        covariance[c, e] = covariance[e, c] = (model.prior[c] if c == e else 0.0) - float(k @ product)
+    unit = relative + gamma(n + 20)
+    bound = k + floor
+    mean = model.mean + k @ model.weights
+    mean_error = float((np.abs(model.weights).T @ (bound * unit)).max()) * 1.02
+    mean_error += 8 * UNIT * float((np.abs(mean) + np.abs(model.mean)).max()) + TINY
+    roots = np.sqrt((model.rows * (bound * unit) ** 2).sum(axis=1) * (model.rows * bound**2).sum(axis=1))
+    covariance_error = 2.1 * float(roots.max()) + 16 * UNIT * (
+        float(model.prior.max()) + float(np.abs(covariance).max())
+    )
+    covariance_error += TINY
+    if not np.isfinite(mean).all():  # a partial sum may have overflowed to the wrong side
+        mean_error = np.inf
+    return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
+
+
+def latents_on(model: ClassModel, slice_: Slice | RadialSlice, x: Float) -> Latents:
+    """The same at x (d,) of a slice; the prior of a sum or product is stored to a few roundings."""
+    k, relative = slice_.values(x)
+    latents = latents_at(model, k, relative, slice_.floor)
+    blur = slice_.prior_blur * float(model.prior.max())
+    return latents._replace(covariance_error=latents.covariance_error + blur)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassExpansion:
+    """The shared expansion at one reference over one domain; names of `Expansion` where they agree."""
+
+    model: ClassModel
+    domain: Domain
+    reference: Float  #: (d,), raw units
+    latents: Latents
+    reach: Float  #: w (d,)
+    s: float  #: sup |d|, up
+    mean_gradient: Float  #: (C, d)
+    mean_hessian: Float  #: (C, d, d)
+    covariance_gradient: Float  #: (P, d)
+    covariance_hessian: Float  #: (P, d, d)
+    error_mean: Float  #: (C,): rounding of value, gradient and Hessian, over the domain
+    error_covariance: Float  #: (P,)
+
+    @property
+    def radius(self) -> float:
+        """sup |d|^2 / 2, up."""
+        return 0.5 * self.s * self.s * (1.0 + 4 * UNIT)
+
+    def matrix(self, values: Float) -> Float:
+        """(P, ...) to (C, C, ...), symmetric."""
+        C = self.model.classes
+        full = np.zeros((C, C, *values.shape[1:]))
+        for (c, e), value in zip(self.model.pairs, values, strict=True):
+            full[c, e] = full[e, c] = value
+        return full
+
+    def mean_rest(self, a: Float) -> float:
+        """X8: sup of a.m beyond second order."""
+        R = self.radius
+        value = float(np.abs(a @ (self.latents.mean - self.model.mean)))
+        gradient = float(np.abs(a @ self.mean_gradient) @ self.reach)
+        curve = 0.5 * float(self.reach @ np.abs(np.tensordot(a, self.mean_hessian, 1)) @ self.reach)
+        # The Hessian of a.m is M2 - value I: M2 alone may be larger by the latter.
+        rest = 0.5 * R * R * value + R * (gradient + curve + R * value)
+        rest += self.model.mean_norm(a) * tail_norm_up(3, self.s)
+        return rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
+
+    def covariance_reach(self, B: Float) -> float:
+        """X8: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
+        weights = np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.model.pairs])
+        slope = float(np.abs(weights @ self.covariance_gradient) @ self.reach)
+        hessian = np.abs(np.tensordot(weights, self.covariance_hessian, 1))
+        bend = 0.5 * float(self.reach @ hessian @ self.reach)
+        values, vectors = np.linalg.eigh(B)
+        size = float(np.abs(values).sum())
+        explained = np.diag(self.model.prior) - self.latents.covariance
+        absolute = max(float(np.vdot((vectors * np.abs(values)) @ vectors.T, explained)), 0.0)
+        absolute += self.model.hidden * size
+        norm = abs(float(np.vdot(B, explained)))
+        R, (z1, z2, z3) = self.radius, self.deviations
+        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third += 2.0 * np.sqrt(absolute * size) * z3 + size * (2.0 * z1 * z2 + z2 * z2)
+        rounding = float(np.abs(weights) @ self.error_covariance)
+        return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
+
+    def covariance_rest(self, A: Float, gradient: Float, hessian: Float) -> float:
+        """X8: sup of A Sigma A^T beyond second order, in Frobenius norm, from its gradient and Hessian."""
+        explained = A @ (np.diag(self.model.prior) - self.latents.covariance) @ A.T
+        curve = 0.5 * np.einsum("i,abij,j->ab", self.reach, np.abs(hessian), self.reach)
+        slopes = np.abs(gradient) @ self.reach
+        norm, slope, bend = (float(np.linalg.norm(y)) for y in (explained, slopes, curve))
+        scale, strongest = float(np.linalg.norm(A)), float(np.linalg.norm(A, 2)) * (1.0 + 1e-9)
+        R, (d1, d2, d3) = self.radius, self.deviations
+        y = float(np.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + self.model.hidden * scale**2))
+        y += 1e-6 * float(np.sqrt(norm))
+        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third += 2.0 * y * scale * d3 + strongest * (2.0 * d1 + d2) * scale * d2
+        rounding = float(self.error_covariance.max()) * float((np.abs(A).sum(axis=1) ** 2).sum())
+        return third + rounding
+
+    def changes(self, mean: Float, covariance: Float) -> tuple[float, float]:
+        """X8: bounds, over the domain, of the sum of the changes of all means and covariances, and of
+        2 (the largest change of a mean) + 4 (the largest of a covariance); from those given (C,), (C, C).
+        """
+        means = np.abs(self.mean_gradient) @ self.reach + np.abs(self.latents.mean - mean)
+        means += 0.5 * np.einsum("i,cij,j->c", self.reach, np.abs(self.mean_hessian), self.reach)
+        means += [self.mean_rest(row) for row in np.eye(self.model.classes)]
+        slope = np.abs(self.covariance_gradient) @ self.reach
+        bend = 0.5 * np.einsum("i,pij,j->p", self.reach, np.abs(self.covariance_hessian), self.reach)
+        explained = np.diag(self.model.prior) - self.latents.covariance
+        own = np.maximum(np.diagonal(explained), 0.0) + self.model.hidden
+        norm = np.array([abs(explained[c, e]) for c, e in self.model.pairs])
+        size = np.array([0.5 * (own[c] + own[e]) for c, e in self.model.pairs])
+        R, (z1, z2, z3) = self.radius, self.deviations
+        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third += 2.0 * np.sqrt(size) * z3 + 2.0 * z1 * z2 + z2 * z2
+        moved = np.abs(self.latents.covariance - covariance)
+        shift = np.array([moved[c, e] for c, e in self.model.pairs])
+        spread = (slope + bend + third + shift) * (1.0 + 1e-6) + self.error_covariance
+        twice = np.array([1.0 if c == e else 2.0 for c, e in self.model.pairs])
+        total = float(means.sum()) + float(twice @ spread)
+        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(spread.max())) * (1.0 + 1e-9)
+
+    @cached_property
+    def deviations(self) -> tuple[float, float, float]:
+        """sqrt(contraction) s tp(m, s), m = 1, 2, 3: |V kappa_{>=m}| for a unit combination of classes,
+        V^T V = R+ + R-.
+        """
+        scale = np.sqrt(self.model.contraction * self.model.variance) * (1.0 + 1e-9)
+        return tuple(float(scale * tail_norm_up(m, self.s)) for m in (1, 2, 3))  # type: ignore[return-value]
+
+
+def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: Float) -> ClassExpansion:
+    """X8 at `reference` (d,), raw units."""
+    v, k, relative = slice_.kernel(reference)
+    n, d = v.shape
+    kv = k[:, None] * v
+    latents = latents_at(model, k, relative, slice_.floor)
+    symmetric = 0.5 * (latents.products + latents.transposed)  # half gradients of q_ce in k
+    explained = (symmetric @ k)[:, None, None] * np.eye(d)
+    hessians = np.empty((len(model.pairs), d, d))
+    for p, block in enumerate(model.blocks):
+        J = kv.T @ (block @ kv)
+        q2 = v.T @ ((symmetric[p] * k)[:, None] * v)
+        hessians[p] = -2.0 * q2 - (J + J.T)
+    hessians += 2.0 * explained
+    means = np.empty((model.classes, d, d))
+    for c in range(model.classes):
+        ak = model.weights[:, c] * k
+        means[c] = v.T @ (ak[:, None] * v) - float(ak.sum()) * np.eye(d)
+    reach = domain.reach
+    s = domain.norm(np.ones(d))
+    X = domain.absolute(v)
+    grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
+    unit = relative + gamma(2 * n + 80)
+    error_mean = np.abs(model.weights).T @ (grown * unit) * 1.02 * (1.0 + s * s)
+    pair = np.sqrt((model.rows * (grown * unit) ** 2).sum(axis=1) * (model.rows * grown**2).sum(axis=1))
+    return ClassExpansion(
+        model=model,
+        domain=domain,
+        reference=reference,
+        latents=latents,
+        reach=reach,
+        s=s,
+        mean_gradient=(model.weights * k[:, None]).T @ v,
+        mean_hessian=means,
+        covariance_gradient=-2.0 * (symmetric * k) @ v,
+        covariance_hessian=hessians,
+        error_mean=error_mean + 16 * UNIT * np.abs(latents.mean) + UNDERFLOW,
+        error_covariance=2.1 * pair * (1.0 + s * s)
+        + 4.0 * model.defect * float(grown @ grown)
+        + 16 * UNIT * (float(model.prior.max()) + float(np.abs(latents.covariance).max()))
+        + UNDERFLOW,
+    )

@@ -1,0 +1,71 @@
+"""From a source named on the command line to a table, by what the name says."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpcert.cli.io.array_table import read_npz, shipped_table
+from gpcert.cli.io.csv_table import read_csv
+from gpcert.cli.io.tables import Columns, Table, take_rows
+from gpcert.errors import InvalidInputError
+from gpcert.posterior import Posterior
+from gpcert.validation import require
+
+__all__ = ["SHIPPED", "class_names", "feature_names", "read_points", "read_table"]
+
+SHIPPED = "dataset:"
+
+
+def read_table(
+    source: str,
+    columns: Columns,
+    delimiter: str = ",",
+    part: str = "test",
+    wanted: Sequence[int] | None = None,
+) -> Table:
+    """The table of a CSV file, of an npz file, or of `dataset:NAME` (its `part`: "train" or "test").
+
+    `wanted`: only these rows, in this order.
+    """
+    if source.startswith(SHIPPED):
+        table = shipped_table(source.removeprefix(SHIPPED), part, columns)
+        return table if wanted is None else take_rows(table, wanted)
+    path = Path(source)
+    # Devices and pipes could block or never end.
+    if path.exists() and not path.is_file():
+        raise InvalidInputError(f"{path} must be a CSV or npz file, got something that is not a file")
+    if path.suffix == ".npz":
+        return read_npz(path, columns, wanted)
+    return read_csv(path, columns, delimiter, wanted)
+
+
+def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
+    """The rows asked about: the model's features by name, and labels where the file has them.
+
+    The column of labels is `--target`, else the one the model was trained on, if it is there.
+    """
+    learnt = post.training.get("label_column")
+    target = parsed.target or (learnt if isinstance(learnt, str) else None)
+    columns = Columns(
+        features=post.feature_names, target=target, optional_target=parsed.target is None, id=parsed.id
+    )
+    table = read_table(parsed.data, columns, parsed.delimiter, wanted=parsed.rows)
+    require(
+        len(table.names) == post.n_features,
+        f"{table.source} must have {post.n_features} features, as the model has, got {len(table.names)}",
+    )
+    if table.labels is not None:
+        table.checked_labels(class_names(post))
+    return table
+
+
+def class_names(post: Posterior) -> tuple[str, ...]:
+    """The model's classes as they are written in files."""
+    return () if post.classes is None else tuple(str(label) for label in post.classes.tolist())
+
+
+def feature_names(post: Posterior) -> tuple[str, ...]:
+    """The model's feature names, x0, x1, ... if it has none."""
+    return post.feature_names or tuple(f"x{j}" for j in range(post.n_features))

@@ -1,0 +1,95 @@
+"""`gpcert attack`: search a region around each row for a point with another label."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpcert.cli.io.sources import read_points
+from gpcert.cli.options import add_data, add_jobs, add_output, add_region
+from gpcert.cli.pool import Answer
+from gpcert.cli.regions import balls, read_radii, read_shape
+from gpcert.cli.session import Rows, open_model, run_session
+from gpcert.cli.show import by_radius, columns
+from gpcert.numbers import exactly, percent_at_most
+from gpcert.posterior import Posterior
+from gpcert.questions import attack
+from gpcert.regions import Region
+from gpcert.validation import Float
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+Look for a point of the region around each row where the model gives another label. What is found
+is evidence; what is not found proves nothing: for that there is `gpcert certify`.
+"""
+EXAMPLES = """
+  gpcert attack model.safetensors patients.csv --radius 0.1 --scale std -o attack.json
+  gpcert attack model.safetensors patients.csv --radius 1 --method gpfgs
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_data(parser)
+    parser.add_argument(
+        "--method", choices=["pgd", "gpfgs", "gpjm"], default="pgd", help="how to search (%(default)s)"
+    )
+    add_region(parser, several_radii=True)
+    add_jobs(parser.add_argument_group("effort"))
+    add_output(parser)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    x: Float
+    region: Region
+    method: str
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """An attack for each row and radius."""
+    model = open_model(parsed)
+    table = read_points(parsed, model.post)
+    shape = read_shape(parsed, model.post, table)
+    regions = balls(table, read_radii(parsed, table), shape)
+    queries = [_Query(table.X[i], region, parsed.method) for i, region in regions]
+    settings = {"method": parsed.method, **shape.told(model.features)}
+    rows = Rows(model, table, regions)
+    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
+
+
+def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+    found = attack(post, query.region, query.x, method=query.method)
+    return {
+        "method": found.method,
+        "success": found.success,
+        "attacked_probability": found.probability,
+        "attacked": found.x,
+    }
+
+
+def _table(answers: list[Answer]) -> str:
+    head = ("row", "true", "predicted", "P at row", "radius", "P after", "label changed")
+    lines = [
+        (
+            str(a.get("id", a["row"])),
+            a.get("label", ""),
+            a["predicted"],
+            f"{max(a['probability']):.3f}",
+            exactly(a["radius"]),
+            f"{a['attacked_probability']:.3f}",
+            "yes" if a["success"] else "no",
+        )
+        for a in answers
+    ]
+    return columns(head, lines)
+
+
+def _summary(answers: list[Answer]) -> str:
+    def outcome(answer: Mapping[str, Any]) -> str:
+        return "changed" if answer["success"] else "withstood"
+
+    return by_radius(answers, ("withstood", "changed"), outcome, percent_at_most)

@@ -1,0 +1,100 @@
+"""`gpcert certify`: is the label of each row the label of its whole region?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpcert.cli.io.sources import read_points
+from gpcert.cli.options import add_data, add_limits, add_output, add_region, number
+from gpcert.cli.pool import Answer
+from gpcert.cli.regions import balls, read_radii, read_shape
+from gpcert.cli.session import Rows, open_model, run_session
+from gpcert.cli.show import by_radius, columns
+from gpcert.numbers import between, exactly, percent_at_least
+from gpcert.posterior import Posterior
+from gpcert.questions import certify
+from gpcert.regions import Region
+from gpcert.validation import Float
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+Whether the label of a row can change within a region around it: "safe" is proved, "unsafe" comes
+with a counterexample, "unknown" with what is known of the margin, P(label) - threshold.
+"""
+EXAMPLES = """
+  gpcert certify model.safetensors patients.csv --radius 0.1 --scale std -o certify.json
+  gpcert certify model.safetensors patients.csv --radius 1 --radius 2 --features age,bmi
+  gpcert certify digits.safetensors dataset:mnist38 --rows 0:50 --radius 0.05 --domain 0:1
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_data(parser)
+    parser.add_argument(
+        "--threshold", type=number, default=0.5, metavar="T", help="P(label) must stay above it (%(default)s)"
+    )
+    add_region(parser, several_radii=True)
+    add_limits(parser)
+    add_output(parser)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    x: Float
+    region: Region
+    threshold: float
+    limits: dict[str, Any]
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """A verdict for each row and radius."""
+    model = open_model(parsed)
+    table = read_points(parsed, model.post)
+    shape = read_shape(parsed, model.post, table)
+    regions = balls(table, read_radii(parsed, table), shape)
+    limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
+    queries = [_Query(table.X[i], region, parsed.threshold, limits) for i, region in regions]
+    settings = {"threshold": parsed.threshold, **shape.told(model.features), **limits}
+    rows = Rows(model, table, regions)
+    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
+
+
+def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+    v = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
+    # Two classes: P >= 0, so the margin is at least -threshold, exactly.
+    lower = max(v.margin.lower, -query.threshold) if post.n_classes == 2 else v.margin.lower
+    return {
+        "verdict": str(v.status),
+        "margin": [lower, v.margin.upper],
+        "counterexample": v.counterexample,
+        "status": str(v.ended),
+        "nodes": v.nodes,
+        "seconds": v.seconds,
+    }
+
+
+def _table(answers: list[Answer]) -> str:
+    head = ("row", "true", "predicted", "P at row", "radius", "verdict", "margin in", "status")
+    lines = [
+        (
+            str(a.get("id", a["row"])),
+            a.get("label", ""),
+            a["predicted"],
+            f"{max(a['probability']):.3f}",
+            exactly(a["radius"]),
+            a["verdict"],
+            between(*a["margin"]),
+            a["status"],
+        )
+        for a in answers
+    ]
+    return columns(head, lines)
+
+
+def _summary(answers: list[Answer]) -> str:
+    return by_radius(answers, ("safe", "unsafe", "unknown"), lambda a: str(a["verdict"]), percent_at_least)

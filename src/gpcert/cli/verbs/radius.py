@@ -1,0 +1,108 @@
+"""`gpcert radius`: how far each row can move before its label changes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpcert.cli.io.sources import read_points
+from gpcert.cli.options import add_data, add_limits, add_output, add_shape, number
+from gpcert.cli.pool import Answer
+from gpcert.cli.regions import Shape, read_shape
+from gpcert.cli.session import Rows, open_model, run_session
+from gpcert.cli.show import columns
+from gpcert.numbers import radius_at_least, radius_at_most
+from gpcert.posterior import Posterior
+from gpcert.questions import certified_radius
+from gpcert.results import CertifiedRadius
+from gpcert.validation import Float
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+For each row the largest radius within which its label is proved not to change, and the smallest at
+which a point of another label is known.
+"""
+EXAMPLES = """
+  gpcert radius model.safetensors patients.csv --scale std -o radius.json
+  gpcert radius digits.safetensors dataset:mnist38 --rows 0:20 --max-radius 0.5 --rtol 0.01
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_data(parser)
+    group = parser.add_argument_group("region (units of the file)")
+    group.add_argument(
+        "--max-radius", type=number, default=1.0, metavar="R", help="look no further (%(default)s)"
+    )
+    group.add_argument(
+        "--rtol", type=number, default=1e-3, help="how near the two radii have to be (%(default)s)"
+    )
+    add_shape(group)
+    add_limits(parser, tolerance=None)
+    add_output(parser)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    x: Float
+    shape: Shape
+    limits: dict[str, Any]
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """A pair of radii for each row."""
+    model = open_model(parsed)
+    table = read_points(parsed, model.post)
+    shape = read_shape(parsed, model.post, table)
+    limits = {name: getattr(parsed, name) for name in ("max_radius", "rtol", "max_seconds", "max_nodes")}
+    queries = [_Query(x, shape, limits) for x in table.X]
+    rows = Rows(model, table, [(i, None) for i in range(len(table.X))])
+    settings = {**shape.told(model.features), **limits}
+    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
+
+
+def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+    found = certified_radius(post, query.x, **query.shape.arguments(), **query.limits, progress=progress)
+    assert isinstance(found, CertifiedRadius)
+    return {
+        "safe": found.safe,
+        "unsafe": None if math.isinf(found.unsafe) else found.unsafe,
+        "counterexample": found.counterexample,
+        "status": str(found.status),
+        "tests": found.tests,
+        "nodes": found.nodes,
+        "seconds": found.seconds,
+    }
+
+
+def _table(answers: list[Answer]) -> str:
+    head = ("row", "true", "predicted", "P at row", "label holds up to", "status")
+    lines = [
+        (
+            str(a.get("id", a["row"])),
+            a.get("label", ""),
+            a["predicted"],
+            f"{max(a['probability']):.3f}",
+            _bracket(a["safe"], a["unsafe"]),
+            a["status"],
+        )
+        for a in answers
+    ]
+    return columns(head, lines)
+
+
+def _bracket(safe: float, unsafe: float | None) -> str:
+    """Proved safe, and known unsafe: between them lies the radius at which the label changes."""
+    return f"[{radius_at_least(safe)}, {'none found' if unsafe is None else radius_at_most(unsafe)}]"
+
+
+def _summary(answers: list[Answer]) -> str:
+    safe = statistics.median_low(a["safe"] for a in answers)
+    unsafe = statistics.median_low(math.inf if a["unsafe"] is None else a["unsafe"] for a in answers)
+    return f"median radius in {_bracket(safe, None if math.isinf(unsafe) else unsafe)}"

@@ -1,0 +1,136 @@
+"""`gpcert range`: the smallest and the largest probability of a class over regions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpcert.cli.io.sources import read_points
+from gpcert.cli.options import add_data, add_limits, add_output, add_region
+from gpcert.cli.pool import Answer
+from gpcert.cli.regions import balls, boxes, read_radii, read_shape
+from gpcert.cli.session import Rows, class_position, open_model, run_session
+from gpcert.cli.show import columns
+from gpcert.numbers import between, exactly
+from gpcert.posterior import Posterior
+from gpcert.questions import probability_range
+from gpcert.regions import Region
+from gpcert.results import Enclosure
+from gpcert.validation import require
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+How low and how high the probability of a class gets over a region around each row. Both bounds
+are proved: no point of the region, tried or not, leaves them.
+"""
+EXAMPLES = """
+  gpcert range model.safetensors patients.csv --radius 0.1 --scale std
+  gpcert range model.safetensors patients.csv --label ill --features age,bmi --radius 2 -o ranges.json
+  gpcert range model.safetensors --boxes boxes.csv --label ill
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_data(parser, optional=True)
+    parser.add_argument("--label", metavar="CLASS", help="whose probability (the second of two classes)")
+    parser.add_argument(
+        "--method", choices=["auto", "paper"], default="auto", help="paper: that of AISTATS 2020"
+    )
+    add_region(parser, several_radii=True, boxes=True)
+    add_limits(parser)
+    add_output(parser)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    region: Region
+    label: int
+    method: str
+    limits: dict[str, Any]
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Ranges of one class over a ball around each row, or over boxes."""
+    model = open_model(parsed)
+    label = class_position(model.classes, parsed.label)
+    table = None if parsed.data is None else read_points(parsed, model.post)
+    if parsed.boxes is not None:
+        balls_too = parsed.radius is not None or parsed.radius_column is not None
+        require(not balls_too, "--boxes and --radius exclude each other, got both")
+        regions = boxes(parsed.boxes, parsed.delimiter, model.features, table)
+        shape: dict[str, Any] = {"boxes": str(parsed.boxes)}
+    else:
+        require(table is not None, "DATA or --boxes must be given, got neither")
+        assert table is not None
+        form = read_shape(parsed, model.post, table)
+        regions = balls(table, read_radii(parsed, table), form)
+        shape = form.told(model.features)
+    limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
+    queries = [_Query(region, label, parsed.method, limits) for _, region in regions]
+    settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
+    return run_session(
+        parsed,
+        model,
+        table,
+        _ask,
+        queries,
+        Rows(model, table, regions),
+        settings,
+        _table(model.classes[label]),
+    )
+
+
+def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+    found = probability_range(
+        post, query.region, query.label, query.method, progress=progress, **query.limits
+    )
+    return {
+        "class": query.label,
+        "min": _ends(found.min),
+        "max": _ends(found.max),
+        "argmin": found.argmin,
+        "argmax": found.argmax,
+        "status": str(found.status),
+        "nodes": found.nodes,
+        "seconds": found.seconds,
+    }
+
+
+def _ends(enclosure: Enclosure) -> list[float]:
+    return [enclosure.lower, enclosure.upper]
+
+
+def _table(name: str) -> Callable[[list[Answer]], str]:
+    def show(answers: list[Answer]) -> str:
+        head: tuple[str, ...] = (
+            "row",
+            f"P({name}) at row",
+            "radius",
+            "stays in",
+            "min in",
+            "max in",
+            "status",
+        )
+        lines = [_line(answer) for answer in answers]
+        if len({line[2] for line in lines}) <= 1:  # the same for all, or boxes
+            head, lines = head[:2] + head[3:], [line[:2] + line[3:] for line in lines]
+        return columns(head, lines)
+
+    return show
+
+
+def _line(answer: Answer) -> tuple[str, ...]:
+    known = "probability" in answer
+    return (
+        str(answer.get("id", answer["row"])),
+        f"{answer['probability'][answer['class']]:.3f}" if known else "",
+        exactly(answer["radius"]) if "radius" in answer else "",
+        between(answer["min"][0], answer["max"][1]),
+        between(*answer["min"]),
+        between(*answer["max"]),
+        answer["status"],
+    )

@@ -1,0 +1,195 @@
+"""Softmax expectations as one-dimensional integrals of products of Gumbel-normal distribution functions.
+
+softmax_c(f) = P(f_c + g_c is the largest) for independent Gumbel g_j, so for independent f_j ~ N(m_j, d_j)
+    E p_c = int B_c'(y) prod_{j != c} B_j(y) dy, B_j(y) = P(f_j + g_j <= y) = E G(y - f_j), G(x) = exp(-e^-x).
+Averages over several means m + shift share one table of every B_j. Proofs: docs/likelihoods.md, (9), (10).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.likelihoods.base import UNIT
+from gpcert.likelihoods.integrals.gumbel_normal import TARGET, convolution, spacing, taylor_remainder, unit
+from gpcert.validation import Float, Index
+
+__all__ = ["Cloud", "GumbelIntegral", "gumbel_derivatives", "gumbel_integral", "unmoved"]
+
+_ETA = 1.2  # half strip in which G^(k) is bounded, < pi/2
+_COS = math.cos(_ETA)
+_REACH = 7.0  # standard deviations kept
+_LOW, _HIGH = 3.6, 28.0  # of the Gumbel variable: nothing visible outside [-low, high]
+_TAILS = 2.6e-12 + 7e-12 + 1.4e-12  # 2 Q(7), left and right Gumbel tails (all orders of derivative)
+_MOST = 4096  # nodes in y; beyond it the step grows and the error says so
+_FLOOR = 1e-30  # B_j is raised to it, so that products may be divided by it; no integral changes visibly
+_TAYLOR = 10  # terms beyond the first that carry B_j from a node of its table to a shifted one
+_FACTORIALS = np.array([float(math.factorial(k)) for k in range(_TAYLOR + 1)])
+_ROWS = 20_000  # nodes (of y and of shifts together) at a time
+
+
+class GumbelIntegral(NamedTuple):
+    """Probabilities (C,) and a proved bound on the error of each (C,)."""
+
+    p: Float
+    error: Float
+
+
+class Cloud(NamedTuple):
+    """Means m + shifts (N, C) with weights (N,), over which expectations are averaged."""
+
+    shifts: Float
+    weights: Float
+
+
+class _Table(NamedTuple):
+    """unit^k B^(k) of one class on a grid `parts` times finer than that of y; where each shift starts."""
+
+    values: Float  #: (order + terms + 1, size)
+    unit: float
+    parts: int
+    offsets: Index  #: (N,)
+    fractions: Float  #: (N,), in units: from the node of the table to the shifted one
+
+
+class _Grid(NamedTuple):
+    """Step h and number of nodes in y, a table per class, and the quadrature error over `_size`."""
+
+    h: float
+    size: int
+    tables: list[_Table]
+    error: float
+    stretch: float  #: (10): sums over the grid are at most this times those over a fine one
+
+
+def gumbel_integral(mean: Float, d: Float, cloud: Cloud | None = None) -> GumbelIntegral:
+    """E softmax for mean (C,) and independent variances d (C,) >= 0, averaged over the cloud."""
+    cloud = cloud or unmoved(mean.size)
+    grid = _grid(mean, d, cloud, 1)
+    p = np.zeros(mean.size)
+    for w, (b0, b1) in _blocks(grid, cloud, 1):
+        p += (b1 / b0) @ _product(w, b0)
+    error = _size(1) * _error(grid, cloud)
+    # Into the simplex: the move is known, so it is simply added to the error.
+    q = np.maximum(p, 0.0)
+    q = q / q.sum() if q.sum() > 0 else np.full(mean.size, 1 / mean.size)
+    return GumbelIntegral(q, error + np.abs(q - p))
+
+
+def gumbel_derivatives(
+    mean: Float, d: Float, cloud: Cloud | None = None
+) -> tuple[Float, Float, Float, float]:
+    """p_c (C,), d p_c / d mean_j (C, C), d2 p_c / d mean_j d mean_k (C, C, C), averaged over the cloud, and a
+    proved bound on every entry's error.
+    """
+    cloud = cloud or unmoved(mean.size)
+    grid = _grid(mean, d, cloud, 3)
+    C = mean.size
+    one, two, twice = np.zeros(C), np.zeros((C, C)), np.zeros((C, C))
+    thrice, three = np.zeros((2, C)), np.zeros((C * C, C))
+    for w, (b0, b1, b2, b3) in _blocks(grid, cloud, 3):
+        a, q, t = b1 / b0, b2 / b0, b3 / b0
+        w = _product(w, b0)
+        wa = w * a
+        one += a @ w
+        two += wa @ a.T
+        twice += wa @ q.T  # one derivative more of the second index
+        thrice += np.stack([q @ w, t @ w])
+        three += (wa[:, None] * a).reshape(-1, len(w)) @ a.T
+    every = np.arange(C)
+    first = -two
+    first[every, every] = -thrice[0]
+    second = three.reshape(C, C, C)
+    second = 0.5 * (second + second.swapaxes(1, 2))
+    for i in every:
+        second[:, i, i] = twice[:, i]
+        second[i, i, :] = second[i, :, i] = twice[:, i]
+        second[i, i, i] = thrice[1, i]
+    # The largest of the products l_k g_j of (10) is that of the third derivative of one factor.
+    return one, first, second, _size(3) * _error(grid, cloud)
+
+
+def unmoved(classes: int) -> Cloud:
+    """The cloud of one point, where it is."""
+    return Cloud(np.zeros((1, classes)), np.ones(1))
+
+
+def _size(order: int) -> float:
+    """(10): bounds every integrand of so many derivatives on the strip."""
+    power = [math.factorial(k - 1) / _COS**k + (k / (math.e * _COS)) ** k for k in (1, 2, 3)]
+    return power[0] if order == 1 else power[2] + 3 * power[1] + power[0]
+
+
+def _error(grid: _Grid, cloud: Cloud) -> float:
+    """Relative to `_size`: quadrature and rounding, for all nodes of the cloud."""
+    rounding = UNIT * (grid.size + len(cloud.weights) + 1000 * len(grid.tables)) * grid.stretch
+    return float(np.abs(cloud.weights).sum()) * (grid.error + rounding)
+
+
+def _product(weights: Float, b0: Float) -> Float:
+    """weights * prod_j B_j (rows,)."""
+    return np.asarray(weights * np.prod(b0, axis=0))
+
+
+def _grid(mean: Float, d: Float, cloud: Cloud, order: int) -> _Grid:
+    """Nodes y for every shift, aligned with one table of B_j^(k), k up to `order`, per class."""
+    s, shifts = np.sqrt(d), cloud.shifts
+    m = mean - mean.max()
+    low = (m - _REACH * s + shifts).max(axis=1) - _LOW
+    high = (m + _REACH * s + shifts).max(axis=1) + _HIGH
+    width = float((high - low).max())
+    # The strip may be widened beyond eta where all latents are spread out.
+    L = math.log(2 * _size(1) / TARGET)
+    curvature = float((1 / np.maximum(d, 1e-100)).sum())
+    extra = math.sqrt(_ETA**2 + 2 * L / curvature) - _ETA
+    h = max(2 * math.pi * (_ETA + extra) / (L + 0.5 * curvature * extra**2), width / _MOST)
+    count = math.ceil(width / h) + 1
+    decay = 2 * math.pi * (_ETA + extra) / h
+    error = 2 * math.exp(min(0.5 * curvature * extra**2 - decay, 0.0)) / -math.expm1(-decay)
+    stretch = max(1.0, h / (0.25 + 0.8 * float(s.min()))) * (1 + 4 * UNIT)
+    error += 3 * stretch * _TAILS
+    tables = []
+    for j in range(mean.size):
+        moved = (low - low[0]) - (shifts[:, j] - shifts[0, j])
+        table, mistake = _table(low[0] - m[j] - shifts[0, j], moved, float(s[j]), h, count, order)
+        tables.append(table)
+        error += 3 * stretch * mistake
+    return _Grid(h, count, tables, error, stretch)
+
+
+def _table(start: float, moved: Float, s: float, h: float, count: int, order: int) -> tuple[_Table, float]:
+    """B and derivatives where start + moved_n + i h, i < count, are near, and their error."""
+    terms = _TAYLOR if moved.any() else 0
+    parts = max(math.ceil(h / spacing(s)), 1) if terms else 1
+    offsets = np.rint(moved / (h / parts))
+    fractions = moved - offsets * (h / parts)
+    first = float(offsets.min())
+    size = (count - 1) * parts + int(offsets.max() - first) + 1
+    values, error = convolution(start + h / parts * first, h / parts, size, s, order + terms)
+    # What Taylor's formula leaves, also summed over the window.
+    rest = taylor_remainder(s, float(np.abs(fractions).max()), terms, order)
+    table = _Table(values, unit(s), parts, (offsets - first).astype(np.int64), fractions / unit(s))
+    return table, error + rest * (1 + h * count)
+
+
+def _blocks(grid: _Grid, cloud: Cloud, order: int) -> Iterator[tuple[Float, Float]]:
+    """Weights (rows,) and B_j^(k) (order + 1, C, rows), rows = nodes of y times some nodes of the cloud."""
+    size = max(_ROWS // grid.size, 1)
+    N, C = cloud.shifts.shape
+    for begin in range(0, N, size):
+        part = slice(begin, min(begin + size, N))
+        n = part.stop - part.start
+        b = np.empty((order + 1, C, n, grid.size))
+        for j, table in enumerate(grid.tables):
+            terms = len(table.values) - order
+            powers = table.fractions[part, None] ** np.arange(terms) / _FACTORIALS[:terms]
+            starts = table.offsets[part] + table.values.shape[1] * np.arange(n)
+            columns = starts[:, None] + table.parts * np.arange(grid.size)
+            for k in range(order + 1):
+                scaled = powers / np.float64(table.unit) ** k  # a unit of 1e145: the derivatives are 0
+                np.take(scaled @ table.values[k : k + terms], columns, out=b[k, j])
+        np.maximum(b[0], _FLOOR, out=b[0])
+        yield grid.h * np.repeat(cloud.weights[part], grid.size), b.reshape(order + 1, C, -1)
