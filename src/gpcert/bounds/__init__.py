@@ -5,7 +5,7 @@ from gpcert.bounds.batched.lines import SideRanges, line_ranges
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.domain import BoxShape, Domain, Shape
-from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.interface import BoxBound, BoxQuery, Certified, OneByOne
 from gpcert.bounds.levels.registry import link_of
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.radial.slice import make_radial_slice
@@ -15,12 +15,14 @@ from gpcert.bounds.one.level import LevelBound
 __all__ = [
     "BoundFactory",
     "BoxBound",
+    "BoxQuery",
     "BoxShape",
     "CellExtremes",
     "Certified",
     "Domain",
     "LevelBound",
     "Model",
+    "OneByOne",
     "RbfBound",
     "Shape",
     "SideRanges",

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.validation import Float
 
-__all__ = ["BoxBound", "Certified"]
+__all__ = ["BoxBound", "BoxQuery", "Certified", "OneByOne"]
+
+
+class BoxQuery(NamedTuple):
+    """What is asked of a bound: the arguments of `BoxBound.over`."""
+
+    lower: Float
+    upper: Float
+    reference: Float
+    target: float
 
 
 class Certified(NamedTuple):
@@ -40,3 +51,24 @@ class BoxBound(Protocol):
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """A lower bound of P over a box, aiming at `target`; `reference` (d,) is where P seems smallest."""
+
+    @property
+    def batch(self) -> int:
+        """How many boxes are best asked about together."""
+
+    def over_many(self, queries: Sequence[BoxQuery]) -> list[Certified]:
+        """`over` of each, in their order."""
+
+
+class OneByOne(ABC):
+    """A bound that gains nothing from several boxes at once."""
+
+    batch = 1
+
+    @abstractmethod
+    def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`."""
+
+    def over_many(self, queries: Sequence[BoxQuery]) -> list[Certified]:
+        """One after another."""
+        return [self.over(*query) for query in queries]

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from gpcert.bounds.geometry.sparse import SparseShape
-from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float, Index, Mask
 
@@ -23,7 +23,7 @@ _FEWER = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class SparseBound:
+class SparseBound(OneByOne):
     """A `BoxBound` made of bounds on fewer features: those of a box that do not stand at the centre."""
 
     shape: SparseShape

@@ -5,14 +5,14 @@ Points are valued as in our own bound of the same model: the methods differ over
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpcert.bounds import Certified, RbfBound, Shape, Slice
+from gpcert.bounds import Certified, OneByOne, RbfBound, Shape, Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.paper.covariance import Covariances, Extreme, covariances
 from gpcert.validation import Float
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedBound(ABC, Generic[Ours]):
+class PublishedBound(OneByOne, Generic[Ours]):
     """A `BoxBound` from linear bounds on the covariance vector."""
 
     ours: Ours

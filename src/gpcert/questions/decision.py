@@ -134,8 +134,7 @@ class _Search(Search):
         where, ends = self.place()
         mean_decides = self._post.n_classes > 2 or only_the_mean_matters(self._post, self._threshold)
         bound = _bound(self._post, self._factory, self._threshold, (self._label, *where))
-        side = Minimiser(bound, *ends, goal=self._threshold)
-        self.sides = (side,)
+        self.sides = (side,) = self.minimisers((bound,), ends, goal=self._threshold)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
         known = None if self._start_at is None else self._start_at[self._moving]
         side.start(-_CLEAR if mean_decides else -np.inf, known)

@@ -153,7 +153,7 @@ class _Query(Search):
         where, ends = self.place()
         quantities = self._bounds.latent(*where)
         known = ((-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0))
-        self.sides = tuple(Minimiser(q, *ends, between=k) for q, k in zip(quantities, known, strict=True))
+        self.sides = self.minimisers(quantities, ends, between=known)
         for side in self.sides:
             side.start(negligible=-np.inf)
             yield

@@ -128,7 +128,7 @@ class _Query(Search):
         """The minimum of P(label), and 1 - its maximum: the minimum of the complement."""
         where, ends = self.place()
         pair = self._task.factory.pair(self._task.label, *where)
-        self.sides = tuple(Minimiser(bound, *ends) for bound in pair)
+        self.sides = self.minimisers(pair, ends)
         for side in self.sides:
             side.start(negligible=0.999 * self._task.limits.tolerance)
             yield

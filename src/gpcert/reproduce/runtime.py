@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BoundFactory
 from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
@@ -19,7 +19,7 @@ from gpcert.reproduce.job import Job, Table, Value
 from gpcert.reproduce.models import Recipe, data_of, posterior_of
 from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 from gpcert.reproduce.sift import strongest_pixels
-from gpcert.search import Minimiser
+from gpcert.search import Limits, Minimiser, Search, run, widest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,22 +140,35 @@ def _time(job: Job, table: Table, key: Key) -> None:
     table.add(*key, seconds, search.nodes, float(width <= float(tolerance)), width)
 
 
-def _largest(post: Posterior, ball: Ball, method: str, tolerance: float, deadline: float) -> Minimiser:
+class _Largest(Search):
     """One half of `probability_range`: 1 - max P(class 1) over the ball."""
+
+    def __init__(self, factory: BoundFactory | PaperFactory, ball: Ball, tolerance: float) -> None:
+        super().__init__(ball)
+        self._factory, self._tolerance = factory, tolerance
+
+    def begin(self) -> Iterator[None]:
+        """The maximum alone."""
+        where, ends = self.place()
+        self.sides = (side,) = self.minimisers(self._factory.pair(1, *where)[1:], ends)
+        side.start(negligible=0.999 * self._tolerance)
+        yield
+
+    def choose(self) -> Minimiser | None:
+        """Until it is narrow enough."""
+        return widest(self.sides, self._tolerance)
+
+    def known(self) -> tuple[float, float]:
+        """1 - P."""
+        return self.sides[0].lower, self.sides[0].upper
+
+
+def _largest(post: Posterior, ball: Ball, method: str, tolerance: float, deadline: float) -> Minimiser:
+    """The search, ended by the CPU clock of this process."""
     factory = PaperFactory(post, tolerance) if method == "paper" else BoundFactory(post)
-    box = ball.box()
-    moving = box.lower < box.upper
-    bound = factory.pair(1, shape_of(ball, moving), ball.inner_box().lower, moving)[1]
-    search = Minimiser(bound, box.lower[moving], box.upper[moving])
-    with np.errstate(all="ignore"):
-        search.start(negligible=0.999 * tolerance)
-        while search.upper - search.lower > tolerance and not search.exhausted:
-            if time.process_time() > deadline:
-                break
-            request = search.ask(tolerance)
-            if request is not None:
-                search.tell(request, bound.over(*request), tolerance)
-    return search
+    search = _Largest(factory, ball, tolerance)
+    run(search, Limits(tolerance, np.inf, np.inf, lambda *_: time.process_time() > deadline))
+    return search.sides[0]
 
 
 @lru_cache(maxsize=8)

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.bounds import BoxBound, Certified
+from gpcert.bounds import BoxBound, BoxQuery, Certified
 from gpcert.search.local import descend
+from gpcert.search.recorder import OpenBox, Recorder, Why
 from gpcert.validation import Float
 
-__all__ = ["Minimiser", "OpenBox", "Request"]
+__all__ = ["Minimiser"]
 
 #: Boxes on the frontier; beyond it the most promising-to-be-harmless ones are settled at their present bound.
 FRONTIER_LIMIT = 200_000
@@ -27,34 +28,11 @@ FRONTIER_LIMIT = 200_000
 _ABOVE = 1e-9
 
 
-class OpenBox(NamedTuple):
-    """A box with its certified lower bound; the smallest bound is refined first.
-
-    A tuple that compares by two numbers: heap operations then run without a single byte code of Python in
-    between, so that Ctrl-C cannot leave a heap half ordered.
-    """
-
-    bound: float
-    number: int
-    lower: Float
-    upper: Float
-    reference: Float
-
-
-class Request(NamedTuple):
-    """What a search wants to know: the arguments of `BoxBound.over`, for the first box of its frontier."""
-
-    lower: Float
-    upper: Float
-    reference: Float
-    target: float
-
-
 class Minimiser:
     """Encloses min P over the bound's region; the box [lower, upper] (d,) contains it.
 
     `goal`: a box whose bound exceeds it is settled, so that a decision costs no more than it must. `between`:
-    what is known of the values beforehand.
+    what is known of the values beforehand. `recorder` hears what happens, as from the given `side`.
     """
 
     def __init__(
@@ -64,12 +42,16 @@ class Minimiser:
         upper: Float,
         goal: float = np.inf,
         between: tuple[float, float] = (0.0, 1.0),
+        recorder: Recorder | None = None,
+        side: int = 0,
     ) -> None:
         self.bound = bound
         self._goal = goal
         self._box = lower, upper
+        self._recorder, self._side = recorder, side
         self._numbers = itertools.count()
         self._frontier: list[OpenBox] = []
+        self._asked: list[tuple[OpenBox, BoxQuery]] = []  # open as well: nothing has been told of them yet
         self._least, self._settled = between
         self._started = False
         # How well P is known at the witness: where no goal is set, finer targets than that are beyond reach.
@@ -82,15 +64,17 @@ class Minimiser:
     @property
     def lower(self) -> float:
         """The certified lower bound."""
-        if not self._started:
-            return self._least
-        smallest = self._frontier[0].bound if self._frontier else self._most
-        return min(self._settled, smallest, self.upper)
+        return min(self._settled, self._smallest(), self.upper) if self._started else self._least
 
     @property
     def exhausted(self) -> bool:
         """Whether no open box is left, or none whose refinement could raise the lower bound."""
-        return self._started and not (self._frontier and self._frontier[0].bound < self._settled)
+        return self._started and not self._smallest() < self._settled
+
+    def _smallest(self) -> float:
+        """The smallest bound of an open box."""
+        first = self._frontier[0].bound if self._frontier else self._most
+        return min([first, *(box.bound for box, _ in self._asked)]) if self._asked else first
 
     def start(self, enough: float = -np.inf, point: Float | None = None, negligible: float = 0.0) -> None:
         """Find a first point; the whole region becomes one open box with the trivial bound.
@@ -100,40 +84,66 @@ class Minimiser:
         """
         point = descend(self.bound, *self._box, enough, negligible) if point is None else point
         self.offer(point)
+        whole = OpenBox(self._least, next(self._numbers), *self._box, point)
+        if self._recorder is not None:
+            self._recorder.opened(self._side, whole, None)
         if point.size:
-            self._frontier = [OpenBox(self._least, next(self._numbers), *self._box, point)]
+            self._frontier = [whole]
         else:  # nothing moves: the region is one point
-            self._settled = max(self._least, self.bound.at(point)[0])
+            self._settle(whole, max(self._least, self.bound.at(point)[0]), Why.POINT)
         self._started = True
 
-    def ask(self, tolerance: float) -> Request | None:
-        """The box with the smallest bound; None: it was settled as it is."""
-        box = self._frontier[0]
-        target = self._target(tolerance)
-        if self._suffices(box.bound, tolerance) or target <= self._least:
-            self._settle(box.bound)
-            return None
-        return Request(box.lower, box.upper, box.reference, target)
+    def ask(self, tolerance: float) -> list[BoxQuery]:
+        """The boxes with the smallest bounds, as many as the bound likes; those that need none are settled.
 
-    def tell(self, request: Request, certified: Certified, tolerance: float) -> None:
-        """What was proved of the box asked about: it is settled or split. Interrupted, nothing is lost."""
-        box = self._frontier[0]
-        self.nodes += 1
-        probability = max(box.bound, certified.probability)
-        if probability < request.target:
-            self.offer(self.bound.shape.project(certified.point))
-        done = self._suffices(probability, tolerance)
-        children = [] if done else self._children(box, certified, probability)
-        resolved = probability >= self.upper - 8.0 * self._blur and not self._goal < self._surely
-        stuck = not done and (certified.at_rounding or resolved or not children)
-        if done or stuck:
-            self._settle(probability)
-            return
-        # The parent stays first (its bound and number are the smallest) until its halves replace it.
-        for child in children[1:]:
-            heapq.heappush(self._frontier, child)
-        heapq.heapreplace(self._frontier, children[0])
+        What was asked before and never told of, is open again.
+        """
+        while self._asked:
+            heapq.heappush(self._frontier, self._asked[-1][0])
+            self._asked.pop()
+        target = self._target(tolerance)
+        for _ in range(min(self.bound.batch, len(self._frontier))):
+            box = self._frontier[0]
+            if self._suffices(box.bound, tolerance):
+                self._settle(box, box.bound, Why.ENOUGH)
+            elif target <= self._least:
+                self._settle(box, box.bound, Why.UNREACHABLE)
+            else:
+                self._asked.append((box, BoxQuery(box.lower, box.upper, box.reference, target)))
+            heapq.heappop(self._frontier)
+        return [query for _, query in self._asked]
+
+    def tell(self, answers: Sequence[Certified], tolerance: float) -> None:
+        """What was proved of the boxes asked about, in their order. Interrupted, nothing is lost."""
+        for certified in answers:
+            box, query = self._asked[0]
+            self._take(box, query.target, certified, tolerance)
+            self._asked.pop(0)  # last: an interrupt before leaves it open besides its parts
         self._coarsen()
+
+    def _take(self, box: OpenBox, target: float, certified: Certified, tolerance: float) -> None:
+        """Settle the box, or put its parts among the open ones."""
+        self.nodes += 1
+        bound = max(box.bound, certified.probability)
+        if bound < target:
+            self.offer(self.bound.shape.project(certified.point))
+        if self._suffices(bound, tolerance):
+            return self._settle(box, bound, Why.ENOUGH)
+        if certified.at_rounding:
+            return self._settle(box, bound, Why.ROUNDING)
+        if bound >= self.upper - 8.0 * self._blur and not self._goal < self._surely:
+            return self._settle(box, bound, Why.RESOLVED)
+        parts, elsewhere = self._parts(box, certified, bound)
+        if not parts:
+            return self._settle(box, bound, Why.INDIVISIBLE)
+        self._settled = min(self._settled, elsewhere)
+        for part in parts:
+            if self._recorder is not None:
+                self._recorder.opened(self._side, part, box.number)
+            heapq.heappush(self._frontier, part)
+        if self._recorder is not None:
+            self._recorder.split(self._side, box, bound, elsewhere)
+        return None
 
     def _target(self, tolerance: float) -> float:
         """What the bound of a box has to reach.
@@ -148,10 +158,11 @@ class Minimiser:
     def _suffices(self, bound: float, tolerance: float) -> bool:
         return bound >= self.upper - tolerance or bound > self._goal
 
-    def _settle(self, bound: float) -> None:
-        """Close the first box of the frontier; in this order, so that an interrupt between cannot lose it."""
+    def _settle(self, box: OpenBox, bound: float, why: Why) -> None:
+        """Fold in a box that is about to leave the open ones; until it does, it counts twice."""
         self._settled = min(self._settled, bound)
-        heapq.heappop(self._frontier)
+        if self._recorder is not None:
+            self._recorder.settled(self._side, box, bound, why)
 
     def offer(self, point: Float) -> None:
         """Keep the point (d,) of the region if the upper end of its enclosure is smaller."""
@@ -160,16 +171,17 @@ class Minimiser:
             # The witness first: an interrupt between the two leaves a larger bound, which it attains too.
             self.witness, self._surely, self._blur = point, lower, upper - lower
             self.upper = min(self.upper, upper)  # in this order: NaN changes nothing
+            if self._recorder is not None:
+                self._recorder.attained(self._side, point, self.upper)
 
-    def _children(self, box: OpenBox, certified: Certified, bound: float) -> list[OpenBox]:
-        """The pieces that the bound names, or two halves."""
+    def _parts(self, box: OpenBox, certified: Certified, bound: float) -> tuple[list[OpenBox], float]:
+        """The pieces that the bound names, or two halves; and a bound of the rest of the box."""
         if certified.pieces is None:
-            return self._split(box, certified.split, certified.point, bound)
-        self._settled = min(self._settled, certified.elsewhere)
+            return self._split(box, certified.split, certified.point, bound), np.inf
         return [
             OpenBox(bound, next(self._numbers), low, high, np.clip(certified.point, low, high))
             for low, high in certified.pieces
-        ]
+        ], max(bound, certified.elsewhere)
 
     def _split(self, box: OpenBox, coordinate: int, point: Float, bound: float) -> list[OpenBox]:
         """Two halves of the box, or none if its coordinates cannot be halved any more."""
@@ -193,6 +205,7 @@ class Minimiser:
             return
         self._frontier.sort()
         keep = FRONTIER_LIMIT // 2
-        self._settled = min(self._settled, self._frontier[keep].bound)
+        for box in self._frontier[keep:]:
+            self._settle(box, box.bound, Why.MEMORY)
         self._frontier = self._frontier[:keep]  # sorted lists are heaps
         self.coarsened = True

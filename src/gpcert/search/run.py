@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from gpcert.bounds import Shape, shape_of
+from gpcert.bounds import BoxBound, Shape, shape_of
 from gpcert.clock import OutOfTime, until
 from gpcert.regions import Region
 from gpcert.results import Status
 from gpcert.search.frontier import Minimiser
+from gpcert.search.recorder import Recorder
 from gpcert.validation import Float, Mask
 
 __all__ = ["Limits", "Progress", "Search", "run", "wants_to_stop", "widest"]
@@ -36,10 +37,11 @@ class Limits:
     max_seconds: float
     max_nodes: float
     progress: Progress | None
+    recorder: Recorder | None = None
 
     def options(self) -> dict[str, Any]:
         """The same as keyword arguments of `probability_range`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "recorder"}
 
 
 class Search(ABC):
@@ -53,6 +55,7 @@ class Search(ABC):
         self.sides: tuple[Minimiser, ...] = ()
         self.status = Status.INTERRUPTED  # until it ends in another way
         self.seconds = 0.0
+        self.recorder: Recorder | None = None
         self._base = region.inner_box().lower  # its standing features are those of every point
         self._moving: Mask = np.zeros(region.n_features, dtype=bool)
 
@@ -87,6 +90,19 @@ class Search(ABC):
         ends = box.lower[moving], box.upper[moving]
         return (shape_of(self.region, moving), self._base, moving), ends
 
+    def minimisers(
+        self,
+        bounds: Sequence[BoxBound],
+        ends: tuple[Float, Float],
+        goal: float = np.inf,
+        between: Sequence[tuple[float, float]] = ((0.0, 1.0), (0.0, 1.0)),
+    ) -> tuple[Minimiser, ...]:
+        """One search per bound, with what is known of its values; the recorder hears it under its number."""
+        return tuple(
+            Minimiser(bound, *ends, goal, between[side], self.recorder, side)
+            for side, bound in enumerate(bounds)
+        )
+
     def point(self, witness: Float | None) -> Float | None:
         """The way back from the moving features to all of them (D,)."""
         if witness is None:
@@ -106,6 +122,7 @@ def run(search: Search, limits: Limits) -> None:
     """Run the search within the limits; it keeps what it knows, how it ended and how long it took."""
     start = time.perf_counter()
     deadline = start + limits.max_seconds
+    search.recorder = limits.recorder
     try:
         with np.errstate(all="ignore"), until(deadline + _GRACE):
             search.status = _run(search, limits, start, deadline)
@@ -128,9 +145,8 @@ def _run(search: Search, limits: Limits, start: float, deadline: float) -> Statu
             return Status.TIME
         if search.nodes >= limits.max_nodes:
             return Status.NODES
-        request = side.ask(limits.tolerance)
-        if request is not None:
-            side.tell(request, side.bound.over(*request), limits.tolerance)
+        if queries := side.ask(limits.tolerance):
+            side.tell(side.bound.over_many(queries), limits.tolerance)
         search.stepped()
         if _told_to_stop(search, limits, start):
             return Status.INTERRUPTED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import Certified
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.enclosures import Interval
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
@@ -19,7 +19,7 @@ __all__ = ["LatentBound"]
 
 
 @dataclass(frozen=True, eq=False)
-class LatentBound:
+class LatentBound(OneByOne):
     """A `BoxBound` of sign * (latent mean), or of sign * max(0, latent variance).
 
     `base` gives the local models (with the sign of its slice for the mean), `slice` values at points.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import Certified
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, Link
 from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
 from gpcert.rounding import UNIT, down
@@ -27,7 +27,7 @@ _NARROWER = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class LevelBound(ABC):
+class LevelBound(OneByOne):
     """Theorem 2: probability bounds from level curves, for any kernel that gives local models."""
 
     link: Link

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain, Shape, asked
-from gpcert.bounds.interface import Certified
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import FunctionalBound
@@ -31,7 +31,7 @@ _CLEAR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class SignBound:
+class SignBound(OneByOne):
     """A `BoxBound` that is sharp at 1/2 alone: elsewhere its values are true but rough."""
 
     base: LevelBound

@@ -7,14 +7,14 @@ With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > max_k |s_k| then
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
@@ -55,7 +55,7 @@ class Rated(Protocol):
         """The same bound for another beta (C,)."""
 
 
-class Comparison(ABC):
+class Comparison(OneByOne):
     """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
 
     softmax: Rated  #: its beta is not used

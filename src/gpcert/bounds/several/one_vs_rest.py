@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.several.ratios import Quantity
 from gpcert.rounding import up
 from gpcert.validation import Float
@@ -24,7 +24,7 @@ _SMALLEST_TARGET = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class OneVsRestBound:
+class OneVsRestBound(OneByOne):
     """A `BoxBound` of a quantity of P_c = p_c / sum_j p_j (docs/maths-multiclass.md, section 1)."""
 
     classes: tuple[tuple[BoxBound, BoxBound], ...]  #: bounds of p_j and of 1 - p_j

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import Certified
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.several.labels import Comparison
 from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
 from gpcert.bounds.several.tangents.anchor import anchor_at
@@ -25,7 +25,7 @@ _TOO_LARGE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class SeparateBound:
+class SeparateBound(OneByOne):
     """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, T2 and M5)."""
 
     latents: SeparateLatents

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.geometry.domain import Domain, Shape
-from gpcert.bounds.interface import Certified
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.local import Builder
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.local.gaussian.slice import Slice
@@ -51,7 +51,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxBound:
+class SoftmaxBound(OneByOne):
     """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
 
     model: ClassModel

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped, probability_cost
 from gpcert.validation import Float
@@ -17,7 +17,7 @@ __all__ = ["TwoLatents"]
 
 
 @dataclass(frozen=True, eq=False)
-class TwoLatents:
+class TwoLatents(OneByOne):
     """A `BoxBound` of P(label) that allows for each latent's variance being clipped by itself (M4)."""
 
     base: BoxBound  #: of the difference, whose variance is clipped as a whole
