@@ -12,7 +12,7 @@ from exact import CHOICES, Case, extreme_points, random_posterior, random_region
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.slice import make_slice
-from gpcert.bounds.one.sign import mean_lower_bound
+from gpcert.bounds.one.sign import mean_over
 from gpcert.questions.certify import _margin, _several
 from gpcert.results import Enclosure
 from judge import Truth
@@ -86,7 +86,7 @@ def test_the_bound_of_the_mean_holds(post, seed):
     case = random_box(rng, post, 1.0 / 6.0)
     slice_ = make_slice(model_of(post), case.reference, np.arange(post.n_features))
     domain = BoxDomain(*scaled_box(case.lower, case.upper, case.reference, lengthscale(post)))
-    bound = mean_lower_bound(slice_, domain, case.reference, 0.0).latent
+    bound = mean_over(slice_, domain, case.reference).lower_bound(False).latent
     points = case.points(rng, 40)
     values = Functional(1.0, 0.0, 0.0).values(post, points)
     with bits(200):

@@ -17,7 +17,7 @@ from gpcert.bounds.geometry.ball import BallShape
 from gpcert.bounds.geometry.domain import BoxShape
 from gpcert.bounds.geometry.sparse import SparseShape
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.one.sign import mean_lower_bound
+from gpcert.bounds.one.sign import mean_over
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
@@ -114,7 +114,7 @@ def test_coefficients_are_wrong_by_no_more_than_said(norm, away):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_mean_is_bounded_where_its_gradient_cancels(norm):
-    """`mean_lower_bound` beside a ball: never above the exact mean, and its rounding covers X4."""
+    """`mean_over` beside a ball: never above the exact mean, and its rounding covers X4."""
     rng = np.random.default_rng(6)
     for d in (2, 4):
         for _ in range(10):
@@ -124,7 +124,7 @@ def test_the_mean_is_bounded_where_its_gradient_cancels(norm):
                 np.full(d, -4.0), np.full(d, 4.0), reference, np.ones(d)
             )
             slice_ = make_slice(model_of(lone_centre(v, weight)), reference, np.arange(d))
-            found = mean_lower_bound(slice_, domain, reference, np.inf)
+            found = mean_over(slice_, domain, reference).lower_bound(False, np.inf)
             e = expand(slice_, domain, reference)
             with bits(200):
                 for x in points_of(centre, 2.0**-12, norm, rng):

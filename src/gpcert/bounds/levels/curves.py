@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from scipy.special import ndtri
 
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
-__all__ = ["Affine", "Level", "Link", "LogitLink", "ProbitLink", "corners"]
+__all__ = ["Affine", "Level", "Link", "LogitLink", "ProbitLink", "Root", "corners"]
 
 Affine = tuple[float, float]
+Root = tuple[float, float, float]
 
 
 class Level(ABC):
@@ -55,6 +58,12 @@ class Level(ABC):
         tau = -(b - a) / (end - start) if end > start else 0.0
         kappa = min(down(a + tau * start), down(b + tau * end))
         return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
+
+    def root(self, S: float, largest: float) -> Root | None:
+        """H3: (steep, c, kappa), steep >= 0, c > 0, with m_p(S') <= -(steep sqrt(c + S') + kappa) for all S'
+        in [0, largest], for a convex curve, nearly equal to first order at S; None: none is known.
+        """
+        return None
 
     def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
         """A level that certifies the same p where S stays in variances(): this one, or one that asks."""
@@ -158,6 +167,10 @@ class ProbitLevel(Level):
         ends = sorted(self.t * root for root in roots)
         return ends[0] - 4 * UNIT * abs(ends[0]), ends[1] + 4 * UNIT * abs(ends[1])
 
+    def root(self, S: float, largest: float) -> Root | None:
+        """t sqrt(c + S) itself; with the smaller c, since t <= 0."""
+        return (-self.t, self.c_low, 0.0) if self.t <= 0.0 < self.c_low else None
+
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """mu / sqrt(c + S) >= t - deficit / sqrt(c + smallest)."""
         drop = deficit / sqrt_down(self.c_low + max(smallest, 0.0)) * (1.0 + 8 * UNIT)
@@ -241,6 +254,29 @@ class LogitLevel(Level):
         )
         return tau, -up(max(upper) + max(rises) + size)
 
+    def root(self, S: float, largest: float) -> Root | None:
+        """F = -m_p is concave in S, above its chords: the secant of F in w = sqrt(c + S) next to S, lowered
+        to what is certain. Chord - steep w is convex, smallest at an end or where w = steep / (2 slope).
+        """
+        t = float(ndtri(self.p))
+        if not (t < 0.0 < largest < 1e90):
+            return None
+        c = min(0.98 * self.link.spread, (t / (1.0 - 2.0 * self.p)) ** 2)  # the slope of F at S = 0, far out
+        grid = _grid(0.05 * c, largest)
+        F = [-self.curve(x)[1] for x in grid]
+        if not all(map(math.isfinite, F)):
+            return None
+        i = min(bisect_right(grid, max(S, 0.0)), len(grid) - 1)
+        steep = max((F[i] - F[i - 1]) / (math.sqrt(c + grid[i]) - math.sqrt(c + grid[i - 1])), 0.0)
+        kappa = math.inf
+        for (x, one), (y, two) in pairwise(zip(grid, F, strict=True)):
+            slope = (two - one) / (y - x)
+            kappa = min(kappa, one - steep * sqrt_up(c + x), two - steep * sqrt_up(c + y))
+            if slope > 0 and x < (0.5 * steep / slope) ** 2 - c < y:
+                kappa = min(kappa, one - slope * (x + c) - 0.25 * steep * steep / slope)
+        size = abs(kappa) + max(map(abs, F)) + steep * math.sqrt(c + largest)
+        return steep, c, kappa - 64 * UNIT * size
+
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
         return max(0.0, down(self.p - 0.25 * deficit * (1.0 + 4 * UNIT)))
@@ -248,6 +284,12 @@ class LogitLevel(Level):
     def after_surplus(self, surplus: float, largest: float) -> float:
         """No density bound from below is used: p as it is."""
         return self.p
+
+
+def _grid(first: float, largest: float) -> list[float]:
+    """0, then up to `largest` by factors of 1.3: the same for all references, so that values are kept."""
+    count = max(0, math.ceil(math.log(max(largest / first, 1.0)) / math.log(1.3)))
+    return [0.0, *sorted({largest * 1.3**-i for i in range(count + 1)})]
 
 
 @lru_cache(maxsize=2**14)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.bounds.levels.curves import Affine, Level, Link, LogitLink, corners
+from gpcert.bounds.levels.curves import Affine, Level, Link, LogitLink, Root, corners
 from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up
@@ -99,6 +99,10 @@ class FiveErfLevel(Level):
     def chord(self, start: float, end: float) -> Affine:
         """The logistic's."""
         return (0.0, -math.inf) if self._logistic is None else self._logistic.chord(start, end)
+
+    def root(self, S: float, largest: float) -> Root | None:
+        """The logistic's."""
+        return None if self._logistic is None else self._logistic.root(S, largest)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The formula's slope in the mean is at most SLOPE."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpcert.bounds.levels.curves import Affine, Level, Link
+from gpcert.bounds.levels.curves import Affine, Level, Link, Root
 from gpcert.rounding import UNIT, down
 
 __all__ = ["FlooredLevel", "FlooredLink"]
@@ -58,6 +58,10 @@ class FlooredLevel(Level):
     def chord(self, start: float, end: float) -> Affine:
         """The inner level's."""
         return self.inner.chord(start, end)
+
+    def root(self, S: float, largest: float) -> Root | None:
+        """The inner level's."""
+        return self.inner.root(S, largest)
 
     def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
         """The inner level's, lifted."""

@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
+from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float
 
@@ -69,12 +72,49 @@ class RbfBound(LevelBound):
             domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
             yield None if domain is None else (start, RbfLocal(expand(self.slice, domain, start), build))
 
+    def planes(
+        self, lower: Float, upper: Float, reference: Float, level: Level
+    ) -> Iterator[tuple[Float, FunctionalBound, Level, float, float] | None]:
+        """See `LevelBound.planes`: by one norm, then with higher orders as forms."""
+        middle, size = self.surroundings(lower, upper)
+        if size is None:
+            yield None
+        if size is None or not size < _TOO_LARGE or not self.slice.moderate:
+            return
+        largest = self.slice.largest_variance
+        level = level.within(lambda: (0.0, largest))
+        plane, last = None, None
+        for forms, retreat in _planes(size, len(lower), self.shape.is_box):
+            if retreat != last:
+                start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
+                domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
+                if domain is None:
+                    yield None
+                    return
+                plane, last = plane_at(self.slice, domain, start, level, largest), retreat
+            if plane is None:
+                return
+            yield start, plane.lower_bound(forms), level, largest, size
+
+    def second_order(self, d: int) -> float:
+        """See `LevelBound.second_order`."""
+        return 0.7 if d > CHEAP_DIMENSIONS else 0.3
+
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box, S anywhere."""
         small, large = self.slice.extremes(lower, upper)
         mean = mean_between(self.slice, small, large)
         most = max(self.slice.model.largest_variance(large), 0.0)
         return self.link.bounds(mean, (0.0, most))[0]
+
+
+def _planes(size: float, d: int, is_box: bool) -> list[tuple[bool, float]]:
+    """Whether with forms, and the retreat of the reference, by rising price; measured, any is sound."""
+    if d <= CHEAP_DIMENSIONS:
+        return [(True, 0.0 if size < 0.3 else 0.7 if is_box else 0.5)]
+    if size < 0.35:
+        return [(False, 0.0), (True, 0.1)]
+    return [(False, 0.15), (True, 0.15)] if size < 0.6 else [(False, 0.35), (True, 0.27), (True, 0.6)]
 
 
 def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:

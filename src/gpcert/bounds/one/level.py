@@ -72,11 +72,10 @@ class LevelBound(OneByOne):
         level = self.link.level(target)
         widest = int(np.argmax((upper - lower) / self.lengthscale))
         best = Certified(0.0, reference, widest, False)
-        for attempt in self.attempts(lower, upper, reference):
+        for attempt in self._trials(lower, upper, reference, level):
             if attempt is None:
                 return Certified(1.0, reference, widest, False)
-            start, local = attempt
-            trial = self._certify(local, level)
+            start, trial = attempt
             trial = trial._replace(point=np.clip(start + trial.point * self.lengthscale, lower, upper))
             if best.probability <= 0.0 or trial.probability > best.probability:
                 best = trial
@@ -85,6 +84,32 @@ class LevelBound(OneByOne):
         if best.probability < level.p:
             best = best._replace(probability=max(best.probability, self.envelope(lower, upper)))
         return best
+
+    def _trials(
+        self, lower: Float, upper: Float, reference: Float, level: Level
+    ) -> Iterator[tuple[Float, Certified] | None]:
+        """Planes first; then, where they exist, expansions of S itself on small sets only."""
+        size = np.inf
+        for plane in self.planes(lower, upper, reference, level):
+            if plane is None:
+                yield None
+                return
+            start, bound, level_within, largest, size = plane
+            yield start, self._conclude(bound, level_within, (0.0, largest))
+        if size < np.inf and not size < self.second_order(len(lower)):
+            return
+        for attempt in self.attempts(lower, upper, reference):
+            yield None if attempt is None else (attempt[0], self._certify(attempt[1], level))
+
+    def planes(
+        self, lower: Float, upper: Float, reference: Float, level: Level
+    ) -> Iterator[tuple[Float, FunctionalBound, Level, float, float] | None]:
+        """Theorem H: references, bounds, the level they are of, the largest S, the size of the set."""
+        yield from ()
+
+    def second_order(self, d: int) -> float:
+        """The size of sets, in lengthscales, up to which expanding S to second order beats its plane."""
+        return 0.3
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""

@@ -97,6 +97,12 @@ class Slice:
         """R7: whether expansions may be used."""
         return self.model.moderate
 
+    @cached_property
+    def largest_variance(self) -> float:
+        """F1: S <= this everywhere on the slice, and 0 too."""
+        most = self.amplitude * (1.0 + 1e-9) + self.floor
+        return max(self.model.largest_variance(most), 0.0)
+
     def visit(self, x: Float) -> Visit:
         """Everything about the point x (d,); the searches for minimum and maximum meet at several."""
         key = x.tobytes()
