@@ -162,6 +162,18 @@ def test_files_named_in_the_documents_exist() -> None:
                 assert any(file.endswith(f"/{name}") for file in files), f"{identify(path)} names {name}"
 
 
+def test_the_words_of_the_bounds_are_in_order_and_in_use() -> None:
+    """Every term of the glossary's last table, alphabetically; names of code are words of the code."""
+    _, _, table = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8").partition("## Bounds and search")
+    terms = re.findall(r"^\| (.*?) \|", table, flags=re.MULTILINE)[1:]
+    plain = [term.replace("`", "").lower() for term in terms]
+    assert len(plain) > 90
+    assert plain == sorted(set(plain))
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for name in re.findall(r"`(\w+)`", " ".join(terms)):
+        assert re.search(rf"\b{name}\b", code), name
+
+
 def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
     script = ROOT / "docs" / "images" / "draw.py"
     drawn = runpy.run_path(str(script))["main"](tmp_path)
