@@ -1,10 +1,11 @@
-"""What docs/architecture.md promises to a newcomer: a kernel, a link and a region made here, outside of the
-package, are certified without a change in it. The judge decides in ball arithmetic.
+"""What docs/architecture.md promises to a newcomer: a kernel, a link, a region and a question made here,
+outside of the package, need no change in it. The judge decides in ball arithmetic.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,12 +14,12 @@ from flint import arb
 from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, BoxShape, Domain
+from gpcert.bounds import BoundFactory, BoxBound, BoxShape, Domain
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.kernels import kernel_from_dict
 from gpcert.kernels.profiles import Profile
 from gpcert.kernels.stationary import Stationary
-from gpcert.search import Minimiser
+from gpcert.search import Limits, Minimiser, Search, run, widest
 from judge.decide import above, at_least, at_most, below
 from judge.truth import Truth
 
@@ -150,17 +151,33 @@ class Triangle(BoxShape):
         return self.project(super().vertex(gradient, point))
 
 
+class Smallest(Search):
+    """A question of one's own: the smallest value of one bound."""
+
+    def __init__(self, bound: BoxBound, lower: np.ndarray, upper: np.ndarray) -> None:
+        super().__init__(gc.Box(lower, upper))
+        self._side = Minimiser(bound, lower, upper)
+
+    def begin(self) -> Iterator[None]:
+        self.sides = (self._side,)
+        self._side.start()
+        yield
+
+    def choose(self) -> Minimiser | None:
+        return widest(self.sides, TOLERANCE)
+
+    def known(self) -> tuple[float, float]:
+        return self._side.lower, self._side.upper
+
+
 def test_a_region_made_here_is_all_that_bounds_and_search_need() -> None:
     post = posterior(gc.RBF(0.75, 2.0))
     truth, lower, upper = Truth(post), np.array([-0.3, -0.3]), np.array([0.4, 0.4])
     shape = Triangle(lower, upper, -0.05)
     low, _ = BoundFactory(post).pair(1, shape, lower, np.ones(2, dtype=bool))
-    search = Minimiser(low, lower, upper)
-    search.start()
-    while search.upper - search.lower > TOLERANCE and not search.exhausted:
-        request = search.ask(TOLERANCE)
-        if request is not None:
-            search.tell(request, low.over(*request), TOLERANCE)
+    question = Smallest(low, lower, upper)
+    run(question, Limits(TOLERANCE, math.inf, 2000, None))
+    (search,) = question.sides
     assert search.upper - search.lower <= TOLERANCE
     assert shape.holds(search.witness)
     assert truth.at_most(search.witness, 1, search.upper) is True
