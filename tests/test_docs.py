@@ -152,6 +152,28 @@ def test_statements_cited_in_the_code_exist() -> None:
             assert not anchor or anchor in anchors(ROOT / name), f"{identify(source)} cites {name}#{anchor}"
 
 
+def test_files_named_in_the_documents_exist() -> None:
+    """In full, or from some folder on: `bounds/one/level.py`, `level.py`."""
+    files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("[!.]*/**/*") if path.is_file()]
+    assert files
+    for path in DOCUMENTS:
+        if path.name != "CHANGELOG.md":  # what it names may have gone
+            for name in re.findall(r"`([\w./-]+\.py)`", path.read_text(encoding="utf-8")):
+                assert any(file.endswith(f"/{name}") for file in files), f"{identify(path)} names {name}"
+
+
+def test_the_words_of_the_bounds_are_in_order_and_in_use() -> None:
+    """Every term of the glossary's last table, alphabetically; names of code are words of the code."""
+    _, _, table = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8").partition("## Bounds and search")
+    terms = re.findall(r"^\| (.*?) \|", table, flags=re.MULTILINE)[1:]
+    plain = [term.replace("`", "").lower() for term in terms]
+    assert len(plain) > 90
+    assert plain == sorted(set(plain))
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for name in re.findall(r"`(\w+)`", " ".join(terms)):
+        assert re.search(rf"\b{name}\b", code), name
+
+
 def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
     script = ROOT / "docs" / "images" / "draw.py"
     drawn = runpy.run_path(str(script))["main"](tmp_path)

@@ -1,4 +1,4 @@
-"""Softmax of independent latents beyond 4,096 nodes: (10) of docs/likelihoods.md for every step h."""
+"""Softmax of independent latents beyond 4,096 nodes: H10 of docs/likelihoods.md for every step h."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_error_grows_with_the_step(deviation):
 @pytest.mark.parametrize("s", [0.05, 0.5, 2.0, 20.0])
 @pytest.mark.parametrize("stretch", [0.2, 1.0, 7.0, 300.0])
 def test_sums_over_coarse_grids_are_bounded(s, stretch):
-    """(b) of (10): h sum_i of a Gaussian average of t exp(-kappa t), t = e^-x, is at most 1.5 lambda l_1."""
+    """(b) of H10: h sum_i of a Gaussian average of t exp(-kappa t), t = e^-x, is at most 1.5 lambda l_1."""
     h = stretch * (0.25 + 0.8 * s)
     with bits(80):
         kappa, size = arb(_COS), 1 / arb(_COS) + 1 / (arb(1).exp() * arb(_COS))

@@ -258,7 +258,7 @@ def test_a_box_of_many_lengthscales_is_answered():
 @settings(max_examples=examples(40))
 @given(cases(precision=("laplace", "stiff", "spectrum", "excess"), n=(1, 2, 5, 8), d=(1, 2, 3)))
 def test_the_variance_is_never_deeper_than_declared(case):
-    """F3, F3': S >= -deepest everywhere, tried at centres, between and around them."""
+    """F3, F5: S >= -deepest everywhere, tried at centres, between and around them."""
     rng = np.random.default_rng(case.seed)
     post = random_posterior(case, rng)
     deepest = model_of(post).deepest

@@ -1,6 +1,4 @@
-"""From a posterior and a region to the bounds of a search: the one place that chooses by kernel, likelihood
-and norm.
-"""
+"""From a posterior and a region to the bounds of a search: the choice by kernel, likelihood and norm."""
 
 from __future__ import annotations
 

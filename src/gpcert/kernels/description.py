@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,11 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.compose import Composite, Product, Sum
-from gpcert.kernels.stationary import RBF, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
+from gpcert.kernels.stationary import Stationary
 from gpcert.validation import require
 
 __all__ = ["exact_float", "kernel_from_dict"]
 
-_STATIONARY: dict[str, type[Stationary]] = {
-    kind.type_name: kind for kind in (RBF, Matern12, Matern32, Matern52, RationalQuadratic)
-}
 _COMPOSITE: dict[str, type[Composite]] = {kind.type_name: kind for kind in (Sum, Product)}
 _DEEPEST = 50
 
@@ -27,8 +25,9 @@ def kernel_from_dict(description: object, depth: int = 0) -> Kernel:
     if not isinstance(description, dict):
         raise InvalidInputError(f"kernel must be a mapping, got {type(description).__name__}")
     kind = description.get("type")
-    if isinstance(kind, str) and kind in _STATIONARY:
-        return _stationary(_STATIONARY[kind], description)
+    for stationary in Stationary.__subclasses__():  # also those of a caller, once their module is imported
+        if kind == stationary.type_name:
+            return _stationary(stationary, description)
     if isinstance(kind, str) and kind in _COMPOSITE:
         composite = _COMPOSITE[kind]
         _check_keys(description, {"type", composite.part_name})
@@ -40,7 +39,7 @@ def kernel_from_dict(description: object, depth: int = 0) -> Kernel:
 
 
 def _stationary(kind: type[Stationary], description: dict[Any, Any]) -> Stationary:
-    names = [name for name in ("lengthscale", "variance", "alpha") if name in kind.__dataclass_fields__]
+    names = [field.name for field in fields(kind)]
     _check_keys(description, {"type", *names})
     lengthscale = description["lengthscale"]
     scales = (

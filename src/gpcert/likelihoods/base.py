@@ -18,7 +18,7 @@ UNIT = 2.0**-53
 
 NDTR = 16
 """scipy's ndtr is within NDTR u (Phi(z) + |z| phi(z)) of Phi(z), log_ndtr within NDTR u (1 - log Phi(z) +
-|z| phi(z)/Phi(z)) of log Phi(z): docs/likelihoods.md, (0)."""
+|z| phi(z)/Phi(z)) of log Phi(z): docs/likelihoods.md, H0."""
 
 TINY = 1e-300
 """Added to every error bound: covers underflow, which relative error bounds do not."""

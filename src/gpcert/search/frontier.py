@@ -1,4 +1,4 @@
-"""Best-first branch and bound, anytime: the state after any call is a valid answer (docs/maths.md, 6).
+"""Best-first branch and bound, anytime: the state after any call is a valid answer (Theorem 2).
 
 `Minimiser` encloses the smallest value of a bound's quantity over a box; it is asked for a box and told what
 was proved of it, by whoever drives it (`gpcert.search.run`). Every box ever created is either open (on the

@@ -3,7 +3,7 @@
 On the line x + l_i u e_i, |u| <= U, mean and variance are e^{-u^2/2} and e^{-u^2} times power series whose
 first coefficients are exact and whose rest is bounded; so are their derivatives. P is evaluated with its
 error at equidistant points, and between two of them it leaves their values by at most |P''| step^2 / 8
-(docs/maths.md, N1 and N2). n centres, f features (lines).
+(docs/maths.md, U1 and U2). n centres, f features (lines).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def line_ranges(
 ) -> tuple[SideRanges, SideRanges]:
     """Ranges on [x - down_i e_i, x] and on [x, x + up_i e_i] for each feature i; raw units, down, up (f,).
 
-    They hold for all lengths within one rounding of `down` and `up`, inner ends too: N3.
+    They hold for all lengths within one rounding of `down` and `up`, inner ends too: U3.
     A line whose variance may reach 0 gets [0, 1]: the predictor clips there, and is not smooth; so does every
     line of a model whose numbers R7 does not cover.
     """
@@ -65,7 +65,7 @@ def line_ranges(
             u = (far / lengthscale)[:, None] * share
             lower, upper = series.probability(post.likelihood, u)
             width = np.abs(far) / lengthscale / _STEPS * (1.0 + 8 * UNIT)
-            # N3: nodes are rounded, and so is the length: a node may lie some roundings beside its place.
+            # U3: nodes are rounded, and so is the length: a node may lie some roundings beside its place.
             beside = (8 * UNIT * np.abs(far) / lengthscale + TINY) * slope + TINY
             between = 0.125 * bend * width * width * (1.0 + 1e-12) + beside
             known = np.isfinite(between) & np.isfinite(lower + upper).all(axis=1)
@@ -82,7 +82,7 @@ def line_ranges(
 
 @dataclass(frozen=True, eq=False)
 class _Series:
-    """M(u) and q(u) of N1 on every line: coefficients (4, f), |rest| <= fourth u^4, rounding (f,)."""
+    """M(u) and q(u) of U1 on every line: coefficients (4, f), |rest| <= fourth u^4, rounding (f,)."""
 
     mean: float
     prior: float
@@ -95,7 +95,7 @@ class _Series:
     q_error: Float
 
     def probability(self, link: Probit | Logit, u: Float) -> tuple[Float, Float]:
-        """Enclosures of P(1) at u (f, m): N1 and the corner lemma L4."""
+        """Enclosures of P(1) at u (f, m): U1 and the corner lemma L4."""
         mu, mu_error = self._at(u, self.M, self.M_fourth, self.M_error, 0.5)
         mu = self.mean + mu
         mu_error += 8 * UNIT * (abs(self.mean) + np.abs(mu))
@@ -121,7 +121,7 @@ class _Series:
         return decay * value, bound * (1.0 + 1e-12) + UNDERFLOW
 
     def bend(self, link: Probit | Logit) -> tuple[Float, Float]:
-        """N2: bounds of |P''| and |P'| in u on |u| <= U (f,); inf where the variance may reach 0."""
+        """U2: bounds of |P''| and |P'| in u on |u| <= U (f,); inf where the variance may reach 0."""
         U = self.reach
         M = [_sup(self.M, self.M_fourth, self.M_error, U, order) for order in range(3)]
         q = [_sup(self.q, self.q_fourth, self.q_error, U, order) for order in range(3)]
@@ -163,7 +163,7 @@ def _one_sided(link: Probit | Logit, mu: Float, S: Float, side: float) -> Float:
 
 
 def _series(model: Model, x: Float, features: Index, U: Float) -> _Series:
-    """N1 at x (d,) for the lines along `features` (f,), |u| <= U (f,)."""
+    """U1 at x (d,) for the lines along `features` (f,), |u| <= U (f,)."""
     slice_ = make_slice(model, x, np.arange(len(x)))
     all_v, k, relative = slice_.kernel(x)
     v = all_v[:, features] if len(features) < len(x) else all_v

@@ -77,7 +77,7 @@ class ClassModel:
 
     @property
     def hidden(self) -> float:
-        """X8: k^T (R+ + R-) k <= k^T R k + hidden, for a unit combination of classes."""
+        """Y1: k^T (R+ + R-) k <= k^T R k + hidden, for a unit combination of classes."""
         return 2.0 * self.contraction_negative * self.variance * (1.0 + 1e-9)
 
     def raised(self, by: Float) -> ClassModel:

@@ -98,7 +98,7 @@ def _guesses(
 def inverse_contraction(
     precision: Float, K: Float, entry: float, variance: float, sites: Float | None
 ) -> float:
-    """F3': c with precision <= c K^-1 for a precision close to (K + N)^-1, N a diagonal >= 0.
+    """F5: c with precision <= c K^-1 for a precision close to (K + N)^-1, N a diagonal >= 0.
 
     The eigenvalues of precision (K + N) are real (it is similar to a symmetric matrix) and at most 1 + the
     largest row sum of |precision (K + N) - I|; and K <= K + N. Arguments as for `contraction`.

@@ -49,7 +49,7 @@ class Model:
     row_weight: Float  #: (n,), F2 of magnitude and of precision
     contraction: float  #: F3 of magnitude; inf where it could not be verified
     unit_gram: tuple[Float, float]  #: K / s2 (n, n) and a bound of its entries' errors
-    contraction_precision: float  #: F3' of the precision itself
+    contraction_precision: float  #: F5 of the precision itself
     contraction_negative: float  #: F3 of the negative part
     moderate: bool  #: R7: whether expansions may be used; otherwise F3 is not known either
     grams: dict[bytes, tuple[Float, float]] = field(

@@ -233,7 +233,7 @@ class LogitLevel(Level):
         return _logistic_curve(self.link, self.p, S)
 
     def tangent(self, S: float, largest: float) -> Affine:
-        """L2': three enclosures of a concave curve bound it everywhere, without derivatives."""
+        """L2: three enclosures of a concave curve bound it everywhere, without derivatives."""
         gap = 1e-3 * (1.0 + max(S, 0.0))
         points = [max(S, gap) + i * gap for i in (-1, 0, 1)]
         points[0] = max(points[0], 0.0)

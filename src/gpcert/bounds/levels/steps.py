@@ -29,7 +29,7 @@ _HEIGHT = 2.5e-4
 _MOST_STEPS = 20_000
 #: Sub-pieces of a chord, in each of which the curve is replaced by its largest value.
 _SUBPIECES = 6
-#: Roundings of one share, Phi(z) + |z| phi(z) being below 1.13: ndtr, and the quotient (likelihoods, (0)).
+#: Roundings of one share, Phi(z) + |z| phi(z) being below 1.13: ndtr, and the quotient (likelihoods, H0).
 _SHARE = 2 * NDTR + 40
 #: A level is met up to this much more than asked.
 _SURPLUS = 5e-5

@@ -190,7 +190,7 @@ class LabelBound(Comparison):
 
 
 def _largest(x: ClassExpansion, B: Float) -> float:
-    """sup |<B, Sigma>| over the domain by X8: crude and cheap."""
+    """sup |<B, Sigma>| over the domain by Y1: crude and cheap."""
     return abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9) + x.covariance_reach(B)
 
 

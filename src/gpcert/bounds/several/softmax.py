@@ -212,7 +212,7 @@ class SoftmaxBound(OneByOne):
         return self.anchors[key]
 
     def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
-        """X8 over a box that meets the region, seen from its middle, where the third order is smallest.
+        """Y1 over a box that meets the region, seen from its middle, where the third order is smallest.
 
         The Gaussian kernel only.
         """

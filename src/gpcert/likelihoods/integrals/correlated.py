@@ -1,7 +1,7 @@
 """E softmax for four and more correlated latents: an independent part, and few nodes for the rest.
 
 Sigma = D + rest on differences of latents; the rest moves the means of independent latents, over a mixture
-whose distance from the Gaussian is known (docs/likelihoods.md, (11), (12)).
+whose distance from the Gaussian is known (docs/likelihoods.md, H11, H12).
 """
 
 from __future__ import annotations

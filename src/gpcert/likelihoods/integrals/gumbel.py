@@ -2,7 +2,7 @@
 
 softmax_c(f) = P(f_c + g_c is the largest) for independent Gumbel g_j, so for independent f_j ~ N(m_j, d_j)
     E p_c = int B_c'(y) prod_{j != c} B_j(y) dy, B_j(y) = P(f_j + g_j <= y) = E G(y - f_j), G(x) = exp(-e^-x).
-Averages over several means m + shift share one table of every B_j. Proofs: docs/likelihoods.md, (9), (10).
+Averages over several means m + shift share one table of every B_j. Proofs: docs/likelihoods.md, H9, H10.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Grid(NamedTuple):
     size: int
     tables: list[_Table]
     error: float
-    stretch: float  #: (10): sums over the grid are at most this times those over a fine one
+    stretch: float  #: H10: sums over the grid are at most this times those over a fine one
 
 
 def gumbel_integral(mean: Float, d: Float, cloud: Cloud | None = None) -> GumbelIntegral:
@@ -108,7 +108,7 @@ def gumbel_derivatives(
         second[:, i, i] = twice[:, i]
         second[i, i, :] = second[i, :, i] = twice[:, i]
         second[i, i, i] = thrice[1, i]
-    # The largest of the products l_k g_j of (10) is that of the third derivative of one factor.
+    # The largest of the products l_k g_j of H10 is that of the third derivative of one factor.
     return one, first, second, _size(3) * _error(grid, cloud)
 
 
@@ -118,7 +118,7 @@ def unmoved(classes: int) -> Cloud:
 
 
 def _size(order: int) -> float:
-    """(10): bounds every integrand of so many derivatives on the strip."""
+    """H10: bounds every integrand of so many derivatives on the strip."""
     power = [math.factorial(k - 1) / _COS**k + (k / (math.e * _COS)) ** k for k in (1, 2, 3)]
     return power[0] if order == 1 else power[2] + 3 * power[1] + power[0]
 

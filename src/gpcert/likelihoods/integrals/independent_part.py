@@ -1,4 +1,4 @@
-"""Sigma = D + the rest, D diagonal and as large as differences of latents allow: docs/likelihoods.md, (12).
+"""Sigma = D + the rest, D diagonal and as large as differences of latents allow: docs/likelihoods.md, H12.
 
 Softmax sees differences of latents only, so D need only be below Sigma on vectors of sum zero. Of all such D
 the one with the largest determinant there leaves the smallest rest: a concave problem in C numbers, solved by
@@ -21,7 +21,7 @@ _STEPS = 20
 
 
 class Split(NamedTuple):
-    """Sigma as D + sum_i variances_i directions_i directions_i^T on differences; `defect`: see (12)."""
+    """Sigma as D + sum_i variances_i directions_i directions_i^T on differences; `defect`: see H12."""
 
     d: Float  #: (C,) > 0
     variances: Float  #: (q,) > 0, decreasing, in units of D

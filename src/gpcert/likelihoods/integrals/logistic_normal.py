@@ -1,9 +1,9 @@
 """log E sigma(f), f ~ N(m, v), for the logistic sigma, with a proved relative error and two derivatives in m.
 
-Numbers such as (3) are statements of docs/likelihoods.md. Write A(m) = E sigma(f) at variance v = s^2.
-The reflection A(m) = exp(m + v/2) A(-m - v) (2) leaves m >= -v/2, where nothing underflows; then
-* s <= 2: trapezoid rule in the standardised variable (3): all terms are positive;
-* s > 2: A = Phi(m / sqrt(v + c)) + a trapezoid sum of (sigma(f) - Phi(f/sqrt c)) N(f; m, v) (4): the number
+Labels such as H3 are statements of docs/likelihoods.md. Write A(m) = E sigma(f) at variance v = s^2.
+The reflection A(m) = exp(m + v/2) A(-m - v) (H2) leaves m >= -v/2, where nothing underflows; then
+* s <= 2: trapezoid rule in the standardised variable (H3): all terms are positive;
+* s > 2: A = Phi(m / sqrt(v + c)) + a trapezoid sum of (sigma(f) - Phi(f/sqrt c)) N(f; m, v) (H4): the number
   of nodes does not grow with s.
 """
 
@@ -73,7 +73,7 @@ def logistic_normal(mean: Float, var: Float) -> LogisticNormal:
 
 
 def logistic_normal_error(mean: Float, var: Float) -> Float:
-    """A bound on |computed log A - exact|, (n,): truncation (3), (4) and rounding (5)."""
+    """A bound on |computed log A - exact|, (n,): truncation (H3, H4) and rounding (H5)."""
     deviation = np.sqrt(var)
     wide = _wide_table()
     truncation = np.full(mean.shape, wide.truncation)
@@ -93,7 +93,7 @@ def logistic_normal_error(mean: Float, var: Float) -> Float:
 
 @cache
 def _narrow_table(s: float) -> _Narrow:
-    """Nodes (K,) and weights (K,) of the trapezoid rule for every deviation in [0, s], and its error (3)."""
+    """Nodes (K,) and weights (K,) of the trapezoid rule for every deviation in [0, s], and its error (H3)."""
     a = min(math.sqrt(2 * math.log(2 / _TARGET)), 0.93 * math.pi / s)
     bound = 2 * math.exp(a * a / 2) / math.cos(s * a / 2)
     # A dyadic step: every node k h is exact.
@@ -107,7 +107,7 @@ def _narrow_table(s: float) -> _Narrow:
 
 @cache
 def _wide_table() -> _Wide:
-    """The rule for every deviation > 2 and its error (4)."""
+    """The rule for every deviation > 2 and its error (H4)."""
     h, theta, s = _STEP, _STRIP, _EDGES[-1]
     f = h * np.arange(-math.ceil(_LEFT / h), math.ceil(_RIGHT / h) + 1.0)
     # sigma(f) - Phi(f/sqrt c) is odd; on the negative side both terms are small and exact to rounding.
@@ -130,7 +130,7 @@ def _blocks(points: int, nodes: int) -> list[slice]:
 
 
 def _narrow(m: Float, s: Float, table: _Narrow) -> tuple[Float, Float, Float]:
-    """The positive sums of (3) for m >= -s^2/2, both (n,)."""
+    """The positive sums of H3 for m >= -s^2/2, both (n,)."""
     sums = np.empty((3, m.size))
     for block in _blocks(m.size, table.nodes.size):
         odds = np.multiply.outer(-s[block], table.nodes)
@@ -147,7 +147,7 @@ def _narrow(m: Float, s: Float, table: _Narrow) -> tuple[Float, Float, Float]:
 
 
 def _wide(m: Float, v: Float) -> tuple[Float, Float, Float]:
-    """Probit part plus correction (4) for m >= -v/2, v > 4, both (n,).
+    """Probit part plus correction (H4) for m >= -v/2, v > 4, both (n,).
 
     With Z0 = Phi(m/sqrt(v+c)): log A = log Z0 + log(1 + eps), eps = sum_k h delta(f_k) N(f_k; m, v) / Z0, and
     the k-th term has log-derivative f_k/v + g in m, g = -m/v - (log Z0)' being formed without cancellation.

@@ -1,5 +1,5 @@
 """Quadratic majorants of the third and higher orders of an expansion, at three prices (docs/maths.md,
-section 4).
+section 6).
 
 `coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n
 products. `cheap`:  the cubic through its tensor (n d^3, so few features only), tails by the contraction of

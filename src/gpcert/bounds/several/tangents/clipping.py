@@ -72,7 +72,7 @@ def variances_seen(model: ClassModel, view: View, latents: Latents) -> Variances
 
 
 def variances_over(x: ClassExpansion | SeparateExpansion) -> Variances:
-    """X8: each variance at the reference, less all it can lose."""
+    """Y1: each variance at the reference, less all it can lose."""
     reach = np.array([x.covariance_reach(np.diag(unit)) for unit in np.eye(x.model.classes)])
     low = np.diagonal(x.latents.covariance) - (reach + x.latents.covariance_error) * (1.0 + 1e-9)
     return Variances(np.where(np.isnan(low), -np.inf, low), reach)

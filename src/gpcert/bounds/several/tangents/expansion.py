@@ -1,7 +1,7 @@
 """Means and covariances of all classes around one reference, from one shared expansion of k(x).
 
 In scaled displacements d, every mean and covariance is value + gradient.d + d^T Hessian d / 2 + rest, with
-exact coefficients and a bound of the rest (docs/maths-multiclass.md, X8). What softmax sees are differences
+exact coefficients and a bound of the rest (docs/maths-multiclass.md, Y1). What softmax sees are differences
 of latents, whitened by their covariance V at the reference: `Whitened`.
 """
 
@@ -111,7 +111,7 @@ class ClassExpansion:
         return full
 
     def mean_rest(self, a: Float) -> float:
-        """X8: sup of a.m beyond second order."""
+        """Y1: sup of a.m beyond second order."""
         R = self.radius
         value = float(np.abs(a @ (self.latents.mean - self.model.mean)))
         gradient = float(np.abs(a @ self.mean_gradient) @ self.reach)
@@ -122,7 +122,7 @@ class ClassExpansion:
         return rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
 
     def covariance_reach(self, B: Float) -> float:
-        """X8: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
+        """Y1: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
         weights = np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.model.pairs])
         slope = float(np.abs(weights @ self.covariance_gradient) @ self.reach)
         hessian = np.abs(np.tensordot(weights, self.covariance_hessian, 1))
@@ -140,7 +140,7 @@ class ClassExpansion:
         return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
 
     def covariance_rest(self, A: Float, gradient: Float, hessian: Float) -> float:
-        """X8: sup of A Sigma A^T beyond second order, in Frobenius norm, from its gradient and Hessian."""
+        """Y1: sup of A Sigma A^T beyond second order, in Frobenius norm, from its gradient and Hessian."""
         explained = A @ (np.diag(self.model.prior) - self.latents.covariance) @ A.T
         curve = 0.5 * np.einsum("i,abij,j->ab", self.reach, np.abs(hessian), self.reach)
         slopes = np.abs(gradient) @ self.reach
@@ -155,7 +155,7 @@ class ClassExpansion:
         return third + rounding
 
     def changes(self, mean: Float, covariance: Float) -> tuple[float, float]:
-        """X8: bounds, over the domain, of the sum of the changes of all means and covariances, and of
+        """Y1: bounds, over the domain, of the sum of the changes of all means and covariances, and of
         2 (the largest change of a mean) + 4 (the largest of a covariance); from those given (C,), (C, C).
         """
         means = np.abs(self.mean_gradient) @ self.reach + np.abs(self.latents.mean - mean)
@@ -187,7 +187,7 @@ class ClassExpansion:
 
 
 def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: Float) -> ClassExpansion:
-    """X8 at `reference` (d,), raw units."""
+    """Y1 at `reference` (d,), raw units."""
     v, k, relative = slice_.kernel(reference)
     n, d = v.shape
     kv = k[:, None] * v

@@ -217,7 +217,7 @@ def _means(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
 
 
 def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
-    """The whitened covariance A Sigma A^T less that of the anchor (X8).
+    """The whitened covariance A Sigma A^T less that of the anchor (Y1).
 
     Coordinates of an orthonormal basis of the symmetric matrices: the upper triangle, row by row, entries
     beside the diagonal times sqrt 2.
