@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import link_of, make_slice, model_of
+from exact import Case, random_region
+from exact import random_posterior as several_kernels
+from gpcert.bounds import link_of, make_radial_slice, make_slice, model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.plane import plane_at
+from gpcert.bounds.local.radial.plane import radial_plane
 from gpcert.bounds.one.sign import mean_over
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
 from gpcert.regions import Ball
@@ -24,6 +27,10 @@ from oracle import bits, examples, half_square, lengthscale, posteriors, random_
 seeds = st.integers(0, 2**32 - 1)
 levels = st.sampled_from([1e-9, 1e-3, 0.05, 0.2, 0.4, 0.499999, 0.5, 0.5001, 0.6, 0.8, 0.95, 0.999, 1 - 1e-9])
 BITS = 240
+KERNELS = [
+    "matern52", "matern32", "matern12", "rational quadratic", "sum", "product", "other sum", "other product",
+    "sum of products",
+]  # fmt: skip
 
 
 def placed(post, box, sign=1.0):
@@ -55,7 +62,7 @@ def points_of(box, rng, count=6):
 @settings(max_examples=examples(150))
 @given(posteriors(n=st.integers(1, 12), d=st.integers(1, 5)), levels, seeds, st.sampled_from([1.0, -1.0]))
 def test_a_plane_lies_below_what_it_supports(post, p, seed, sign):
-    """H1, H2: e^r (mu - t sqrt(c + max(S, 0))) >= the plane less its excess, with the stored doubles."""
+    """G1, G2: e^r (mu - t sqrt(c + max(S, 0))) >= the plane less its excess, with the stored doubles."""
     rng = np.random.default_rng(seed)
     box = random_box(rng, post)
     level, plane = plane_of(post, box, p, sign)
@@ -101,7 +108,7 @@ def test_a_plane_is_exact_at_its_reference():
 @settings(max_examples=examples(120))
 @given(posteriors(n=st.integers(1, 14), d=st.integers(1, 5)), levels, seeds, st.booleans())
 def test_the_bound_of_a_sum_holds(post, p, seed, forms):
-    """Few features: value <= e^r f less the excess, on corners, random points and the relaxation's minimum."""
+    """Few features: value <= e^r f less the excess, at corners, random points, the relaxation's minimum."""
     check_sum(post, p, seed, forms)
 
 
@@ -153,7 +160,7 @@ def test_bounds_of_sums_are_worth_having():
     seeds,
 )
 def test_a_root_lies_above_the_level_curve(p, exponent, share, likelihood, seed):
-    """H3: at mu = -(steep sqrt(c + S) + kappa) the probability is at least p, for every S in [0, largest]."""
+    """G3: at mu = -(steep sqrt(c + S) + kappa) the probability is at least p, for every S in [0, largest]."""
     largest = 10.0**exponent
     level = link_of(likelihood).level(p).within(lambda: (0.0, largest))
     root = level.root(share * largest, largest)
@@ -178,6 +185,66 @@ def test_a_root_is_near_the_curve_where_it_is_asked():
             steep, c, kappa = level.root(S, 100.0)
             gap = -(steep * math.sqrt(c + S) + kappa) - level.curve(S)[1]
             assert 0.0 <= gap <= 0.15 * (1.0 + math.sqrt(S))
+
+
+@settings(max_examples=examples(120), deadline=None)
+@given(st.sampled_from(KERNELS), levels, seeds, st.sampled_from(["laplace", "stiff", "spectrum"]))
+def test_a_plane_of_any_kernel_is_bounded_from_below(kernel, p, seed, precision):
+    """G5: the bound over the set is below mu - t sqrt(c + max(S, 0)) at its points, in ball arithmetic."""
+    rng = np.random.default_rng(seed)
+    case = Case(
+        n=int(rng.integers(1, 9)), d=int(rng.integers(1, 4)), link="scaled probit", precision=precision,
+        layout="multimodal", shape="box", place="near", width=0.5, label=1, tolerance=0.02, stop="none",
+        seed=seed, kernel=kernel,
+    )  # fmt: skip
+    post = several_kernels(case, rng)
+    region = random_region(case, post, rng)
+    slice_ = make_radial_slice(model_of(post), region.centre, np.arange(case.d))
+    if not slice_.moderate:
+        return
+    level = link_of(post.likelihood).level(p)
+    domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
+    bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
+    if bound is None:
+        assert "matern12" in kernel or "sum" in kernel or "product" in kernel or precision != "laplace"
+        return
+    if bound.latent == -math.inf:
+        return
+    truth = Truth(post)
+    least = np.clip(region.centre + bound.point * slice_.lengthscale, region.lower, region.upper)
+    with bits(BITS):
+        c = 1 / arb(post.likelihood.scale) ** 2
+        for x in [
+            least,
+            region.centre,
+            region.lower,
+            region.upper,
+            *rng.uniform(region.lower, region.upper, (4, case.d)),
+        ]:
+            mean, S = truth.latent(x)
+            S = S if bool(S >= 0) else arb(0) if bool(S <= 0) else S.union(arb(0))
+            assert arb(bound.latent) <= mean - arb(level.t) * (c + S).sqrt()
+
+
+@pytest.mark.parametrize("kernel", ["matern52", "matern32", "rational quadratic", "sum", "other product"])
+def test_planes_of_other_kernels_settle_boxes(kernel):
+    """They exist and are sharp: nothing above would notice if they were empty."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        case = Case(
+            n=8, d=2, link="probit", precision="laplace", layout="multimodal", shape="box", place="near",
+            width=0.2, label=1, tolerance=0.02, stop="none", seed=seed, kernel=kernel,
+        )  # fmt: skip
+        post = several_kernels(case, rng)
+        region = random_region(case, post, rng)
+        slice_ = make_radial_slice(model_of(post), region.centre, np.arange(2))
+        domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
+        p = post.probability(np.array([region.lower, region.upper, region.centre]))[:, 1].min()
+        level = link_of(post.likelihood).level(float(np.clip(p - 0.1, 1e-3, 0.999)))
+        bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
+        found.append(bound is not None and bound.latent > -1.0)
+    assert sum(found) >= 6
 
 
 @pytest.mark.parametrize("norm", [np.inf, 2.0, 1.0, 3.0])

@@ -60,7 +60,7 @@ class Level(ABC):
         return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
 
     def root(self, S: float, largest: float) -> Root | None:
-        """H3: (steep, c, kappa), steep >= 0, c > 0, with m_p(S') <= -(steep sqrt(c + S') + kappa) for all S'
+        """G3: (steep, c, kappa), steep >= 0, c > 0, with m_p(S') <= -(steep sqrt(c + S') + kappa) for all S'
         in [0, largest], for a convex curve, nearly equal to first order at S; None: none is known.
         """
         return None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
@@ -72,29 +73,39 @@ class RbfBound(LevelBound):
             domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
             yield None if domain is None else (start, RbfLocal(expand(self.slice, domain, start), build))
 
-    def planes(
-        self, lower: Float, upper: Float, reference: Float, level: Level
-    ) -> Iterator[tuple[Float, FunctionalBound, Level, float, float] | None]:
-        """See `LevelBound.planes`: by one norm, then with higher orders as forms."""
+    def places(
+        self, lower: Float, upper: Float, reference: Float
+    ) -> Iterator[tuple[Float, Domain, tuple[bool, ...]] | None]:
+        """Where to expand a sum of kernels, over which set, with forms or without; None as in `attempts`."""
         middle, size = self.surroundings(lower, upper)
         if size is None:
             yield None
         if size is None or not size < _TOO_LARGE or not self.slice.moderate:
             return
+        for retreat, prices in _planes(size, len(lower), self.shape.is_box):
+            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
+            domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
+            if domain is None:
+                yield None
+                return
+            yield start, domain, prices
+
+    def planes(
+        self, lower: Float, upper: Float, reference: Float, level: Level
+    ) -> Iterator[tuple[Float, FunctionalBound, Level, float] | None]:
+        """See `LevelBound.planes`: by one norm, then with higher orders as forms."""
         largest = self.slice.largest_variance
         level = level.within(lambda: (0.0, largest))
-        plane, last = None, None
-        for forms, retreat in _planes(size, len(lower), self.shape.is_box):
-            if retreat != last:
-                start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
-                domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
-                if domain is None:
-                    yield None
-                    return
-                plane, last = plane_at(self.slice, domain, start, level, largest), retreat
+        for place in self.places(lower, upper, reference):
+            if place is None:
+                yield None
+                return
+            start, domain, prices = place
+            plane = plane_at(self.slice, domain, start, level, largest)
             if plane is None:
                 return
-            yield start, plane.lower_bound(forms), level, largest, size
+            for forms in prices:
+                yield start, plane.lower_bound(forms), level, largest
 
     def second_order(self, d: int) -> float:
         """See `LevelBound.second_order`."""
@@ -108,13 +119,13 @@ class RbfBound(LevelBound):
         return self.link.bounds(mean, (0.0, most))[0]
 
 
-def _planes(size: float, d: int, is_box: bool) -> list[tuple[bool, float]]:
-    """Whether with forms, and the retreat of the reference, by rising price; measured, any is sound."""
+def _planes(size: float, d: int, is_box: bool) -> list[tuple[float, tuple[bool, ...]]]:
+    """Retreats of the reference, each with and without forms, by rising price; measured, any is sound."""
     if d <= CHEAP_DIMENSIONS:
-        return [(True, 0.0 if size < 0.3 else 0.7 if is_box else 0.5)]
+        return [(0.0 if size < 0.3 else 0.7 if is_box else 0.5, (True,))]
     if size < 0.35:
-        return [(False, 0.0), (True, 0.1)]
-    return [(False, 0.15), (True, 0.15)] if size < 0.6 else [(False, 0.35), (True, 0.27), (True, 0.6)]
+        return [(0.0, (False,)), (0.1, (True,))]
+    return [(0.15, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
 
 
 def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:

@@ -89,22 +89,23 @@ class LevelBound(OneByOne):
         self, lower: Float, upper: Float, reference: Float, level: Level
     ) -> Iterator[tuple[Float, Certified] | None]:
         """Planes first; then, where they exist, expansions of S itself on small sets only."""
-        size = np.inf
+        found = False
         for plane in self.planes(lower, upper, reference, level):
             if plane is None:
                 yield None
                 return
-            start, bound, level_within, largest, size = plane
-            yield start, self._conclude(bound, level_within, (0.0, largest))
-        if size < np.inf and not size < self.second_order(len(lower)):
+            found = True
+            start, bound, within, largest = plane
+            yield start, self._conclude(bound, within, (0.0, largest))
+        if found and not (self.surroundings(lower, upper)[1] or 0.0) < self.second_order(len(lower)):
             return
         for attempt in self.attempts(lower, upper, reference):
             yield None if attempt is None else (attempt[0], self._certify(attempt[1], level))
 
     def planes(
         self, lower: Float, upper: Float, reference: Float, level: Level
-    ) -> Iterator[tuple[Float, FunctionalBound, Level, float, float] | None]:
-        """Theorem H: references, bounds, the level they are of, the largest S, the size of the set."""
+    ) -> Iterator[tuple[Float, FunctionalBound, Level, float] | None]:
+        """Planes (docs/maths.md, G1): references, bounds, the level they are of, and the largest S."""
         yield from ()
 
     def second_order(self, d: int) -> float:

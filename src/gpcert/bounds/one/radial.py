@@ -6,14 +6,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope, retreats
+from gpcert.bounds.local.radial.plane import radial_plane
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float
 
 __all__ = ["RadialBound"]
 
+#: How far the reference of a plane retreats to the middle: far centres cost less from there.
+_RETREAT = 0.6
 #: Size of a set, in lengthscales, from which on an expansion is useless: the envelope is used.
 _TOO_LARGE = 6.0
 
@@ -61,6 +66,26 @@ class RadialBound(LevelBound):
                 yield None
                 return
             yield start, RadialLocal(expand_radial(self.slice, domain, start))
+
+    def planes(
+        self, lower: Float, upper: Float, reference: Float, level: Level
+    ) -> Iterator[tuple[Float, FunctionalBound, Level, float] | None]:
+        """See `LevelBound.planes`: from one reference, well inside the set."""
+        middle, size = self.surroundings(lower, upper)
+        if size is None:
+            yield None
+        if size is None or not size < _TOO_LARGE or not self.slice.moderate:
+            return
+        largest = self.slice.largest_variance
+        level = level.within(lambda: (0.0, largest))
+        start = self.shape.within(reference + _RETREAT * (middle - reference), lower, upper)
+        domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
+        if domain is None:
+            yield None
+            return
+        bound = radial_plane(self.slice, domain, start, level, largest)
+        if bound is not None:
+            yield start, bound, level, largest
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box."""

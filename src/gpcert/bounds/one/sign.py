@@ -13,7 +13,6 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
@@ -23,8 +22,6 @@ from gpcert.validation import Float
 
 __all__ = ["SignBound", "mean_over"]
 
-#: Size of a set, in lengthscales, up to which the plain expansion of the mean is worth trying.
-_LARGEST = 1.0
 #: A latent mean certified above this ends a trial: room for the rounding of the conclusion.
 _CLEAR = 1e-9
 
@@ -79,20 +76,27 @@ class SignBound(OneByOne):
         """
         base = self.base
         if isinstance(base, RbfBound):
-            domain = base.shape.domain(lower, upper, reference, base.lengthscale)
-            if domain is None:
-                yield None
-                return
-            small = domain.norm(np.ones(len(lower))) < _LARGEST
-            if len(lower) > CHEAP_DIMENSIONS and small and base.slice.moderate:
-                bound = mean_over(base.slice, domain, reference).lower_bound(False, _CLEAR)
-                yield reference, bound, base.slice.largest_variance
+            yield from self._means(base, lower, upper, reference)
+            return
         for attempt in base.attempts(lower, upper, reference):
             if attempt is None:
                 yield None
                 return
             start, local = attempt
             yield start, local.only(0.0).lower_bound(1.0, 0.0, base.mean, _CLEAR), local.largest_variance
+
+    def _means(
+        self, base: RbfBound, lower: Float, upper: Float, reference: Float
+    ) -> Iterator[tuple[Float, FunctionalBound, float] | None]:
+        """D1: the mean is a sum of kernels, and needs no product with the precision."""
+        for place in base.places(lower, upper, reference):
+            if place is None:
+                yield None
+                return
+            start, domain, prices = place
+            mean = mean_over(base.slice, domain, start)
+            for forms in prices:
+                yield start, mean.lower_bound(forms, _CLEAR), base.slice.largest_variance
 
 
 def mean_over(slice_: Slice, domain: Domain, reference: Float) -> KernelSum:

@@ -1,8 +1,8 @@
-"""Lower bounds of one sum of Gaussian kernels over a set (docs/maths.md, D1 and H4).
+"""Lower bounds of one sum of Gaussian kernels over a set (docs/maths.md, D1 and G4).
 
     f(x) = sum_i b_i k_i(x) + still k(x, reference) / s2 + constant
 
-is what a latent mean looks like, and every supporting hyperplane of Theorem H. With d the scaled displacement
+is what a latent mean looks like, and every supporting plane (G1, G2). With d the scaled displacement
 from the reference, r = |d|^2 / 2, a_i = d.v_i and k_i(x) = e^{-r} k_i e^{a_i},
 
     e^r f = still + sum_i b_i k_i e^{a_i} + constant e^r:

@@ -49,11 +49,12 @@ class RadialSlice:
     lengthscale: Float  #: (d,)
     terms: tuple[tuple[SliceGroup, ...], ...]
     sign: float
+    own: Float | None = None  #: other weights than the model's (n,)
 
     @property
     def weights(self) -> Float:
         """alpha (n,), with the sign."""
-        return self.sign * self.model.weights
+        return self.sign * self.model.weights if self.own is None else self.own
 
     @property
     def mean(self) -> float:
@@ -97,6 +98,12 @@ class RadialSlice:
                 product = product * group.phi.value(z) * (1.0 + self.relative(group, z))
             total = total + product
         return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.floor)
+
+    @cached_property
+    def largest_variance(self) -> float:
+        """F1: S <= this everywhere on the slice, and 0 too."""
+        low, high = self.prior
+        return max(self.model.largest_variance(self.amplitude) + (high - low), 0.0)
 
     def flipped(self) -> RadialSlice:
         """The same slice with the other sign, sharing every array."""
