@@ -31,11 +31,9 @@ class SparseBound:
     whole: BoxBound
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.whole.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
         return self.whole.objective(x)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:

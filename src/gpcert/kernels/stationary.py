@@ -59,12 +59,10 @@ class Stationary(Kernel):
 
     @property
     def prior_variance(self) -> float:
-        """k(x, x) = variance."""
         return self.variance
 
     @property
     def exact_variance(self) -> Fraction:
-        """The variance."""
         return Fraction(self.variance)
 
     @property
@@ -86,7 +84,6 @@ class Stationary(Kernel):
         return (*(f"lengthscale[{k}]" for k in range(self.n_features)), *self._scalar_names)
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """The same kernel with parameters exp(theta), theta (p,)."""
         values = self._parameters(theta)
         count = self.n_features or 1
         lengthscale = values[0] if self.n_features is None else values[:count]
@@ -103,7 +100,6 @@ class Stationary(Kernel):
         return distances.assemble(self.lengthscale, value)
 
     def gram_of(self, distances: Distances) -> Gram:
-        """The Gram matrix of X (n, d) from its distances."""
         return StationaryGram(self, distances, self.matrix(distances))
 
     def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
@@ -143,7 +139,6 @@ class Stationary(Kernel):
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """Type and parameters, floats as hexadecimal strings."""
         lengthscale = self.lengthscale
         exact = lengthscale.hex() if isinstance(lengthscale, float) else [float(l).hex() for l in lengthscale]
         scalars = {name: getattr(self, name).hex() for name in self._scalar_names}

@@ -45,7 +45,6 @@ class FiveErf(PredictionOnly):
 
     @property
     def name(self) -> str:
-        """The name in files: "five_erf"."""
         return "five_erf"
 
     @property
@@ -54,7 +53,6 @@ class FiveErf(PredictionOnly):
         return False
 
     def value(self, f: ArrayLike) -> Float:
-        """sigma(f), any shape."""
         return self.expectation(f, 0.0)
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
@@ -78,7 +76,6 @@ class FiveErf(PredictionOnly):
         return np.asarray(slope @ COEFFICIENTS), np.asarray(by_variance @ COEFFICIENTS)
 
     def to_dict(self) -> dict[str, Any]:
-        """{"name": "five_erf"}."""
         return {"name": self.name}
 
 

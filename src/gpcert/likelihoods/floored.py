@@ -39,12 +39,10 @@ class Floored(PredictionOnly):
 
     @property
     def name(self) -> str:
-        """The name in files: "floored"."""
         return "floored"
 
     @property
     def symmetric(self) -> bool:
-        """As the link is."""
         return True
 
     def value(self, f: ArrayLike) -> Float:

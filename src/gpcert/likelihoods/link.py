@@ -56,7 +56,6 @@ class Link(BinaryLikelihood):
 
     @property
     def name(self) -> str:
-        """The name given by the caller."""
         return self._name
 
     @property
@@ -65,7 +64,6 @@ class Link(BinaryLikelihood):
         return self._symmetric
 
     def value(self, f: ArrayLike) -> Float:
-        """sigma(f), any shape."""
         array = np.asarray(f, dtype=np.float64)
         sigma = np.asarray(self._function(array.ravel()), dtype=np.float64)
         require(sigma.shape == (array.size,), f"value must return shape {(array.size,)}, got {sigma.shape}")
@@ -122,7 +120,6 @@ class Link(BinaryLikelihood):
         return steps @ density / s, 0.5 * (steps @ (edges * density)) / (s * s)
 
     def log_expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
-        """`expectation_gradient` divided by `expectation`."""
         p = np.maximum(self.expectation(mean, var), TINY)
         slope, curve = self.expectation_gradient(mean, var)
         return slope / p, curve / p
@@ -132,7 +129,6 @@ class Link(BinaryLikelihood):
         self._no_inference()
 
     def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
-        """Not available: see `log_likelihood`."""
         self._no_inference()
 
     def to_dict(self) -> dict[str, Any]:

@@ -35,7 +35,6 @@ class OneVsRest:
 
     @property
     def name(self) -> str:
-        """The name in files: "one_vs_rest"."""
         return "one_vs_rest"
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:

@@ -30,17 +30,14 @@ class PredictionOnly(BinaryLikelihood):
         return np.where(known, 2.0 * ratio + 8 * UNIT * (1.0 - np.log(np.maximum(p, TINY))), np.inf)
 
     def log_expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
-        """`expectation_gradient` divided by `expectation`."""
         p = np.maximum(self.expectation(mean, var), TINY)
         slope, curve = self.expectation_gradient(mean, var)
         return slope / p, curve / p
 
     def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
-        """Not available: prediction only."""
         self._no_training()
 
     def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
-        """Not available: prediction only."""
         self._no_training()
 
     def _no_training(self) -> NoReturn:

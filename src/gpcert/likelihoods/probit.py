@@ -45,12 +45,10 @@ class Probit(BinaryLikelihood):
 
     @property
     def name(self) -> str:
-        """The name in files: "probit"."""
         return "probit"
 
     @property
     def symmetric(self) -> bool:
-        """Phi(-z) = 1 - Phi(z)."""
         return True
 
     def value(self, f: ArrayLike) -> Float:
@@ -90,7 +88,6 @@ class Probit(BinaryLikelihood):
         return slope, -0.5 * z * slope / deviation
 
     def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
-        """log Phi(scale y f) and three derivatives in f."""
         signs = as_signs(y)
         z = signs * self._scaled(np.asarray(f, dtype=np.float64))
         h = hazard(z)

@@ -34,7 +34,6 @@ class Softmax:
 
     @property
     def name(self) -> str:
-        """The name in files: "softmax"."""
         return "softmax"
 
     def expectation(self, mean: ArrayLike, cov: ArrayLike) -> Float:
@@ -74,7 +73,6 @@ class Softmax:
         return first, 0.5 * hessian
 
     def to_dict(self) -> dict[str, Any]:
-        """{"name": "softmax"}."""
         return {"name": self.name}
 
     def _evaluate(self, m: Float, S: Float) -> tuple[Float, Float]:

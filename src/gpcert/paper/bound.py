@@ -23,7 +23,6 @@ class PaperBound(PublishedBound[RbfBound]):
     partition: Partition | None
 
     def answer(self, c: Covariances, target: float) -> Answer:
-        """See `PublishedBound.answer`."""
         slice_ = self.ours.slice
         mean = c.smallest_sum(slice_.weights), c.smallest_sum(-slice_.weights)
         variance = self._variance(c, slice_.mean + mean[0].value)

@@ -38,15 +38,12 @@ class PublishedBound(ABC, Generic[Ours]):
 
     @property
     def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
         return self.ours.shape
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.ours.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
         return self.ours.objective(x)
 
     @abstractmethod

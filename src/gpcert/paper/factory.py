@@ -45,7 +45,6 @@ class PaperFactory:
         return PaperFactory, (self._post, self._tolerance)
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
-        """See `BoundFactory.pair`."""
         low, high = self._bounds.pair(label, shape, x, moving)
         if isinstance(low, SoftmaxBound) and isinstance(high, SoftmaxBound):
             intervals = min(self._intervals, int(_CELLS ** (1.0 / self._post.n_classes)))

@@ -72,7 +72,6 @@ class ClassModel:
 
     @property
     def classes(self) -> int:
-        """C."""
         return len(self.mean)
 
     @property

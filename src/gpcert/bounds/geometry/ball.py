@@ -105,7 +105,6 @@ class BallShape:
 
     @property
     def is_box(self) -> bool:
-        """It is not."""
         return False
 
     @property
@@ -164,7 +163,6 @@ class BallShape:
         return project(self.ball, whole)[self.moving]
 
     def neighbours(self, gradient: Float, point: Float) -> list[Float]:
-        """None."""
         return []
 
     def vertex(self, gradient: Float, point: Float) -> Float:

@@ -34,7 +34,6 @@ class Suspects:
     asked: bool = False  #: whether any target was asked for
 
     def add(self, coordinates: Mask, supports: Index | None) -> None:
-        """More of them."""
         self.coordinates |= coordinates
         if supports is None or self.supports is None or len(self.supports) + len(supports) > _LIST:
             self.supports = None
@@ -169,7 +168,6 @@ class SparseShape:
         return np.clip(point, lower, upper) if (~forced).sum() <= count else self.middle(lower, upper)
 
     def project(self, point: Float) -> Float:
-        """Exactly inside."""
         whole = self.ball.x.copy()
         whole[self.moving] = point
         return project(self.ball, whole)[self.moving]

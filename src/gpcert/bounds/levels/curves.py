@@ -108,11 +108,9 @@ class ProbitLink(Link):
 
     @property
     def spread(self) -> float:
-        """scale^-2."""
         return 1.0 / (self.scale * self.scale)
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`."""
         lower, upper = (self._standard(*corner) for corner in corners(mu, S))
         return normal_cdf_bounds(lower - 16 * UNIT * abs(lower))[0], normal_cdf_bounds(
             upper + 16 * UNIT * abs(upper)
@@ -122,7 +120,6 @@ class ProbitLink(Link):
         return mu / math.sqrt(self.spread + S) if math.isfinite(mu) else mu
 
     def level(self, p: float) -> Level:
-        """See `Link.level`."""
         return ProbitLevel(float(ndtri(p)), self.spread * (1.0 - 4 * UNIT), self.spread * (1.0 + 4 * UNIT))
 
 
@@ -141,7 +138,6 @@ class ProbitLevel(Level):
 
     @property
     def concave(self) -> bool:
-        """t >= 0."""
         return self.t >= 0
 
     def tangent(self, S: float, largest: float) -> Affine:
@@ -181,7 +177,6 @@ class LogitLink(Link):
         return 8.0 / math.pi
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`."""
         if not all(map(math.isfinite, (*mu, *S))):
             return 0.0, 1.0
         lower, upper = corners(mu, S)
@@ -194,7 +189,6 @@ class LogitLink(Link):
         return max(0.0, down(value - error)), min(1.0, up(value + error))
 
     def level(self, p: float) -> Level:
-        """See `Link.level`."""
         return LogitLevel(self, p)
 
 
@@ -212,7 +206,6 @@ class LogitLevel(Level):
 
     @property
     def concave(self) -> bool:
-        """p >= 1/2."""
         return self.p >= 0.5
 
     def curve(self, S: float) -> tuple[float, float]:

@@ -31,11 +31,9 @@ class FiveErfLink(Link):
 
     @property
     def spread(self) -> float:
-        """The logistic's."""
         return _LOGIT.spread
 
     def mirrored(self) -> Link:
-        """See `Link.mirrored`."""
         return FiveErfLink(not self.other)
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
@@ -67,7 +65,6 @@ class FiveErfLevel(Level):
 
     @property
     def p(self) -> float:
-        """The target itself."""
         return self.target
 
     @cached_property
@@ -93,11 +90,9 @@ class FiveErfLevel(Level):
         return (lower[0] if self.p > GAP else -math.inf), (upper[1] if self.p + GAP < 1.0 else math.inf)
 
     def tangent(self, S: float, largest: float) -> Affine:
-        """The logistic's."""
         return (0.0, -math.inf) if self._logistic is None else self._logistic.tangent(S, largest)
 
     def chord(self, start: float, end: float) -> Affine:
-        """The logistic's."""
         return (0.0, -math.inf) if self._logistic is None else self._logistic.chord(start, end)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:

@@ -20,11 +20,9 @@ class FlooredLink(Link):
 
     @property
     def spread(self) -> float:
-        """The inner link's."""
         return self.inner.spread
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`."""
         lower, upper = (self.floor + (1.0 - 2.0 * self.floor) * p for p in self.inner.bounds(mu, S))
         return max(0.0, lower - 4 * UNIT), min(1.0, upper + 4 * UNIT)
 
@@ -48,31 +46,24 @@ class FlooredLevel(Level):
 
     @property
     def concave(self) -> bool:
-        """As the inner level."""
         return self.inner.concave
 
     def tangent(self, S: float, largest: float) -> Affine:
-        """The inner level's."""
         return self.inner.tangent(S, largest)
 
     def chord(self, start: float, end: float) -> Affine:
-        """The inner level's."""
         return self.inner.chord(start, end)
 
     def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
-        """The inner level's, lifted."""
         return FlooredLevel(self.inner.within(variances), self.floor)
 
     def curve(self, S: float) -> tuple[float, float]:
-        """The inner level's."""
         return self.inner.curve(S)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
-        """The inner level's, lifted."""
         return self._lifted(self.inner.after_deficit(deficit, smallest))
 
     def after_surplus(self, surplus: float, largest: float) -> float:
-        """The inner level's, lifted."""
         return self._lifted(self.inner.after_surplus(surplus, largest))
 
     def _lifted(self, p: float) -> float:

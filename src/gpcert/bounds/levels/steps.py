@@ -80,11 +80,9 @@ class StepLink(Link):
         return min(1.0, total + gamma(2 * len(steps) + _SHARE))
 
     def level(self, p: float) -> Level:
-        """See `Link.level`."""
         return StepLevel(self, p)
 
     def mirrored(self) -> StepLink:
-        """1 - sigma(-f)."""
         # 1 - x of a double in [0, 1] is exact to one rounding, which goes outward.
         low = np.maximum(np.nextafter(1.0 - self.upper[::-1], -1.0), 0.0)
         high = np.minimum(np.nextafter(1.0 - self.lower[::-1], 2.0), 1.0)
@@ -108,7 +106,6 @@ class StepLevel(Level):
 
     @property
     def p(self) -> float:
-        """The target itself."""
         return self.target
 
     @property
@@ -169,7 +166,6 @@ class StepLevel(Level):
         return 0.0
 
     def after_surplus(self, surplus: float, largest: float) -> float:
-        """p as it is."""
         return self.p
 
 

@@ -32,20 +32,16 @@ class LatentBound:
 
     @property
     def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
         return self.base.shape
 
     def at(self, x: Float) -> Interval:
-        """Enclosure at x (d,)."""
         return self._chosen(*self.slice.latent(x))
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """Value and gradient at x (d,), estimated."""
         mu, S, slope, curve = self.slice.gradient(x)
         return (self.sign * S, self.sign * curve) if self.variance else (self.sign * mu, self.sign * slope)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`."""
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(-np.inf, reference, int(np.argmax(widths)), False)
         enough = target if target <= 0 else np.inf  # local models certify in their own scale above 0

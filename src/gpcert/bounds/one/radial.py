@@ -26,12 +26,10 @@ class RadialBound(LevelBound):
 
     @property
     def mean(self) -> float:
-        """The prior mean of the class bounded."""
         return self.slice.mean
 
     @property
     def lengthscale(self) -> Float:
-        """Of the moving features (d,)."""
         return self.slice.lengthscale
 
     def at(self, x: Float) -> tuple[float, float]:

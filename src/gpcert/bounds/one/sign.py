@@ -38,11 +38,9 @@ class SignBound:
 
     @property
     def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
         return self.base.shape
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.base.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:

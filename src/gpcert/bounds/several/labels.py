@@ -63,7 +63,6 @@ class Comparison(ABC):
 
     @property
     def shape(self) -> Shape:
-        """The region."""
         return self.softmax.shape
 
     @property
@@ -132,7 +131,6 @@ class LabelBound(Comparison):
     label: int
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """The smallest difference of means: nearly the sign of the margin, without covariances."""
         model, slice_ = self.softmax.model, self.softmax.slice
         k, _ = slice_.values(x)
         gaps = [
@@ -144,7 +142,6 @@ class LabelBound(Comparison):
         return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
 
     def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
-        """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
         whole = self.softmax
         shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
         most = most_clipped(whole.model, lambda: whole.variances(lower, upper))

@@ -43,12 +43,10 @@ class Share:
     sign: int = 1
 
     def bounds(self, lower: Float, upper: Float) -> tuple[float, float]:
-        """See `Quantity.bounds`."""
         c = self.label
         return _ratio(lower[c], np.delete(upper, c), -1), _ratio(upper[c], np.delete(lower, c), 1)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        """See `Quantity.gradient`."""
         total = max(float(p.sum()), 1e-300)
         value = float(p[self.label]) / total
         slope = np.full(len(p), -value)
@@ -64,14 +62,12 @@ class Remainder:
     sign: int = -1
 
     def bounds(self, lower: Float, upper: Float) -> tuple[float, float]:
-        """See `Quantity.bounds`."""
         c = self.label
         others_low, others_high = np.delete(lower, c).sum(), np.delete(upper, c).sum()
         wide = 1.0 + UNIT * len(lower)  # of the sums
         return _ratio(others_low / wide, upper[[c]], -1), _ratio(others_high * wide, lower[[c]], 1)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        """See `Quantity.gradient`."""
         value, slope = Share(self.label).gradient(p)
         return 1.0 - value, -slope
 
@@ -84,7 +80,6 @@ class Margin:
     sign: int = 1
 
     def bounds(self, lower: Float, upper: Float) -> tuple[float, float]:
-        """See `Quantity.bounds`."""
         rivals = [j for j in range(len(lower)) if j != self.label]
         return (
             min(self._against(j, lower, upper, -1) for j in rivals),
@@ -108,7 +103,6 @@ class Margin:
         return float(np.clip(value, 0.0, 1.0)) if value == value else (0.0 if direction < 0 else 1.0)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        """See `Quantity.gradient`."""
         j = int(np.argmax(np.where(np.arange(len(p)) == self.label, -1.0, p)))
         own, slope = Share(self.label).gradient(p)
         other, fall = Share(j).gradient(p)

@@ -34,7 +34,6 @@ class SeparateBound:
 
     @property
     def classes(self) -> int:
-        """C."""
         return self.latents.classes
 
     @property
@@ -48,7 +47,6 @@ class SeparateBound:
         return _TOO_LARGE if all(each.moderate for each in self.latents.slices) else 0.0
 
     def weighing(self, beta: Float) -> SeparateBound:
-        """The same for another beta (C,)."""
         return replace(self, beta=beta)
 
     def at(self, x: Float) -> tuple[float, float]:
@@ -136,13 +134,11 @@ class SeparateLabel(Comparison):
     label: int
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """The smallest difference of means."""
         mean, _, slopes, _ = self.softmax.latents.gradients(x)
         j = min(self.rivals, key=lambda j: mean[self.label] - mean[j])
         return float(mean[self.label] - mean[j]), slopes[self.label] - slopes[j]
 
     def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
-        """See `Comparison`."""
         middle = 0.5 * lower + 0.5 * upper
         domain = self.shape.domain(lower, upper, middle, self.softmax.lengthscale)
         assert domain is not None

@@ -71,12 +71,10 @@ class SoftmaxBound:
 
     @property
     def classes(self) -> int:
-        """C."""
         return self.model.classes
 
     @property
     def lengthscale(self) -> Float:
-        """Of the moving features (d,)."""
         return self.slice.lengthscale
 
     @property

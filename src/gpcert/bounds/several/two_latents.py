@@ -25,19 +25,15 @@ class TwoLatents:
 
     @property
     def shape(self) -> Shape:
-        """The region."""
         return self.base.shape
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.softmax.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
         return self.base.objective(x)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`."""
         slice_ = self.softmax.slice
         middle = 0.5 * lower + 0.5 * upper
         domain = self.shape.domain(lower, upper, middle, slice_.lengthscale)

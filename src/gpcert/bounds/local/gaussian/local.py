@@ -33,26 +33,21 @@ class RbfLocal:
 
     @property
     def S(self) -> float:
-        """The latent variance at the reference."""
         return self.expansion.S
 
     @property
     def largest_variance(self) -> float:
-        """F1."""
         return self.expansion.largest_variance
 
     @property
     def variances(self) -> tuple[float, float]:
-        """X8."""
         return self.expansion.variances
 
     @property
     def deepest(self) -> float:
-        """F3."""
         return self.expansion.slice.model.deepest
 
     def only(self, tau: float) -> RbfLocal:
-        """Majorants for one tau."""
         return replace(self, tau=tau)
 
     def lower_bound(

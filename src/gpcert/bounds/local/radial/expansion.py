@@ -231,7 +231,6 @@ class _Frame(NamedTuple):
     R: float
 
     def component(self, scalar: Scalar) -> Component:
-        """With its coefficients."""
         return Component(
             rho=self.rho,
             v=self.v,

@@ -33,12 +33,10 @@ class RadialLocal:
 
     @property
     def S(self) -> float:
-        """The latent variance at the reference."""
         return self.expansion.slice.model.prior - self.expansion.q0
 
     @property
     def largest_variance(self) -> float:
-        """F1."""
         low, high = self.expansion.slice.prior
         return self.expansion.slice.model.largest_variance(self.expansion.most) + (high - low)
 

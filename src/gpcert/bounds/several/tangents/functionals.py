@@ -68,12 +68,10 @@ class RadialFunctionals:
         return local, _constant(self.model, a, B, self.slice.amplitude)
 
     def smallest(self, a: Float, B: Float, offset: float) -> FunctionalBound:
-        """See `View`."""
         local, kappa = self._local(a, B)
         return local.lower_bound(1.0, -1.0, kappa - offset - 1e-14 * abs(offset))
 
     def range(self, B: Float, offset: float) -> tuple[float, float]:
-        """See `View`."""
         local, kappa = self._local(np.zeros(len(B)), B)
         slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
         low = local.lower_bound(0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack
@@ -81,7 +79,6 @@ class RadialFunctionals:
         return _around_zero(low, high)
 
     def moved(self, domain: Domain, start: Float) -> RadialFunctionals:
-        """See `View`."""
         return replace(self, domain=domain, start=start)
 
 
@@ -107,7 +104,6 @@ class Functionals:
     build: Builder
 
     def moved(self, domain: Domain, start: Float) -> Functionals:
-        """See `View`."""
         return replace(self, domain=domain, start=start)
 
     def _majorants(self, a: Float, B: Float) -> tuple[Majorants, float]:
@@ -124,7 +120,6 @@ class Functionals:
         return lower_bound(m, 1.0, -1.0, kappa - offset - 1e-14 * abs(offset), less=less)
 
     def range(self, B: Float, offset: float) -> tuple[float, float]:
-        """Certified range of <B, Sigma> - offset over the domain."""
         m, kappa = self._majorants(np.zeros(len(B)), B)
         slack = 1e-14 * abs(offset) - kappa  # kappa is minus the rounding here
         low = lower_bound(m, 0.0, -1.0, 0.0, accuracy=_RANGE_ACCURACY).latent - offset - slack

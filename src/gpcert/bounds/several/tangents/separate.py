@@ -38,7 +38,6 @@ class SeparateLatents:
 
     @property
     def classes(self) -> int:
-        """C."""
         return len(self.slices)
 
     @property
@@ -181,7 +180,6 @@ class SeparateExpansion:
         return (slope + bend + float(np.abs(weights) @ self._variance_rests)) * (1.0 + 1e-9)
 
     def changes(self, mean: Float, covariance: Float) -> tuple[float, float]:
-        """See `ClassExpansion.changes`."""
         means = np.abs(self.mean_gradient) @ self.reach + np.abs(self.latents.mean - mean) + self._mean_rests
         means += 0.5 * np.einsum("i,cij,j->c", self.reach, np.abs(self.mean_hessian), self.reach)
         units = np.eye(self.model.classes)
