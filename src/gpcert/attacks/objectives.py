@@ -148,5 +148,5 @@ class LatentMargin:
 
     def _slope(self, X: Float, c: int) -> Float:
         weights = self._weights(c)
-        spread = np.broadcast_to(weights, (len(X), len(weights)))
-        return self.post.kernels[c].input_gradient(X, self.post.centres, spread)
+        each = np.broadcast_to(weights, (len(X), len(weights)))
+        return self.post.kernels[c].input_gradient(X, self.post.centres, each)

@@ -6,7 +6,7 @@ from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.domain import BoxShape, Domain, Shape
 from gpcert.bounds.interface import BoxBound, Certified
-from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
@@ -26,8 +26,8 @@ __all__ = [
     "SideRanges",
     "Slice",
     "bound_cells",
+    "curves_of",
     "line_ranges",
-    "link_of",
     "make_radial_slice",
     "make_slice",
     "model_of",

@@ -50,14 +50,14 @@ class SparseBound:
         point = centre.copy()
         point[active] = inner.point
         names = np.flatnonzero(active)
-        result = Certified(inner.probability, point, int(names[inner.split]), inner.at_rounding)
-        if inner.probability >= target:
+        result = Certified(inner.value, point, int(names[inner.split]), inner.at_rounding)
+        if inner.value >= target:
             return result
         pieces, bottom = self._pieces(bound, shape, lower[active], upper[active], target)
         if pieces is None:
             return result
         if not pieces:  # each support was certified in one of the attempts
-            return result._replace(probability=max(result.probability, bottom))
+            return result._replace(value=max(result.value, bottom))
         boxes = tuple(_box(lower, upper, centre, names[~keep]) for keep in pieces)
         return result._replace(pieces=boxes, elsewhere=bottom, at_rounding=False)
 
@@ -73,7 +73,7 @@ class SparseBound:
         elsewhere = 1.0
         supports: set[tuple[int, ...]] | None = None
         if isinstance(bound, LevelBound) and answered:
-            elsewhere = min(target, bound.link.level(target).p)
+            elsewhere = min(target, bound.curves.level(target).p)
             for suspects in answered:
                 open_ = open_ & suspects.coordinates
                 if suspects.supports is not None:

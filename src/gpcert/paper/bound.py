@@ -61,7 +61,7 @@ class PaperBound(PublishedBound[RbfBound]):
     def _bound(self, mu: Interval, S: Interval) -> float:
         if self.partition is None:
             chosen = S[1] if mu[0] >= 0 else S[0]
-            return self.ours.link.bounds((mu[0], mu[0]), (chosen, chosen))[0]
+            return self.ours.curves.bounds((mu[0], mu[0]), (chosen, chosen))[0]
         if self.ours.slice.sign > 0:
             return integral_bounds(self.partition, mu, S)[0]
         return max(0.0, down(1.0 - integral_bounds(self.partition, (-mu[1], -mu[0]), S)[1]))

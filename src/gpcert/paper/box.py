@@ -25,7 +25,7 @@ Ours = TypeVar("Ours", RbfBound, SoftmaxBound)
 class Answer(NamedTuple):
     """A lower bound of P over a box, the extrema it was made of, and whether rounding alone is in its way."""
 
-    probability: float
+    value: float
     extrema: Sequence[Extreme]
     at_rounding: bool = False
 
@@ -63,4 +63,4 @@ class PublishedBound(ABC, Generic[Ours]):
         centre = 0.5 * lower + 0.5 * upper
         points = [np.clip(centre + e.point * slice_.lengthscale, lower, upper) for e in found.extrema]
         best = min(points, key=lambda x: self.objective(x)[0])
-        return Certified(found.probability, best, int(np.argmax(c.reach)), found.at_rounding)
+        return Certified(found.value, best, int(np.argmax(c.reach)), found.at_rounding)

@@ -93,7 +93,7 @@ def covariances(slice_: Slice, lower: Float, upper: Float) -> Covariances:
     spread = far - near
     k, relative = _values(slice_, v, far)
 
-    slack = slice_.floor * (4.0 + spread)
+    slack = slice_.tiny * (4.0 + spread)
     smallest = np.maximum(k(far) * (1.0 - relative) - slack, 0.0)
     largest = k(near) * (1.0 + relative) + slack
     middle = 0.5 * (near + far)

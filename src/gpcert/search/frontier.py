@@ -119,7 +119,7 @@ class Minimiser:
         """What was proved of the box asked about: it is settled or split. Interrupted, nothing is lost."""
         box = self._frontier[0]
         self.nodes += 1
-        probability = max(box.bound, certified.probability)
+        probability = max(box.bound, certified.value)
         if probability < request.target:
             self.offer(self.bound.shape.project(certified.point))
         done = self._suffices(probability, tolerance)

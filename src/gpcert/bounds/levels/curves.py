@@ -21,9 +21,9 @@ from scipy.special import ndtri
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
-__all__ = ["Affine", "Level", "Link", "LogitLink", "ProbitLink", "corners"]
+__all__ = ["Level", "LevelCurves", "Line", "LogitCurves", "ProbitCurves", "corners"]
 
-Affine = tuple[float, float]
+Line = tuple[float, float]
 
 
 class Level(ABC):
@@ -40,14 +40,14 @@ class Level(ABC):
         """m_p concave in S (p >= 1/2): tangents; else chords."""
 
     @abstractmethod
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """(tau, kappa) with tau S' - kappa >= m_p(S') for all S' in [0, largest], nearly equal at S."""
 
     @abstractmethod
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S)."""
 
-    def chord(self, start: float, end: float) -> Affine:
+    def chord(self, start: float, end: float) -> Line:
         """L3: (tau, kappa) with tau S' - kappa >= m_p(S') for S' in [start, end], for a convex curve."""
         a, b = -self.curve(start)[1], -self.curve(end)[1]
         if not (math.isfinite(a) and math.isfinite(b)):
@@ -69,7 +69,7 @@ class Level(ABC):
         """A certified probability if mu >= m_p(S) + surplus on a box where S <= largest; surplus >= 0."""
 
 
-class Link(ABC):
+class LevelCurves(ABC):
     """The link as the bounds use it: rigorous values at points, and level curves."""
 
     @abstractmethod
@@ -82,13 +82,13 @@ class Link(ABC):
     def level(self, p: float) -> Level:
         """The level curve of a probability at most p (and as close as rounding allows), 0 < p < 1."""
 
-    def mirrored(self) -> Link:
+    def mirrored(self) -> LevelCurves:
         """The link of the other class, f -> 1 - sigma(-f): itself where symmetric."""
         return self
 
     @property
     @abstractmethod
-    def spread(self) -> float:
+    def noise(self) -> float:
         """c with E sigma(f) close to Phi(mu / sqrt(c + S)): guides the local search only."""
 
 
@@ -101,13 +101,13 @@ def corners(
 
 
 @dataclass(frozen=True)
-class ProbitLink(Link):
+class ProbitCurves(LevelCurves):
     """E Phi(scale f) = Phi(mu / sqrt(scale^-2 + S))."""
 
     scale: float
 
     @property
-    def spread(self) -> float:
+    def noise(self) -> float:
         return 1.0 / (self.scale * self.scale)
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
@@ -117,10 +117,10 @@ class ProbitLink(Link):
         )[1]
 
     def _standard(self, mu: float, S: float) -> float:
-        return mu / math.sqrt(self.spread + S) if math.isfinite(mu) else mu
+        return mu / math.sqrt(self.noise + S) if math.isfinite(mu) else mu
 
     def level(self, p: float) -> Level:
-        return ProbitLevel(float(ndtri(p)), self.spread * (1.0 - 4 * UNIT), self.spread * (1.0 + 4 * UNIT))
+        return ProbitLevel(float(ndtri(p)), self.noise * (1.0 - 4 * UNIT), self.noise * (1.0 + 4 * UNIT))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class ProbitLevel(Level):
     def concave(self) -> bool:
         return self.t >= 0
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """L2: for any tau > 0, sup_S (t sqrt(c + S) - tau S) = tau c + t^2 / (4 tau)."""
         if self.t == 0:
             return 0.0, 0.0
@@ -166,13 +166,13 @@ class ProbitLevel(Level):
 
 
 @dataclass(frozen=True)
-class LogitLink(Link):
+class LogitCurves(LevelCurves):
     """E sigma(f) by the quadrature of `Logit`, with its proved error."""
 
     likelihood: Logit
 
     @property
-    def spread(self) -> float:
+    def noise(self) -> float:
         """8 / pi: the slopes of the logistic and of Phi(f / sqrt(8/pi)) agree at 0."""
         return 8.0 / math.pi
 
@@ -196,7 +196,7 @@ class LogitLink(Link):
 class LogitLevel(Level):
     """m_p(S) of the logistic, enclosed by bracketing the proved quadrature."""
 
-    link: LogitLink
+    curves: LogitCurves
     target: float
 
     @property
@@ -210,9 +210,9 @@ class LogitLevel(Level):
 
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S): the quadrature with its error brackets p there."""
-        return _logistic_curve(self.link, self.p, S)
+        return _logistic_curve(self.curves, self.p, S)
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """L2': three enclosures of a concave curve bound it everywhere, without derivatives."""
         gap = 1e-3 * (1.0 + max(S, 0.0))
         points = [max(S, gap) + i * gap for i in (-1, 0, 1)]
@@ -244,14 +244,14 @@ class LogitLevel(Level):
 
 
 @lru_cache(maxsize=2**14)
-def _logistic_curve(link: LogitLink, p: float, S: float) -> tuple[float, float]:
+def _logistic_curve(curves: LogitCurves, p: float, S: float) -> tuple[float, float]:
     """See `LogitLevel.curve`; kept, since neighbouring pieces and their refinements share their ends."""
     if not 0.0 <= S < 1e90:
         return -math.inf, math.inf
-    m = float(ndtri(p)) * math.sqrt(link.spread + S)
+    m = float(ndtri(p)) * math.sqrt(curves.noise + S)
     for _ in range(50):
-        value = float(link.likelihood.expectation(m, S))
-        slope = max(float(link.likelihood.expectation_gradient(m, S)[0]), 1e-300)
+        value = float(curves.likelihood.expectation(m, S))
+        slope = max(float(curves.likelihood.expectation_gradient(m, S)[0]), 1e-300)
         step = (p - value) / slope
         # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
         m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
@@ -261,7 +261,7 @@ def _logistic_curve(link: LogitLink, p: float, S: float) -> tuple[float, float]:
             break
     width = 4e-13 * (1.0 + abs(m))
     for _ in range(60):
-        if link.enclose(m - width, S)[1] <= p <= link.enclose(m + width, S)[0]:
+        if curves.enclose(m - width, S)[1] <= p <= curves.enclose(m + width, S)[0]:
             return m - width, m + width
         width *= 4.0
     return -math.inf, math.inf

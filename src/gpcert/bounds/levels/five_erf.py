@@ -11,30 +11,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.bounds.levels.curves import Affine, Level, Link, LogitLink, corners
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, LogitCurves, corners
 from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up
 
-__all__ = ["FiveErfLevel", "FiveErfLink"]
+__all__ = ["FiveErfCurves", "FiveErfLevel"]
 
-_LOGIT = LogitLink(Logit())
+_LOGIT = LogitCurves(Logit())
 _FORMULA = FiveErf()
 _MARGIN = 1e-10  # well above the rounding of both expectations, so that a guess is confirmed
 
 
 @dataclass(frozen=True)
-class FiveErfLink(Link):
+class FiveErfCurves(LevelCurves):
     """P(mu, S) = sum_i c_i Phi(mu / sqrt(v_i + S)); `other`: 1 - P(-mu, S) = P(mu, S) + (1 - TOTAL)."""
 
     other: bool = False
 
     @property
-    def spread(self) -> float:
-        return _LOGIT.spread
+    def noise(self) -> float:
+        return _LOGIT.noise
 
-    def mirrored(self) -> Link:
-        return FiveErfLink(not self.other)
+    def mirrored(self) -> LevelCurves:
+        return FiveErfCurves(not self.other)
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         """W2: the corner lemma holds for the formula, which is odd around TOTAL / 2 and concave above 0."""
@@ -49,7 +49,7 @@ class FiveErfLink(Link):
         return max(0.0, down(value - error)), min(1.0, up(value + error))
 
     def level(self, p: float) -> Level:
-        """See `Link.level`; the 1e-8 that the other class has more is not used."""
+        """See `LevelCurves.level`; the 1e-8 that the other class has more is not used."""
         return FiveErfLevel(p)
 
 
@@ -89,10 +89,10 @@ class FiveErfLevel(Level):
         lower, upper = (_LOGIT.level(_inside(self.p + gap)).curve(S) for gap in (-GAP, GAP))
         return (lower[0] if self.p > GAP else -math.inf), (upper[1] if self.p + GAP < 1.0 else math.inf)
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         return (0.0, -math.inf) if self._logistic is None else self._logistic.tangent(S, largest)
 
-    def chord(self, start: float, end: float) -> Affine:
+    def chord(self, start: float, end: float) -> Line:
         return (0.0, -math.inf) if self._logistic is None else self._logistic.chord(start, end)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
@@ -126,7 +126,7 @@ def _inside(p: float) -> float:
 
 def _root(p: float, S: float) -> float:
     """Nearly the mean at which the formula reaches p: Newton's method, for guidance only."""
-    m = math.log(_inside(p) / (1.0 - _inside(p))) * math.sqrt(1.0 + S / _LOGIT.spread)
+    m = math.log(_inside(p) / (1.0 - _inside(p))) * math.sqrt(1.0 + S / _LOGIT.noise)
     for _ in range(50):
         value = float(_FORMULA.expectation(m, S))
         slope = max(float(_FORMULA.expectation_gradient(m, S)[0]), 1e-300)

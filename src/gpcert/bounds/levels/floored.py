@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpcert.bounds.levels.curves import Affine, Level, Link
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line
 from gpcert.rounding import UNIT, down
 
-__all__ = ["FlooredLevel", "FlooredLink"]
+__all__ = ["FlooredCurves", "FlooredLevel"]
 
 
 @dataclass(frozen=True)
-class FlooredLink(Link):
+class FlooredCurves(LevelCurves):
     """P = floor + (1 - 2 floor) P'."""
 
-    inner: Link
+    inner: LevelCurves
     floor: float
 
     @property
-    def spread(self) -> float:
-        return self.inner.spread
+    def noise(self) -> float:
+        return self.inner.noise
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         lower, upper = (self.floor + (1.0 - 2.0 * self.floor) * p for p in self.inner.bounds(mu, S))
         return max(0.0, lower - 4 * UNIT), min(1.0, upper + 4 * UNIT)
 
     def level(self, p: float) -> Level:
-        """See `Link.level`; p at most the floor holds everywhere, p beyond 1 - floor nowhere."""
+        """See `LevelCurves.level`; p at most the floor holds everywhere, p beyond 1 - floor nowhere."""
         inner = (p - self.floor) / (1.0 - 2.0 * self.floor)
         return FlooredLevel(self.inner.level(min(max(inner, 1e-12), 1.0 - 1e-12)), self.floor)
 
@@ -48,10 +48,10 @@ class FlooredLevel(Level):
     def concave(self) -> bool:
         return self.inner.concave
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         return self.inner.tangent(S, largest)
 
-    def chord(self, start: float, end: float) -> Affine:
+    def chord(self, start: float, end: float) -> Line:
         return self.inner.chord(start, end)
 
     def within(self, variances: Callable[[], tuple[float, float]]) -> Level:

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from gpcert.bounds.levels.curves import Link, LogitLink, ProbitLink
-from gpcert.bounds.levels.five_erf import FiveErfLink
-from gpcert.bounds.levels.floored import FlooredLink
-from gpcert.bounds.levels.steps import StepLink, step_link
-from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
-from gpcert.likelihoods import Link as EnclosedLink
+from gpcert.bounds.levels.curves import LevelCurves, LogitCurves, ProbitCurves
+from gpcert.bounds.levels.five_erf import FiveErfCurves
+from gpcert.bounds.levels.floored import FlooredCurves
+from gpcert.bounds.levels.steps import StepCurves, step_curves
+from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Link, Logit, Probit
 
-__all__ = ["link_of"]
+__all__ = ["curves_of"]
 
-_steps: WeakKeyDictionary[EnclosedLink, StepLink] = WeakKeyDictionary()
+_steps: WeakKeyDictionary[Link, StepCurves] = WeakKeyDictionary()
 
 
-def link_of(likelihood: BinaryLikelihood) -> Link:
+def curves_of(likelihood: BinaryLikelihood) -> LevelCurves:
     """Values and level curves of a likelihood, certified."""
     if isinstance(likelihood, Probit):
-        return ProbitLink(likelihood.scale)
+        return ProbitCurves(likelihood.scale)
     if isinstance(likelihood, FiveErf):
-        return FiveErfLink()
+        return FiveErfCurves()
     if isinstance(likelihood, Floored):
-        return FlooredLink(link_of(likelihood.link), likelihood.floor)
-    if isinstance(likelihood, EnclosedLink):
+        return FlooredCurves(curves_of(likelihood.link), likelihood.floor)
+    if isinstance(likelihood, Link):
         if likelihood not in _steps:
-            _steps[likelihood] = step_link(likelihood)
+            _steps[likelihood] = step_curves(likelihood)
         return _steps[likelihood]
     assert isinstance(likelihood, Logit)
-    return LogitLink(likelihood)
+    return LogitCurves(likelihood)

@@ -1,6 +1,6 @@
 """Mean and variance of a posterior from covariances that are known to within bounds (docs/maths.md, E3, E4).
 
-True for all finite doubles: underflow has its absolute terms (TINY), and whatever overflows is unknown.
+True for all finite doubles: tiny has its absolute terms (TINY), and whatever overflows is unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Restricted(Protocol):
         """The prior mean."""
 
     @property
-    def floor(self) -> float:
+    def tiny(self) -> float:
         """Added to a computed k_i, it covers underflow."""
 
     @property
@@ -55,7 +55,7 @@ def latent_at(slice_: Restricted, k: Float, relative: Float, r: Float) -> tuple[
     """E3: mean and (unclipped) variance for k (n,) of relative error `relative` (n,), r = precision @ k."""
     model, weights = slice_.model, slice_.weights
     unit = relative + gamma(len(k) + 20)
-    bound = k + slice_.floor
+    bound = k + slice_.tiny
     mu = slice_.mean + float(weights @ k)
     error = sum_up(np.abs(weights) * bound * unit) * 1.01
     error += 4 * UNIT * (abs(mu) + abs(slice_.mean))

@@ -37,14 +37,14 @@ class RbfBound(LevelBound):
 
     def at(self, x: Float) -> tuple[float, float]:
         """E3: mean and variance with their rounding, through the corner lemma."""
-        return self.link.bounds(*self.slice.latent(x))
+        return self.curves.bounds(*self.slice.latent(x))
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
+        """mu / sqrt(c + S), c the link's noise, and its gradient in raw units."""
         model = self.slice.model
         v, k, _, r = self.slice.visit(x)
         mu = self.slice.mean + float(self.slice.weights @ k)
-        c = self.link.spread + max(model.prior - float(k @ r), 0.0)
+        c = self.curves.noise + max(model.prior - float(k @ r), 0.0)
         root = math.sqrt(c)
         slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
         return mu / root, slope / self.slice.lengthscale
@@ -72,7 +72,7 @@ class RbfBound(LevelBound):
         small, large = self.slice.extremes(lower, upper)
         mean = mean_between(self.slice, small, large)
         most = max(self.slice.model.largest_variance(large), 0.0)
-        return self.link.bounds(mean, (0.0, most))[0]
+        return self.curves.bounds(mean, (0.0, most))[0]
 
 
 def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:

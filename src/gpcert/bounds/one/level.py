@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified
-from gpcert.bounds.levels.curves import Level, Link
+from gpcert.bounds.levels.curves import Level, LevelCurves
 from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
@@ -30,7 +30,7 @@ _NARROWER = 0.7
 class LevelBound(ABC):
     """Theorem 2: probability bounds from level curves, for any kernel that gives local models."""
 
-    link: Link
+    curves: LevelCurves
     shape: Shape
 
     @property
@@ -69,7 +69,7 @@ class LevelBound(ABC):
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
-        level = self.link.level(target)
+        level = self.curves.level(target)
         widest = int(np.argmax((upper - lower) / self.lengthscale))
         best = Certified(0.0, reference, widest, False)
         for attempt in self.attempts(lower, upper, reference):
@@ -78,12 +78,12 @@ class LevelBound(ABC):
             start, local = attempt
             trial = self._certify(local, level)
             trial = trial._replace(point=np.clip(start + trial.point * self.lengthscale, lower, upper))
-            if best.probability <= 0.0 or trial.probability > best.probability:
+            if best.value <= 0.0 or trial.value > best.value:
                 best = trial
-            if best.probability >= level.p:
+            if best.value >= level.p:
                 break
-        if best.probability < level.p:
-            best = best._replace(probability=max(best.probability, self.envelope(lower, upper)))
+        if best.value < level.p:
+            best = best._replace(value=max(best.value, self.envelope(lower, upper)))
         return best
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:

@@ -34,12 +34,12 @@ class RadialBound(LevelBound):
 
     def at(self, x: Float) -> tuple[float, float]:
         """E3: mean and variance with their rounding, through the corner lemma."""
-        return self.link.bounds(*self.slice.latent(x))
+        return self.curves.bounds(*self.slice.latent(x))
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """mu / sqrt(c + S), in the link's spread, and its gradient in raw units."""
+        """mu / sqrt(c + S), c the link's noise, and its gradient in raw units."""
         mu, S, slope, curve = self.slice.gradient(x)
-        c = self.link.spread + max(S, 0.0)
+        c = self.curves.noise + max(S, 0.0)
         root = math.sqrt(c)
         return mu / root, slope / root - (0.5 * mu / (c * root)) * curve
 
@@ -62,4 +62,4 @@ class RadialBound(LevelBound):
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box."""
-        return self.link.bounds(*radial_envelope(self.slice, lower, upper))[0]
+        return self.curves.bounds(*radial_envelope(self.slice, lower, upper))[0]

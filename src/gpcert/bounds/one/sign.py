@@ -60,15 +60,15 @@ class SignBound:
             if attempt is None:
                 return Certified(1.0, reference, widest, False)
             start, bound, largest = attempt
-            p = self.base.link.bounds((bound.latent, bound.latent), (0.0, largest))[0]
+            p = self.base.curves.bounds((bound.latent, bound.latent), (0.0, largest))[0]
             point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
             trial = Certified(p, point, int(np.argmax(bound.loss)), bound.value + 2.0 * bound.rounding >= 0)
-            if best is None or trial.probability > best.probability:
+            if best is None or trial.value > best.value:
                 best = trial
             if bound.latent > 0:
                 return best
         best = Certified(0.0, reference, widest, False) if best is None else best
-        return best._replace(probability=max(best.probability, self.base.envelope(lower, upper)))
+        return best._replace(value=max(best.value, self.base.envelope(lower, upper)))
 
     def _attempts(
         self, lower: Float, upper: Float, reference: Float
@@ -96,7 +96,7 @@ class SignBound:
 
 def _largest_variance(slice_: Slice) -> float:
     """F1: S <= this everywhere on the slice."""
-    most = slice_.amplitude * (1.0 + 1e-9) + slice_.floor
+    most = slice_.amplitude * (1.0 + 1e-9) + slice_.tiny
     return max(slice_.model.largest_variance(most), 0.0)
 
 
@@ -111,7 +111,7 @@ def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: fl
     M0, g, H = float(ak.sum()), ak @ v, v.T @ (ak[:, None] * v)
     H = 0.5 * (H + H.T)
     X = domain.absolute(v)
-    grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
+    grown = (k + slice_.tiny) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     error = sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01
     tail = _third_order(slice_, s, (M0, g, H), float(np.max(relative)) + gamma(n + 60))
     # mean * e^r >= mean + slope * r: the tangent where convex, else the chord.

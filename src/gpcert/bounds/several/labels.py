@@ -116,8 +116,8 @@ class Comparison(ABC):
             beta = np.where(np.arange(self.softmax.classes) == j, 1.0, 0.5)
             beta[self.label] = 0.0
             answer = self.softmax.weighing(beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
-            if not answer.probability >= probability:
-                probability, split = answer.probability, answer.split
+            if not answer.value >= probability:
+                probability, split = answer.value, answer.split
             if not probability > 0.0:
                 break
         return Certified(max(0.0, probability), point, split, False)  # in this order: NaN is 0

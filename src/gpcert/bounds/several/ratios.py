@@ -14,10 +14,10 @@ import numpy as np
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["Margin", "Quantity", "Remainder", "Share"]
+__all__ = ["ClassMargin", "ClassShare", "OthersShare", "Ratio"]
 
 
-class Quantity(Protocol):
+class Ratio(Protocol):
     """A function of class probabilities p (C,) >= 0 with values in [0, 1]."""
 
     @property
@@ -36,7 +36,7 @@ class Quantity(Protocol):
 
 
 @dataclass(frozen=True)
-class Share:
+class ClassShare:
     """O1: p_c / sum_j p_j, increasing in p_c, decreasing in the others."""
 
     label: int
@@ -55,7 +55,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Remainder:
+class OthersShare:
     """O2: 1 - p_c / sum_j p_j = (sum of the others) / sum_j p_j."""
 
     label: int
@@ -68,12 +68,12 @@ class Remainder:
         return _ratio(others_low / wide, upper[[c]], -1), _ratio(others_high * wide, lower[[c]], 1)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        value, slope = Share(self.label).gradient(p)
+        value, slope = ClassShare(self.label).gradient(p)
         return 1.0 - value, -slope
 
 
 @dataclass(frozen=True)
-class Margin:
+class ClassMargin:
     """O3: (1 + min_j (P_c - P_j)) / 2 over j != c: above 1/2 exactly where class c wins."""
 
     label: int
@@ -104,8 +104,8 @@ class Margin:
 
     def gradient(self, p: Float) -> tuple[float, Float]:
         j = int(np.argmax(np.where(np.arange(len(p)) == self.label, -1.0, p)))
-        own, slope = Share(self.label).gradient(p)
-        other, fall = Share(j).gradient(p)
+        own, slope = ClassShare(self.label).gradient(p)
+        other, fall = ClassShare(j).gradient(p)
         return 0.5 + 0.5 * (own - other), 0.5 * (slope - fall)
 
 

@@ -62,10 +62,10 @@ class SeparateBound:
         """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
         latents = self.latents.at(x)
         C = self.latents.classes
-        mean, spread = latents.mean[None], np.diagonal(latents.clipped)[None]
-        if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
+        mean, variance = latents.mean[None], np.diagonal(latents.clipped)[None]
+        if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
             return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
-        p, error = Softmax().expectation(mean, spread)[0], Softmax().expectation_error(mean, spread)[0]
+        p, error = Softmax().expectation(mean, variance)[0], Softmax().expectation_error(mean, variance)[0]
         moved = latents.mean_error + probability_cost(np.full(C, latents.covariance_error))
         return latents, p, error + moved
 
@@ -98,9 +98,9 @@ class SeparateBound:
                 if trial is None:
                     continue
                 trial = trial._replace(point=np.clip(start + trial.point * scale, lower, upper))
-                if trial.probability > best.probability or best.probability <= 0.0:
+                if trial.value > best.value or best.value <= 0.0:
                     best = trial
-                if best.probability >= target:
+                if best.value >= target:
                     return best
         return best
 
@@ -123,7 +123,7 @@ class SeparateBound:
             return None
         bound = x.smallest(-line.a, -line.B, -line.offset, line.loss)
         answer = conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
-        return answer._replace(probability=max(0.0, answer.probability - probability_cost(moved)))
+        return answer._replace(value=max(0.0, answer.value - probability_cost(moved)))
 
 
 @dataclass(frozen=True, eq=False)

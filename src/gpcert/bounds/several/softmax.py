@@ -99,9 +99,9 @@ class SoftmaxBound:
         """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
         latents = latents_on(self.model, self.slice, x)
         C = self.model.classes
-        spread = latents.clipped if self.correlated else np.diagonal(latents.clipped)
+        covariance = latents.clipped if self.correlated else np.diagonal(latents.clipped)
         try:
-            p, error = Softmax().expectation_and_error(latents.mean[None], spread[None])
+            p, error = Softmax().expectation_and_error(latents.mean[None], covariance[None])
         except InvalidInputError:
             return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
         moved = latents.mean_error + 0.1 * C * C * latents.covariance_error
@@ -132,12 +132,12 @@ class SoftmaxBound:
         aim = min(target + loss, 0.5 + 0.5 * target)
         by = self._by_cells if self.model.classes == 3 else self._by_tangents
         best = by(lower, upper, reference, aim)
-        best = best._replace(probability=max(0.0, best.probability - loss))  # in this order: NaN is 0
-        if best.probability < target and best.pieces is None:
+        best = best._replace(value=max(0.0, best.value - loss))  # in this order: NaN is 0
+        if best.value < target and best.pieces is None:
             raised = variances().raising
             if raised.any() and probability_cost(raised) <= WORTH_RAISING:
                 other = self._raised(raised, lower, upper, reference, target)
-                best = other if other.probability > best.probability else best
+                best = other if other.value > best.value else best
         return best
 
     def variances(self, lower: Float, upper: Float) -> Variances:
@@ -163,7 +163,7 @@ class SoftmaxBound:
         answer = replace(self, model=model, expansions={}, anchors={})._by_tangents(
             lower, upper, reference, aim
         )
-        return answer._replace(probability=max(0.0, answer.probability - loss))
+        return answer._replace(value=max(0.0, answer.value - loss))
 
     def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T2 or T6, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
@@ -195,9 +195,9 @@ class SoftmaxBound:
             bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
             trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
-            if trial.probability > best.probability or best.probability <= 0.0:
+            if trial.value > best.value or best.value <= 0.0:
                 best = trial
-            if best.probability >= target:
+            if best.value >= target:
                 break
         return best
 

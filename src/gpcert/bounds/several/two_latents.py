@@ -44,4 +44,4 @@ class TwoLatents:
         variances = partial(self.softmax.variances, lower, upper)
         slack = probability_cost(most_clipped(self.softmax.model, variances))
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * slack, 0.5 + 0.5 * target))
-        return answer._replace(probability=max(0.0, answer.probability - slack))
+        return answer._replace(value=max(0.0, answer.value - slack))

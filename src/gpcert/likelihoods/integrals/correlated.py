@@ -58,14 +58,14 @@ class CorrelatedRule(NamedTuple):
     def integral(self, mean: Float) -> GumbelIntegral:
         """E softmax (C,) at a mean (C,), and its error."""
         p, error = gumbel_integral(mean, self.d, self.cloud)
-        return GumbelIntegral(p, error + self.spread(p) + self.defect + self.strip)
+        return GumbelIntegral(p, error + self.apart(p) + self.defect + self.strip)
 
     def derivatives(self, mean: Float) -> tuple[Float, Float, Float, float]:
         """As `gumbel_derivatives`; the error leaves out what `distance` stands for."""
         p, first, second, error = gumbel_derivatives(mean, self.d, self.cloud)
         return p, first, second, error + _HIGHER * self.defect + _PRODUCTS * self.strip
 
-    def spread(self, p: Float) -> Float:
+    def apart(self, p: Float) -> Float:
         """Bounds distance * sqrt(F (1 - F)) for the exact F, from the computed p (C,)."""
         return self.distance * (np.sqrt(p * (1.0 - p)) + self.distance)
 

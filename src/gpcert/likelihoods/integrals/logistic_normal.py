@@ -171,7 +171,7 @@ def _wide(m: Float, v: Float) -> tuple[Float, Float, Float]:
         sums[block] = terms @ table.moments
     eps, first, second = sums[:, 0], sums[:, 1] / v, sums[:, 2] / v / v
     g = -ratio * (_C / total) - base.excess / deviation
-    gap = (_C + v * base.spread) / total  # 1 + v (log Z0)''
+    gap = (_C + v * base.variance) / total  # 1 + v (log Z0)''
     eps1 = first + g * eps
     eps2 = second + 2 * g * first + (g * g - gap / v) * eps
     ratio1 = eps1 / (1 + eps)

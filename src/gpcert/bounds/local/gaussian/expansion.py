@@ -78,7 +78,7 @@ class Expansion:
     @property
     def largest_variance(self) -> float:
         """F1-F3, with k_i at most its amplitude everywhere."""
-        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.floor)
+        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.tiny)
         return self.slice.model.largest_variance(most)
 
     @cached_property
@@ -88,8 +88,8 @@ class Expansion:
         if not model.lipschitz < np.inf:
             return 0.0, max(most, 0.0)
         lift = (model.contraction - 1.0) * model.variance
-        spread = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
-        step = sqrt_up(2.0 * model.lipschitz * model.variance * spread)
+        apart = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
+        step = sqrt_up(2.0 * model.lipschitz * model.variance * apart)
         error = self.error_q + model.excess_variance(self.grown) + 8 * UNIT * model.variance
         centre = self.S + lift
         high = sqrt_up(max(centre + error, 0.0)) + step
@@ -196,7 +196,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     span = max(domain.norm(metric), NARROWEST)  # any larger one is sound: its fourth power is a divisor
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
-    most = (k + slice_.floor) * (1.0 + 2.0 * relative + 64 * UNIT)
+    most = (k + slice_.tiny) * (1.0 + 2.0 * relative + 64 * UNIT)
     grown = most * np.exp(np.minimum(domain.linear(v), norm))
     # Roundings act feature by feature, whatever the signs (X4): `norm` bounds that sum too (Cauchy-Schwarz).
     rough = most * np.exp(np.minimum(domain.absolute(v), norm))

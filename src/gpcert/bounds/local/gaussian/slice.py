@@ -88,7 +88,7 @@ class Slice:
         return float(b @ (self.gram[0] @ b))
 
     @cached_property
-    def floor(self) -> float:
+    def tiny(self) -> float:
         """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
         return 2.0**-960 * (1.0 + self.model.variance)
 
@@ -125,8 +125,8 @@ class Slice:
             0.5 * np.einsum("ij,ij->i", v, v)
             for v in (u / self.lengthscale for u in nearest_and_farthest(self.points, lower, upper)[::-1])
         )
-        small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.floor
-        large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.floor
+        small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.tiny
+        large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.tiny
         return np.maximum(small, 0.0), large
 
     @property

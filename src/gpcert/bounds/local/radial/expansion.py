@@ -161,8 +161,8 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     r, RU, RP = (np.ascontiguousarray(part) for part in np.split(product, [1, 1 + d], axis=1))
     polynomial = sum((c.size for c in components), np.zeros(n))
     leftover = sum((c.largest_remainder for c in components), np.zeros(n))
-    grown = (k + slice_.floor + polynomial) * (1.0 + 4.0 * relative)
-    change = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.floor
+    grown = (k + slice_.tiny + polynomial) * (1.0 + 4.0 * relative)
+    change = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.tiny
     roots = np.sqrt(slice_.model.row_weight) * grown
     unit = relative + gamma(n + 60)
     error_r = sqrt_up(sum_up((roots * unit) ** 2))
@@ -197,7 +197,7 @@ def _components(
     slice_: RadialSlice, domain: Domain, moved: Float, v: Float
 ) -> tuple[tuple[Component, ...], Float]:
     found: list[Component] = []
-    most = np.full(len(v), slice_.floor)
+    most = np.full(len(v), slice_.tiny)
     for term in slice_.terms:
         frames = [_frame(domain, group.rho, v if group.plain else v * group.rho) for group in term]
         ranges = [_delta_range(domain, v, frame) for frame in frames]

@@ -30,7 +30,7 @@ class SliceGroup:
 
     phi: Radial
     lengthscale: Float  #: of the group (d,)
-    rho: Float  #: (d,), >= 0; for expansions only, as it may underflow
+    rho: Float  #: (d,), >= 0; for expansions only, as it may tiny
     still: Float  #: half squared distance on the features that stand still (n,)
     plain: bool  #: the group's lengthscale is the slice's
 
@@ -61,7 +61,7 @@ class RadialSlice:
         return self.sign * self.model.mean
 
     @property
-    def floor(self) -> float:
+    def tiny(self) -> float:
         """Added to a computed k_i, it covers underflow: the error of k is then relative to the sum (E1)."""
         return float(2.0**-960 * (1.0 + self.model.variance))
 
@@ -96,7 +96,7 @@ class RadialSlice:
                 z = np.minimum(group.still * (1.0 - 4 * self.blur), _LARGEST_DOUBLE)
                 product = product * group.phi.value(z) * (1.0 + self.relative(group, z))
             total = total + product
-        return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.floor)
+        return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.tiny)
 
     def flipped(self) -> RadialSlice:
         """The same slice with the other sign, sharing every array."""
@@ -172,7 +172,7 @@ class RadialSlice:
                 least = least * np.fmax(group.phi.value(z) * (1.0 - self.relative(group, z)), 0.0)
             small, large = small + least, large + most
         wide = 1.0 + 8 * UNIT * (1 + len(self.terms))
-        return np.maximum(small / wide - self.floor, 0.0), large * wide + self.floor
+        return np.maximum(small / wide - self.tiny, 0.0), large * wide + self.tiny
 
 
 def make_radial_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> RadialSlice:
