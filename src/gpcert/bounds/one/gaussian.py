@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
+from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.one.level import LevelBound, Plan
 from gpcert.validation import Float
 
 __all__ = ["RbfBound"]
@@ -27,18 +28,6 @@ class RbfBound(LevelBound):
 
     slice: Slice
 
-    @property
-    def mean(self) -> float:
-        return self.slice.mean
-
-    @property
-    def lengthscale(self) -> Float:
-        return self.slice.lengthscale
-
-    def at(self, x: Float) -> tuple[float, float]:
-        """E3: mean and variance with their rounding, through the corner lemma."""
-        return self.curves.bounds(*self.slice.latent(x))
-
     def objective(self, x: Float) -> tuple[float, Float]:
         """mu / sqrt(c + S), c the link's noise, and its gradient in raw units."""
         model = self.slice.model
@@ -49,23 +38,12 @@ class RbfBound(LevelBound):
         slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
         return mu / root, slope / self.slice.lengthscale
 
-    def attempts(
-        self, lower: Float, upper: Float, reference: Float
-    ) -> Iterator[tuple[Float, RbfLocal] | None]:
-        """Majorants by rising price, each with how far the reference retreats from the predicted worst point.
+    def plan(self, size: float, d: int) -> Plan:
+        attempts = _attempts(size, d) if size < _TOO_LARGE else []
+        return [(retreat, partial(self._local, build)) for build, retreat in attempts]
 
-        At the worst point itself the bound is exact there but pays for the whole width of the box on the far
-        side; retreating towards the centre trades the one for the other. Any reference is sound.
-        """
-        middle, size = self.surroundings(lower, upper)
-        if size is None:
-            yield None
-        if size is None or not size < _TOO_LARGE or not self.slice.moderate:
-            return
-        for build, retreat in _attempts(size, len(lower)):
-            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
-            domain = self.shape.domain(lower, upper, start, self.slice.lengthscale)
-            yield None if domain is None else (start, RbfLocal(expand(self.slice, domain, start), build))
+    def _local(self, build: Builder, domain: Domain, start: Float) -> RbfLocal:
+        return RbfLocal(expand(self.slice, domain, start), build)
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box, S anywhere."""

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.geometry.domain import Domain, Shape
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.levels.curves import Level, LevelCurves
+from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
+from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
-__all__ = ["LevelBound"]
+__all__ = ["LevelBound", "Plan"]
 
+#: By rising price: how far the reference retreats, and the local model there.
+Plan = list[tuple[float, Callable[[Domain, Float], LocalModel]]]
 
 #: Most pieces of a convex level curve per box.
 _PIECES = 24
@@ -32,40 +36,52 @@ class LevelBound(ABC):
 
     curves: LevelCurves
     shape: Shape
+    slice: Slice | RadialSlice
 
     @property
-    @abstractmethod
     def mean(self) -> float:
-        """The prior mean."""
+        """The prior mean of the class bounded."""
+        return self.slice.mean
 
     @property
-    @abstractmethod
     def lengthscale(self) -> Float:
         """Units of displacements (d,)."""
+        return self.slice.lengthscale
 
-    @abstractmethod
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
+        """E3: mean and variance with their rounding, through the corner lemma."""
+        return self.curves.bounds(*self.slice.latent(x))
 
     @abstractmethod
     def objective(self, x: Float) -> tuple[float, Float]:
         """See `BoxBound.objective`."""
 
     @abstractmethod
-    def attempts(
-        self, lower: Float, upper: Float, reference: Float
-    ) -> Iterator[tuple[Float, LocalModel] | None]:
-        """References (d,) and local models over the box, by rising price; None: the box misses the region."""
+    def plan(self, size: float, d: int) -> Plan:
+        """For a set of this size in lengthscales; empty where expansions say nothing."""
 
     @abstractmethod
     def envelope(self, lower: Float, upper: Float) -> float:
         """A lower bound of P that holds for boxes of any size, and tends to P as the box shrinks."""
 
-    def surroundings(self, lower: Float, upper: Float) -> tuple[Float, float | None]:
-        """The middle of the region's part in the box and its size in lengthscales; None: there is none."""
+    def attempts(
+        self, lower: Float, upper: Float, reference: Float
+    ) -> Iterator[tuple[Float, LocalModel] | None]:
+        """References (d,) and local models over the box, by rising price; None: the box misses the region.
+
+        At the predicted worst point the bound is exact there but pays for the whole width of the box on the
+        far side; retreating towards the middle trades the one for the other. Any reference is sound.
+        """
         middle = self.shape.middle(lower, upper)
         domain = self.shape.domain(lower, upper, middle, self.lengthscale)
-        return middle, None if domain is None else 2.0 * domain.norm(np.ones(len(lower)))
+        if domain is None:
+            yield None
+        if domain is None or not self.slice.moderate:
+            return
+        for retreat, local in self.plan(2.0 * domain.norm(np.ones(len(lower))), len(lower)):
+            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
+            domain = self.shape.domain(lower, upper, start, self.lengthscale)
+            yield None if domain is None else (start, local(domain, start))
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""

@@ -63,10 +63,7 @@ class RadialLocal:
 
 
 def retreats(size: float, d: int) -> tuple[float, ...]:
-    """How far references retreat from the predicted worst point to the centre, for a box of this size.
-
-    At the worst point the bound is exact there but pays for the whole width of the box on the far side.
-    """
+    """How far references retreat from the predicted worst point to the centre, for a box of this size."""
     if d <= 3:
         return (0.0,) if size < 0.3 else (1.0,)
     return (0.0, 0.3) if size < 0.3 else (0.3,)
