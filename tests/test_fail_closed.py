@@ -146,7 +146,7 @@ def test_concavity_is_tested_for_the_level_in_use(mu):
 class Rated:
     """One box, of which each weighing says what it is told."""
 
-    classes, lengthscale, largest = 3, np.ones(1), 1e9
+    beta, lengthscale, largest = np.zeros(3), np.ones(1), 1e9
 
     def __init__(self, answers):
         self._answers = iter(answers)

@@ -130,7 +130,7 @@ class BoundFactory:
         """The bound of 1 - sum_i beta_i p_i."""
         model = class_model_of(self._post)
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
-        return SoftmaxBound(model, self._make_slice(geometry, x, moving), shape, beta)
+        return SoftmaxBound(shape, beta, model, self._make_slice(geometry, x, moving))
 
     @property
     def _apart(self) -> bool:
@@ -139,7 +139,7 @@ class BoundFactory:
 
     def _separate(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SeparateBound:
         """The same for independent latents with other kernels, or a kernel each."""
-        return SeparateBound(separate_latents(self._models, x, np.flatnonzero(moving)), shape, beta)
+        return SeparateBound(shape, beta, separate_latents(self._models, x, np.flatnonzero(moving)))
 
     @cached_property
     def _models(self) -> tuple[Model, ...]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import BoxBound, Certified
+from gpcert.bounds.interface import Certified
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
-from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
+from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.functionals import View
+from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
 
@@ -29,36 +29,10 @@ __all__ = ["Comparison", "LabelBound"]
 _WINS, _LOSES = up(0.5), down(0.5)
 
 
-class Rated(Protocol):
-    """What a comparison of classes needs of a bound of 1 - sum_i beta_i p_i."""
-
-    @property
-    def shape(self) -> Shape:
-        """The region."""
-
-    @property
-    def classes(self) -> int:
-        """C."""
-
-    @property
-    def lengthscale(self) -> Float:
-        """Of the moving features (d,)."""
-
-    @property
-    def largest(self) -> float:
-        """Size of a box, in lengthscales, beyond which nothing is proved."""
-
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
-
-    def weighing(self, beta: Float) -> BoxBound:
-        """The same bound for another beta (C,)."""
-
-
 class Comparison(ABC):
     """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
 
-    softmax: Rated  #: its beta is not used
+    softmax: WeightedBound  #: its beta is not used
     label: int
 
     @property
@@ -68,7 +42,7 @@ class Comparison(ABC):
     @property
     def rivals(self) -> list[int]:
         """The other classes."""
-        return [j for j in range(self.softmax.classes) if j != self.label]
+        return [j for j in range(len(self.softmax.beta)) if j != self.label]
 
     def at(self, x: Float) -> tuple[float, float]:
         """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
@@ -113,7 +87,7 @@ class Comparison(ABC):
                 point = np.clip(middle + step * lengthscale, lower, upper)
         probability = _WINS
         for j in rivals:
-            beta = np.where(np.arange(self.softmax.classes) == j, 1.0, 0.5)
+            beta = np.where(np.arange(len(self.softmax.beta)) == j, 1.0, 0.5)
             beta[self.label] = 0.0
             answer = self.softmax.weighing(beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
             if not answer.value >= probability:

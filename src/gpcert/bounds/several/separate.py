@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.several.labels import Comparison
 from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
@@ -16,7 +14,7 @@ from gpcert.bounds.several.tangents.clipping import probability_cost, variances_
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
 from gpcert.bounds.several.tangents.tangent import tangent
-from gpcert.likelihoods import Softmax
+from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
 
 __all__ = ["SeparateBound", "SeparateLabel"]
@@ -25,52 +23,29 @@ _TOO_LARGE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class SeparateBound:
-    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, T2 and M5)."""
+class SeparateBound(WeightedBound):
+    """Independent latents with a kernel each (T2 and M5)."""
 
     latents: SeparateLatents
-    shape: Shape
-    beta: Float  #: (C,)
 
     @property
-    def classes(self) -> int:
-        return self.latents.classes
+    def correlated(self) -> bool:
+        return False
 
     @property
     def lengthscale(self) -> Float:
-        """Of the moving features (d,), common units."""
         return self.latents.lengthscale
 
     @property
     def largest(self) -> float:
-        """Size of a box, in the smallest lengthscales, beyond which expansions say nothing."""
         return _TOO_LARGE if all(each.moderate for each in self.latents.slices) else 0.0
 
-    def weighing(self, beta: Float) -> SeparateBound:
-        return replace(self, beta=beta)
-
-    def at(self, x: Float) -> tuple[float, float]:
-        """The predictor with its proved error, and what the rounding of means and variances adds."""
-        _, p, error = self.probabilities(x)
-        value = float((1.0 - self.beta) @ p)
-        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
-        if not math.isfinite(value + blur):
-            return 0.0, 1.0
-        return max(0.0, value - blur), min(1.0, value + blur)
-
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
+    def latents_at(self, x: Float) -> tuple[Latents, float]:
         latents = self.latents.at(x)
-        C = self.latents.classes
-        mean, variance = latents.mean[None], np.diagonal(latents.clipped)[None]
-        if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
-            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
-        p, error = Softmax().expectation(mean, variance)[0], Softmax().expectation_error(mean, variance)[0]
-        moved = latents.mean_error + probability_cost(np.full(C, latents.covariance_error))
-        return latents, p, error + moved
+        unknown = np.full(self.latents.classes, latents.covariance_error)
+        return latents, latents.mean_error + probability_cost(unknown)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """An estimate of the quantity and its gradient in raw units."""
         mean, variance, slopes, curves = self.latents.gradients(x)
         anchor = anchor_at(mean, np.diag(np.maximum(variance, 1e-12)), False)
         if anchor is None:

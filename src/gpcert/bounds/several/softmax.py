@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
-from gpcert.bounds.geometry.domain import Domain, Shape
+from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.local.gaussian.local import Builder
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
@@ -31,8 +31,7 @@ from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, ex
 from gpcert.bounds.several.tangents.functionals import Functionals, View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
 from gpcert.bounds.several.tangents.tangent import tangent
-from gpcert.errors import InvalidInputError
-from gpcert.likelihoods import Softmax
+from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
 
@@ -51,13 +50,11 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxBound:
-    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
+class SoftmaxBound(WeightedBound):
+    """Latents that share a kernel, correlated or not: one model of all of them."""
 
     model: ClassModel
     slice: Slice | RadialSlice  #: of any functional of the model: geometry only
-    shape: Shape
-    beta: Float  #: (C,)
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
@@ -66,12 +63,7 @@ class SoftmaxBound:
 
     @property
     def correlated(self) -> bool:
-        """Whether latents of different classes are."""
         return len(self.model.pairs) > self.model.classes
-
-    @property
-    def classes(self) -> int:
-        return self.model.classes
 
     @property
     def lengthscale(self) -> Float:
@@ -79,36 +71,17 @@ class SoftmaxBound:
 
     @property
     def largest(self) -> float:
-        """Size of a box, in lengthscales, beyond which expansions say nothing."""
         return _TOO_LARGE if self.slice.moderate else 0.0
 
     def weighing(self, beta: Float) -> SoftmaxBound:
         """The same for another beta (C,); all but the cells is shared."""
         return replace(self, beta=beta, cells={})
 
-    def at(self, x: Float) -> tuple[float, float]:
-        """The predictor with its proved error, and what the rounding of means and covariances adds."""
-        _, p, error = self.probabilities(x)
-        value = float((1.0 - self.beta) @ p)  # probabilities sum to one
-        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
-        if not math.isfinite(value + blur):
-            return 0.0, 1.0
-        return max(0.0, value - blur), min(1.0, value + blur)
-
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
+    def latents_at(self, x: Float) -> tuple[Latents, float]:
         latents = latents_on(self.model, self.slice, x)
-        C = self.model.classes
-        covariance = latents.clipped if self.correlated else np.diagonal(latents.clipped)
-        try:
-            p, error = Softmax().expectation_and_error(latents.mean[None], covariance[None])
-        except InvalidInputError:
-            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
-        moved = latents.mean_error + 0.1 * C * C * latents.covariance_error
-        return latents, p[0], error[0] + moved
+        return latents, latents.mean_error + 0.1 * self.model.classes**2 * latents.covariance_error
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """An estimate of the quantity and its gradient in raw units."""
         latents = latents_on(self.model, self.slice, x)
         anchor = anchor_at(latents.mean, latents.clipped, self.correlated, _ROUGH)
         if anchor is None:
