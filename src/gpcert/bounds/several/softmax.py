@@ -28,7 +28,7 @@ from gpcert.bounds.several.tangents.clipping import (
     variances_seen,
 )
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
-from gpcert.bounds.several.tangents.functionals import Functionals, View, views_from
+from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
 from gpcert.bounds.several.tangents.tangent import tangent
 from gpcert.bounds.several.weighted import WeightedBound
@@ -164,7 +164,7 @@ class SoftmaxBound(WeightedBound):
             line = None if anchor is None else tangent(x, anchor, self.beta)
             if line is None:
                 continue
-            local = Functionals(self.model, slice_, x.domain, x.reference, build)
+            local = View(self.model, slice_, x.domain, x.reference, build)
             bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
             trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))

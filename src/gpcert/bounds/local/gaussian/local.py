@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.local.gaussian.expansion import Expansion
 from gpcert.bounds.local.gaussian.functional import lower_bound
 from gpcert.bounds.local.gaussian.majorants import Majorants
@@ -51,7 +52,13 @@ class RbfLocal:
         return replace(self, tau=tau)
 
     def lower_bound(
-        self, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
+        self,
+        a: float,
+        tau: float,
+        kappa: float,
+        enough: float = np.inf,
+        accuracy: float = 1e-6,
+        less: Loss | None = None,
     ) -> FunctionalBound:
-        """Theorem 1."""
-        return lower_bound(self._majorants, a, tau, kappa, enough, accuracy)
+        """Theorem 1; `less` is subtracted from the functional."""
+        return lower_bound(self._majorants, a, tau, kappa, enough, accuracy, less)
