@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up, symmetric
 from gpcert.validation import Float
 
 __all__ = ["block_contraction", "contraction", "inverse_contraction", "verified_diagonal"]
@@ -31,9 +31,9 @@ def contraction(K: Float, entry: float, variance: float, shifted: Float, small: 
     # V^T V differs from `shifted` by the backward error of the factorisation: at most gamma(n+1) tr in norm,
     # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
     backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
-    symmetric = 0.5 * (product + product.T)
-    for bound in _guesses(symmetric, error, variance, small):
-        test = -symmetric
+    middle = symmetric(product)
+    for bound in _guesses(middle, error, variance, small):
+        test = -middle
         test[np.diag_indices(n)] += bound - error - gamma(4) * bound
         if is_certainly_psd(test):
             return float((bound + backward) * variance * (1.0 + 16 * UNIT))
@@ -77,7 +77,7 @@ def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
             block = np.abs(R[rows, columns])
             sums[c] += float((absolute.T @ (block @ ones)).max())
             sums[e] += float((absolute.T @ (block.T @ ones)).max()) if e != c else 0.0
-    return 0.5 * (T + T.T), float(sums.max())
+    return symmetric(T), float(sums.max())
 
 
 def _guesses(

@@ -16,7 +16,7 @@ from gpcert.bounds.geometry.ball_newton import multipliers
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound, convexified, curvature
 from gpcert.bounds.geometry.unit_ball import UnitBall
 from gpcert.regions import nearest
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up, symmetric
 from gpcert.validation import Float
 
 __all__ = ["UnitBall", "unit_lower_bound"]
@@ -172,7 +172,7 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     N = part @ part.T
     diagonal = np.diag_indices(len(g))
     N[diagonal] += 1e-12 * float(np.abs(values).sum()) + 1e-200
-    N = 0.5 * (N + N.T)
+    N = symmetric(N)
     A = H + N
     A[diagonal] += D
     if not (is_certainly_psd(A) and is_certainly_psd(N)):

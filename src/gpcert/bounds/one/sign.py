@@ -19,7 +19,7 @@ from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.one.level import LevelBound
-from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["SignBound", "mean_lower_bound"]
@@ -109,7 +109,7 @@ def mean_lower_bound(slice_: Slice, domain: Domain, reference: Float, enough: fl
     radius = 0.5 * s * s * (1.0 + 4 * UNIT)
     grow = exp_up(radius)
     M0, g, H = float(ak.sum()), ak @ v, v.T @ (ak[:, None] * v)
-    H = 0.5 * (H + H.T)
+    H = symmetric(H)
     X = domain.absolute(v)
     grown = (k + slice_.tiny) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     error = sum_up(np.abs(slice_.weights) * grown * (relative + gamma(n + 60))) * 1.01

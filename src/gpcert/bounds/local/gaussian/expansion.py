@@ -24,7 +24,7 @@ from gpcert.bounds.geometry.domain import NARROWEST, Domain
 from gpcert.bounds.local.forms import negative_part
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, monomial_rows
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
 __all__ = ["Expansion", "Tail", "expand"]
@@ -167,11 +167,6 @@ class Expansion:
         return rows if rows.value <= smooth else Tail(smooth, self.isotropic)
 
 
-def _symmetric(A: Float) -> Float:
-    """Products round differently on the two sides of the diagonal; what is verified must be what is used."""
-    return 0.5 * (A + A.T)
-
-
 def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     """X1-X4 at `reference` (d,), raw units, for the displacements in `domain`."""
     n, d = slice_.points.shape
@@ -186,9 +181,9 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         taken = stacked @ parts.negative
         product, size = product - taken, product + taken
     r, Y = product[0], np.ascontiguousarray(product[1 : d + 1].T)
-    J = J_size = _symmetric(kv.T @ Y)
+    J = J_size = symmetric(kv.T @ Y)
     if parts.negative is not None:
-        J_size = _symmetric(size[1 : d + 1] @ kv)
+        J_size = symmetric(size[1 : d + 1] @ kv)
     high = stacked[d + 1 :]
     ak, rk = slice_.weights * k, r * k
     reach = domain.reach
@@ -222,12 +217,12 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         q0=float(rk.sum()),
         M1=ak @ v,
         q1=rk @ v,
-        M2=_symmetric(v.T @ (ak[:, None] * v)),
-        q2=_symmetric(v.T @ (rk[:, None] * v)),
+        M2=symmetric(v.T @ (ak[:, None] * v)),
+        q2=symmetric(v.T @ (rk[:, None] * v)),
         J=J,
         J_size=J_size,
         q_size=float(size[0] @ k),
-        gram=_symmetric(high @ size[d + 1 :].T),
+        gram=symmetric(high @ size[d + 1 :].T),
         error_M=sum_up(np.abs(slice_.weights) * rough * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,

@@ -20,7 +20,7 @@ from gpcert.bounds.geometry.differences import difference
 from gpcert.bounds.geometry.domain import NARROWEST, Domain
 from gpcert.bounds.local.radial.scalar import Leftover, Scalar, expand_product, expand_scalar
 from gpcert.bounds.local.radial.slice import RadialSlice
-from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
 from gpcert.validation import Float
 
 __all__ = ["Component", "RadialExpansion", "expand_radial"]
@@ -137,11 +137,7 @@ def second_moment(b: Float, v: Float) -> Float:
     """sum_i b_i v_i v_i^T, exactly symmetric."""
     if not b.any():
         return np.zeros((v.shape[1], v.shape[1]))
-    return _symmetric(v.T @ (b[:, None] * v))
-
-
-def _symmetric(A: Float) -> Float:
-    return np.asarray(0.5 * (A + A.T))
+    return symmetric(v.T @ (b[:, None] * v))
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
@@ -167,7 +163,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     unit = relative + gamma(n + 60)
     error_r = sqrt_up(sum_up((roots * unit) ** 2))
     metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
-    J, parts = _symmetric(U.T @ RU), slice_.model.parts
+    J, parts = symmetric(U.T @ RU), slice_.model.parts
     return RadialExpansion(
         slice=slice_,
         domain=domain,
@@ -185,7 +181,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
         J=J,
         J_size=J + second_moment(parts.defect, U)
         if parts.negative is None
-        else _symmetric(U.T @ (slice_.model.magnitude @ U)),
+        else symmetric(U.T @ (slice_.model.magnitude @ U)),
         grown=grown,
         error_M=sum_up(np.abs(slice_.weights) * grown * unit) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),

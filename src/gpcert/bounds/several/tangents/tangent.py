@@ -19,7 +19,7 @@ from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.separate import SeparateExpansion
-from gpcert.rounding import TINY, is_certainly_psd
+from gpcert.rounding import TINY, is_certainly_psd, symmetric
 from gpcert.validation import Float
 
 __all__ = ["SLACK", "SLACK_W", "Tangent", "penalty", "second", "tangent", "weighted", "whitening"]
@@ -113,10 +113,10 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     scaled = H * np.outer(unit, unit)
     if not np.isfinite(scaled).all():
         return np.zeros_like(H), math.inf
-    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    values, vectors = np.linalg.eigh(symmetric(scaled))
     slack = 1e-10 * float(np.abs(values).sum()) + TINY
     P = (vectors * np.abs(values)) @ vectors.T
-    P = 0.5 * (P + P.T) + slack * np.eye(len(P))
+    P = symmetric(P) + slack * np.eye(len(P))
     size = float(np.abs(scaled).sum(axis=1).sum()) * SLACK  # row by row: no sum of more than d terms
     if is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled):
         size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * SLACK)
@@ -252,7 +252,7 @@ def _shrunk(covariances: _Shifts, x: Expanded) -> float:
     for n, a in zip(np.flatnonzero(rows == columns), range(N), strict=True):
         falling = float(x.domain.support(-covariances.gradient[n][None])[0]) - covariances.constant[n]
         scaled = covariances.hessian[n] * np.outer(unit, unit)
-        lowest = 0.5 * float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]) * len(unit)
+        lowest = 0.5 * float(np.linalg.eigvalsh(symmetric(scaled))[0]) * len(unit)
         slack = 1e-9 * float(np.abs(scaled).sum())
         bend = min(float(covariances.bends[n]), max(0.0, slack - lowest))
         size[a, a] = max(0.0, falling) + bend
