@@ -2,7 +2,7 @@
 
 from gpcert.bounds.batched.cells import CellExtremes, bound_cells, sweepable
 from gpcert.bounds.batched.lines import SideRanges, line_ranges
-from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, check_certifiable, shape_of
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.domain import BoxShape, Domain, Shape
 from gpcert.bounds.interface import BoxBound, Certified
@@ -26,6 +26,7 @@ __all__ = [
     "SideRanges",
     "Slice",
     "bound_cells",
+    "check_certifiable",
     "curves_of",
     "line_ranges",
     "make_radial_slice",

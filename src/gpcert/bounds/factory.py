@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.facts.classes import class_model_of
-from gpcert.bounds.facts.model import Model, model_of
+from gpcert.bounds.facts.model import Model, kept, model_of
 from gpcert.bounds.geometry.ball import BallShape
 from gpcert.bounds.geometry.domain import BoxShape, Shape
 from gpcert.bounds.geometry.sparse import SparseShape
@@ -34,13 +34,14 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
 from gpcert.bounds.several.two_latents import TwoLatents
 from gpcert.bounds.sparse import SparseBound
-from gpcert.kernels import RBF
-from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
+from gpcert.errors import InvalidInputError
+from gpcert.kernels import RBF, Kernel
+from gpcert.likelihoods import Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float, Mask
 
-__all__ = ["BoundFactory", "shape_of"]
+__all__ = ["BoundFactory", "check_certifiable", "shape_of"]
 
 #: Slices kept: queries through the same point, or with the same features, come one after another.
 _SLICES = 4
@@ -52,6 +53,16 @@ def shape_of(region: Region, moving: Mask) -> Shape:
         return BallShape(region, moving) if region.norm >= 1.0 else SparseShape(region, moving)
     inner = region.inner_box()
     return BoxShape(inner.lower[moving], inner.upper[moving])
+
+
+def check_certifiable(post: Posterior) -> None:
+    """A posterior of a classifier whose probabilities have bounds; another one is an error."""
+    likelihood = post.likelihood
+    if not isinstance(likelihood, Softmax):
+        curves_of(likelihood.link if isinstance(likelihood, OneVsRest) else likelihood)
+    elif post.precision.ndim == 4 and not isinstance(post.kernel, Kernel):
+        rule = "post must have one kernel for a softmax with correlated latents"
+        raise InvalidInputError(f"{rule}, got {post.kernel!r}")
 
 
 def _difference(post: Posterior) -> Model:
@@ -92,7 +103,6 @@ class BoundFactory:
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
         if isinstance(self._post.likelihood, Softmax):
             return self._softmax_pair(label, shape, x, moving)
-        assert isinstance(self._post.likelihood, BinaryLikelihood)
         one, zero = self._levels(curves_of(self._post.likelihood), shape, x, moving)
         return (one, zero) if label == 1 else (zero, one)
 
@@ -171,12 +181,7 @@ class BoundFactory:
         if not moving.any():  # one point: as quickly made as kept, and it must not drive out the others
             return self._make_slice(model_of(self._post), x, moving)
         key = moving.tobytes() + x[~moving].tobytes()
-        found = self._slices.get(key)
-        if found is None:
-            while len(self._slices) >= _SLICES:
-                self._slices.pop(next(iter(self._slices)))
-            found = self._slices[key] = self._make_slice(model_of(self._post), x, moving)
-        return found
+        return kept(self._slices, key, _SLICES, lambda: self._make_slice(model_of(self._post), x, moving))
 
     def _make_slice(self, model: Model, x: Float, moving: Mask) -> Slice | RadialSlice:
         make = make_slice if isinstance(self._post.kernel, RBF) else make_radial_slice

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
+from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.local.gaussian.local import Builder
@@ -46,8 +46,6 @@ _STEPS = 24
 #: Boxes whose images and cells are kept.
 _KEPT = 4
 
-_T = TypeVar("_T")
-
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxBound(WeightedBound):
@@ -58,7 +56,7 @@ class SoftmaxBound(WeightedBound):
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
-    images: dict[bytes, Image] = field(default_factory=dict, repr=False)
+    images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
     @property
@@ -176,26 +174,26 @@ class SoftmaxBound(WeightedBound):
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
-        key = x.tobytes()
-        if key not in self.anchors:
+
+        def make() -> Anchor | None:
             latents = latents_on(self.model, self.slice, x)
-            _keep(self.anchors, key, anchor_at(latents.mean, latents.covariance, self.correlated))
-        return self.anchors[key]
+            return anchor_at(latents.mean, latents.covariance, self.correlated)
+
+        return kept(self.anchors, x.tobytes(), _KEPT, make)
 
     def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
         """X8 over a box that meets the region, seen from its middle, where the third order is smallest.
 
         The Gaussian kernel only.
         """
-        assert isinstance(self.slice, Slice)
-        key = lower.tobytes() + upper.tobytes()
-        found = self.expansions.get(key)
-        if found is None:
+
+        def make() -> ClassExpansion:
             domain = self._domain(lower, upper)
             assert domain is not None
-            found = expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
-            _keep(self.expansions, key, found)
-        return found
+            assert isinstance(self.slice, Slice)
+            return expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
+
+        return kept(self.expansions, lower.tobytes() + upper.tobytes(), _KEPT, make)
 
     def _domain(self, lower: Float, upper: Float) -> Domain | None:
         """The region's part of the box seen from its middle; None: there is none."""
@@ -207,25 +205,16 @@ class SoftmaxBound(WeightedBound):
         key = lower.tobytes() + upper.tobytes()
         cells = self.cells.get(key)
         if cells is None:
-            image = self.images.get(key)
-            if image is None:
-                image = image_of(self.model, self.slice, self.shape, (lower, upper))
+            make = partial(image_of, self.model, self.slice, self.shape, (lower, upper))
+            image = kept(self.images, key, _KEPT, make)
             if image is None:
                 return nothing
-            _keep(self.images, key, image)
-            cells = Cells(image, self.beta, reference)
-            _keep(self.cells, key, cells)
+            cells = kept(self.cells, key, _KEPT, partial(Cells, image, self.beta, reference))
         more = cells.refine(math.log(max(1.0 - target - 1e-14, 1e-300)), _STEPS)
         point, loss = cells.image.last or (reference, None)
         answer = conclude(cells.top, point, nothing.split if loss is None else int(np.argmax(loss)))
         again = more and len(lower) > CHEAP_DIMENSIONS
         return answer._replace(pieces=((lower, upper),)) if again else answer
-
-
-def _keep(kept: dict[bytes, _T], key: bytes, value: _T) -> None:
-    while len(kept) >= _KEPT:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
 
 
 def conclude(exponent: float, point: Float, split: int) -> Certified:

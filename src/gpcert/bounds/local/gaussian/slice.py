@@ -8,13 +8,13 @@ data far from the origin lose nothing (docs/maths.md, E1).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.facts.gram import unit_gram
-from gpcert.bounds.facts.model import Model
+from gpcert.bounds.facts.model import Model, kept
 from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
 from gpcert.bounds.local.enclosures import Interval, latent_at
 from gpcert.rounding import UNIT
@@ -73,13 +73,8 @@ class Slice:
 
         It depends on the features only, so queries on the same features share it through the model.
         """
-        cache, key = self.model.grams, self.features.tobytes()
-        found = cache.get(key)
-        if found is None:
-            while len(cache) >= _GRAMS:
-                cache.pop(next(iter(cache)))
-            found = cache[key] = unit_gram(self.points, self.lengthscale)
-        return found
+        make = partial(unit_gram, self.points, self.lengthscale)
+        return kept(self.model.grams, self.features.tobytes(), _GRAMS, make)
 
     @cached_property
     def norm_squared(self) -> float:
@@ -99,14 +94,12 @@ class Slice:
 
     def visit(self, x: Float) -> Visit:
         """Everything about the point x (d,); the searches for minimum and maximum meet at several."""
-        key = x.tobytes()
-        found = self.visited.get(key)
-        if found is None:
-            while len(self.visited) >= _VISITS:
-                self.visited.pop(next(iter(self.visited)))
+
+        def make() -> Visit:
             v, k, relative = self.kernel(x)
-            found = self.visited[key] = Visit(v, k, relative, self.model.precision @ k)
-        return found
+            return Visit(v, k, relative, self.model.precision @ k)
+
+        return kept(self.visited, x.tobytes(), _VISITS, make)
 
     def kernel(self, x: Float) -> tuple[Float, Float, Float]:
         """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""
