@@ -7,7 +7,7 @@ data far from the origin lose nothing (docs/maths.md, E1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from gpcert.bounds.facts.gram import unit_gram
 from gpcert.bounds.facts.model import Model, kept
 from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
-from gpcert.bounds.local.enclosures import Interval, latent_at
+from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
@@ -40,31 +40,13 @@ class Visit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Slice:
-    """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign."""
+class Slice(Restricted):
+    """A model with the Gaussian kernel on its moving features."""
 
-    model: Model
     features: Index  #: indices of the moving features (d,)
-    points: Float  #: centres on those features (n, d), raw units
-    lengthscale: Float  #: (d,)
     amplitude: Float  #: (n,)
     still: Float  #: half squared distance on the features that stand still (n,)
-    sign: float
     visited: dict[bytes, Visit] = field(default_factory=dict, repr=False)  #: the last points, both classes'
-
-    @property
-    def weights(self) -> Float:
-        """alpha of the class whose probability is bounded below (n,)."""
-        return self.sign * self.model.weights
-
-    @property
-    def mean(self) -> float:
-        """The prior mean of that class's latent."""
-        return self.sign * self.model.mean
-
-    def flipped(self) -> Slice:
-        """The same slice for the other class, sharing every array."""
-        return replace(self, sign=-self.sign)
 
     @property
     def gram(self) -> tuple[Float, float]:
@@ -81,11 +63,6 @@ class Slice:
         """X5: b^T K b with b = weights * amplitude, the squared RKHS norm of the mean on the slice."""
         b = self.weights * self.amplitude
         return float(b @ (self.gram[0] @ b))
-
-    @cached_property
-    def tiny(self) -> float:
-        """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
-        return 2.0**-960 * (1.0 + self.model.variance)
 
     @property
     def moderate(self) -> bool:
@@ -121,11 +98,6 @@ class Slice:
         small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.tiny
         large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.tiny
         return np.maximum(small, 0.0), large
-
-    @property
-    def prior_blur(self) -> float:
-        """Relative error of the stored prior variance: none for a single kernel."""
-        return 0.0
 
     def latent(self, x: Float) -> tuple[Interval, Interval]:
         """E3: enclosures of mean and (unclipped) variance at x (d,)."""
