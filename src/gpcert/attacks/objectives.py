@@ -13,8 +13,6 @@ from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
 
-__all__ = ["Careful", "LatentMargin", "LogOdds", "Margin", "Objective"]
-
 _SMALL = 1e-300
 
 

@@ -41,8 +41,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float, Mask
 
-__all__ = ["BoundFactory", "check_certifiable", "shape_of"]
-
 #: Slices kept: queries through the same point, or with the same features, come one after another.
 _SLICES = 4
 

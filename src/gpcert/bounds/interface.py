@@ -7,8 +7,6 @@ from typing import NamedTuple, Protocol
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.validation import Float
 
-__all__ = ["BoxBound", "Certified"]
-
 
 class Certified(NamedTuple):
     """`value` <= P on the whole box; `point` (d,), raw units, in the box; `split`: coordinate to halve.

@@ -14,8 +14,6 @@ from gpcert.bounds.interface import BoxBound, Certified
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["SparseBound"]
-
 #: Up to this many supports are listed even if nothing is known of them.
 _ALL = 40
 #: With this share of the coordinates or less left, all their supports are bounded anew before any is listed.

@@ -12,8 +12,6 @@ from gpcert.kernels import Gram, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
 
-__all__ = ["Evaluated", "marginal_likelihood"]
-
 
 @dataclass(frozen=True)
 class Evaluated:

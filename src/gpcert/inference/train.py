@@ -20,8 +20,6 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
 
-__all__ = ["METHODS", "Settings", "Trained", "train"]
-
 METHODS: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": fit_ep})
 """Inference methods of two classes by name."""
 

@@ -17,8 +17,6 @@ from gpcert.kernels.base import Gram, Kernel
 from gpcert.kernels.distances import Distances
 from gpcert.validation import Float, require
 
-__all__ = ["Composite", "Product", "Sum", "rounded"]
-
 
 def rounded(exact: Fraction) -> float:
     """The nearest double; inf beyond all of them."""

@@ -12,8 +12,6 @@ from gpcert.kernels.compose import Composite, Product, Sum
 from gpcert.kernels.stationary import RBF, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 from gpcert.validation import require
 
-__all__ = ["exact_float", "kernel_from_dict"]
-
 _STATIONARY: dict[str, type[Stationary]] = {
     kind.type_name: kind for kind in (RBF, Matern12, Matern32, Matern52, RationalQuadratic)
 }

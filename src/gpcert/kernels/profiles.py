@@ -16,8 +16,6 @@ import numpy as np
 
 from gpcert.validation import Float, require
 
-__all__ = ["Gaussian", "HalfIntegerMatern", "Profile", "RationalQuadraticProfile"]
-
 # 2 exp(-3/2), rounded up.
 _STEEPEST_GAUSSIAN = 0.4463
 

@@ -17,8 +17,6 @@ from gpcert.kernels.distances import Distances, Index, Scaled
 from gpcert.kernels.profiles import Gaussian, HalfIntegerMatern, Profile, RationalQuadraticProfile
 from gpcert.validation import Float, freeze, positive, require
 
-__all__ = ["RBF", "Matern12", "Matern32", "Matern52", "RationalQuadratic", "Stationary"]
-
 SteepPairs = tuple[Index, Float, Float]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["NDTR", "TINY", "UNIT", "BinaryLikelihood", "LogLikelihood", "Tilted", "as_moments", "as_signs"]
-
 UNIT = 2.0**-53
 """The unit roundoff u of float64."""
 

@@ -17,8 +17,6 @@ from gpcert.likelihoods.base import NDTR, TINY, UNIT, as_moments
 from gpcert.likelihoods.prediction_only import PredictionOnly
 from gpcert.validation import Float
 
-__all__ = ["COEFFICIENTS", "DRIFT", "GAP", "LAMBDAS", "SLOPE", "TOTAL", "FiveErf"]
-
 #: The doubles of scikit-learn's `_gpc.py`; a model with these constants is what is certified.
 LAMBDAS = np.array([0.41, 0.4, 0.37, 0.44, 0.39])
 COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654])

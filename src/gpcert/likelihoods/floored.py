@@ -13,8 +13,6 @@ from gpcert.likelihoods.prediction_only import PredictionOnly
 from gpcert.likelihoods.probit import Probit
 from gpcert.validation import Float, as_floats, require
 
-__all__ = ["Floored"]
-
 
 @dataclass(frozen=True)
 class Floored(PredictionOnly):

@@ -18,8 +18,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import NDTR, TINY, UNIT, BinaryLikelihood, LogLikelihood, Tilted, as_moments
 from gpcert.validation import Float, require
 
-__all__ = ["Link"]
-
 _CELLS = tuple(4**k for k in range(5, 10))  # 1,024 to 262,144
 _GRADIENT_CELLS = 4096
 _BLOCK = 2**20  # cells handled at once

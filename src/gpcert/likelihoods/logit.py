@@ -26,8 +26,6 @@ from gpcert.likelihoods.integrals.logistic_normal import (
 )
 from gpcert.validation import Float
 
-__all__ = ["Logit"]
-
 
 @dataclass(frozen=True)
 class Logit(BinaryLikelihood):

@@ -13,8 +13,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import UNIT, BinaryLikelihood, as_moments
 from gpcert.validation import Float, require
 
-__all__ = ["OneVsRest"]
-
 _UNKNOWN = 1e300  # stands for an infinite error of log p_c, without inf - inf
 
 

@@ -11,8 +11,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import TINY, UNIT, BinaryLikelihood, LogLikelihood, Tilted
 from gpcert.validation import Float
 
-__all__ = ["PredictionOnly"]
-
 
 class PredictionOnly(BinaryLikelihood):
     """A two-class likelihood without derivatives of log p(y|f); logarithms follow from `expectation`."""

@@ -24,8 +24,6 @@ from gpcert.likelihoods.base import (
 from gpcert.likelihoods.integrals.hazard import hazard
 from gpcert.validation import Float, positive, require
 
-__all__ = ["Probit"]
-
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 # log Phi(z) is -z^2/2 to 1e-40 relative here, and z^2 does not overflow.
 _LARGEST = 1e150

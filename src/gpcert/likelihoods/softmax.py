@@ -16,8 +16,6 @@ from gpcert.likelihoods.integrals.nodes import Average, derivatives, lattice_ave
 from gpcert.likelihoods.logit import Logit
 from gpcert.validation import Float, as_floats
 
-__all__ = ["Softmax"]
-
 _GRADIENT = 2e-4  # distance of the rule for gradients, which are estimates
 
 

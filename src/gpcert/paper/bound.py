@@ -13,8 +13,6 @@ from gpcert.paper.latent_space import Interval, Partition, integral_bounds
 from gpcert.paper.variance import largest_variance, smallest_variance
 from gpcert.rounding import UNIT, down
 
-__all__ = ["PaperBound"]
-
 
 @dataclass(frozen=True, eq=False)
 class PaperBound(PublishedBound[RbfBound]):

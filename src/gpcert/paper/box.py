@@ -17,8 +17,6 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.paper.covariance import Covariances, Extreme, covariances
 from gpcert.validation import Float
 
-__all__ = ["Answer", "PublishedBound"]
-
 Ours = TypeVar("Ours", RbfBound, SoftmaxBound)
 
 

@@ -18,8 +18,6 @@ from gpcert.bounds import Slice
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["Covariances", "Extreme", "covariances"]
-
 
 @dataclass(frozen=True, eq=False)
 class Extreme:

@@ -18,8 +18,6 @@ from gpcert.paper.softmax import EntryModels, PaperSoftmaxBound
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Mask
 
-__all__ = ["PaperFactory"]
-
 #: Intervals of the latent space: the paper's 2 / tolerance, within these limits.
 _FEWEST, _MOST = 20, 20_000
 #: Cells of the latent space of several classes, at most.

@@ -16,8 +16,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import LARGEST, UNDERFLOW, UNIT, gamma, sum_up
 from gpcert.validation import Float
 
-__all__ = ["CellExtremes", "bound_cells", "sweepable"]
-
 
 class CellExtremes(NamedTuple):
     """Of one quantity on B cells: enclosures of min and max (B,) each, and where (B, d), raw units."""

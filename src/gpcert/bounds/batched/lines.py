@@ -20,8 +20,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float, Index
 
-__all__ = ["SideRanges", "line_ranges"]
-
 #: Points per side at which P is evaluated.
 _STEPS = 24
 #: max |phi^(j)|, j = 0..3, rounded up: derivatives of Phi(mu/sqrt(V)) in mu are at most these / V^((j+1)/2).

@@ -26,8 +26,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sum_up, symmetric
 from gpcert.validation import Float
 
-__all__ = ["ClassModel", "class_model_of"]
-
 #: A precision that needs more than this many times the shift of the check itself is split in two parts.
 _LARGEST_SHIFT = 4096.0
 

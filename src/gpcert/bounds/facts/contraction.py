@@ -10,8 +10,6 @@ from scipy.linalg import blas, lapack
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up, symmetric
 from gpcert.validation import Float
 
-__all__ = ["block_contraction", "contraction", "inverse_contraction", "verified_diagonal"]
-
 
 def contraction(K: Float, entry: float, variance: float, shifted: Float, small: bool = False) -> float:
     """F3: c with lambda_max(V K V^T) <= c / s2, V^T V = shifted up to a bounded error that is included.

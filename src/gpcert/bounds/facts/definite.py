@@ -10,8 +10,6 @@ import numpy as np
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, symmetric
 from gpcert.validation import Float
 
-__all__ = ["Parts", "definite_parts", "verified_parts"]
-
 #: A matrix that needs a larger shift than this many times the check's own is split.
 _LARGEST_SHIFT = 64.0
 

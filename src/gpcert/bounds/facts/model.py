@@ -27,8 +27,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Model", "kept", "make_model", "model_of"]
-
 _T = TypeVar("_T")
 
 

@@ -22,8 +22,6 @@ from gpcert.regions import Ball, lowest, project
 from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
 
-__all__ = ["BallDomain", "BallShape"]
-
 
 @dataclass(frozen=True, eq=False)
 class BallDomain(Domain):

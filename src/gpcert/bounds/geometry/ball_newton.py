@@ -10,8 +10,6 @@ import numpy as np
 from gpcert.rounding import TINY
 from gpcert.validation import Float
 
-__all__ = ["multipliers"]
-
 _NEWTON_STEPS = 24
 
 

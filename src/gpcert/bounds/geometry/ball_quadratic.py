@@ -19,8 +19,6 @@ from gpcert.regions import nearest
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up, symmetric
 from gpcert.validation import Float
 
-__all__ = ["UnitBall", "unit_lower_bound"]
-
 _FACE_ROUNDS = 3
 _DESCENT_STEPS = 80
 #: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.

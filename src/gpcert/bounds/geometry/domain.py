@@ -18,8 +18,6 @@ from gpcert.clock import check
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["NARROWEST", "BoxDomain", "BoxShape", "Domain", "Shape", "asked", "scaled_box"]
-
 #: Widths at the edge of underflow are enlarged to this: sound, and products of spans stay normal numbers.
 NARROWEST = 1e-60
 

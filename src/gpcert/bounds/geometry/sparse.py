@@ -19,8 +19,6 @@ from gpcert.regions import Ball, project
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["SparseDomain", "SparseShape"]
-
 #: Most supports listed for one box.
 _LIST = 4000
 

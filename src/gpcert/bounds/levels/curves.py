@@ -21,8 +21,6 @@ from scipy.special import ndtri
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
-__all__ = ["Level", "LevelCurves", "Line", "LogitCurves", "ProbitCurves", "corners"]
-
 Line = tuple[float, float]
 
 

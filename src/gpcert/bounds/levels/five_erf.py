@@ -16,8 +16,6 @@ from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up
 
-__all__ = ["FiveErfCurves", "FiveErfLevel"]
-
 _LOGIT = LogitCurves(Logit())
 _FORMULA = FiveErf()
 _MARGIN = 1e-10  # well above the rounding of both expectations, so that a guess is confirmed

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line
 from gpcert.rounding import UNIT, down
 
-__all__ = ["FlooredCurves", "FlooredLevel"]
-
 
 @dataclass(frozen=True)
 class FlooredCurves(LevelCurves):

@@ -13,8 +13,6 @@ from gpcert.bounds.levels.steps import StepCurves, step_curves
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, Probit
 
-__all__ = ["curves_of"]
-
 _steps: WeakKeyDictionary[Link, StepCurves] = WeakKeyDictionary()
 
 

@@ -22,8 +22,6 @@ from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, down, gamma
 from gpcert.validation import Float
 
-__all__ = ["StepCurves", "step_curves"]
-
 #: Height of a step aimed at: what a probability of such a link is known to.
 _HEIGHT = 2.5e-4
 _MOST_STEPS = 20_000

@@ -15,8 +15,6 @@ from gpcert.bounds.facts.model import Model
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Interval", "Restricted", "latent_at", "mean_between"]
-
 Interval = tuple[float, float]
 
 

@@ -16,8 +16,6 @@ from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.one.level import LevelBound, Plan
 from gpcert.validation import Float
 
-__all__ = ["RbfBound"]
-
 #: Size of a set, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope is used.
 _TOO_LARGE = 4.0
 

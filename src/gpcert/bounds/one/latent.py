@@ -15,8 +15,6 @@ from gpcert.bounds.one.level import LevelBound
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["LatentBound"]
-
 
 @dataclass(frozen=True, eq=False)
 class LatentBound:

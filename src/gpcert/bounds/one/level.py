@@ -17,8 +17,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
-__all__ = ["LevelBound", "Plan"]
-
 #: By rising price: how far the reference retreats, and the local model there.
 Plan = list[tuple[float, Callable[[Domain, Float], LocalModel]]]
 

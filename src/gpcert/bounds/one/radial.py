@@ -12,8 +12,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound, Plan
 from gpcert.validation import Float
 
-__all__ = ["RadialBound"]
-
 #: Size of a set, in lengthscales, from which on an expansion is useless: the envelope is used.
 _TOO_LARGE = 6.0
 

@@ -22,8 +22,6 @@ from gpcert.bounds.one.level import LevelBound
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["SignBound", "mean_lower_bound"]
-
 #: Size of a set, in lengthscales, up to which the plain expansion of the mean is worth trying.
 _LARGEST = 1.0
 #: A latent mean certified above this ends a trial: room for the rounding of the conclusion.

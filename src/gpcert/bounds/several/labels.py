@@ -23,8 +23,6 @@ from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
 
-__all__ = ["Comparison", "LabelBound"]
-
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
 

@@ -14,8 +14,6 @@ from gpcert.bounds.several.ratios import Ratio
 from gpcert.rounding import up
 from gpcert.validation import Float
 
-__all__ = ["OneVsRestBound"]
-
 #: How far below the smallest probability found a class's certificate aims at least, relative to it, and
 #: which share of the room that the target leaves it may use up.
 _SLACK = 1e-3

@@ -14,8 +14,6 @@ import numpy as np
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["ClassMargin", "ClassShare", "OthersShare", "Ratio"]
-
 
 class Ratio(Protocol):
     """A function of class probabilities p (C,) >= 0 with values in [0, 1]."""

@@ -17,8 +17,6 @@ from gpcert.bounds.several.tangents.tangent import tangent
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
 
-__all__ = ["SeparateBound", "SeparateLabel"]
-
 _TOO_LARGE = 4.0
 
 

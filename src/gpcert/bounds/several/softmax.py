@@ -35,8 +35,6 @@ from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
 
-__all__ = ["WORTH_RAISING", "SoftmaxBound", "conclude"]
-
 #: Raising variances costs probability; beyond this it would settle nothing.
 WORTH_RAISING = 0.05
 _ROUGH = 1e-3  # accuracy of a local search

@@ -13,8 +13,6 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped, probability_cost
 from gpcert.validation import Float
 
-__all__ = ["TwoLatents"]
-
 
 @dataclass(frozen=True, eq=False)
 class TwoLatents:

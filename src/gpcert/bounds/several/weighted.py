@@ -16,8 +16,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Softmax
 from gpcert.validation import Float
 
-__all__ = ["WeightedBound"]
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedBound(ABC):

@@ -22,8 +22,6 @@ from gpcert.likelihoods.integrals.mixtures import mixture
 from gpcert.likelihoods.integrals.nodes import axis_rule
 from gpcert.validation import Float
 
-__all__ = ["TARGET", "CorrelatedRule", "correlated_rules"]
-
 #: Distance aimed at: twice the error of a probability near 1/2.
 TARGET = 2e-5
 #: Nodes at most: beyond, the distance is what they reach, and the error says so.

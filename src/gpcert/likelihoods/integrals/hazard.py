@@ -10,8 +10,6 @@ from scipy.special import ndtr
 
 from gpcert.validation import Float
 
-__all__ = ["Hazard", "hazard"]
-
 _SWITCH = -3.0
 # Ratios kept of the continued fraction; the error for z <= -3 is below 3e-15 (docs/likelihoods.md#hazard).
 _DEPTH = 60

@@ -20,8 +20,6 @@ from gpcert.likelihoods.base import UNIT
 from gpcert.likelihoods.integrals.hazard import hazard
 from gpcert.validation import Float
 
-__all__ = ["LogisticNormal", "logistic_normal", "logistic_normal_error"]
-
 # A narrow point uses the table of the first edge >= s: few groups, each near its own optimum.
 _EDGES = (0.25, 0.5, 1.0, 2.0)
 _TARGET = 1e-17

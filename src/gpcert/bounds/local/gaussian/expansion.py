@@ -27,8 +27,6 @@ from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["Expansion", "Tail", "expand"]
-
 
 class Tail(NamedTuple):
     """A remainder: at most value * sum_j form_j d_j^2 in absolute value on the box; form (d,)."""

@@ -14,8 +14,6 @@ from gpcert.bounds.local.gaussian.functional import lower_bound
 from gpcert.bounds.local.gaussian.majorants import Majorants
 from gpcert.bounds.local.protocol import FunctionalBound
 
-__all__ = ["Builder", "RbfLocal"]
-
 #: Expansion, and the only tau that will be asked for (None: several), to majorants.
 Builder = Callable[[Expansion, float | None], Majorants]
 

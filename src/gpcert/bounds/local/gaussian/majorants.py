@@ -23,8 +23,6 @@ from gpcert.bounds.local.gaussian.norms import Norms, quartic, rkhs
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["CHEAP_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
-
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 CHEAP_DIMENSIONS = 24
 

@@ -20,8 +20,6 @@ from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Slice", "Visit", "make_slice"]
-
 #: Gram matrices kept per model: n^2 doubles each.
 _GRAMS = 2
 #: Points remembered per slice: n d doubles each.

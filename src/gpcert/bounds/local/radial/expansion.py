@@ -23,8 +23,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
 from gpcert.validation import Float
 
-__all__ = ["Component", "RadialExpansion", "expand_radial"]
-
 
 @dataclass(frozen=True, eq=False)
 class Component:

@@ -16,8 +16,6 @@ from gpcert.bounds.local.radial.expansion import Component, RadialExpansion, sec
 from gpcert.rounding import TINY, gamma, sum_up, symmetric
 from gpcert.validation import Float
 
-__all__ = ["RadialForms", "forms_of"]
-
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 TENSOR_DIMENSIONS = 24
 #: Up to this many, powers of a are flattened through columns, without any n x n product.

@@ -17,8 +17,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["RadialLocal", "radial_envelope", "retreats"]
-
 
 @dataclass(frozen=True, eq=False)
 class RadialLocal:

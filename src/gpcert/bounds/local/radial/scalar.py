@@ -17,8 +17,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice, SliceGroup
 from gpcert.rounding import LARGEST, TINY, UNIT
 from gpcert.validation import Float, Mask
 
-__all__ = ["Leftover", "Scalar", "expand_product", "expand_scalar"]
-
 #: A remainder that vanishes at the reference is preferred to a constant one up to this factor.
 _PREFERENCE = 3.0
 

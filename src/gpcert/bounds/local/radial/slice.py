@@ -20,8 +20,6 @@ from gpcert.kernels import Radial
 from gpcert.rounding import LARGEST, UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["RadialSlice", "SliceGroup", "make_radial_slice"]
-
 _LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 
 

@@ -17,8 +17,6 @@ from gpcert.bounds.several.tangents.tangent import weighted, whitening
 from gpcert.rounding import symmetric
 from gpcert.validation import Float
 
-__all__ = ["AnchoredTangent", "anchored"]
-
 #: Eigenvalues of the relative change of V stay above -1 by this much.
 _POSITIVE = 1e-6
 

@@ -23,8 +23,6 @@ from gpcert.bounds.several.tangents.tangent import whitening
 from gpcert.rounding import UNIT, symmetric
 from gpcert.validation import Float
 
-__all__ = ["INVERSE", "Coordinates", "Image", "image_of"]
-
 #: Sampled points of the image: they only guess which half-spaces pay.
 _SAMPLES = 64
 #: Ranges of the cheapest majorants serve while they exceed what is sampled by less than this share.

@@ -15,8 +15,6 @@ from gpcert.likelihoods.integrals.gumbel import gumbel_derivatives
 from gpcert.likelihoods.integrals.nodes import derivatives, tensor_average
 from gpcert.validation import Float
 
-__all__ = ["Anchor", "anchor_at"]
-
 #: Distance of the rule for four and more correlated classes: a search does not need the predictor's accuracy.
 ACCURACY = 3e-5
 

@@ -20,8 +20,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at", "latents_on"]
-
 
 class Latents(NamedTuple):
     """Computed mean (C,) and covariance (C, C) at a point, and bounds of every entry's error.

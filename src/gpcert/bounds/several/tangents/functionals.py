@@ -19,8 +19,6 @@ from gpcert.bounds.local.radial.local import RadialLocal
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.validation import Float
 
-__all__ = ["View", "views_from"]
-
 #: Ranges only decide where cells lie: they need not be sharp.
 _RANGE_ACCURACY = 0.05
 

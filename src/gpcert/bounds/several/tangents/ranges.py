@@ -18,8 +18,6 @@ from gpcert.bounds.several.tangents.tangent import SLACK, SLACK_W, penalty, seco
 from gpcert.rounding import symmetric
 from gpcert.validation import Float
 
-__all__ = ["largest_by_ranges"]
-
 #: Rounding of the sums below, relative to their sizes.
 _ROUNDING = 1e-12
 

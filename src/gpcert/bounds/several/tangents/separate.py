@@ -24,8 +24,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float, Index
 
-__all__ = ["SeparateExpansion", "SeparateLatents", "separate_latents", "separate_models"]
-
 #: A mean with a smaller share of a functional than this is bounded apart from the variance.
 _SMALL = 1e-6
 

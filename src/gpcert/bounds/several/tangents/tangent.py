@@ -22,8 +22,6 @@ from gpcert.bounds.several.tangents.separate import SeparateExpansion
 from gpcert.rounding import TINY, is_certainly_psd, symmetric
 from gpcert.validation import Float
 
-__all__ = ["SLACK", "SLACK_W", "Tangent", "penalty", "second", "tangent", "weighted", "whitening"]
-
 Expanded = ClassExpansion | SeparateExpansion
 SLACK = 1.0 + 1e-9
 #: Inverse factors of V are checked to this; what the check leaves is in `SLACK_W`.
