@@ -197,7 +197,6 @@ class RBF(Stationary):
 
     @property
     def profile(self) -> Profile:
-        """exp(-z)."""
         return Gaussian()
 
 
@@ -209,7 +208,6 @@ class Matern12(Stationary):
 
     @property
     def profile(self) -> Profile:
-        """exp(-sqrt(2 z))."""
         return HalfIntegerMatern(0)
 
 
@@ -221,7 +219,6 @@ class Matern32(Stationary):
 
     @property
     def profile(self) -> Profile:
-        """(1 + s) exp(-s), s = sqrt(6 z)."""
         return HalfIntegerMatern(1)
 
 
@@ -233,7 +230,6 @@ class Matern52(Stationary):
 
     @property
     def profile(self) -> Profile:
-        """(1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
         return HalfIntegerMatern(2)
 
 
@@ -247,7 +243,6 @@ class RationalQuadratic(Stationary):
 
     @property
     def profile(self) -> RationalQuadraticProfile:
-        """(1 + z/alpha)^-alpha."""
         return RationalQuadraticProfile(self.alpha)
 
     def matrix(self, distances: Distances) -> Float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from gpcert.likelihoods.base import NDTR, TINY, UNIT, as_moments
+from gpcert.likelihoods.base import LEAST, NDTR, UNIT, as_moments
 from gpcert.likelihoods.prediction_only import PredictionOnly
 from gpcert.validation import Float
 
@@ -64,7 +64,7 @@ class FiveErf(PredictionOnly):
         m, v = as_moments(mean, var)
         z = np.abs(_standardised(m, v)[0])
         size = (ndtr(-z) + z * _density(z)) @ np.abs(COEFFICIENTS)
-        return np.asarray((NDTR + 16) * UNIT * size + np.where(m > 0, 2 * UNIT, 0.0) + TINY)
+        return np.asarray((NDTR + 16) * UNIT * size + np.where(m > 0, 2 * UNIT, 0.0) + LEAST)
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
         """sum_i c_i phi(z_i)/s_i and -sum_i c_i z_i phi(z_i)/(2 s_i^2)."""

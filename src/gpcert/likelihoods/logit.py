@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from gpcert.likelihoods.base import (
-    TINY,
+    LEAST,
     UNIT,
     BinaryLikelihood,
     LogLikelihood,
@@ -55,7 +55,7 @@ class Logit(BinaryLikelihood):
         below = -np.abs(m)
         log_z = _integral(below, v).log_z
         relative = np.minimum(_integral_error(below, v) + 8 * UNIT * (1 - log_z), 1.0)
-        return 2 * relative * np.exp(log_z) + np.where(m > 0, UNIT, 0.0) + TINY
+        return 2 * relative * np.exp(log_z) + np.where(m > 0, UNIT, 0.0) + LEAST
 
     def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
         return _integral(*as_moments(mean, var)).log_z

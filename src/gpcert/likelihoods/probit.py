@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from gpcert.likelihoods.base import (
+    LEAST,
     NDTR,
-    TINY,
     UNIT,
     BinaryLikelihood,
     LogLikelihood,
@@ -61,7 +61,7 @@ class Probit(BinaryLikelihood):
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """Rounding only: docs/likelihoods.md#probit."""
         z, _ = self._standardise(*as_moments(mean, var))
-        return np.asarray((NDTR + 8) * UNIT * (ndtr(z) + np.abs(z) * _density(z)) + TINY)
+        return np.asarray((NDTR + 8) * UNIT * (ndtr(z) + np.abs(z) * _density(z)) + LEAST)
 
     def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """log Phi(mean / sqrt(scale^-2 + var)), any shape."""
@@ -71,7 +71,7 @@ class Probit(BinaryLikelihood):
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """Rounding only: docs/likelihoods.md#probit."""
         z, _ = self._standardise(*as_moments(mean, var))
-        return np.asarray((NDTR + 8) * UNIT * (1 - log_ndtr(z) + np.abs(z) * hazard(z).ratio) + TINY)
+        return np.asarray((NDTR + 8) * UNIT * (1 - log_ndtr(z) + np.abs(z) * hazard(z).ratio) + LEAST)
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
         """phi(z)/sigma and -z phi(z)/(2 sigma^2), where sigma^2 = scale^-2 + var, z = mean/sigma."""

@@ -168,7 +168,7 @@ class StepLevel(Level):
 
 
 def step_curves(likelihood: Link) -> StepCurves:
-    """Steps of a link: cells are halved until sigma varies little on each, or they are too many."""
+    """Steps of a link: intervals are halved until sigma varies little on each, or they are too many."""
     edges = np.concatenate([[-1e9], np.sinh(np.linspace(-9, 9, 513)), [1e9]])
     for _ in range(60):
         low, high = likelihood.enclose(edges[:-1], edges[1:])
@@ -178,5 +178,5 @@ def step_curves(likelihood: Link) -> StepCurves:
         if not coarse.any() or len(edges) > _MOST_STEPS:
             break
         edges = np.sort(np.concatenate([edges, middle[coarse]]))
-    # sigma increases: on a cell it is at least what it is on any cell before.
+    # sigma increases: on an interval it is at least what it is on any before.
     return StepCurves(edges, np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])
