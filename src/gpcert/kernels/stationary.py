@@ -194,10 +194,7 @@ class RBF(Stationary):
     """variance * exp(-z): the squared-exponential kernel."""
 
     type_name = "rbf"
-
-    @property
-    def profile(self) -> Profile:
-        return Gaussian()
+    profile = Gaussian()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,10 +202,7 @@ class Matern12(Stationary):
     """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel."""
 
     type_name = "matern12"
-
-    @property
-    def profile(self) -> Profile:
-        return HalfIntegerMatern(0)
+    profile = HalfIntegerMatern(0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,10 +210,7 @@ class Matern32(Stationary):
     """variance * (1 + s) exp(-s), s = sqrt(6 z)."""
 
     type_name = "matern32"
-
-    @property
-    def profile(self) -> Profile:
-        return HalfIntegerMatern(1)
+    profile = HalfIntegerMatern(1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,10 +218,7 @@ class Matern52(Stationary):
     """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
 
     type_name = "matern52"
-
-    @property
-    def profile(self) -> Profile:
-        return HalfIntegerMatern(2)
+    profile = HalfIntegerMatern(2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

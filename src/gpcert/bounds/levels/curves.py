@@ -62,9 +62,11 @@ class Level(ABC):
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """A certified probability if mu >= m_p(S) - deficit on a box where S >= smallest; deficit > 0."""
 
-    @abstractmethod
     def after_surplus(self, surplus: float, largest: float) -> float:
-        """A certified probability if mu >= m_p(S) + surplus on a box where S <= largest; surplus >= 0."""
+        """A certified probability if mu >= m_p(S) + surplus on a box where S <= largest; surplus >= 0: p as
+        it is, where the density has no bound from below.
+        """
+        return self.p
 
 
 class LevelCurves(ABC):
@@ -235,10 +237,6 @@ class LogitLevel(Level):
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
         return max(0.0, down(self.p - 0.25 * deficit * (1.0 + 4 * UNIT)))
-
-    def after_surplus(self, surplus: float, largest: float) -> float:
-        """No density bound from below is used: p as it is."""
-        return self.p
 
 
 @lru_cache(maxsize=2**14)

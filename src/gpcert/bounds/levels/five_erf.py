@@ -97,10 +97,6 @@ class FiveErfLevel(Level):
         """The formula's slope in the mean is at most SLOPE."""
         return max(0.0, down(self.p - SLOPE * deficit * (1.0 + 4 * UNIT)))
 
-    def after_surplus(self, surplus: float, largest: float) -> float:
-        """No slope from below is used: p as it is."""
-        return self.p
-
     def _sufficient(self, start: float, end: float) -> float:
         """W4: q with P(m, S) >= p on the logistic's curve of q for S in [start, end]; inf: none found."""
         S = 0.5 * (start + end)

@@ -163,9 +163,6 @@ class StepLevel(Level):
         """Nothing is known of the density: no claim."""
         return 0.0
 
-    def after_surplus(self, surplus: float, largest: float) -> float:
-        return self.p
-
 
 def step_curves(likelihood: Link) -> StepCurves:
     """Steps of a link: intervals are halved until sigma varies little on each, or they are too many."""
