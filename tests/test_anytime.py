@@ -302,8 +302,8 @@ class OnlySigns(Waves):
 
     def over(self, lower, upper, reference, target):
         answer = super().over(lower, upper, reference, target)
-        above = float(np.nextafter(self.goal, 1.0)) if answer.probability > self.goal else 0.0
-        return answer._replace(probability=above)
+        above = float(np.nextafter(self.goal, 1.0)) if answer.value > self.goal else 0.0
+        return answer._replace(value=above)
 
 
 def test_a_goal_is_proved_though_no_value_is_known():

@@ -13,7 +13,7 @@ from gpcert.bounds.geometry.pairs import PairBound
 from gpcert.bounds.geometry.sparse import SparseDomain, SparseShape
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.levels.curves import Level
-from gpcert.bounds.levels.steps import step_link
+from gpcert.bounds.levels.steps import step_curves
 from gpcert.bounds.local.forms import subtract
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound
@@ -139,14 +139,14 @@ def test_concavity_is_tested_for_the_level_in_use(mu):
     bound = SimpleNamespace(mean=0.0)
     for name in ("_certify", "_tangent", "_chords", "_piece", "_conclude"):
         setattr(bound, name, getattr(LevelBound, name).__get__(bound))
-    assert bound._certify(OnePoint(mu), Bent()).probability < 0.75
-    assert bound._certify(OnePoint(0.7), Bent(1)).probability == 0.75
+    assert bound._certify(OnePoint(mu), Bent()).value < 0.75
+    assert bound._certify(OnePoint(0.7), Bent(1)).value == 0.75
 
 
 class Rated:
     """One box, of which each weighing says what it is told."""
 
-    classes, lengthscale, largest = 3, np.ones(1), 1e9
+    beta, lengthscale, largest = np.zeros(3), np.ones(1), 1e9
 
     def __init__(self, answers):
         self._answers = iter(answers)
@@ -173,8 +173,8 @@ class Compared(Comparison):
 @pytest.mark.parametrize("answers", [(math.nan, 0.9), (0.9, math.nan)])
 def test_a_label_does_not_win_by_nan(answers):
     zero = np.zeros(1)
-    assert not Compared(answers).over(zero, zero + 1.0, zero, 0.6).probability > 0.5
-    assert Compared((0.9, 0.8)).over(zero, zero + 1.0, zero, 0.6).probability > 0.5
+    assert not Compared(answers).over(zero, zero + 1.0, zero, 0.6).value > 0.5
+    assert Compared((0.9, 0.8)).over(zero, zero + 1.0, zero, 0.6).value > 0.5
 
 
 @pytest.mark.parametrize("ends", [(math.nan, 1.0), (-1.0, math.nan), (math.nan, math.nan)])
@@ -183,7 +183,7 @@ def test_a_range_with_nan_is_everything(ends):
 
 
 def test_steps_at_an_unknown_variance_say_nothing():
-    link = step_link(Link(lambda f: (f > 0).astype(float), lambda a, b: (a > 0, b > 0)))
+    link = step_curves(Link(lambda f: (f > 0).astype(float), lambda a, b: (a > 0, b > 0)))
     assert link.at_least(3.0, (0.0, math.nan)) == 0.0
     assert link.at_least(3.0, (0.0, 0.0)) > 0.99
 

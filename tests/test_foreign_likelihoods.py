@@ -10,7 +10,7 @@ from flint import arb, arb_series, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit, Softmax, likelihood_from_dict
 from gpcert.likelihoods.five_erf import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE, TOTAL
@@ -160,7 +160,7 @@ def test_a_floor_needs_a_symmetric_two_class_link():
 @settings(max_examples=examples(60))
 @given(m=means, width=st.floats(-12, 1), v=variances, spread=st.floats(-12, 1), share=st.floats(0, 1))
 def test_bounds_contain_every_value_of_the_rectangle(likelihood, side, m, width, v, spread, share):
-    link = link_of(likelihood)
+    link = curves_of(likelihood)
     mu, S = (m, m + 10.0**width), (v, v + 10.0**spread)
     inside = mu[0] + share * (mu[1] - mu[0]), S[0] + share * (S[1] - S[0])
     inside = min(inside[0], mu[1]), min(inside[1], S[1])
@@ -178,7 +178,7 @@ def test_bounds_contain_every_value_of_the_rectangle(likelihood, side, m, width,
 @given(p=probabilities, one=variances, other=variances, narrow=st.booleans())
 def test_lines_of_a_level_certify_it(likelihood, p, one, other, narrow):
     """mu = tau S - kappa has probability at least `level.p` on the piece (concave: on [0, end])."""
-    level = link_of(likelihood).level(p)
+    level = curves_of(likelihood).level(p)
     start, end = sorted((one, other))
     level = level.within(lambda: (start, end)) if narrow else level
     tau, kappa = level.tangent(start, end) if level.concave else level.chord(start, end)
@@ -194,7 +194,7 @@ def test_lines_of_a_level_certify_it(likelihood, p, one, other, narrow):
 @settings(max_examples=examples(60))
 @given(p=probabilities, S=variances, deficit=st.floats(-9.0, 2.0))
 def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit):
-    level, drop = link_of(likelihood).level(p), 10.0**deficit
+    level, drop = curves_of(likelihood).level(p), 10.0**deficit
     tau, kappa = level.tangent(S, S) if level.concave else level.chord(S, S)
     if kappa == -math.inf:
         return
@@ -219,7 +219,7 @@ def test_narrow_pieces_of_the_formula_lose_much_less_than_the_gap(p, S):
     """The loss against the level is of the order of the width of the piece."""
     losses = []
     for width in (0.1, 0.01, 0.001):
-        level = link_of(FiveErf()).level(p).within(lambda width=width: (S, S + width))
+        level = curves_of(FiveErf()).level(p).within(lambda width=width: (S, S + width))
         tau, kappa = level.tangent(S + width / 2, S + width) if level.concave else level.chord(S, S + width)
         losses.append(float(expectation(FiveErf(), tau * (S + width / 2) - kappa, S + width / 2)) - p)
     assert losses[1] < 2e-5

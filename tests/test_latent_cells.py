@@ -234,7 +234,7 @@ def test_a_box_of_many_features_is_worked_on_in_steps():
     values, target = [], bound.at(middle)[0] + 0.1  # out of reach
     for _ in range(3):
         answer = bound.over(lower, upper, middle, target)
-        values.append(answer.probability)
+        values.append(answer.value)
         assert answer.pieces is not None
         assert all((a == b).all() for a, b in zip(answer.pieces[0], (lower, upper), strict=True))
     assert values == sorted(values)

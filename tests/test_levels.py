@@ -10,8 +10,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.levels.curves import LogitLink, ProbitLink
-from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.levels.curves import LogitCurves, ProbitCurves
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.likelihoods import Logit, Probit
 from judge.logistic import logistic_normal
 from oracle import bits, examples
@@ -72,7 +72,7 @@ def clears(likelihood, level, affine, S):
     largest=variances,
 )
 def test_tangents_dominate_concave_curves(likelihood, p, S, largest):
-    level = link_of(likelihood).level(p)
+    level = curves_of(likelihood).level(p)
     assert level.concave
     affine = level.tangent(min(S, largest), largest)
     assert all(clears(likelihood, level, affine, x) for x in [*grid(largest), min(S, largest)])
@@ -86,7 +86,7 @@ def test_tangents_dominate_concave_curves(likelihood, p, S, largest):
     other=variances,
 )
 def test_chords_dominate_convex_curves_on_their_piece(likelihood, p, one, other):
-    level = link_of(likelihood).level(p)
+    level = curves_of(likelihood).level(p)
     assert not level.concave
     start, end = sorted((one, other))
     affine = level.chord(start, end)
@@ -98,7 +98,7 @@ def test_chords_dominate_convex_curves_on_their_piece(likelihood, p, one, other)
 @given(p=probabilities, S=variances, other=variances)
 def test_probit_lines_dominate_the_curve_itself(scale, p, S, other):
     """Sharper than through probabilities, which round: tau S' - kappa >= t sqrt(scale^-2 + S') as reals."""
-    level = ProbitLink(scale).level(p)
+    level = ProbitCurves(scale).level(p)
     start, end = sorted((S, other))
     affine = level.tangent(S, end) if level.concave else level.chord(start, end)
     for x in grid(1e4) if level.concave else np.linspace(start, end, 20).clip(start, end).tolist():
@@ -110,7 +110,7 @@ def test_probit_lines_dominate_the_curve_itself(scale, p, S, other):
 @pytest.mark.parametrize("S", [0.0, 0.3, 40.0])
 def test_lines_touch_the_curve(likelihood, p, S):
     """Close to the curve where they are asked to be: the probability is not given away."""
-    level = link_of(likelihood).level(p)
+    level = curves_of(likelihood).level(p)
     assert level.p == pytest.approx(p, rel=1e-9)
     affine = level.tangent(S, 100.0) if level.concave else level.chord(S, S)
     reached = expectation(likelihood, line(affine, S), S)
@@ -122,7 +122,7 @@ def test_lines_touch_the_curve(likelihood, p, S):
 @given(p=probabilities, S=variances, deficit=st.floats(-12.0, 3.0), share=st.floats(0.0, 1.0))
 def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit, share):
     """mu = m_p(S) - deficit, S >= smallest: the probability is at least `after_deficit`."""
-    level, drop = link_of(likelihood).level(p), 10.0**deficit
+    level, drop = curves_of(likelihood).level(p), 10.0**deficit
     certified = level.after_deficit(drop, share * S)
     mean = curve(likelihood, level, S)
     assert 0.0 <= certified <= level.p
@@ -136,7 +136,7 @@ def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit, share):
 @given(p=probabilities, S=variances, surplus=st.floats(-12.0, 3.0), share=st.floats(1.0, 10.0))
 def test_a_surplus_gains_no_more_than_what_is_there(likelihood, p, S, surplus, share):
     """mu = m_p(S) + surplus, S <= largest: the probability is at least `after_surplus`."""
-    level, rise = link_of(likelihood).level(p), 10.0**surplus
+    level, rise = curves_of(likelihood).level(p), 10.0**surplus
     certified = level.after_surplus(rise, share * S)
     with bits(120):
         mean = curve(likelihood, level, S) + arb(rise)
@@ -145,14 +145,14 @@ def test_a_surplus_gains_no_more_than_what_is_there(likelihood, p, S, surplus, s
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()], ids=repr)
 def test_a_small_deficit_costs_little(likelihood):
-    level = link_of(likelihood).level(0.7)
+    level = curves_of(likelihood).level(0.7)
     assert level.after_deficit(1e-9, 0.0) == pytest.approx(0.7, abs=1e-9)
 
 
 @settings(max_examples=examples(60))
 @given(p=probabilities, S=variances)
 def test_the_logit_curve_is_enclosed(p, S):
-    lower, upper = LogitLink(Logit()).level(p).curve(S)
+    lower, upper = LogitCurves(Logit()).level(p).curve(S)
     assert expectation(Logit(), lower, S) <= arb(p) <= expectation(Logit(), upper, S)
     # 1 - p is known to rounding only, and the curve no better than that.
     assert upper - lower <= (1e-11 + 1e-14 / min(p, 1 - p)) * (1 + abs(lower)) * (1 + math.sqrt(S))
@@ -172,7 +172,7 @@ def test_corners_enclose_every_inner_value(likelihood, mu, width, S, height, bel
     """Variances below zero are clipped there, as the predictor does."""
     low, high = (-S if below else S), S + height
     ends = (mu, mu + width)
-    enclosure = link_of(likelihood).bounds(ends, (low, high))
+    enclosure = curves_of(likelihood).bounds(ends, (low, high))
     rng = np.random.default_rng(seed)
     corners = [(m, v) for m in ends for v in (low, high)]
     inside = [(float(rng.uniform(*ends)), float(rng.uniform(low, high))) for _ in range(3)]
@@ -186,7 +186,7 @@ def test_corners_enclose_every_inner_value(likelihood, mu, width, S, height, bel
 def test_points_are_enclosed_narrowly(likelihood):
     for mu in (-20.0, -1.0, 0.0, 1e-9, 3.0, 25.0):
         for S in (0.0, 0.1, 7.0, 1e4):
-            low, high = link_of(likelihood).bounds((mu, mu), (S, S))
+            low, high = curves_of(likelihood).bounds((mu, mu), (S, S))
             assert 0.0 <= low <= high <= 1.0
             assert high - low <= 1e-12
 
@@ -194,7 +194,7 @@ def test_points_are_enclosed_narrowly(likelihood):
 @EACH
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_gives_a_trivial_enclosure(likelihood, bad):
-    link = link_of(likelihood)
+    link = curves_of(likelihood)
     for mu, S in (((-bad, bad), (0.0, 1.0)), ((math.nan, 0.0), (0.0, bad))):
         low, high = link.bounds(mu, S)
         assert low == 0.0

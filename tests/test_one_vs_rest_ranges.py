@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds.several.ratios import Margin, Remainder, Share
+from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
 from gpcert.errors import InvalidInputError
 from oracle import examples
 from several import Setting, falsehoods, random_box, random_model
@@ -57,7 +57,7 @@ def test_quantities_contain_their_values(data):
     P = p / total
     c = data.draw(st.integers(0, C - 1))
     rivals = np.delete(P, c)
-    truth = {Share: P[c], Remainder: rivals.sum(), Margin: 0.5 + 0.5 * (P[c] - rivals.max())}
+    truth = {ClassShare: P[c], OthersShare: rivals.sum(), ClassMargin: 0.5 + 0.5 * (P[c] - rivals.max())}
     for quantity, value in truth.items():
         lower, upper = quantity(c).bounds(ends[:, 0], ends[:, 1])
         assert 0.0 <= lower <= value + 1e-13
@@ -67,9 +67,9 @@ def test_quantities_contain_their_values(data):
 def test_a_point_gives_a_point():
     p = np.array([0.3, 0.1, 0.45])
     for quantity, value in (
-        (Share(2), 0.45 / 0.85),
-        (Remainder(2), 0.4 / 0.85),
-        (Margin(2), 0.5 + 0.15 / 1.7),
+        (ClassShare(2), 0.45 / 0.85),
+        (OthersShare(2), 0.4 / 0.85),
+        (ClassMargin(2), 0.5 + 0.15 / 1.7),
     ):
         lower, upper = quantity.bounds(p, p)
         assert lower <= value <= upper

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from exact import CHOICES, Case, falsehoods, random_region, small_model
 from exact import random_posterior as random_case_posterior
-from gpcert.bounds import BoxShape, RbfBound, link_of, make_slice, model_of
+from gpcert.bounds import BoxShape, RbfBound, curves_of, make_slice, model_of
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Link, Logit, Probit
@@ -273,7 +273,7 @@ def test_proposition_1_encloses_the_expectation(likelihood):
 
 def test_the_published_lemma_and_the_propositions_agree_for_the_probit():
     """Propositions 1 and 2 on a fine partition are no better than the lemma, and nearly as good."""
-    link, p = link_of(Probit()), partition(Probit(), 4000)
+    link, p = curves_of(Probit()), partition(Probit(), 4000)
     for mu, S in (((0.2, 0.2), (0.5, 0.5)), ((-1.0, -1.0), (2.0, 2.0)), ((0.5, 0.6), (1.0, 1.1))):
         exact, partitioned = link.bounds(mu, S), integral_bounds(p, mu, S)
         assert partitioned[0] <= exact[0]
@@ -288,12 +288,12 @@ def test_candidates_lie_in_the_box_and_splits_are_valid():
     post = random_posterior(rng, 10, 3)
     box = random_box(rng, post)
     slice_ = make_slice(model_of(post), box.lower, np.arange(3))
-    bound = PaperBound(RbfBound(link_of(post.likelihood), BoxShape(box.lower, box.upper), slice_), None)
+    bound = PaperBound(RbfBound(curves_of(post.likelihood), BoxShape(box.lower, box.upper), slice_), None)
     certified = bound.over(box.lower, box.upper, box.reference, 0.9)
     assert (box.lower <= certified.point).all()
     assert (certified.point <= box.upper).all()
     assert 0 <= certified.split < 3
-    assert certified.probability <= bound.at(certified.point)[1]
+    assert certified.value <= bound.at(certified.point)[1]
 
 
 def test_method_is_reported_and_checked():

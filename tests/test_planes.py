@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import gpcert as gc
 from exact import Case, random_region
 from exact import random_posterior as several_kernels
-from gpcert.bounds import link_of, make_radial_slice, make_slice, model_of
+from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.radial.plane import radial_plane
@@ -40,7 +40,7 @@ def placed(post, box, sign=1.0):
 
 def plane_of(post, box, p, sign=1.0):
     slice_, domain = placed(post, box, sign)
-    level = link_of(post.likelihood).level(p)
+    level = curves_of(post.likelihood).level(p)
     with np.errstate(all="ignore"):
         level = level.within(lambda: (0.0, slice_.largest_variance))
         return level, plane_at(slice_, domain, box.reference, level, slice_.largest_variance)
@@ -162,7 +162,7 @@ def test_bounds_of_sums_are_worth_having():
 def test_a_root_lies_above_the_level_curve(p, exponent, share, likelihood, seed):
     """G3: at mu = -(steep sqrt(c + S) + kappa) the probability is at least p, for every S in [0, largest]."""
     largest = 10.0**exponent
-    level = link_of(likelihood).level(p).within(lambda: (0.0, largest))
+    level = curves_of(likelihood).level(p).within(lambda: (0.0, largest))
     root = level.root(share * largest, largest)
     if root is None:
         assert level.concave or isinstance(likelihood, FiveErf | Floored)
@@ -180,7 +180,7 @@ def test_a_root_lies_above_the_level_curve(p, exponent, share, likelihood, seed)
 def test_a_root_is_near_the_curve_where_it_is_asked():
     """Within a few hundredths of a latent unit, also near p = 1/2 and where the variance may be large."""
     for p in (0.01, 0.1, 0.2, 0.4, 0.49):
-        level = link_of(Logit()).level(p)
+        level = curves_of(Logit()).level(p)
         for S in (0.0, 0.5, 3.0, 60.0):
             steep, c, kappa = level.root(S, 100.0)
             gap = -(steep * math.sqrt(c + S) + kappa) - level.curve(S)[1]
@@ -202,7 +202,7 @@ def test_a_plane_of_any_kernel_is_bounded_from_below(kernel, p, seed, precision)
     slice_ = make_radial_slice(model_of(post), region.centre, np.arange(case.d))
     if not slice_.moderate:
         return
-    level = link_of(post.likelihood).level(p)
+    level = curves_of(post.likelihood).level(p)
     domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
     bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
     if bound is None:
@@ -241,7 +241,7 @@ def test_planes_of_other_kernels_settle_boxes(kernel):
         slice_ = make_radial_slice(model_of(post), region.centre, np.arange(2))
         domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
         p = post.probability(np.array([region.lower, region.upper, region.centre]))[:, 1].min()
-        level = link_of(post.likelihood).level(float(np.clip(p - 0.1, 1e-3, 0.999)))
+        level = curves_of(post.likelihood).level(float(np.clip(p - 0.1, 1e-3, 0.999)))
         bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
         found.append(bound is not None and bound.latent > -1.0)
     assert sum(found) >= 6

@@ -132,7 +132,7 @@ def test_the_gap_shrinks_with_the_square_of_the_box(kind, classes):
         corners = x + half * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
         inside = x + half * np.random.default_rng(0).uniform(-1, 1, (400, 2))
         truth = post.probability(np.concatenate([inside, corners]))[:, 0].min()
-        gaps.append(truth - bound.over(box.lower, box.upper, x, 1.0).probability)
+        gaps.append(truth - bound.over(box.lower, box.upper, x, 1.0).value)
     assert gaps[0] < 0.2
     assert gaps[1] < gaps[0] / 3.0 + 1e-8
 

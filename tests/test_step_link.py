@@ -10,8 +10,8 @@ from scipy.special import expit, ndtr, ndtri
 
 import gpcert as gc
 from exact import small_model
-from gpcert.bounds.levels.curves import ProbitLink
-from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.levels.curves import ProbitCurves
+from gpcert.bounds.levels.registry import curves_of
 from oracle import examples
 
 
@@ -56,7 +56,7 @@ def truth(name, mu, S):
     spread=st.sampled_from([0.0, 0.5]),
 )
 def test_rectangles_are_enclosed(name, mu, S, width, spread):
-    low, high = link_of(LINKS[name]).bounds((mu, mu + width), (S, S + spread))
+    low, high = curves_of(LINKS[name]).bounds((mu, mu + width), (S, S + spread))
     for m in (mu, mu + width):
         for s in (S, S + 0.3 * spread, S + spread):
             assert low - 2e-6 <= truth(name, m, s) <= high + 2e-6
@@ -67,8 +67,8 @@ def test_rectangles_are_enclosed(name, mu, S, width, spread):
 @pytest.mark.parametrize("mu", [-3.0, -0.2, 0.0, 1.0, 4.0])
 @pytest.mark.parametrize("S", [0.0, 0.1, 5.0])
 def test_steps_enclose_the_exact_probit(mu, S):
-    low, high = link_of(LINKS["probit"]).bounds((mu, mu), (S, S))
-    exact = ProbitLink(1.0).bounds((mu, mu), (S, S))
+    low, high = curves_of(LINKS["probit"]).bounds((mu, mu), (S, S))
+    exact = ProbitCurves(1.0).bounds((mu, mu), (S, S))
     assert low <= exact[0]
     assert exact[1] <= high
     assert high - low <= 6e-4
@@ -77,7 +77,7 @@ def test_steps_enclose_the_exact_probit(mu, S):
 @EACH
 @pytest.mark.parametrize("p", [0.15, 0.3, 0.5, 0.62, 0.85])
 def test_chords_clear_the_level(name, p):
-    link = link_of(LINKS[name])
+    link = curves_of(LINKS[name])
     for start, end in ((0.0, 0.0), (0.5, 0.5), (0.1, 0.4), (1.0, 4.0)):
         tau, kappa = link.level(p).chord(start, end)
         if kappa == -math.inf:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from gpcert.inference import (
     train,
 )
 from gpcert.kernels import RBF, Kernel
-from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
+from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require, shown
 
@@ -241,17 +241,10 @@ class GPClassifier:
 
 
 def _checked_likelihood(value: Any) -> BinaryLikelihood | Softmax:
-    if isinstance(value, Probit | Logit | Softmax):
-        return value
-    known: dict[str, BinaryLikelihood | Softmax] = {
-        "probit": Probit(),
-        "logit": Logit(),
-        "softmax": Softmax(),
-    }
-    name = value if isinstance(value, str) else ""
+    found = BY_NAME[value]() if isinstance(value, str) and value in BY_NAME else value
     rule = "likelihood must be 'probit', 'logit', 'softmax', Probit(scale), Logit() or Softmax()"
-    require(name in known, f"{rule}, got {shown(value)}")
-    return known[name]
+    require(isinstance(found, Probit | Logit | Softmax), f"{rule}, got {shown(value)}")
+    return cast("BinaryLikelihood | Softmax", found)
 
 
 def _targets(codes: NDArray[np.intp], classes: int, together: bool) -> list[Float]:

@@ -43,6 +43,7 @@ __all__ = [
     "sqrt_down",
     "sqrt_up",
     "sum_up",
+    "symmetric",
     "tail_norm_up",
     "up",
 ]
@@ -187,6 +188,11 @@ def normal_cdf_down(x: float) -> float:
 def normal_cdf_up(x: float) -> float:
     """R3: an upper bound of Phi(x)."""
     return normal_cdf_bounds(x)[1]
+
+
+def symmetric(A: Float) -> Float:
+    """Products round differently on the two sides of the diagonal; what is verified must be what is used."""
+    return np.asarray(0.5 * (A + A.T))
 
 
 def is_certainly_psd(matrix: Float) -> bool:

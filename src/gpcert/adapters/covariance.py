@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import Kernel, Product, Stationary, Sum
 
-__all__ = ["Covariance", "rescaled"]
-
 
 @dataclass(frozen=True)
 class Covariance:

@@ -18,8 +18,6 @@ from gpcert.adapters.scikit_learn import from_sklearn
 from gpcert.posterior import Posterior
 from gpcert.store import save
 
-__all__ = ["export"]
-
 _READERS: dict[str, Callable[..., Posterior]] = {
     "sklearn": from_sklearn,
     "GPy": from_gpy,

@@ -16,8 +16,6 @@ from gpcert.likelihoods import Likelihood
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
-__all__ = ["Foreign", "checked_posterior", "checked_target", "library_of", "named", "refuse"]
-
 _CHECKED = 250  # points of each kind: centres, random near the centres, random far around them
 _SEED = 20200611
 _UNKNOWN = float(np.finfo(float).max)  # a deviation that is not a number, in a form that JSON has

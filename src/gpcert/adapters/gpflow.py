@@ -17,8 +17,6 @@ from gpcert.likelihoods import Floored, Likelihood, Logit, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
-__all__ = ["from_gpflow"]
-
 _LIBRARY = "gpflow"
 _FLOOR = 1e-3  # of gpflow.likelihoods.utils.inv_probit
 _STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern52]] = {

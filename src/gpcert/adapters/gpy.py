@@ -14,8 +14,6 @@ from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
-__all__ = ["from_gpy"]
-
 _MODELS = ("GP", "GPClassification", "SparseGP", "SparseGPClassification", "SVGP")
 _STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern52]] = {
     "RBF": RBF,

@@ -14,8 +14,6 @@ from gpcert.likelihoods import Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
-__all__ = ["from_gpytorch"]
-
 _LIBRARY = "gpytorch"
 _MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52]] = {
     0.5: Matern12,

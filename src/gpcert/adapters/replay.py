@@ -12,8 +12,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
 from gpcert.validation import Float, require
 
-__all__ = ["Replay", "replay"]
-
 Result = ProbabilityRange | Verdict | CertifiedRadius | Attack
 
 

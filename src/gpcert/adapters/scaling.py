@@ -15,8 +15,6 @@ from gpcert.adapters.foreign import library_of, named
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.validation import Float
 
-__all__ = ["Affine", "affine_of", "split_pipeline"]
-
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 _LINEAR = ("PCA", "IncrementalPCA", "TruncatedSVD", "FactorAnalysis", "FastICA", "KernelPCA", "NMF")
 

@@ -21,8 +21,6 @@ from gpcert.likelihoods import FiveErf, Logit, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
-__all__ = ["from_sklearn"]
-
 _MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52] | type[RBF]] = {
     0.5: Matern12,
     1.5: Matern32,

@@ -19,8 +19,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.kernels import Kernel
 from gpcert.validation import Float
 
-__all__ = ["conditional", "stacked", "widened"]
-
 
 def conditional(K: Float, mean: Float, covariance: Float, whitened: bool) -> tuple[Float, Float]:
     """Weights (n,) and precision (n, n) from K (n, n), the mean of u minus the prior mean (n,), and C."""

@@ -16,8 +16,6 @@ from gpcert.attacks.pgd import pgd
 from gpcert.attacks.sets import Sets
 from gpcert.validation import Float, Index
 
-__all__ = ["Radii", "nearest_counterexamples"]
-
 #: Rows and their radii (k,) to the balls around the points of these rows.
 Radii = Callable[[Index, Float], Sets]
 

@@ -13,8 +13,6 @@ from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
 
-__all__ = ["Careful", "LatentMargin", "LogOdds", "Margin", "Objective"]
-
 _SMALL = 1e-300
 
 
@@ -39,7 +37,6 @@ class Careful:
     deadline: float = np.inf  #: on the clock of `time.perf_counter`
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        """See `Objective`."""
         if time.perf_counter() < self.deadline:
             try:
                 return self.objective(X, labels)
@@ -50,7 +47,6 @@ class Careful:
         return np.full(len(X), np.inf), np.zeros_like(X)
 
     def values(self, X: Float, labels: Index) -> Float:
-        """See `Objective`."""
         if time.perf_counter() < self.deadline:
             try:
                 return self.objective.values(X, labels)
@@ -69,7 +65,6 @@ class LogOdds:
     post: Posterior
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        """See `Objective`."""
         likelihood = self.post.likelihood
         if not (isinstance(likelihood, BinaryLikelihood) and likelihood.symmetric):
             rows = np.arange(len(X))
@@ -85,7 +80,6 @@ class LogOdds:
         return value, (up[0] + down[0])[:, None] * dmean + (up[1] - down[1])[:, None] * dvar
 
     def values(self, X: Float, labels: Index) -> Float:
-        """See `Objective`."""
         likelihood = self.post.likelihood
         if not (isinstance(likelihood, BinaryLikelihood) and likelihood.symmetric):
             p = np.clip(self.post.probability(X)[np.arange(len(X)), labels], _SMALL, 1.0 - 2.0**-53)
@@ -102,14 +96,12 @@ class Margin:
     post: Posterior
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        """See `Objective`."""
         rows = np.arange(len(X))
         value, rival = _margins(self.post.probability(X), labels)
         slope = self.post.probability_gradient(X)
         return value, slope[rows, labels] - slope[rows, rival]
 
     def values(self, X: Float, labels: Index) -> Float:
-        """See `Objective`."""
         return _margins(self.post.probability(X), labels)[0]
 
 
@@ -129,7 +121,6 @@ class LatentMargin:
     post: Posterior
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        """See `Objective`."""
         post, rows = self.post, np.arange(len(X))
         slopes = np.stack([self._slope(X, c) for c in range(post.n_latents)], axis=1)
         if post.weights.ndim == 1:
@@ -138,7 +129,6 @@ class LatentMargin:
         return value, slopes[rows, labels] - slopes[rows, rival]
 
     def values(self, X: Float, labels: Index) -> Float:
-        """See `Objective`."""
         means = self._means(X)
         if self.post.weights.ndim == 1:
             return np.where(labels == 1, 1.0, -1.0) * means[:, 0]
@@ -156,5 +146,5 @@ class LatentMargin:
 
     def _slope(self, X: Float, c: int) -> Float:
         weights = self._weights(c)
-        spread = np.broadcast_to(weights, (len(X), len(weights)))
-        return self.post.kernels[c].input_gradient(X, self.post.centres, spread)
+        each = np.broadcast_to(weights, (len(X), len(weights)))
+        return self.post.kernels[c].input_gradient(X, self.post.centres, each)

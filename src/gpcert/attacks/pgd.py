@@ -15,8 +15,6 @@ from gpcert.attacks.objectives import Objective
 from gpcert.attacks.sets import Sets
 from gpcert.validation import Float, Index
 
-__all__ = ["pgd"]
-
 _LINEAR_STEPS = 6
 _FLIPS = 24
 

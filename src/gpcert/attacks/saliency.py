@@ -9,8 +9,6 @@ from gpcert.attacks.sets import Sets
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
 
-__all__ = ["gpjm"]
-
 
 def gpjm(post: Posterior, sets: Sets, labels: Index) -> Float:
     """Points (m, d): each step moves one untouched feature as far as the set allows; the best is kept."""

@@ -15,8 +15,6 @@ import numpy as np
 from gpcert.regions import Ball, Region, project
 from gpcert.validation import Float, Index
 
-__all__ = ["Sets", "settle"]
-
 _BISECTIONS = 60
 
 

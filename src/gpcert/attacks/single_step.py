@@ -7,8 +7,6 @@ from gpcert.attacks.sets import Sets
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
 
-__all__ = ["gpfgs"]
-
 
 def gpfgs(post: Posterior, sets: Sets, labels: Index, X: Float) -> Float:
     """Points (m, d): for norm inf against the sign of the gradient at X (m, d), else the steepest step."""

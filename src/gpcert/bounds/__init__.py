@@ -2,11 +2,11 @@
 
 from gpcert.bounds.batched.cells import CellExtremes, bound_cells, sweepable
 from gpcert.bounds.batched.lines import SideRanges, line_ranges
-from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, check_certifiable, shape_of
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.domain import BoxShape, Domain, Shape
 from gpcert.bounds.interface import BoxBound, BoxQuery, Certified, OneByOne
-from gpcert.bounds.levels.registry import link_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
@@ -28,8 +28,9 @@ __all__ = [
     "SideRanges",
     "Slice",
     "bound_cells",
+    "check_certifiable",
+    "curves_of",
     "line_ranges",
-    "link_of",
     "make_radial_slice",
     "make_slice",
     "model_of",

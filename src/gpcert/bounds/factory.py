@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.facts.classes import class_model_of
-from gpcert.bounds.facts.model import Model, model_of
+from gpcert.bounds.facts.model import Model, kept, model_of
 from gpcert.bounds.geometry.ball import BallShape
 from gpcert.bounds.geometry.domain import BoxShape, Shape
 from gpcert.bounds.geometry.sparse import SparseShape
 from gpcert.bounds.interface import BoxBound
-from gpcert.bounds.levels.curves import Link, ProbitLink
-from gpcert.bounds.levels.registry import link_of
-from gpcert.bounds.levels.steps import StepLink
+from gpcert.bounds.levels.curves import LevelCurves, ProbitCurves
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.bounds.levels.steps import StepCurves
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
@@ -26,19 +26,18 @@ from gpcert.bounds.one.radial import RadialBound
 from gpcert.bounds.one.sign import SignBound
 from gpcert.bounds.several.labels import LabelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
-from gpcert.bounds.several.ratios import Margin, Remainder, Share
+from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
 from gpcert.bounds.several.separate import SeparateBound, SeparateLabel
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
 from gpcert.bounds.several.two_latents import TwoLatents
 from gpcert.bounds.sparse import SparseBound
-from gpcert.kernels import RBF
-from gpcert.likelihoods import BinaryLikelihood, Logit, OneVsRest, Softmax
+from gpcert.errors import InvalidInputError
+from gpcert.kernels import RBF, Kernel
+from gpcert.likelihoods import Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float, Mask
-
-__all__ = ["BoundFactory", "shape_of"]
 
 #: Slices kept: queries through the same point, or with the same features, come one after another.
 _SLICES = 4
@@ -50,6 +49,16 @@ def shape_of(region: Region, moving: Mask) -> Shape:
         return BallShape(region, moving) if region.norm >= 1.0 else SparseShape(region, moving)
     inner = region.inner_box()
     return BoxShape(inner.lower[moving], inner.upper[moving])
+
+
+def check_certifiable(post: Posterior) -> None:
+    """A posterior of a classifier whose probabilities have bounds; another one is an error."""
+    likelihood = post.likelihood
+    if not isinstance(likelihood, Softmax):
+        curves_of(likelihood.link if isinstance(likelihood, OneVsRest) else likelihood)
+    elif post.precision.ndim == 4 and not isinstance(post.kernel, Kernel):
+        rule = "post must have one kernel for a softmax with correlated latents"
+        raise InvalidInputError(f"{rule}, got {post.kernel!r}")
 
 
 def _difference(post: Posterior) -> Model:
@@ -86,27 +95,28 @@ class BoundFactory:
     def _pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         if isinstance(self._post.likelihood, OneVsRest):
             classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
-            low, high = Share(label), Remainder(label)
+            low, high = ClassShare(label), OthersShare(label)
             return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
         if isinstance(self._post.likelihood, Softmax):
             return self._softmax_pair(label, shape, x, moving)
-        assert isinstance(self._post.likelihood, BinaryLikelihood)
-        one, zero = self._levels(link_of(self._post.likelihood), shape, x, moving)
+        one, zero = self._levels(curves_of(self._post.likelihood), shape, x, moving)
         return (one, zero) if label == 1 else (zero, one)
 
     def latent(self, shape: Shape, x: Float, moving: Mask) -> tuple[LatentBound, ...]:
         """Bounds of mean, -mean, variance and -variance of a posterior of one latent, as in `pair`."""
-        up, down = self._levels(ProbitLink(1.0), shape, x, moving)  # for local models: no link is asked
+        up, down = self._levels(ProbitCurves(1.0), shape, x, moving)  # for local models: no curve is asked
         values = make_radial_slice(model_of(self._post), x, np.flatnonzero(moving))
         signs = ((up, 1.0), (down, -1.0))
         return tuple(
             LatentBound(base, values, variance, sign) for variance in (False, True) for base, sign in signs
         )
 
-    def _levels(self, link: Link, shape: Shape, x: Float, moving: Mask) -> tuple[LevelBound, LevelBound]:
+    def _levels(
+        self, curves: LevelCurves, shape: Shape, x: Float, moving: Mask
+    ) -> tuple[LevelBound, LevelBound]:
         """For the latent and for its negative."""
         slice_ = self._slice(x, moving)
-        return _level_bound(link, shape, slice_), _level_bound(link.mirrored(), shape, slice_.flipped())
+        return _level_bound(curves, shape, slice_), _level_bound(curves.mirrored(), shape, slice_.flipped())
 
     def _softmax_pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """As `pair`; of two latents with one kernel the difference is bounded as one."""
@@ -119,14 +129,14 @@ class BoundFactory:
             return low, high
         both = self._make_slice(_difference(self._post), x, moving)
         one, other = (both.flipped(), both) if label == 0 else (both, both.flipped())
-        first, second = (_level_bound(link_of(Logit()), shape, each) for each in (one, other))
+        first, second = (_level_bound(curves_of(Logit()), shape, each) for each in (one, other))
         return TwoLatents(first, low), TwoLatents(second, high)
 
     def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SoftmaxBound:
         """The bound of 1 - sum_i beta_i p_i."""
         model = class_model_of(self._post)
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
-        return SoftmaxBound(model, self._make_slice(geometry, x, moving), shape, beta)
+        return SoftmaxBound(shape, beta, model, self._make_slice(geometry, x, moving))
 
     @property
     def _apart(self) -> bool:
@@ -135,7 +145,7 @@ class BoundFactory:
 
     def _separate(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SeparateBound:
         """The same for independent latents with other kernels, or a kernel each."""
-        return SeparateBound(separate_latents(self._models, x, np.flatnonzero(moving)), shape, beta)
+        return SeparateBound(shape, beta, separate_latents(self._models, x, np.flatnonzero(moving)))
 
     @cached_property
     def _models(self) -> tuple[Model, ...]:
@@ -145,7 +155,7 @@ class BoundFactory:
         """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
         if isinstance(self._post.likelihood, OneVsRest):
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
-            return OneVsRestBound(classes, Margin(label), shape)
+            return OneVsRestBound(classes, ClassMargin(label), shape)
         nothing = np.zeros(self._post.n_classes)
         if self._apart:
             return SeparateLabel(self._separate(nothing, shape, x, moving), label)
@@ -159,7 +169,7 @@ class BoundFactory:
     def sign(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of P(label) that is sharp at 1/2, for a symmetric link: the mean alone decides."""
         base = self.pair(label, shape, x, moving)[0]
-        if isinstance(base, LevelBound) and not isinstance(base.link, StepLink):
+        if isinstance(base, LevelBound) and not isinstance(base.curves, StepCurves):
             return SignBound(base)
         return base
 
@@ -167,19 +177,14 @@ class BoundFactory:
         if not moving.any():  # one point: as quickly made as kept, and it must not drive out the others
             return self._make_slice(model_of(self._post), x, moving)
         key = moving.tobytes() + x[~moving].tobytes()
-        found = self._slices.get(key)
-        if found is None:
-            while len(self._slices) >= _SLICES:
-                self._slices.pop(next(iter(self._slices)))
-            found = self._slices[key] = self._make_slice(model_of(self._post), x, moving)
-        return found
+        return kept(self._slices, key, _SLICES, lambda: self._make_slice(model_of(self._post), x, moving))
 
     def _make_slice(self, model: Model, x: Float, moving: Mask) -> Slice | RadialSlice:
         make = make_slice if isinstance(self._post.kernel, RBF) else make_radial_slice
         return make(model, x, np.flatnonzero(moving))
 
 
-def _level_bound(link: Link, shape: Shape, slice_: Slice | RadialSlice) -> LevelBound:
+def _level_bound(curves: LevelCurves, shape: Shape, slice_: Slice | RadialSlice) -> LevelBound:
     if isinstance(slice_, Slice):
-        return RbfBound(link, shape, slice_)
-    return RadialBound(link, shape, slice_)
+        return RbfBound(curves, shape, slice_)
+    return RadialBound(curves, shape, slice_)

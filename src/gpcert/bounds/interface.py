@@ -9,8 +9,6 @@ from typing import NamedTuple, Protocol
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.validation import Float
 
-__all__ = ["BoxBound", "BoxQuery", "Certified", "OneByOne"]
-
 
 class BoxQuery(NamedTuple):
     """What is asked of a bound: the arguments of `BoxBound.over`."""
@@ -22,13 +20,15 @@ class BoxQuery(NamedTuple):
 
 
 class Certified(NamedTuple):
-    """`probability` <= P on the whole box; `point` (d,), raw units, in the box; `split`: coordinate to halve.
+    """`value` <= P on the whole box; `point` (d,), raw units, in the box; `split`: coordinate to halve.
+
+    P is what the bound is of: a probability, or a latent mean or variance.
 
     `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
     `pieces`: boxes to look at next instead of halves; on the rest of the region P >= `elsewhere`.
     """
 
-    probability: float
+    value: float
     point: Float
     split: int
     at_rounding: bool

@@ -14,8 +14,6 @@ from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["SparseBound"]
-
 #: Up to this many supports are listed even if nothing is known of them.
 _ALL = 40
 #: With this share of the coordinates or less left, all their supports are bounded anew before any is listed.
@@ -31,11 +29,9 @@ class SparseBound(OneByOne):
     whole: BoxBound
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.whole.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
         return self.whole.objective(x)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
@@ -52,14 +48,14 @@ class SparseBound(OneByOne):
         point = centre.copy()
         point[active] = inner.point
         names = np.flatnonzero(active)
-        result = Certified(inner.probability, point, int(names[inner.split]), inner.at_rounding)
-        if inner.probability >= target:
+        result = Certified(inner.value, point, int(names[inner.split]), inner.at_rounding)
+        if inner.value >= target:
             return result
         pieces, bottom = self._pieces(bound, shape, lower[active], upper[active], target)
         if pieces is None:
             return result
         if not pieces:  # each support was certified in one of the attempts
-            return result._replace(probability=max(result.probability, bottom))
+            return result._replace(value=max(result.value, bottom))
         boxes = tuple(_box(lower, upper, centre, names[~keep]) for keep in pieces)
         return result._replace(pieces=boxes, elsewhere=bottom, at_rounding=False)
 
@@ -75,7 +71,7 @@ class SparseBound(OneByOne):
         elsewhere = 1.0
         supports: set[tuple[int, ...]] | None = None
         if isinstance(bound, LevelBound) and answered:
-            elsewhere = min(target, bound.link.level(target).p)
+            elsewhere = min(target, bound.curves.level(target).p)
             for suspects in answered:
                 open_ = open_ & suspects.coordinates
                 if suspects.supports is not None:

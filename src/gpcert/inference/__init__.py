@@ -6,7 +6,7 @@ from gpcert.inference.ep import fit_ep
 from gpcert.inference.inputs import checked_labels, checked_points
 from gpcert.inference.laplace import fit_laplace
 from gpcert.inference.limits import Bounds, log_bounds
-from gpcert.inference.marginal import Evaluation, marginal_likelihood
+from gpcert.inference.marginal import Evaluated, marginal_likelihood
 from gpcert.inference.optimise import Optimum, Progress, maximise
 from gpcert.inference.softmax import SoftmaxApproximation, fit_softmax
 from gpcert.inference.train import METHODS, Settings, Trained, train
@@ -15,7 +15,7 @@ __all__ = [
     "METHODS",
     "Approximation",
     "Bounds",
-    "Evaluation",
+    "Evaluated",
     "Fit",
     "Optimum",
     "Progress",

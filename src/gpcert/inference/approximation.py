@@ -11,8 +11,6 @@ from scipy.linalg import blas
 from gpcert.inference.factor import Factor
 from gpcert.validation import Float
 
-__all__ = ["Approximated", "Approximation", "Fit", "Sites"]
-
 
 @dataclass(frozen=True)
 class Sites:

@@ -16,8 +16,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.inference.factor import Factor, factorise
 from gpcert.validation import Float
 
-__all__ = ["ClassBlocks", "factorise_classes"]
-
 
 @dataclass(frozen=True)
 class ClassBlocks:

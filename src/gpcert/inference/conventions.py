@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.validation import require
 
-__all__ = ["check_names", "feature_names", "label_vector", "not_fitted_error"]
-
 Labels = NDArray[Any]
 
 

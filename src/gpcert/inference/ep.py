@@ -25,8 +25,6 @@ from gpcert.inference.laplace import fit_laplace
 from gpcert.likelihoods import BinaryLikelihood, Tilted
 from gpcert.validation import Float
 
-__all__ = ["fit_ep"]
-
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_SWEEPS = 100
 _SHORTEST_STEP = 0.3  # to which a step is shortened that does not reduce the error

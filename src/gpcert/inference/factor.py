@@ -15,8 +15,6 @@ from scipy.linalg import lapack
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["Factor", "factorise"]
-
 _BLOCK = 64
 # (1 - (B^-1)_ii)/W_i has a relative error of about eps/(1 - (B^-1)_ii); below this it is computed otherwise.
 _CANCELLATION = 1e-6

@@ -15,8 +15,6 @@ from scipy.sparse import issparse
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, require, shown
 
-__all__ = ["checked_labels", "checked_points"]
-
 
 class _NotNumbersError(InvalidInputError, TypeError):
     """Both what gpcert promises and what numpy raises for objects that are not numbers."""

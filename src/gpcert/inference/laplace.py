@@ -18,8 +18,6 @@ from gpcert.inference.newton import DECREMENT, MAX_ITERATIONS, ascend
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.validation import Float
 
-__all__ = ["fit_laplace"]
-
 
 @dataclass(frozen=True)
 class _Point:

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from gpcert.kernels import Kernel
 from gpcert.validation import Float, as_floats, require
 
-__all__ = ["Bounds", "log_bounds"]
-
 Bounds = Mapping[str, ArrayLike]
 """Parameter name, full ("terms[0].variance") or bare ("variance"), to its (lowest, highest) value."""
 

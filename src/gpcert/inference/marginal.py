@@ -12,11 +12,9 @@ from gpcert.kernels import Gram, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
 
-__all__ = ["Evaluation", "marginal_likelihood"]
-
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluated:
     """One kernel, its posterior approximation, and what the approximation says about the kernel."""
 
     kernel: Kernel
@@ -36,8 +34,8 @@ class Evaluation:
 
 def marginal_likelihood(
     X: Float, y: Float, kernel: Kernel, likelihood: BinaryLikelihood | Softmax, fit: Fit
-) -> Callable[[Kernel], Evaluation]:
-    """The function kernel -> Evaluation for points X (n, d), labels y (n,) as `fit` takes them.
+) -> Callable[[Kernel], Evaluated]:
+    """The function kernel -> Evaluated for points X (n, d), labels y (n,) as `fit` takes them.
 
     Kernels must be like `kernel`. It remembers the unscaled distances of X, and the sites of its last
     evaluation as the next one's start: in a sequence of similar kernels this saves about half the time.
@@ -45,11 +43,11 @@ def marginal_likelihood(
     gram = kernel.gram_builder(X)
     sites: Any = None
 
-    def evaluate(kernel: Kernel) -> Evaluation:
+    def evaluate(kernel: Kernel) -> Evaluated:
         nonlocal sites
         prior = gram(kernel)
         approximation = fit(prior.matrix, y, likelihood, sites)
         sites = approximation.sites
-        return Evaluation(kernel, prior, approximation)
+        return Evaluated(kernel, prior, approximation)
 
     return evaluate

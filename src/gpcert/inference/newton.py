@@ -9,8 +9,6 @@ import numpy as np
 
 from gpcert.validation import Float
 
-__all__ = ["DECREMENT", "MAX_ITERATIONS", "ascend"]
-
 MAX_ITERATIONS = 200
 # A full Newton step whose decrement (the step's length in the metric of the Hessian) is this small
 # leaves an error of about its square, below 1e-10.

@@ -12,8 +12,6 @@ from scipy.optimize import minimize
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["Optimum", "Progress", "maximise"]
-
 Progress = Callable[[int, float, Float], object]
 """Called after each evaluation with (evaluations so far, value, theta); returning True stops."""
 

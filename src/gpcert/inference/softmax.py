@@ -18,8 +18,6 @@ from gpcert.inference.newton import DECREMENT, MAX_ITERATIONS, ascend
 from gpcert.likelihoods import Softmax
 from gpcert.validation import Float
 
-__all__ = ["ClassSites", "SoftmaxApproximation", "fit_softmax"]
-
 
 class ClassSites(NamedTuple):
     """The quadratic model of the log likelihood at a mode: p (C, n), which gives W, and W f + gradient."""

@@ -13,14 +13,12 @@ from gpcert.inference.approximation import Approximation, Fit
 from gpcert.inference.ep import fit_ep
 from gpcert.inference.laplace import fit_laplace
 from gpcert.inference.limits import Bounds, log_bounds
-from gpcert.inference.marginal import Evaluation, marginal_likelihood
+from gpcert.inference.marginal import Evaluated, marginal_likelihood
 from gpcert.inference.optimise import Progress, maximise
 from gpcert.inference.softmax import fit_softmax
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
-
-__all__ = ["METHODS", "Settings", "Trained", "train"]
 
 METHODS: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": fit_ep})
 """Inference methods of two classes by name."""
@@ -78,7 +76,7 @@ def train(
     search: Fit = fit_softmax if several else _SEARCH[settings.inference]
     fit: Fit = fit_softmax if several else METHODS[settings.inference]
     evaluate = marginal_likelihood(X[order], y[order], kernel, likelihood, search)
-    best: Evaluation
+    best: Evaluated
     trace: tuple[float, ...] = ()
     found = False
     if settings.max_evals == 0:

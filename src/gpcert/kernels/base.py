@@ -16,8 +16,6 @@ from gpcert.validation import Float, as_matrix, as_vector, require
 if TYPE_CHECKING:
     from gpcert.kernels.compose import Product, Sum
 
-__all__ = ["Gram", "Kernel"]
-
 
 class Gram(ABC):
     """The matrix K = k(X, X) at one theta, and contractions of dK/dtheta that never form dK/dtheta."""

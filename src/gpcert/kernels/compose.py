@@ -17,8 +17,6 @@ from gpcert.kernels.base import Gram, Kernel
 from gpcert.kernels.distances import Distances
 from gpcert.validation import Float, require
 
-__all__ = ["Composite", "Product", "Sum", "rounded"]
-
 
 def rounded(exact: Fraction) -> float:
     """The nearest double; inf beyond all of them."""
@@ -67,7 +65,6 @@ class Composite(Kernel):
         )
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """The same structure with parameters exp(theta), theta (p,)."""
         self._parameters(theta)
         cuts = np.cumsum([len(part.parameter_names) for part in self.parts])[:-1]
         pieces = np.split(np.asarray(theta, dtype=np.float64), cuts)
@@ -76,7 +73,6 @@ class Composite(Kernel):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Type and parts."""
         return {"type": self.type_name, self.part_name: [part.to_dict() for part in self.parts]}
 
     @cached_property
@@ -98,7 +94,6 @@ class CompositeGram(Gram):
     matrix: Float
 
     def contract(self, G: Float) -> Float:
-        """sum_ij G_ij dK_ij/dtheta (p,), part after part."""
         weights = self.kernel.weights([gram.matrix for gram in self.grams], G)
         return np.concatenate([gram.contract(W) for gram, W in zip(self.grams, weights, strict=True)])
 
@@ -112,7 +107,6 @@ class Sum(Composite):
 
     @property
     def terms(self) -> tuple[Kernel, ...]:
-        """The kernels added."""
         return self.parts
 
     @property
@@ -121,14 +115,12 @@ class Sum(Composite):
         return sum((part.exact_variance for part in self.parts), Fraction(0))
 
     def matrix(self, distances: Distances) -> Float:
-        """The kernel matrix (n, m)."""
         total = self.parts[0].matrix(distances)
         for part in self.parts[1:]:
             total += part.matrix(distances)
         return total
 
     def gram_of(self, distances: Distances) -> Gram:
-        """The Gram matrix from prepared distances."""
         grams = tuple(part.gram_of(distances) for part in self.parts)
         total = grams[0].matrix.copy()
         for gram in grams[1:]:
@@ -140,7 +132,6 @@ class Sum(Composite):
         return np.asarray(sum(part.input_gradient(X, Z, B) for part in self.parts))
 
     def weights(self, matrices: list[Float], B: Float) -> Iterator[Float]:
-        """B itself for every term."""
         return (B for _ in self.parts)
 
     def __repr__(self) -> str:
@@ -156,7 +147,6 @@ class Product(Composite):
 
     @property
     def factors(self) -> tuple[Kernel, ...]:
-        """The kernels multiplied."""
         return self.parts
 
     @property
@@ -165,14 +155,12 @@ class Product(Composite):
         return math.prod((part.exact_variance for part in self.parts), start=Fraction(1))
 
     def matrix(self, distances: Distances) -> Float:
-        """The kernel matrix (n, m)."""
         total = self.parts[0].matrix(distances)
         for part in self.parts[1:]:
             total *= part.matrix(distances)
         return total
 
     def gram_of(self, distances: Distances) -> Gram:
-        """The Gram matrix from prepared distances."""
         grams = tuple(part.gram_of(distances) for part in self.parts)
         total = grams[0].matrix.copy()
         for gram in grams[1:]:

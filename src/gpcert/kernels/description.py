@@ -13,8 +13,6 @@ from gpcert.kernels.compose import Composite, Product, Sum
 from gpcert.kernels.stationary import Stationary
 from gpcert.validation import require
 
-__all__ = ["exact_float", "kernel_from_dict"]
-
 _COMPOSITE: dict[str, type[Composite]] = {kind.type_name: kind for kind in (Sum, Product)}
 _DEEPEST = 50
 

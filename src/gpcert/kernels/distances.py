@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from gpcert.validation import Float
 
-__all__ = ["Distances", "Scaled"]
-
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 

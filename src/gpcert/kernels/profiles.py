@@ -16,8 +16,6 @@ import numpy as np
 
 from gpcert.validation import Float, require
 
-__all__ = ["Gaussian", "HalfIntegerMatern", "Profile", "RationalQuadraticProfile"]
-
 # 2 exp(-3/2), rounded up.
 _STEEPEST_GAUSSIAN = 0.4463
 
@@ -87,7 +85,6 @@ class Gaussian(Profile):
         return _STEEPEST_GAUSSIAN
 
     def exponent(self, z: Float) -> Float:
-        """z."""
         return np.minimum(np.asarray(z, dtype=np.float64), _LARGEST_EXPONENT)
 
     def value(self, z: Float) -> Float:
@@ -130,11 +127,9 @@ class HalfIntegerMatern(Profile):
         return (1.0, 0.4061, 0.4150)[self.steps]
 
     def exponent(self, z: Float) -> Float:
-        """s."""
         return self._root(np.asarray(z, dtype=np.float64))
 
     def value(self, z: Float) -> Float:
-        """phi(z), same shape as z."""
         s = self._root(np.asarray(z, dtype=np.float64))
         return self._ladder(s, self.steps)
 

@@ -24,8 +24,6 @@ from gpcert.kernels.profiles import Profile
 from gpcert.kernels.stationary import Stationary
 from gpcert.validation import Float, require
 
-__all__ = ["Group", "Radial", "radial_terms"]
-
 #: Lengthscales whose ratios agree to this relative accuracy count as proportional (K1).
 _PROPORTIONAL = 2.0**-49
 #: Squared ratios of lengthscales that are gathered: fourth powers of them stay far inside the doubles.

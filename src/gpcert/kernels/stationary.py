@@ -17,8 +17,6 @@ from gpcert.kernels.distances import Distances, Index, Scaled
 from gpcert.kernels.profiles import Gaussian, HalfIntegerMatern, Profile, RationalQuadraticProfile
 from gpcert.validation import Float, freeze, positive, require
 
-__all__ = ["RBF", "Matern12", "Matern32", "Matern52", "RationalQuadratic", "Stationary"]
-
 SteepPairs = tuple[Index, Float, Float]
 
 
@@ -59,12 +57,10 @@ class Stationary(Kernel):
 
     @property
     def prior_variance(self) -> float:
-        """k(x, x) = variance."""
         return self.variance
 
     @property
     def exact_variance(self) -> Fraction:
-        """The variance."""
         return Fraction(self.variance)
 
     @property
@@ -86,7 +82,6 @@ class Stationary(Kernel):
         return (*(f"lengthscale[{k}]" for k in range(self.n_features)), *self._scalar_names)
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """The same kernel with parameters exp(theta), theta (p,)."""
         values = self._parameters(theta)
         count = self.n_features or 1
         lengthscale = values[0] if self.n_features is None else values[:count]
@@ -103,7 +98,6 @@ class Stationary(Kernel):
         return distances.assemble(self.lengthscale, value)
 
     def gram_of(self, distances: Distances) -> Gram:
-        """The Gram matrix of X (n, d) from its distances."""
         return StationaryGram(self, distances, self.matrix(distances))
 
     def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
@@ -143,7 +137,6 @@ class Stationary(Kernel):
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """Type and parameters, floats as hexadecimal strings."""
         lengthscale = self.lengthscale
         exact = lengthscale.hex() if isinstance(lengthscale, float) else [float(l).hex() for l in lengthscale]
         scalars = {name: getattr(self, name).hex() for name in self._scalar_names}
@@ -201,11 +194,7 @@ class RBF(Stationary):
     """variance * exp(-z): the squared-exponential kernel."""
 
     type_name = "rbf"
-
-    @property
-    def profile(self) -> Profile:
-        """exp(-z)."""
-        return Gaussian()
+    profile = Gaussian()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,11 +202,7 @@ class Matern12(Stationary):
     """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel."""
 
     type_name = "matern12"
-
-    @property
-    def profile(self) -> Profile:
-        """exp(-sqrt(2 z))."""
-        return HalfIntegerMatern(0)
+    profile = HalfIntegerMatern(0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,11 +210,7 @@ class Matern32(Stationary):
     """variance * (1 + s) exp(-s), s = sqrt(6 z)."""
 
     type_name = "matern32"
-
-    @property
-    def profile(self) -> Profile:
-        """(1 + s) exp(-s), s = sqrt(6 z)."""
-        return HalfIntegerMatern(1)
+    profile = HalfIntegerMatern(1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,11 +218,7 @@ class Matern52(Stationary):
     """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
 
     type_name = "matern52"
-
-    @property
-    def profile(self) -> Profile:
-        """(1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
-        return HalfIntegerMatern(2)
+    profile = HalfIntegerMatern(2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,7 +231,6 @@ class RationalQuadratic(Stationary):
 
     @property
     def profile(self) -> RationalQuadraticProfile:
-        """(1 + z/alpha)^-alpha."""
         return RationalQuadraticProfile(self.alpha)
 
     def matrix(self, distances: Distances) -> Float:

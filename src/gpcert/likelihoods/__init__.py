@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpcert.errors import InvalidInputError
@@ -16,6 +16,7 @@ from gpcert.likelihoods.probit import Probit
 from gpcert.likelihoods.softmax import Softmax
 
 __all__ = [
+    "BY_NAME",
     "BinaryLikelihood",
     "FiveErf",
     "Floored",
@@ -33,26 +34,19 @@ __all__ = [
 
 Likelihood = BinaryLikelihood | Softmax | OneVsRest
 
-_BY_NAME: dict[str, type[Probit] | type[Logit] | type[Softmax]] = {
-    "probit": Probit,
-    "logit": Logit,
-    "softmax": Softmax,
-}
-_WITHOUT_PARAMETERS: dict[str, type[Logit] | type[Softmax] | type[FiveErf]] = {
-    "logit": Logit,
-    "softmax": Softmax,
-    "five_erf": FiveErf,
-}
+#: What a name in the place of a likelihood stands for, and those that a file describes by their name alone.
+BY_NAME: dict[str, Callable[[], Likelihood]] = {"probit": Probit, "logit": Logit, "softmax": Softmax}
+_WITHOUT_PARAMETERS = {kind.name: kind for kind in (Logit(), Softmax(), FiveErf())}
 
 
 def likelihood_from(spec: str | Likelihood) -> Likelihood:
     """The likelihood itself, or the one called "probit", "logit" or "softmax"."""
     if isinstance(spec, BinaryLikelihood | Softmax | OneVsRest):
         return spec
-    if isinstance(spec, str) and spec in _BY_NAME:
-        return _BY_NAME[spec]()
+    if isinstance(spec, str) and spec in BY_NAME:
+        return BY_NAME[spec]()
     raise InvalidInputError(
-        f"likelihood must be one of {sorted(_BY_NAME)} or a likelihood object, got {spec!r}"
+        f"likelihood must be one of {sorted(BY_NAME)} or a likelihood object, got {spec!r}"
     )
 
 
@@ -63,7 +57,7 @@ def likelihood_from_dict(description: Mapping[str, Any]) -> Likelihood:
         if name == "probit" and set(description) == {"name", "scale"}:
             return Probit(scale=float.fromhex(description["scale"]))
         if name in _WITHOUT_PARAMETERS and set(description) == {"name"}:
-            return _WITHOUT_PARAMETERS[name]()
+            return _WITHOUT_PARAMETERS[name]
         if name == "one_vs_rest" and set(description) == {"name", "link"}:
             return OneVsRest(_link_from_dict(description["link"]))
         if name == "floored" and set(description) == {"name", "link", "floor"}:

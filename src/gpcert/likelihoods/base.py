@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["NDTR", "TINY", "UNIT", "BinaryLikelihood", "LogLikelihood", "Tilted", "as_moments", "as_signs"]
-
 UNIT = 2.0**-53
 """The unit roundoff u of float64."""
 
@@ -20,8 +18,8 @@ NDTR = 16
 """scipy's ndtr is within NDTR u (Phi(z) + |z| phi(z)) of Phi(z), log_ndtr within NDTR u (1 - log Phi(z) +
 |z| phi(z)/Phi(z)) of log Phi(z): docs/likelihoods.md, H0."""
 
-TINY = 1e-300
-"""Added to every error bound: covers underflow, which relative error bounds do not."""
+LEAST = 1e-300
+"""Added to every error bound: covers underflow, and probabilities too small for a relative error."""
 
 
 class LogLikelihood(NamedTuple):
@@ -119,5 +117,5 @@ def as_signs(y: ArrayLike) -> Float:
 
 def inside_site_range(d2: Float, var: Float) -> Float:
     """Move d2 (wrong by rounding only) into (-1/var, 0], where a site precision is finite and >= 0."""
-    lowest = -(1 - 2.0**-50) / np.maximum(var, TINY)
+    lowest = -(1 - 2.0**-50) / np.maximum(var, LEAST)
     return np.asarray(np.clip(d2, lowest, 0.0))

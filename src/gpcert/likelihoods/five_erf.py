@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from gpcert.likelihoods.base import NDTR, TINY, UNIT, as_moments
+from gpcert.likelihoods.base import LEAST, NDTR, UNIT, as_moments
 from gpcert.likelihoods.prediction_only import PredictionOnly
 from gpcert.validation import Float
-
-__all__ = ["COEFFICIENTS", "DRIFT", "GAP", "LAMBDAS", "SLOPE", "TOTAL", "FiveErf"]
 
 #: The doubles of scikit-learn's `_gpc.py`; a model with these constants is what is certified.
 LAMBDAS = np.array([0.41, 0.4, 0.37, 0.44, 0.39])
@@ -45,7 +43,6 @@ class FiveErf(PredictionOnly):
 
     @property
     def name(self) -> str:
-        """The name in files: "five_erf"."""
         return "five_erf"
 
     @property
@@ -54,7 +51,6 @@ class FiveErf(PredictionOnly):
         return False
 
     def value(self, f: ArrayLike) -> Float:
-        """sigma(f), any shape."""
         return self.expectation(f, 0.0)
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
@@ -68,7 +64,7 @@ class FiveErf(PredictionOnly):
         m, v = as_moments(mean, var)
         z = np.abs(_standardised(m, v)[0])
         size = (ndtr(-z) + z * _density(z)) @ np.abs(COEFFICIENTS)
-        return np.asarray((NDTR + 16) * UNIT * size + np.where(m > 0, 2 * UNIT, 0.0) + TINY)
+        return np.asarray((NDTR + 16) * UNIT * size + np.where(m > 0, 2 * UNIT, 0.0) + LEAST)
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
         """sum_i c_i phi(z_i)/s_i and -sum_i c_i z_i phi(z_i)/(2 s_i^2)."""
@@ -78,7 +74,6 @@ class FiveErf(PredictionOnly):
         return np.asarray(slope @ COEFFICIENTS), np.asarray(by_variance @ COEFFICIENTS)
 
     def to_dict(self) -> dict[str, Any]:
-        """{"name": "five_erf"}."""
         return {"name": self.name}
 
 

@@ -13,8 +13,6 @@ from gpcert.likelihoods.prediction_only import PredictionOnly
 from gpcert.likelihoods.probit import Probit
 from gpcert.validation import Float, as_floats, require
 
-__all__ = ["Floored"]
-
 
 @dataclass(frozen=True)
 class Floored(PredictionOnly):
@@ -39,12 +37,10 @@ class Floored(PredictionOnly):
 
     @property
     def name(self) -> str:
-        """The name in files: "floored"."""
         return "floored"
 
     @property
     def symmetric(self) -> bool:
-        """As the link is."""
         return True
 
     def value(self, f: ArrayLike) -> Float:

@@ -1,6 +1,6 @@
 """Any monotone link given with an enclosing function: rigorous because the enclosure is.
 
-The Gaussian is cut into cells; on each cell sigma lies in what `enclose` returns (docs/likelihoods.md#link).
+The Gaussian is cut into intervals; on each, sigma lies in what `enclose` returns (docs/likelihoods.md#link).
 """
 
 from __future__ import annotations
@@ -8,30 +8,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods.base import NDTR, TINY, UNIT, BinaryLikelihood, LogLikelihood, Tilted, as_moments
+from gpcert.likelihoods.base import LEAST, NDTR, UNIT, as_moments
+from gpcert.likelihoods.prediction_only import PredictionOnly
 from gpcert.validation import Float, require
 
-__all__ = ["Link"]
-
-_CELLS = tuple(4**k for k in range(5, 10))  # 1,024 to 262,144
-_GRADIENT_CELLS = 4096
-_BLOCK = 2**20  # cells handled at once
+_INTERVALS = tuple(4**k for k in range(5, 10))  # 1,024 to 262,144
+_GRADIENT_INTERVALS = 4096
+_BLOCK = 2**20  # intervals handled at once
 _SMOOTHING = 1e-3  # the gradient at var = 0 is that of the link smoothed at this scale
 
 
-class Link(BinaryLikelihood):
+class Link(PredictionOnly):
     """sigma = value, increasing, and enclose(lower, upper) -> (lo, hi), lo <= sigma <= hi on [lower, upper].
 
     Both functions take and return arrays (k,). They are checked on a grid here; that `enclose` holds between
     the points of the grid is the caller's promise. `tolerance` is the proved error aimed at by `expectation`
-    (with at most 262,144 cells per point, which give 2.8e-6 for any link with a tight enclosure).
+    (with at most 262,144 intervals per point, which give 2.8e-6 for any link with a tight enclosure).
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class Link(BinaryLikelihood):
 
     @property
     def name(self) -> str:
-        """The name given by the caller."""
         return self._name
 
     @property
@@ -65,7 +63,6 @@ class Link(BinaryLikelihood):
         return self._symmetric
 
     def value(self, f: ArrayLike) -> Float:
-        """sigma(f), any shape."""
         array = np.asarray(f, dtype=np.float64)
         sigma = np.asarray(self._function(array.ravel()), dtype=np.float64)
         require(sigma.shape == (array.size,), f"value must return shape {(array.size,)}, got {sigma.shape}")
@@ -97,14 +94,10 @@ class Link(BinaryLikelihood):
         lo, hi = self._bounds(mean, var)
         return 0.5 * (hi - lo) + 2 * UNIT
 
-    def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """log of `expectation`, any shape; never below log(1e-300)."""
-        return np.log(np.maximum(self.expectation(mean, var), TINY))
-
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """log(hi/lo) of the enclosure; inf where its lower end is 0."""
         lo, hi = self._bounds(mean, var)
-        return np.where(lo > 0, np.log(np.maximum(hi, TINY) / np.maximum(lo, TINY)) + 8 * UNIT, np.inf)
+        return np.where(lo > 0, np.log(np.maximum(hi, LEAST) / np.maximum(lo, LEAST)) + 8 * UNIT, np.inf)
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
         """(d/dmean, d/dvar) by E sigma z / s and E sigma (z^2 - 1) / (2 s^2), any shape; an estimate.
@@ -113,27 +106,13 @@ class Link(BinaryLikelihood):
         """
         m, v = as_moments(mean, var)
         s = np.maximum(np.sqrt(v), _SMOOTHING * (1 + np.abs(m)))
-        edges = _partition(_GRADIENT_CELLS)[0][1:-1]
+        edges = _partition(_GRADIENT_INTERVALS)[0][1:-1]
         middle = 0.5 * (edges[1:] + edges[:-1])
         sigma = self.value(m[..., None] + s[..., None] * np.concatenate([edges[:1], middle, edges[-1:]]))
         density = np.exp(-0.5 * edges * edges) / math.sqrt(2 * math.pi)
-        # The integral of z phi over a cell is -d phi, of (z^2 - 1) phi it is -d(z phi).
+        # The integral of z phi over an interval is -d phi, of (z^2 - 1) phi it is -d(z phi).
         steps = np.diff(sigma, axis=-1)
         return steps @ density / s, 0.5 * (steps @ (edges * density)) / (s * s)
-
-    def log_expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
-        """`expectation_gradient` divided by `expectation`."""
-        p = np.maximum(self.expectation(mean, var), TINY)
-        slope, curve = self.expectation_gradient(mean, var)
-        return slope / p, curve / p
-
-    def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
-        """Not available: a link given by values and enclosures has no certified derivatives."""
-        self._no_inference()
-
-    def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
-        """Not available: see `log_likelihood`."""
-        self._no_inference()
 
     def to_dict(self) -> dict[str, Any]:
         """Not available: Python functions are never stored."""
@@ -141,32 +120,27 @@ class Link(BinaryLikelihood):
             f"likelihood must be storable, got link {self._name!r} given by Python functions"
         )
 
-    def _no_inference(self) -> NoReturn:
-        raise InvalidInputError(
-            f"likelihood must be probit or logit for training, got link {self._name!r} (prediction only)"
-        )
-
     def _bounds(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
-        """Lower and upper ends of E sigma(f); cells are refined until the half width is below tolerance."""
+        """Lower and upper ends of E sigma(f); refined until the half width is below tolerance."""
         m, v = as_moments(mean, var)
         shape, m, s = m.shape, m.ravel(), np.sqrt(v).ravel()
         lo, hi = np.zeros(m.size), np.ones(m.size)
-        for cells in _CELLS:
+        for intervals in _INTERVALS:
             open_points = np.flatnonzero(hi - lo > 2 * self.tolerance)
-            size = max(1, _BLOCK // cells)
+            size = max(1, _BLOCK // intervals)
             for start in range(0, open_points.size, size):
                 some = open_points[start : start + size]
-                lo[some], hi[some] = self._cell_sums(m[some], s[some], cells)
+                lo[some], hi[some] = self._interval_sums(m[some], s[some], intervals)
         return lo.reshape(shape), hi.reshape(shape)
 
-    def _cell_sums(self, m: Float, s: Float, cells: int) -> tuple[Float, Float]:
-        """Sums of (cell probability) x (enclosure of sigma on the cell), (n,) each, rounded outwards."""
-        edges, weights = _partition(cells)
+    def _interval_sums(self, m: Float, s: Float, intervals: int) -> tuple[Float, Float]:
+        """Sums of (probability) x (enclosure of sigma) of the intervals, (n,) each, rounded outwards."""
+        edges, weights = _partition(intervals)
         f = m[:, None] + s[:, None] * edges
         slack = 8 * UNIT * (np.abs(m)[:, None] + s[:, None] * np.abs(edges))
         below, above = f - slack, f + slack
         lo, hi = self.enclose(below[:, :-1], above[:, 1:])
-        rounding = (NDTR + 16) * cells * UNIT
+        rounding = (NDTR + 16) * intervals * UNIT
         return np.clip(lo @ weights - rounding, 0, 1), np.clip(hi @ weights + rounding, 0, 1)
 
     def _check(self) -> None:
@@ -209,11 +183,11 @@ class Link(BinaryLikelihood):
 
 
 @cache
-def _partition(cells: int) -> tuple[Float, Float]:
-    """Edges (cells + 1,) and probabilities (cells,); cells are as dense as sqrt(phi).
+def _partition(intervals: int) -> tuple[Float, Float]:
+    """Edges (intervals + 1,) and probabilities (intervals,); intervals are as dense as sqrt(phi).
 
     The outer edges are +-40: what lies beyond has probability below 1e-300.
     """
-    half = np.concatenate([[-40.0], math.sqrt(2) * ndtri(np.arange(1, cells // 2) / cells), [0.0]])
+    half = np.concatenate([[-40.0], math.sqrt(2) * ndtri(np.arange(1, intervals // 2) / intervals), [0.0]])
     mass = np.diff(ndtr(half))
     return np.concatenate([half, -half[-2::-1]]), np.concatenate([mass, mass[::-1]])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from gpcert.likelihoods.base import (
-    TINY,
+    LEAST,
     UNIT,
     BinaryLikelihood,
     LogLikelihood,
@@ -26,8 +26,6 @@ from gpcert.likelihoods.integrals.logistic_normal import (
 )
 from gpcert.validation import Float
 
-__all__ = ["Logit"]
-
 
 @dataclass(frozen=True)
 class Logit(BinaryLikelihood):
@@ -35,12 +33,10 @@ class Logit(BinaryLikelihood):
 
     @property
     def name(self) -> str:
-        """The name in files: "logit"."""
         return "logit"
 
     @property
     def symmetric(self) -> bool:
-        """sigma(-f) = 1 - sigma(f)."""
         return True
 
     def value(self, f: ArrayLike) -> Float:
@@ -59,10 +55,9 @@ class Logit(BinaryLikelihood):
         below = -np.abs(m)
         log_z = _integral(below, v).log_z
         relative = np.minimum(_integral_error(below, v) + 8 * UNIT * (1 - log_z), 1.0)
-        return 2 * relative * np.exp(log_z) + np.where(m > 0, UNIT, 0.0) + TINY
+        return 2 * relative * np.exp(log_z) + np.where(m > 0, UNIT, 0.0) + LEAST
 
     def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """log E sigma(f), any shape."""
         return _integral(*as_moments(mean, var)).log_z
 
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
@@ -82,7 +77,6 @@ class Logit(BinaryLikelihood):
         return d1, 0.5 * (d2 + d1 * d1)
 
     def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
-        """log sigma(y f) and three derivatives in f."""
         signs = as_signs(y)
         z = signs * np.asarray(f, dtype=np.float64)
         up, down = expit(z), expit(-z)
@@ -90,7 +84,6 @@ class Logit(BinaryLikelihood):
         return LogLikelihood(-np.logaddexp(0.0, -z), signs * down, -slope, signs * slope * (up - down))
 
     def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
-        """log E sigma(y f) and two derivatives in the mean."""
         signs = as_signs(y)
         m, v = as_moments(mean, var)
         m, v, signs = np.broadcast_arrays(signs * m, v, signs)
@@ -98,7 +91,6 @@ class Logit(BinaryLikelihood):
         return Tilted(log_z, signs * d1, inside_site_range(d2, v))
 
     def to_dict(self) -> dict[str, Any]:
-        """{"name": "logit"}."""
         return {"name": self.name}
 
 

@@ -13,8 +13,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import UNIT, BinaryLikelihood, as_moments
 from gpcert.validation import Float, require
 
-__all__ = ["OneVsRest"]
-
 _UNKNOWN = 1e300  # stands for an infinite error of log p_c, without inf - inf
 
 
@@ -35,7 +33,6 @@ class OneVsRest:
 
     @property
     def name(self) -> str:
-        """The name in files: "one_vs_rest"."""
         return "one_vs_rest"
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods.base import TINY, UNIT, BinaryLikelihood, LogLikelihood, Tilted
+from gpcert.likelihoods.base import LEAST, UNIT, BinaryLikelihood, LogLikelihood, Tilted
 from gpcert.validation import Float
-
-__all__ = ["PredictionOnly"]
 
 
 class PredictionOnly(BinaryLikelihood):
@@ -19,28 +17,25 @@ class PredictionOnly(BinaryLikelihood):
 
     def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """log of `expectation`, any shape; never below log(1e-300)."""
-        return np.log(np.maximum(self.expectation(mean, var), TINY))
+        return np.log(np.maximum(self.expectation(mean, var), LEAST))
 
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """-log(1 - error/p); inf where the error is not below half of p."""
         p, error = self.expectation(mean, var), self.expectation_error(mean, var)
-        known = (p > 2.0 * error) & (p > TINY)
+        known = (p > 2.0 * error) & (p > LEAST)
         ratio = np.divide(error, p, out=np.zeros_like(p), where=known)
         # -log(1 - t) <= 2 t for t <= 1/2; log itself is right to 8 u relative.
-        return np.where(known, 2.0 * ratio + 8 * UNIT * (1.0 - np.log(np.maximum(p, TINY))), np.inf)
+        return np.where(known, 2.0 * ratio + 8 * UNIT * (1.0 - np.log(np.maximum(p, LEAST))), np.inf)
 
     def log_expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
-        """`expectation_gradient` divided by `expectation`."""
-        p = np.maximum(self.expectation(mean, var), TINY)
+        p = np.maximum(self.expectation(mean, var), LEAST)
         slope, curve = self.expectation_gradient(mean, var)
         return slope / p, curve / p
 
     def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
-        """Not available: prediction only."""
         self._no_training()
 
     def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
-        """Not available: prediction only."""
         self._no_training()
 
     def _no_training(self) -> NoReturn:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from gpcert.likelihoods.base import (
+    LEAST,
     NDTR,
-    TINY,
     UNIT,
     BinaryLikelihood,
     LogLikelihood,
@@ -23,8 +23,6 @@ from gpcert.likelihoods.base import (
 )
 from gpcert.likelihoods.integrals.hazard import hazard
 from gpcert.validation import Float, positive, require
-
-__all__ = ["Probit"]
 
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 # log Phi(z) is -z^2/2 to 1e-40 relative here, and z^2 does not overflow.
@@ -45,12 +43,10 @@ class Probit(BinaryLikelihood):
 
     @property
     def name(self) -> str:
-        """The name in files: "probit"."""
         return "probit"
 
     @property
     def symmetric(self) -> bool:
-        """Phi(-z) = 1 - Phi(z)."""
         return True
 
     def value(self, f: ArrayLike) -> Float:
@@ -65,7 +61,7 @@ class Probit(BinaryLikelihood):
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """Rounding only: docs/likelihoods.md#probit."""
         z, _ = self._standardise(*as_moments(mean, var))
-        return np.asarray((NDTR + 8) * UNIT * (ndtr(z) + np.abs(z) * _density(z)) + TINY)
+        return np.asarray((NDTR + 8) * UNIT * (ndtr(z) + np.abs(z) * _density(z)) + LEAST)
 
     def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """log Phi(mean / sqrt(scale^-2 + var)), any shape."""
@@ -75,7 +71,7 @@ class Probit(BinaryLikelihood):
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """Rounding only: docs/likelihoods.md#probit."""
         z, _ = self._standardise(*as_moments(mean, var))
-        return np.asarray((NDTR + 8) * UNIT * (1 - log_ndtr(z) + np.abs(z) * hazard(z).ratio) + TINY)
+        return np.asarray((NDTR + 8) * UNIT * (1 - log_ndtr(z) + np.abs(z) * hazard(z).ratio) + LEAST)
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
         """phi(z)/sigma and -z phi(z)/(2 sigma^2), where sigma^2 = scale^-2 + var, z = mean/sigma."""
@@ -90,7 +86,6 @@ class Probit(BinaryLikelihood):
         return slope, -0.5 * z * slope / deviation
 
     def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
-        """log Phi(scale y f) and three derivatives in f."""
         signs = as_signs(y)
         z = signs * self._scaled(np.asarray(f, dtype=np.float64))
         h = hazard(z)

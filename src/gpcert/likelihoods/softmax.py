@@ -16,8 +16,6 @@ from gpcert.likelihoods.integrals.nodes import Average, derivatives, lattice_ave
 from gpcert.likelihoods.logit import Logit
 from gpcert.validation import Float, as_floats
 
-__all__ = ["Softmax"]
-
 _GRADIENT = 2e-4  # distance of the rule for gradients, which are estimates
 
 
@@ -34,7 +32,6 @@ class Softmax:
 
     @property
     def name(self) -> str:
-        """The name in files: "softmax"."""
         return "softmax"
 
     def expectation(self, mean: ArrayLike, cov: ArrayLike) -> Float:
@@ -74,7 +71,6 @@ class Softmax:
         return first, 0.5 * hessian
 
     def to_dict(self) -> dict[str, Any]:
-        """{"name": "softmax"}."""
         return {"name": self.name}
 
     def _evaluate(self, m: Float, S: Float) -> tuple[Float, Float]:

@@ -13,8 +13,6 @@ from gpcert.paper.latent_space import Interval, Partition, integral_bounds
 from gpcert.paper.variance import largest_variance, smallest_variance
 from gpcert.rounding import UNIT, down
 
-__all__ = ["PaperBound"]
-
 
 @dataclass(frozen=True, eq=False)
 class PaperBound(PublishedBound[RbfBound]):
@@ -23,7 +21,6 @@ class PaperBound(PublishedBound[RbfBound]):
     partition: Partition | None
 
     def answer(self, c: Covariances, target: float) -> Answer:
-        """See `PublishedBound.answer`."""
         slice_ = self.ours.slice
         mean = c.smallest_sum(slice_.weights), c.smallest_sum(-slice_.weights)
         variance = self._variance(c, slice_.mean + mean[0].value)
@@ -62,7 +59,7 @@ class PaperBound(PublishedBound[RbfBound]):
     def _bound(self, mu: Interval, S: Interval) -> float:
         if self.partition is None:
             chosen = S[1] if mu[0] >= 0 else S[0]
-            return self.ours.link.bounds((mu[0], mu[0]), (chosen, chosen))[0]
+            return self.ours.curves.bounds((mu[0], mu[0]), (chosen, chosen))[0]
         if self.ours.slice.sign > 0:
             return integral_bounds(self.partition, mu, S)[0]
         return max(0.0, down(1.0 - integral_bounds(self.partition, (-mu[1], -mu[0]), S)[1]))

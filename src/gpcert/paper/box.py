@@ -17,15 +17,13 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.paper.covariance import Covariances, Extreme, covariances
 from gpcert.validation import Float
 
-__all__ = ["Answer", "PublishedBound"]
-
 Ours = TypeVar("Ours", RbfBound, SoftmaxBound)
 
 
 class Answer(NamedTuple):
     """A lower bound of P over a box, the extrema it was made of, and whether rounding alone is in its way."""
 
-    probability: float
+    value: float
     extrema: Sequence[Extreme]
     at_rounding: bool = False
 
@@ -38,15 +36,12 @@ class PublishedBound(OneByOne, Generic[Ours]):
 
     @property
     def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
         return self.ours.shape
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.ours.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
         return self.ours.objective(x)
 
     @abstractmethod
@@ -66,4 +61,4 @@ class PublishedBound(OneByOne, Generic[Ours]):
         centre = 0.5 * lower + 0.5 * upper
         points = [np.clip(centre + e.point * slice_.lengthscale, lower, upper) for e in found.extrema]
         best = min(points, key=lambda x: self.objective(x)[0])
-        return Certified(found.probability, best, int(np.argmax(c.reach)), found.at_rounding)
+        return Certified(found.value, best, int(np.argmax(c.reach)), found.at_rounding)

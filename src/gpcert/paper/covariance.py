@@ -18,8 +18,6 @@ from gpcert.bounds import Slice
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["Covariances", "Extreme", "covariances"]
-
 
 @dataclass(frozen=True, eq=False)
 class Extreme:
@@ -93,7 +91,7 @@ def covariances(slice_: Slice, lower: Float, upper: Float) -> Covariances:
     spread = far - near
     k, relative = _values(slice_, v, far)
 
-    slack = slice_.floor * (4.0 + spread)
+    slack = slice_.tiny * (4.0 + spread)
     smallest = np.maximum(k(far) * (1.0 - relative) - slack, 0.0)
     largest = k(near) * (1.0 + relative) + slack
     middle = 0.5 * (near + far)

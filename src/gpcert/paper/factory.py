@@ -18,8 +18,6 @@ from gpcert.paper.softmax import EntryModels, PaperSoftmaxBound
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Mask
 
-__all__ = ["PaperFactory"]
-
 #: Intervals of the latent space: the paper's 2 / tolerance, within these limits.
 _FEWEST, _MOST = 20, 20_000
 #: Cells of the latent space of several classes, at most.
@@ -45,7 +43,6 @@ class PaperFactory:
         return PaperFactory, (self._post, self._tolerance)
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
-        """See `BoundFactory.pair`."""
         low, high = self._bounds.pair(label, shape, x, moving)
         if isinstance(low, SoftmaxBound) and isinstance(high, SoftmaxBound):
             intervals = min(self._intervals, int(_CELLS ** (1.0 / self._post.n_classes)))

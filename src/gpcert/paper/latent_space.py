@@ -19,8 +19,6 @@ from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["Interval", "Partition", "Range", "integral_bounds", "masses", "partition"]
-
 Interval = tuple[float, float]
 Range = tuple[float | Float, float | Float]
 

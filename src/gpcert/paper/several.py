@@ -17,8 +17,6 @@ from gpcert.paper.latent_space import Interval, masses
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["LatentRanges", "softmax_bounds"]
-
 #: Standard deviations that the bounded cells cover on either side.
 _REACH = 5.0
 

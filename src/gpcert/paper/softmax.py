@@ -18,8 +18,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
-__all__ = ["EntryModels", "PaperSoftmaxBound"]
-
 
 @dataclass(frozen=True, eq=False)
 class EntryModels:

@@ -18,8 +18,6 @@ from gpcert.paper.covariance import Covariances, Extreme
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["largest_form", "largest_variance", "smallest_form", "smallest_variance"]
-
 _ITERATIONS = 60
 
 

@@ -8,9 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.bounds import check_certifiable
 from gpcert.errors import InvalidInputError
-from gpcert.kernels import Kernel
-from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.search import Limits, Progress
@@ -59,16 +58,7 @@ def check_classifier(post: Posterior) -> None:
 def check_model(post: Posterior) -> None:
     """A posterior whose probabilities can be certified."""
     check_classifier(post)
-    name = getattr(post.likelihood, "name", type(post.likelihood).__name__)
-    link = post.likelihood.link if isinstance(post.likelihood, OneVsRest) else post.likelihood
-    require(
-        isinstance(link, Probit | Logit | FiveErf | Floored | Link | Softmax),
-        f"post must have the probit, logit or softmax likelihood, a Link, or one-vs-rest, got {name!r}",
-    )
-    require(
-        not isinstance(link, Softmax) or isinstance(post.kernel, Kernel) or post.precision.ndim == 3,
-        f"post must have one kernel for a softmax with correlated latents, got {post.kernel!r}",
-    )
+    check_certifiable(post)
 
 
 def check_label(post: Posterior, label: int) -> None:

@@ -124,7 +124,7 @@ class Minimiser:
     def _take(self, box: OpenBox, target: float, certified: Certified, tolerance: float) -> None:
         """Settle the box, or put its parts among the open ones."""
         self.nodes += 1
-        bound = max(box.bound, certified.probability)
+        bound = max(box.bound, certified.value)
         if bound < target:
             self.offer(self.bound.shape.project(certified.point))
         if self._suffices(bound, tolerance):

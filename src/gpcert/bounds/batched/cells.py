@@ -16,8 +16,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import LARGEST, UNDERFLOW, UNIT, gamma, sum_up
 from gpcert.validation import Float
 
-__all__ = ["CellExtremes", "bound_cells", "sweepable"]
-
 
 class CellExtremes(NamedTuple):
     """Of one quantity on B cells: enclosures of min and max (B,) each, and where (B, d), raw units."""
@@ -63,7 +61,7 @@ class _Quadratic(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Expansion:
+class _Batch:
     centre: Float  #: (B, d), raw units
     reach: Float  #: (B, d)
     M0: Float  #: (B,)
@@ -86,7 +84,7 @@ class _Sizes:
     third: Float  #: of kappa_{>=3}
 
 
-def _expand(slice_: RadialSlice, lower: Float, upper: Float) -> _Expansion:
+def _expand(slice_: RadialSlice, lower: Float, upper: Float) -> _Batch:
     centre = 0.5 * lower + 0.5 * upper
     reach = np.maximum(upper - centre, centre - lower) / slice_.lengthscale * (1.0 + 8 * UNIT)
     v = (slice_.points[None] - centre[:, None]) / slice_.lengthscale
@@ -121,7 +119,7 @@ def _expand(slice_: RadialSlice, lower: Float, upper: Float) -> _Expansion:
     steepest = np.max([np.abs(P).max(axis=1) for _, _, *both in curves for P in both], axis=0)
     usual = (np.abs(v).max(axis=(1, 2)) <= LARGEST) & (steepest <= LARGEST * LARGEST)
     beyond = np.where(usual, UNDERFLOW, np.inf)  # R7
-    return _Expansion(
+    return _Batch(
         centre=centre,
         reach=reach,
         M0=k @ weights,
@@ -186,11 +184,11 @@ def _kernel(slice_: RadialSlice, v: Float, reach: Float) -> tuple[Float, Float, 
         third += rest
         second += np.abs(P1) * R + 0.5 * np.abs(P2) * X * X + rest
         curves.append((group.rho, w, P1, P2))
-    floor = slice_.floor
-    return k, U, _Sizes(unit, grown + floor, second + floor, third + floor), curves
+    tiny = slice_.tiny
+    return k, U, _Sizes(unit, grown + tiny, second + tiny, third + tiny), curves
 
 
-def _extremes(q: _Quadratic, e: _Expansion, lengthscale: Float, inner: tuple[Float, Float]) -> CellExtremes:
+def _extremes(q: _Quadratic, e: _Batch, lengthscale: Float, inner: tuple[Float, Float]) -> CellExtremes:
     size = np.einsum("bj,bj->b", np.abs(q.g), e.reach)
     size += 0.5 * np.einsum("bj,bjk,bk->b", e.reach, np.abs(q.H), e.reach)
     d = q.g.shape[1]
@@ -211,7 +209,7 @@ def _extremes(q: _Quadratic, e: _Expansion, lengthscale: Float, inner: tuple[Flo
 
 
 def _smallest(
-    g: Float, H: Float, e: _Expansion, lengthscale: Float, inner: tuple[Float, Float]
+    g: Float, H: Float, e: _Batch, lengthscale: Float, inner: tuple[Float, Float]
 ) -> tuple[Float, Float, Float]:
     """A lower bound of g.d + d^T H d / 2 on each cell (B,), its value at a good point, and the point."""
     w = e.reach

@@ -20,8 +20,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float, Index
 
-__all__ = ["SideRanges", "line_ranges"]
-
 #: Points per side at which P is evaluated.
 _STEPS = 24
 #: max |phi^(j)|, j = 0..3, rounded up: derivatives of Phi(mu/sqrt(V)) in mu are at most these / V^((j+1)/2).
@@ -172,7 +170,7 @@ def _series(model: Model, x: Float, features: Index, U: Float) -> _Series:
     kv, v2 = k[:, None] * v, v * v
     r, Y = model.precision @ k, model.precision @ kv
     ak, rk = model.weights * k, r * k
-    grown = (k + slice_.floor)[:, None] * np.exp(np.abs(v) * U) * (1.0 + 2.0 * relative + 64 * UNIT)[:, None]
+    grown = (k + slice_.tiny)[:, None] * np.exp(np.abs(v) * U) * (1.0 + 2.0 * relative + 64 * UNIT)[:, None]
     weight, outward = model.row_weight, 1.0 + 4.0 * gamma(n + 20)
     absolute, grown4 = np.abs(model.weights), grown * v2 * v2
     half = 0.5 * grown * v2  # bounds |kappa_{>=2}| / u^2
@@ -181,7 +179,7 @@ def _series(model: Model, x: Float, features: Index, U: Float) -> _Series:
     smooth = 0.5 * model.contraction * model.variance * np.exp(U * U) * (1.0 + 2.0 * U * U + 0.5 * U**4)
     square = np.minimum(weight @ half_squares, smooth * (1.0 + 64 * UNIT) + defect)
     error_r = np.sqrt(weight @ (grown * unit) ** 2)
-    error_Y = np.sqrt(weight @ (np.abs(kv) * unit + slice_.floor) ** 2)
+    error_Y = np.sqrt(weight @ (np.abs(kv) * unit + slice_.tiny) ** 2)
     third = grown * np.abs(v) * v2 / 6.0
     linear = (np.abs(r) @ grown4) / 12.0 + error_r * np.sqrt(weight @ grown4**2) / 12.0
     cross = np.einsum("ij,ij->j", np.abs(Y), third) + error_Y * np.sqrt(weight @ third**2)

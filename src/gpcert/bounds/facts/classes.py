@@ -23,10 +23,8 @@ from gpcert.bounds.facts.magnitudes import is_moderate
 from gpcert.bounds.facts.model import Model
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
-from gpcert.rounding import TINY, UNIT, gamma, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, sum_up, symmetric
 from gpcert.validation import Float
-
-__all__ = ["ClassModel", "class_model_of"]
 
 #: A precision that needs more than this many times the shift of the check itself is split in two parts.
 _LARGEST_SHIFT = 4096.0
@@ -72,7 +70,6 @@ class ClassModel:
 
     @property
     def classes(self) -> int:
-        """C."""
         return len(self.mean)
 
     @property
@@ -96,7 +93,7 @@ class ClassModel:
         for (c, e), block in zip(self.pairs, blocks, strict=True):
             if B[c, e] != 0.0:
                 total += (B[c, e] * (1.0 if c == e else 2.0)) * block
-        return 0.5 * (total + total.T)
+        return symmetric(total)
 
     def functional(self, a: Float, B: Float) -> Model:
         """M3: a.m + <B, Sigma> without a.mean, as mean and variance of a `Model` (f = mu + S: tau = -1).
@@ -166,7 +163,7 @@ class ClassModel:
         for half, blocks in ((columns, self.positive), (others, self.negative)):
             if half.shape[1] and blocks is not None:
                 B = half @ half.T
-                matrix += self._combine(0.5 * (B + B.T), blocks.values)
+                matrix += self._combine(symmetric(B), blocks.values)
                 # The exact half half^T differs from the computed one by gamma(C) per entry.
                 error += self._largest(half) @ blocks.rows
         error *= gamma(2 * len(self.pairs) + 2 * self.classes + 22) * 2.0
@@ -245,7 +242,7 @@ def _verify(posterior: Posterior) -> ClassModel:
         contraction_negative=down,
         lift=max(max(facts.contractions[2] for facts in groups) - 1.0, 0.0) * variance * (1.0 + 1e-9),
         unit_gram=(K, entry),
-        norms=0.5 * (norms + norms.T),
+        norms=symmetric(norms),
         norms_error=np.sqrt(relative) * sums * 1.01,
         moderate=moderate,
     )

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up, symmetric
 from gpcert.validation import Float
-
-__all__ = ["block_contraction", "contraction", "inverse_contraction", "verified_diagonal"]
 
 
 def contraction(K: Float, entry: float, variance: float, shifted: Float, small: bool = False) -> float:
@@ -26,14 +24,14 @@ def contraction(K: Float, entry: float, variance: float, shifted: Float, small: 
     product = blas.dtrmm(1.0, lower, np.array(K, order="F"), trans_a=1, lower=1)
     product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
     columns = np.abs(lower).sum(axis=0)
-    spread = sum_up(columns**2)  # >= norm of |V| 1 1^T |V|^T >= norm of |V| |K| |V|^T
-    error = (entry * 1.01 + 2.0 * gamma(2 * n + 8)) * spread
+    size = sum_up(columns**2)  # >= norm of |V| 1 1^T |V|^T >= norm of |V| |K| |V|^T
+    error = (entry * 1.01 + 2.0 * gamma(2 * n + 8)) * size
     # V^T V differs from `shifted` by the backward error of the factorisation: at most gamma(n+1) tr in norm,
     # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
     backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
-    symmetric = 0.5 * (product + product.T)
-    for bound in _guesses(symmetric, error, variance, small):
-        test = -symmetric
+    middle = symmetric(product)
+    for bound in _guesses(middle, error, variance, small):
+        test = -middle
         test[np.diag_indices(n)] += bound - error - gamma(4) * bound
         if is_certainly_psd(test):
             return float((bound + backward) * variance * (1.0 + 16 * UNIT))
@@ -51,8 +49,8 @@ def block_contraction(R: Float, K: Float, entry: float, variance: float, small: 
     lower, info = lapack.dpotrf(np.asfortranarray(K + jitter * np.eye(n)), lower=1, clean=1)
     if info != 0:
         return np.inf
-    T, spread = _congruent(R, lower)
-    slack = 8.0 * gamma(2 * n + 8) * spread
+    T, rows = _congruent(R, lower)
+    slack = 8.0 * gamma(2 * n + 8) * rows
     for bound in _guesses(T, slack, variance, small, exactly=1.0 / variance - 2.0 * slack):
         test = -T
         test[np.diag_indices(size)] += bound - slack - gamma(4) * bound
@@ -67,7 +65,7 @@ def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
     T = np.empty((size, size))
     absolute = np.abs(lower)
     ones = absolute.sum(axis=1)
-    spread = np.zeros(size // n)
+    sums = np.zeros(size // n)
     for c in range(size // n):
         for e in range(c, size // n):
             rows, columns = slice(c * n, (c + 1) * n), slice(e * n, (e + 1) * n)
@@ -75,9 +73,9 @@ def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
             product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
             T[rows, columns], T[columns, rows] = product, product.T
             block = np.abs(R[rows, columns])
-            spread[c] += float((absolute.T @ (block @ ones)).max())
-            spread[e] += float((absolute.T @ (block.T @ ones)).max()) if e != c else 0.0
-    return 0.5 * (T + T.T), float(spread.max())
+            sums[c] += float((absolute.T @ (block @ ones)).max())
+            sums[e] += float((absolute.T @ (block.T @ ones)).max()) if e != c else 0.0
+    return symmetric(T), float(sums.max())
 
 
 def _guesses(

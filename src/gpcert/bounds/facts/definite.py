@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, symmetric
 from gpcert.validation import Float
-
-__all__ = ["Parts", "definite_parts", "verified_parts"]
 
 #: A matrix that needs a larger shift than this many times the check's own is split.
 _LARGEST_SHIFT = 64.0
@@ -83,11 +81,7 @@ def _negative(matrix: Float, gram: Float) -> Float:
     size = float(np.linalg.norm(matrix, 2))
     root = np.sqrt(np.maximum(values, 0.0) + max(1.0 / max(size, TINY), len(gram) * UNIT * float(values[-1])))
     half, inverse = vectors * root, vectors / root
-    white, axes = np.linalg.eigh(_symmetric(half.T @ matrix @ half))
+    white, axes = np.linalg.eigh(symmetric(half.T @ matrix @ half))
     below = white < 0
     columns = inverse @ axes[:, below]
-    return _symmetric((columns * -white[below]) @ columns.T)
-
-
-def _symmetric(A: Float) -> Float:
-    return 0.5 * (A + A.T)
+    return symmetric((columns * -white[below]) @ columns.T)

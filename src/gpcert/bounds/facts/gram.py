@@ -8,8 +8,6 @@ from gpcert.kernels import RBF, Kernel
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["kernel_gram", "unit_gram"]
-
 
 def unit_gram(points: Float, lengthscale: Float) -> tuple[Float, float]:
     """exp(-|(x_i - x_j) / l|^2 / 2) for raw points (n, d), (n, n), and its largest absolute error."""

@@ -11,8 +11,6 @@ from gpcert.kernels import Kernel
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
 
-__all__ = ["is_moderate"]
-
 
 def is_moderate(kernel: Kernel, lengthscale: Float, centres: Float, *numbers: Float | float) -> bool:
     """Whether `numbers` and the centres (n, d), in units of `lengthscale` (d,), are at most LARGEST, and the

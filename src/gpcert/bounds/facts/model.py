@@ -10,8 +10,10 @@ Statements of `docs/maths.md`, section 2:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,7 +27,16 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Model", "make_model", "model_of"]
+_T = TypeVar("_T")
+
+
+def kept(cache: dict[bytes, _T], key: bytes, most: int, make: Callable[[], _T]) -> _T:
+    """What is kept under the key, or made now; the `most` latest are kept."""
+    if key not in cache:
+        while len(cache) >= most:
+            cache.pop(next(iter(cache)))
+        cache[key] = make()
+    return cache[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +63,7 @@ class Model:
     contraction_precision: float  #: F5 of the precision itself
     contraction_negative: float  #: F3 of the negative part
     moderate: bool  #: R7: whether expansions may be used; otherwise F3 is not known either
-    grams: dict[bytes, tuple[Float, float]] = field(
-        default_factory=dict, repr=False
-    )  #: cache of `Slice.gram`
+    grams: dict[bytes, tuple[Float, float]] = field(default_factory=dict, repr=False)  #: of `Slice.gram`
     site_precision: Float | None = None  #: (n,), a likely `diagonal`
 
     @property

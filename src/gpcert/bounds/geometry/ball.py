@@ -22,8 +22,6 @@ from gpcert.regions import Ball, lowest, project
 from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
 
-__all__ = ["BallDomain", "BallShape"]
-
 
 @dataclass(frozen=True, eq=False)
 class BallDomain(Domain):
@@ -105,7 +103,6 @@ class BallShape:
 
     @property
     def is_box(self) -> bool:
-        """It is not."""
         return False
 
     @property
@@ -164,7 +161,6 @@ class BallShape:
         return project(self.ball, whole)[self.moving]
 
     def neighbours(self, gradient: Float, point: Float) -> list[Float]:
-        """None."""
         return []
 
     def vertex(self, gradient: Float, point: Float) -> Float:

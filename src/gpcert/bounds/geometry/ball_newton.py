@@ -10,8 +10,6 @@ import numpy as np
 from gpcert.rounding import TINY
 from gpcert.validation import Float
 
-__all__ = ["multipliers"]
-
 _NEWTON_STEPS = 24
 
 
@@ -69,12 +67,12 @@ def _newton_step(
     (D, E), (curl, pull, level) = at, ellipsoid
     n = len(D)
     squares, traces = inverse * inverse, np.diagonal(inverse)
-    b, spread = curl * z + pull, squares @ curl
+    b, mixed = curl * z + pull, squares @ curl
     curvature = np.empty((n + 1, n + 1))
     curvature[:n, :n] = np.outer(z, z) * inverse + mu * squares
     curvature[np.arange(n), np.arange(n)] += mu / D**2
-    curvature[:n, n] = curvature[n, :n] = z * (inverse @ b) + mu * spread
-    curvature[n, n] = b @ inverse @ b + mu * (curl @ spread + 1.0 / E**2)
+    curvature[:n, n] = curvature[n, :n] = z * (inverse @ b) + mu * mixed
+    curvature[n, n] = b @ inverse @ b + mu * (curl @ mixed + 1.0 / E**2)
     slope = np.append(
         0.5 * (z * z - 1.0) + mu * (traces + 1.0 / D),
         0.5 * (curl @ (z * z) + 2.0 * pull @ z + level) + mu * (curl @ traces + 1.0 / E),

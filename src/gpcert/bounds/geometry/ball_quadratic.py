@@ -16,15 +16,13 @@ from gpcert.bounds.geometry.ball_newton import multipliers
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound, convexified, curvature
 from gpcert.bounds.geometry.unit_ball import UnitBall
 from gpcert.regions import nearest
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up, symmetric
 from gpcert.validation import Float
-
-__all__ = ["UnitBall", "unit_lower_bound"]
 
 _FACE_ROUNDS = 3
 _DESCENT_STEPS = 80
 #: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
-_FLOORS = (0.03, 0.1, 0.3, 0.7)
+_LEAST = (0.03, 0.1, 0.3, 0.7)
 #: Multiples of the most negative eigenvalue tried for B7.
 _SHIFTS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
 
@@ -103,8 +101,8 @@ def _candidates(
         return
     y = _descend(g, H, ball)
     pull = _pull(g + H @ y, y, ball)
-    for floor in (0.03,) if ball.norm == 2.0 else _FLOORS:
-        weight = _ellipsoid(y, ball.norm, floor)
+    for least in (0.03,) if ball.norm == 2.0 else _LEAST:
+        weight = _ellipsoid(y, ball.norm, least)
         trial = _priced(g, H, ball, none, pull * weight, y)
         yield trial
         if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more
@@ -113,11 +111,11 @@ def _candidates(
     yield _priced(g, H, ball, D, multiplier * weight, y if ball.norm == 2.0 else None)
 
 
-def _ellipsoid(y: Float, norm: float, floor: float) -> Float:
-    """B6: weights w (d,) with sum w_j u_j^2 <= 1 on the ball, about equal to 1 at y; the floor rounds it."""
+def _ellipsoid(y: Float, norm: float, least: float) -> Float:
+    """B6: weights w (d,) with sum w_j u_j^2 <= 1 on the ball, about equal to 1 at y; `least` rounds it."""
     if norm == 2.0:
         return np.ones(len(y))
-    weight = np.maximum(np.abs(y), floor * len(y) ** (-1.0 / norm)) ** (norm - 2.0)
+    weight = np.maximum(np.abs(y), least * len(y) ** (-1.0 / norm)) ** (norm - 2.0)
     return np.asarray(weight / float(norm_up(weight, norm / (norm - 2.0))))
 
 
@@ -172,7 +170,7 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     N = part @ part.T
     diagonal = np.diag_indices(len(g))
     N[diagonal] += 1e-12 * float(np.abs(values).sum()) + 1e-200
-    N = 0.5 * (N + N.T)
+    N = symmetric(N)
     A = H + N
     A[diagonal] += D
     if not (is_certainly_psd(A) and is_certainly_psd(N)):

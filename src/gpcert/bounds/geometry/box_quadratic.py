@@ -22,8 +22,6 @@ from scipy.linalg import lapack
 from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float, Mask
 
-__all__ = ["QuadraticBound", "convexified", "curvature", "quadratic_lower_bound"]
-
 _NEWTON_STEPS = 22
 _LARGEST = 1e150  # beyond it, products of the terms overflow
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from gpcert.validation import Float
 
-__all__ = ["difference", "nearest_and_farthest"]
-
 
 def difference(points: Float, x: Float) -> Float:
     """points - x (n, d); NaN, not inf, beyond the doubles: lengthscales may be as large (E1)."""

@@ -18,8 +18,6 @@ from gpcert.clock import check
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["NARROWEST", "BoxDomain", "BoxShape", "Domain", "Shape", "asked", "scaled_box"]
-
 #: Widths at the edge of underflow are enlarged to this: sound, and products of spans stay normal numbers.
 NARROWEST = 1e-60
 
@@ -161,7 +159,6 @@ class BoxShape:
 
     @property
     def is_box(self) -> bool:
-        """It is."""
         return True
 
     def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
@@ -169,21 +166,16 @@ class BoxShape:
         return BoxDomain(*scaled_box(lower, upper, reference, lengthscale))
 
     def middle(self, lower: Float, upper: Float) -> Float:
-        """The middle."""
         return 0.5 * lower + 0.5 * upper
 
     def within(self, point: Float, lower: Float, upper: Float) -> Float:
-        """Clipped."""
         return np.clip(point, lower, upper)
 
     def project(self, point: Float) -> Float:
-        """Clipped."""
         return np.clip(point, self.lower, self.upper)
 
     def neighbours(self, gradient: Float, point: Float) -> list[Float]:
-        """None."""
         return []
 
     def vertex(self, gradient: Float, point: Float) -> Float:
-        """A corner."""
         return np.where(gradient > 0, self.lower, np.where(gradient < 0, self.upper, point))

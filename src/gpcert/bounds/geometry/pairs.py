@@ -17,8 +17,6 @@ import numpy as np
 from gpcert.rounding import TINY, gamma
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["PairBound", "pair_bound"]
-
 
 @dataclass(frozen=True, eq=False)
 class PairBound:

@@ -19,8 +19,6 @@ from gpcert.regions import Ball, project
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["SparseDomain", "SparseShape"]
-
 #: Most supports listed for one box.
 _LIST = 4000
 
@@ -34,7 +32,6 @@ class Suspects:
     asked: bool = False  #: whether any target was asked for
 
     def add(self, coordinates: Mask, supports: Index | None) -> None:
-        """More of them."""
         self.coordinates |= coordinates
         if supports is None or self.supports is None or len(self.supports) + len(supports) > _LIST:
             self.supports = None
@@ -169,7 +166,6 @@ class SparseShape:
         return np.clip(point, lower, upper) if (~forced).sum() <= count else self.middle(lower, upper)
 
     def project(self, point: Float) -> Float:
-        """Exactly inside."""
         whole = self.ball.x.copy()
         whole[self.moving] = point
         return project(self.ball, whole)[self.moving]

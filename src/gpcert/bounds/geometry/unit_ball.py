@@ -13,8 +13,6 @@ from gpcert.regions import lowest
 from gpcert.rounding import POWER, TINY, UNIT, gamma, norm_up, sum_up
 from gpcert.validation import Float, Mask
 
-__all__ = ["UnitBall", "conjugate"]
-
 #: Coordinates below are taken for this: more room is sound, and its square is a normal number.
 _LEAST_CAP = 1e-150
 

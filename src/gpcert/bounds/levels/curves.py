@@ -23,9 +23,7 @@ from scipy.special import ndtri
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
 
-__all__ = ["Affine", "Level", "Link", "LogitLink", "ProbitLink", "Root", "corners"]
-
-Affine = tuple[float, float]
+Line = tuple[float, float]
 Root = tuple[float, float, float]
 
 
@@ -43,14 +41,14 @@ class Level(ABC):
         """m_p concave in S (p >= 1/2): tangents; else chords."""
 
     @abstractmethod
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """(tau, kappa) with tau S' - kappa >= m_p(S') for all S' in [0, largest], nearly equal at S."""
 
     @abstractmethod
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S)."""
 
-    def chord(self, start: float, end: float) -> Affine:
+    def chord(self, start: float, end: float) -> Line:
         """L3: (tau, kappa) with tau S' - kappa >= m_p(S') for S' in [start, end], for a convex curve."""
         a, b = -self.curve(start)[1], -self.curve(end)[1]
         if not (math.isfinite(a) and math.isfinite(b)):
@@ -73,12 +71,14 @@ class Level(ABC):
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """A certified probability if mu >= m_p(S) - deficit on a box where S >= smallest; deficit > 0."""
 
-    @abstractmethod
     def after_surplus(self, surplus: float, largest: float) -> float:
-        """A certified probability if mu >= m_p(S) + surplus on a box where S <= largest; surplus >= 0."""
+        """A certified probability if mu >= m_p(S) + surplus on a box where S <= largest; surplus >= 0: p as
+        it is, where the density has no bound from below.
+        """
+        return self.p
 
 
-class Link(ABC):
+class LevelCurves(ABC):
     """The link as the bounds use it: rigorous values at points, and level curves."""
 
     @abstractmethod
@@ -91,13 +91,13 @@ class Link(ABC):
     def level(self, p: float) -> Level:
         """The level curve of a probability at most p (and as close as rounding allows), 0 < p < 1."""
 
-    def mirrored(self) -> Link:
+    def mirrored(self) -> LevelCurves:
         """The link of the other class, f -> 1 - sigma(-f): itself where symmetric."""
         return self
 
     @property
     @abstractmethod
-    def spread(self) -> float:
+    def noise(self) -> float:
         """c with E sigma(f) close to Phi(mu / sqrt(c + S)): guides the local search only."""
 
 
@@ -110,29 +110,26 @@ def corners(
 
 
 @dataclass(frozen=True)
-class ProbitLink(Link):
+class ProbitCurves(LevelCurves):
     """E Phi(scale f) = Phi(mu / sqrt(scale^-2 + S))."""
 
     scale: float
 
     @property
-    def spread(self) -> float:
-        """scale^-2."""
+    def noise(self) -> float:
         return 1.0 / (self.scale * self.scale)
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`."""
         lower, upper = (self._standard(*corner) for corner in corners(mu, S))
         return normal_cdf_bounds(lower - 16 * UNIT * abs(lower))[0], normal_cdf_bounds(
             upper + 16 * UNIT * abs(upper)
         )[1]
 
     def _standard(self, mu: float, S: float) -> float:
-        return mu / math.sqrt(self.spread + S) if math.isfinite(mu) else mu
+        return mu / math.sqrt(self.noise + S) if math.isfinite(mu) else mu
 
     def level(self, p: float) -> Level:
-        """See `Link.level`."""
-        return ProbitLevel(float(ndtri(p)), self.spread * (1.0 - 4 * UNIT), self.spread * (1.0 + 4 * UNIT))
+        return ProbitLevel(float(ndtri(p)), self.noise * (1.0 - 4 * UNIT), self.noise * (1.0 + 4 * UNIT))
 
 
 @dataclass(frozen=True)
@@ -150,10 +147,9 @@ class ProbitLevel(Level):
 
     @property
     def concave(self) -> bool:
-        """t >= 0."""
         return self.t >= 0
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """L2: for any tau > 0, sup_S (t sqrt(c + S) - tau S) = tau c + t^2 / (4 tau)."""
         if self.t == 0:
             return 0.0, 0.0
@@ -183,18 +179,17 @@ class ProbitLevel(Level):
 
 
 @dataclass(frozen=True)
-class LogitLink(Link):
+class LogitCurves(LevelCurves):
     """E sigma(f) by the quadrature of `Logit`, with its proved error."""
 
     likelihood: Logit
 
     @property
-    def spread(self) -> float:
+    def noise(self) -> float:
         """8 / pi: the slopes of the logistic and of Phi(f / sqrt(8/pi)) agree at 0."""
         return 8.0 / math.pi
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`."""
         if not all(map(math.isfinite, (*mu, *S))):
             return 0.0, 1.0
         lower, upper = corners(mu, S)
@@ -207,7 +202,6 @@ class LogitLink(Link):
         return max(0.0, down(value - error)), min(1.0, up(value + error))
 
     def level(self, p: float) -> Level:
-        """See `Link.level`."""
         return LogitLevel(self, p)
 
 
@@ -215,7 +209,7 @@ class LogitLink(Link):
 class LogitLevel(Level):
     """m_p(S) of the logistic, enclosed by bracketing the proved quadrature."""
 
-    link: LogitLink
+    curves: LogitCurves
     target: float
 
     @property
@@ -225,14 +219,13 @@ class LogitLevel(Level):
 
     @property
     def concave(self) -> bool:
-        """p >= 1/2."""
         return self.p >= 0.5
 
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S): the quadrature with its error brackets p there."""
-        return _logistic_curve(self.link, self.p, S)
+        return _logistic_curve(self.curves, self.p, S)
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """L2: three enclosures of a concave curve bound it everywhere, without derivatives."""
         gap = 1e-3 * (1.0 + max(S, 0.0))
         points = [max(S, gap) + i * gap for i in (-1, 0, 1)]
@@ -261,7 +254,7 @@ class LogitLevel(Level):
         t = float(ndtri(self.p))
         if not (t < 0.0 < largest < 1e90):
             return None
-        c = min(0.98 * self.link.spread, (t / (1.0 - 2.0 * self.p)) ** 2)  # the slope of F at S = 0, far out
+        c = min(0.98 * self.curves.noise, (t / (1.0 - 2.0 * self.p)) ** 2)  # the slope of F at S = 0, far out
         grid = _grid(0.05 * c, largest)
         F = [-self.curve(x)[1] for x in grid]
         if not all(map(math.isfinite, F)):
@@ -281,10 +274,6 @@ class LogitLevel(Level):
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
         return max(0.0, down(self.p - 0.25 * deficit * (1.0 + 4 * UNIT)))
 
-    def after_surplus(self, surplus: float, largest: float) -> float:
-        """No density bound from below is used: p as it is."""
-        return self.p
-
 
 def _grid(first: float, largest: float) -> list[float]:
     """0, then up to `largest` by factors of 1.3: the same for all references, so that values are kept."""
@@ -293,14 +282,14 @@ def _grid(first: float, largest: float) -> list[float]:
 
 
 @lru_cache(maxsize=2**14)
-def _logistic_curve(link: LogitLink, p: float, S: float) -> tuple[float, float]:
+def _logistic_curve(curves: LogitCurves, p: float, S: float) -> tuple[float, float]:
     """See `LogitLevel.curve`; kept, since neighbouring pieces and their refinements share their ends."""
     if not 0.0 <= S < 1e90:
         return -math.inf, math.inf
-    m = float(ndtri(p)) * math.sqrt(link.spread + S)
+    m = float(ndtri(p)) * math.sqrt(curves.noise + S)
     for _ in range(50):
-        value = float(link.likelihood.expectation(m, S))
-        slope = max(float(link.likelihood.expectation_gradient(m, S)[0]), 1e-300)
+        value = float(curves.likelihood.expectation(m, S))
+        slope = max(float(curves.likelihood.expectation_gradient(m, S)[0]), 1e-300)
         step = (p - value) / slope
         # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
         m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
@@ -310,7 +299,7 @@ def _logistic_curve(link: LogitLink, p: float, S: float) -> tuple[float, float]:
             break
     width = 4e-13 * (1.0 + abs(m))
     for _ in range(60):
-        if link.enclose(m - width, S)[1] <= p <= link.enclose(m + width, S)[0]:
+        if curves.enclose(m - width, S)[1] <= p <= curves.enclose(m + width, S)[0]:
             return m - width, m + width
         width *= 4.0
     return -math.inf, math.inf

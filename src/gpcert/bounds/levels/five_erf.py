@@ -11,32 +11,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.bounds.levels.curves import Affine, Level, Link, LogitLink, Root, corners
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, LogitCurves, Root, corners
 from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up
 
-__all__ = ["FiveErfLevel", "FiveErfLink"]
-
-_LOGIT = LogitLink(Logit())
+_LOGIT = LogitCurves(Logit())
 _FORMULA = FiveErf()
 _MARGIN = 1e-10  # well above the rounding of both expectations, so that a guess is confirmed
 
 
 @dataclass(frozen=True)
-class FiveErfLink(Link):
+class FiveErfCurves(LevelCurves):
     """P(mu, S) = sum_i c_i Phi(mu / sqrt(v_i + S)); `other`: 1 - P(-mu, S) = P(mu, S) + (1 - TOTAL)."""
 
     other: bool = False
 
     @property
-    def spread(self) -> float:
-        """The logistic's."""
-        return _LOGIT.spread
+    def noise(self) -> float:
+        return _LOGIT.noise
 
-    def mirrored(self) -> Link:
-        """See `Link.mirrored`."""
-        return FiveErfLink(not self.other)
+    def mirrored(self) -> LevelCurves:
+        return FiveErfCurves(not self.other)
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         """W2: the corner lemma holds for the formula, which is odd around TOTAL / 2 and concave above 0."""
@@ -51,7 +47,7 @@ class FiveErfLink(Link):
         return max(0.0, down(value - error)), min(1.0, up(value + error))
 
     def level(self, p: float) -> Level:
-        """See `Link.level`; the 1e-8 that the other class has more is not used."""
+        """See `LevelCurves.level`; the 1e-8 that the other class has more is not used."""
         return FiveErfLevel(p)
 
 
@@ -67,7 +63,6 @@ class FiveErfLevel(Level):
 
     @property
     def p(self) -> float:
-        """The target itself."""
         return self.target
 
     @cached_property
@@ -92,25 +87,18 @@ class FiveErfLevel(Level):
         lower, upper = (_LOGIT.level(_inside(self.p + gap)).curve(S) for gap in (-GAP, GAP))
         return (lower[0] if self.p > GAP else -math.inf), (upper[1] if self.p + GAP < 1.0 else math.inf)
 
-    def tangent(self, S: float, largest: float) -> Affine:
-        """The logistic's."""
+    def tangent(self, S: float, largest: float) -> Line:
         return (0.0, -math.inf) if self._logistic is None else self._logistic.tangent(S, largest)
 
-    def chord(self, start: float, end: float) -> Affine:
-        """The logistic's."""
+    def chord(self, start: float, end: float) -> Line:
         return (0.0, -math.inf) if self._logistic is None else self._logistic.chord(start, end)
 
     def root(self, S: float, largest: float) -> Root | None:
-        """The logistic's."""
         return None if self._logistic is None else self._logistic.root(S, largest)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The formula's slope in the mean is at most SLOPE."""
         return max(0.0, down(self.p - SLOPE * deficit * (1.0 + 4 * UNIT)))
-
-    def after_surplus(self, surplus: float, largest: float) -> float:
-        """No slope from below is used: p as it is."""
-        return self.p
 
     def _sufficient(self, start: float, end: float) -> float:
         """W4: q with P(m, S) >= p on the logistic's curve of q for S in [start, end]; inf: none found."""
@@ -135,7 +123,7 @@ def _inside(p: float) -> float:
 
 def _root(p: float, S: float) -> float:
     """Nearly the mean at which the formula reaches p: Newton's method, for guidance only."""
-    m = math.log(_inside(p) / (1.0 - _inside(p))) * math.sqrt(1.0 + S / _LOGIT.spread)
+    m = math.log(_inside(p) / (1.0 - _inside(p))) * math.sqrt(1.0 + S / _LOGIT.noise)
     for _ in range(50):
         value = float(_FORMULA.expectation(m, S))
         slope = max(float(_FORMULA.expectation_gradient(m, S)[0]), 1e-300)

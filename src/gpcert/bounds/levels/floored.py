@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpcert.bounds.levels.curves import Affine, Level, Link, Root
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root
 from gpcert.rounding import UNIT, down
-
-__all__ = ["FlooredLevel", "FlooredLink"]
 
 
 @dataclass(frozen=True)
-class FlooredLink(Link):
+class FlooredCurves(LevelCurves):
     """P = floor + (1 - 2 floor) P'."""
 
-    inner: Link
+    inner: LevelCurves
     floor: float
 
     @property
-    def spread(self) -> float:
-        """The inner link's."""
-        return self.inner.spread
+    def noise(self) -> float:
+        return self.inner.noise
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`."""
         lower, upper = (self.floor + (1.0 - 2.0 * self.floor) * p for p in self.inner.bounds(mu, S))
         return max(0.0, lower - 4 * UNIT), min(1.0, upper + 4 * UNIT)
 
     def level(self, p: float) -> Level:
-        """See `Link.level`; p at most the floor holds everywhere, p beyond 1 - floor nowhere."""
+        """See `LevelCurves.level`; p at most the floor holds everywhere, p beyond 1 - floor nowhere."""
         inner = (p - self.floor) / (1.0 - 2.0 * self.floor)
         return FlooredLevel(self.inner.level(min(max(inner, 1e-12), 1.0 - 1e-12)), self.floor)
 
@@ -48,35 +44,27 @@ class FlooredLevel(Level):
 
     @property
     def concave(self) -> bool:
-        """As the inner level."""
         return self.inner.concave
 
-    def tangent(self, S: float, largest: float) -> Affine:
-        """The inner level's."""
+    def tangent(self, S: float, largest: float) -> Line:
         return self.inner.tangent(S, largest)
 
-    def chord(self, start: float, end: float) -> Affine:
-        """The inner level's."""
+    def chord(self, start: float, end: float) -> Line:
         return self.inner.chord(start, end)
 
     def root(self, S: float, largest: float) -> Root | None:
-        """The inner level's."""
         return self.inner.root(S, largest)
 
     def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
-        """The inner level's, lifted."""
         return FlooredLevel(self.inner.within(variances), self.floor)
 
     def curve(self, S: float) -> tuple[float, float]:
-        """The inner level's."""
         return self.inner.curve(S)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
-        """The inner level's, lifted."""
         return self._lifted(self.inner.after_deficit(deficit, smallest))
 
     def after_surplus(self, surplus: float, largest: float) -> float:
-        """The inner level's, lifted."""
         return self._lifted(self.inner.after_surplus(surplus, largest))
 
     def _lifted(self, p: float) -> float:

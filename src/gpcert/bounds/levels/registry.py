@@ -1,32 +1,41 @@
-"""The rigorous counterpart of each two-class likelihood."""
+"""The rigorous counterpart of each two-class likelihood: the registry of links that can be certified."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from gpcert.bounds.levels.curves import Link, LogitLink, ProbitLink
-from gpcert.bounds.levels.five_erf import FiveErfLink
-from gpcert.bounds.levels.floored import FlooredLink
-from gpcert.bounds.levels.steps import StepLink, step_link
-from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
-from gpcert.likelihoods import Link as EnclosedLink
+from gpcert.bounds.levels.curves import LevelCurves, LogitCurves, ProbitCurves
+from gpcert.bounds.levels.five_erf import FiveErfCurves
+from gpcert.bounds.levels.floored import FlooredCurves
+from gpcert.bounds.levels.steps import StepCurves, step_curves
+from gpcert.errors import InvalidInputError
+from gpcert.likelihoods import FiveErf, Floored, Link, Logit, Probit
 
-__all__ = ["link_of"]
-
-_steps: WeakKeyDictionary[EnclosedLink, StepLink] = WeakKeyDictionary()
+_steps: WeakKeyDictionary[Link, StepCurves] = WeakKeyDictionary()
 
 
-def link_of(likelihood: BinaryLikelihood) -> Link:
-    """Values and level curves of a likelihood, certified."""
-    if isinstance(likelihood, Probit):
-        return ProbitLink(likelihood.scale)
-    if isinstance(likelihood, FiveErf):
-        return FiveErfLink()
-    if isinstance(likelihood, Floored):
-        return FlooredLink(link_of(likelihood.link), likelihood.floor)
-    if isinstance(likelihood, EnclosedLink):
-        if likelihood not in _steps:
-            _steps[likelihood] = step_link(likelihood)
-        return _steps[likelihood]
-    assert isinstance(likelihood, Logit)
-    return LogitLink(likelihood)
+def _steps_of(link: Link) -> StepCurves:
+    if link not in _steps:
+        _steps[link] = step_curves(link)
+    return _steps[link]
+
+
+_CURVES: dict[type, Callable[[Any], LevelCurves]] = {
+    Probit: lambda probit: ProbitCurves(probit.scale),
+    Logit: LogitCurves,
+    FiveErf: lambda _: FiveErfCurves(),
+    Floored: lambda floored: FlooredCurves(curves_of(floored.link), floored.floor),
+    Link: _steps_of,
+}
+
+
+def curves_of(likelihood: object) -> LevelCurves:
+    """Values and level curves of a two-class likelihood, certified; another one is an error."""
+    for kind, curves in _CURVES.items():
+        if isinstance(likelihood, kind):
+            return curves(likelihood)
+    name = getattr(likelihood, "name", type(likelihood).__name__)
+    rule = "post must have the probit, logit or softmax likelihood, a Link, or one-vs-rest"
+    raise InvalidInputError(f"{rule}, got {name!r}")

@@ -16,13 +16,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gpcert.bounds.levels.curves import Affine, Level, Link
-from gpcert.likelihoods import Link as EnclosedLink
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line
+from gpcert.likelihoods import Link
 from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, down, gamma
 from gpcert.validation import Float
-
-__all__ = ["StepLink", "step_link"]
 
 #: Height of a step aimed at: what a probability of such a link is known to.
 _HEIGHT = 2.5e-4
@@ -36,7 +34,7 @@ _SURPLUS = 5e-5
 
 
 @dataclass(frozen=True, eq=False)
-class StepLink(Link):
+class StepCurves(LevelCurves):
     """lower[i] <= sigma <= upper[i] on [edges[i], edges[i + 1]], both increasing; 0 and 1 outside."""
 
     edges: Float  #: (m + 1,)
@@ -51,7 +49,7 @@ class StepLink(Link):
         return L, U, float(self.upper[0])
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """See `Link.bounds`; term by term."""
+        """See `LevelCurves.bounds`; term by term."""
         if not all(map(math.isfinite, (*mu, *S))):
             return 0.0, 1.0
         return self.at_least(mu[0], S), self._at_most(mu[1], S)
@@ -80,18 +78,16 @@ class StepLink(Link):
         return min(1.0, total + gamma(2 * len(steps) + _SHARE))
 
     def level(self, p: float) -> Level:
-        """See `Link.level`."""
         return StepLevel(self, p)
 
-    def mirrored(self) -> StepLink:
-        """1 - sigma(-f)."""
+    def mirrored(self) -> StepCurves:
         # 1 - x of a double in [0, 1] is exact to one rounding, which goes outward.
         low = np.maximum(np.nextafter(1.0 - self.upper[::-1], -1.0), 0.0)
         high = np.minimum(np.nextafter(1.0 - self.lower[::-1], 2.0), 1.0)
-        return StepLink(-self.edges[::-1], low, high)
+        return StepCurves(-self.edges[::-1], low, high)
 
     @cached_property
-    def spread(self) -> float:
+    def noise(self) -> float:
         """From the quartiles, as if the link were Phi(f / sqrt(c)): guides the local search only."""
         middle = 0.5 * (self.edges[1:] + self.edges[:-1])
         value = 0.5 * (self.lower + self.upper)
@@ -103,12 +99,11 @@ class StepLink(Link):
 class StepLevel(Level):
     """m_p(S) from above, found by bisection on certified sums."""
 
-    link: StepLink
+    curves: StepCurves
     target: float
 
     @property
     def p(self) -> float:
-        """The target itself."""
         return self.target
 
     @property
@@ -116,7 +111,7 @@ class StepLevel(Level):
         """Never used: chords hold for every curve."""
         return False
 
-    def tangent(self, S: float, largest: float) -> Affine:
+    def tangent(self, S: float, largest: float) -> Line:
         """A chord over everything."""
         return self.chord(0.0, largest)
 
@@ -126,25 +121,25 @@ class StepLevel(Level):
 
     def above(self, start: float, end: float) -> float:
         """m with E sigma >= p at mean m for every S in [start, end]; inf if none was found."""
-        link, p = self.link, self.target
-        scale = math.sqrt(link.spread + max(end, 0.0))
-        centre = float(np.interp(0.5, 0.5 * (link.lower + link.upper), link.edges[1:]))
+        curves, p = self.curves, self.target
+        scale = math.sqrt(curves.noise + max(end, 0.0))
+        centre = float(np.interp(0.5, 0.5 * (curves.lower + curves.upper), curves.edges[1:]))
         high = centre + float(ndtri(p)) * scale
         width = 0.1 * scale
         low = -math.inf
         for _ in range(60):  # a bracket around the guess
-            if link.at_least(high, (start, end)) >= p:
+            if curves.at_least(high, (start, end)) >= p:
                 break
             low, high, width = high, high + width, 2.0 * width
         else:
             return math.inf
         if low == -math.inf:
             low = high - width
-            while link.at_least(low, (start, end)) >= p and width < 1e12 * scale:
+            while curves.at_least(low, (start, end)) >= p and width < 1e12 * scale:
                 high, low, width = low, low - 2.0 * width, 2.0 * width
         for _ in range(40):
             middle = 0.5 * (low + high)
-            value = link.at_least(middle, (start, end))
+            value = curves.at_least(middle, (start, end))
             if value >= p:
                 high = middle
                 if value <= p + _SURPLUS:
@@ -153,7 +148,7 @@ class StepLevel(Level):
                 low = middle
         return high
 
-    def chord(self, start: float, end: float) -> Affine:
+    def chord(self, start: float, end: float) -> Line:
         """(tau, kappa) with tau S - kappa >= m_p(S) on [start, end], from its largest value per sub-piece."""
         ends = np.linspace(start, end, _SUBPIECES + 1 if end > start else 1).tolist()
         pairs = list(pairwise(ends)) or [(start, start)]
@@ -168,13 +163,9 @@ class StepLevel(Level):
         """Nothing is known of the density: no claim."""
         return 0.0
 
-    def after_surplus(self, surplus: float, largest: float) -> float:
-        """p as it is."""
-        return self.p
 
-
-def step_link(likelihood: EnclosedLink) -> StepLink:
-    """Steps of a link: cells are halved until sigma varies little on each, or they are too many."""
+def step_curves(likelihood: Link) -> StepCurves:
+    """Steps of a link: intervals are halved until sigma varies little on each, or they are too many."""
     edges = np.concatenate([[-1e9], np.sinh(np.linspace(-9, 9, 513)), [1e9]])
     for _ in range(60):
         low, high = likelihood.enclose(edges[:-1], edges[1:])
@@ -184,5 +175,5 @@ def step_link(likelihood: EnclosedLink) -> StepLink:
         if not coarse.any() or len(edges) > _MOST_STEPS:
             break
         edges = np.sort(np.concatenate([edges, middle[coarse]]))
-    # sigma increases: on a cell it is at least what it is on any cell before.
-    return StepLink(edges, np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])
+    # sigma increases: on an interval it is at least what it is on any before.
+    return StepCurves(edges, np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])

@@ -6,7 +6,8 @@ True for all finite doubles: underflow has its absolute terms (TINY), and whatev
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,40 +15,45 @@ from gpcert.bounds.facts.model import Model
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Interval", "latent_at", "mean_between", "prior_between"]
-
 Interval = tuple[float, float]
 
 
-class Restricted(Protocol):
-    """What is asked of a slice: a model, with the sign of the class that is bounded."""
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign."""
 
-    @property
-    def model(self) -> Model:
-        """Of all features."""
+    model: Model  #: of all features
+    points: Float  #: centres on the moving features (n, d), raw units
+    lengthscale: Float  #: (d,)
+    sign: float
+
+    #: Relative error of the stored prior variance: none for a single kernel.
+    prior_blur: ClassVar[float] = 0.0
 
     @property
     def weights(self) -> Float:
-        """alpha (n,)."""
+        """alpha of the class whose probability is bounded below (n,)."""
+        return self.sign * self.model.weights
 
     @property
     def mean(self) -> float:
-        """The prior mean."""
+        """The prior mean of that class's latent."""
+        return self.sign * self.model.mean
 
     @property
-    def floor(self) -> float:
-        """Added to a computed k_i, it covers underflow."""
+    def prior(self) -> Interval:
+        """The prior variance, enclosed."""
+        slack = self.prior_blur * abs(self.model.prior) + TINY if self.prior_blur else 0.0
+        return self.model.prior - slack, self.model.prior + slack
 
     @property
-    def prior_blur(self) -> float:
-        """Relative error of the stored prior variance."""
+    def tiny(self) -> float:
+        """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
+        return float(2.0**-960 * (1.0 + self.model.variance))
 
-
-def prior_between(slice_: Restricted) -> Interval:
-    """The prior variance, enclosed: that of a sum or product is rounded."""
-    prior, blur = slice_.model.prior, slice_.prior_blur
-    slack = blur * abs(prior) + TINY if blur else 0.0
-    return prior - slack, prior + slack
+    def flipped(self) -> Self:
+        """The same slice for the other class, sharing every array."""
+        return replace(self, sign=-self.sign)
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as unknown
@@ -55,11 +61,11 @@ def latent_at(slice_: Restricted, k: Float, relative: Float, r: Float) -> tuple[
     """E3: mean and (unclipped) variance for k (n,) of relative error `relative` (n,), r = precision @ k."""
     model, weights = slice_.model, slice_.weights
     unit = relative + gamma(len(k) + 20)
-    bound = k + slice_.floor
+    bound = k + slice_.tiny
     mu = slice_.mean + float(weights @ k)
     error = sum_up(np.abs(weights) * bound * unit) * 1.01
     error += 4 * UNIT * (abs(mu) + abs(slice_.mean))
-    low, high = prior_between(slice_)
+    low, high = slice_.prior
     S = model.prior - float(k @ r)
     roots = np.sqrt(model.row_weight) * bound
     error_S = 2.02 * sqrt_up(sum_up((roots * unit) ** 2)) * sqrt_up(sum_up(roots * roots))

@@ -13,8 +13,6 @@ from gpcert.clock import check
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float
 
-__all__ = ["Form", "Loss", "Remainder", "Subtracted", "balance", "largest_root", "negative_part", "subtract"]
-
 #: Features beyond which eigenvectors take longer than a box may.
 _MOST = 1500
 

@@ -18,8 +18,6 @@ from gpcert.bounds.local.enclosures import Interval
 from gpcert.rounding import UNIT, gamma, sqrt_down, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Support", "support"]
-
 #: Planes are for models whose variance is negative by rounding alone: this share of the prior variance.
 _DEEPEST = 1e-3
 

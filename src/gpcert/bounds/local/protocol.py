@@ -11,8 +11,6 @@ import numpy as np
 
 from gpcert.validation import Float
 
-__all__ = ["RANGE_ACCURACY", "FunctionalBound", "LocalModel", "functional_variances"]
-
 #: The range of S only decides where the chords lie: it need not be sharp.
 RANGE_ACCURACY = 0.05
 

@@ -15,8 +15,6 @@ from gpcert.bounds.one.level import LevelBound
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["LatentBound"]
-
 
 @dataclass(frozen=True, eq=False)
 class LatentBound(OneByOne):
@@ -32,26 +30,22 @@ class LatentBound(OneByOne):
 
     @property
     def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
         return self.base.shape
 
     def at(self, x: Float) -> Interval:
-        """Enclosure at x (d,)."""
         return self._chosen(*self.slice.latent(x))
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """Value and gradient at x (d,), estimated."""
         mu, S, slope, curve = self.slice.gradient(x)
         return (self.sign * S, self.sign * curve) if self.variance else (self.sign * mu, self.sign * slope)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`."""
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(-np.inf, reference, int(np.argmax(widths)), False)
         enough = target if target <= 0 else np.inf  # local models certify in their own scale above 0
         for attempt in self.base.attempts(lower, upper, reference):
             if attempt is None:
-                return best._replace(probability=np.inf)
+                return best._replace(value=np.inf)
             start, local = attempt
             if self.variance:
                 bound = local.lower_bound(0.0, -self.sign, 0.0, enough)
@@ -59,15 +53,15 @@ class LatentBound(OneByOne):
             else:
                 bound = local.only(0.0).lower_bound(1.0, 0.0, self.base.mean, enough)
                 latent = bound.latent
-            if best.probability == -np.inf or latent > best.probability:
+            if best.value == -np.inf or latent > best.value:
                 point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
                 rounding = latent + 2.0 * bound.rounding >= target
                 best = Certified(latent, point, int(np.argmax(bound.loss)), rounding)
-            if best.probability >= target or best.at_rounding:
+            if best.value >= target or best.at_rounding:
                 break
-        if best.probability < target:
+        if best.value < target:
             least = self._chosen(*radial_envelope(self.slice, lower, upper))[0]
-            best = best._replace(probability=max(best.probability, least))
+            best = best._replace(value=max(best.value, least))
         return best
 
     def _chosen(self, mean: Interval, variance: Interval) -> Interval:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.geometry.domain import Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
-from gpcert.bounds.levels.curves import Level, Link
+from gpcert.bounds.levels.curves import Level, LevelCurves
+from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
+from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
-__all__ = ["LevelBound"]
-
+#: By rising price: how far the reference retreats, and the local model there.
+Plan = list[tuple[float, Callable[[Domain, Float], LocalModel]]]
+#: Whether higher orders are bounded as forms (dear) or by one norm (cheap), one after the other.
+Prices = tuple[bool, ...]
+What = TypeVar("What")
 
 #: Most pieces of a convex level curve per box.
 _PIECES = 24
@@ -30,46 +36,86 @@ _NARROWER = 0.7
 class LevelBound(OneByOne):
     """Theorem 2: probability bounds from level curves, for any kernel that gives local models."""
 
-    link: Link
+    curves: LevelCurves
     shape: Shape
+    slice: Slice | RadialSlice
 
     @property
-    @abstractmethod
     def mean(self) -> float:
-        """The prior mean."""
+        """The prior mean of the class bounded."""
+        return self.slice.mean
 
     @property
-    @abstractmethod
     def lengthscale(self) -> Float:
         """Units of displacements (d,)."""
+        return self.slice.lengthscale
 
-    @abstractmethod
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
+        """E3: mean and variance with their rounding, through the corner lemma."""
+        return self.curves.bounds(*self.slice.latent(x))
 
     @abstractmethod
     def objective(self, x: Float) -> tuple[float, Float]:
         """See `BoxBound.objective`."""
 
     @abstractmethod
-    def attempts(
-        self, lower: Float, upper: Float, reference: Float
-    ) -> Iterator[tuple[Float, LocalModel] | None]:
-        """References (d,) and local models over the box, by rising price; None: the box misses the region."""
+    def plan(self, size: float, d: int) -> Plan:
+        """For a set of this size in lengthscales; empty where expansions say nothing."""
 
     @abstractmethod
     def envelope(self, lower: Float, upper: Float) -> float:
         """A lower bound of P that holds for boxes of any size, and tends to P as the box shrinks."""
 
-    def surroundings(self, lower: Float, upper: Float) -> tuple[Float, float | None]:
-        """The middle of the region's part in the box and its size in lengthscales; None: there is none."""
+    @abstractmethod
+    def planes(self, size: float, d: int) -> Sequence[tuple[float, Prices]]:
+        """Retreats of the references of supporting planes, and at which prices each is bounded."""
+
+    @abstractmethod
+    def supports(
+        self, domain: Domain, start: Float, level: Level, prices: Prices
+    ) -> Iterator[FunctionalBound]:
+        """Bounds of the plane of a level at `start` (d,), by rising price; none where there is no plane."""
+
+    def small(self, size: float, d: int) -> Plan:
+        """The plan where planes have failed: expanding S to second order beats them on small sets only."""
+        return self.plan(size, d) if size < 0.3 else []
+
+    def places(
+        self,
+        lower: Float,
+        upper: Float,
+        reference: Float,
+        plan: Callable[[float, int], Sequence[tuple[float, What]]],
+    ) -> Iterator[tuple[Float, Domain, What] | None]:
+        """References (d,) and the set seen from each, with what is planned; None: the box misses the region.
+
+        At the predicted worst point the bound is exact there but pays for the whole width of the box on the
+        far side; retreating towards the middle trades the one for the other. Any reference is sound.
+        """
         middle = self.shape.middle(lower, upper)
         domain = self.shape.domain(lower, upper, middle, self.lengthscale)
-        return middle, None if domain is None else 2.0 * domain.norm(np.ones(len(lower)))
+        if domain is None:
+            yield None
+        if domain is None or not self.slice.moderate:
+            return
+        for retreat, what in plan(2.0 * domain.norm(np.ones(len(lower))), len(lower)):
+            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
+            domain = self.shape.domain(lower, upper, start, self.lengthscale)
+            if domain is None:
+                yield None
+                return
+            yield start, domain, what
+
+    def attempts(
+        self, lower: Float, upper: Float, reference: Float, plan: Callable[[float, int], Plan] | None = None
+    ) -> Iterator[tuple[Float, LocalModel] | None]:
+        """References (d,) and local models over the box, by rising price; None as for `places`."""
+        for place in self.places(lower, upper, reference, plan or self.plan):
+            yield None if place is None else (place[0], place[2](place[1], place[0]))
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
-        level = self.link.level(target)
+        level = self.curves.level(target)
         widest = int(np.argmax((upper - lower) / self.lengthscale))
         best = Certified(0.0, reference, widest, False)
         for attempt in self._trials(lower, upper, reference, level):
@@ -77,40 +123,30 @@ class LevelBound(OneByOne):
                 return Certified(1.0, reference, widest, False)
             start, trial = attempt
             trial = trial._replace(point=np.clip(start + trial.point * self.lengthscale, lower, upper))
-            if best.probability <= 0.0 or trial.probability > best.probability:
+            if best.value <= 0.0 or trial.value > best.value:
                 best = trial
-            if best.probability >= level.p:
+            if best.value >= level.p:
                 break
-        if best.probability < level.p:
-            best = best._replace(probability=max(best.probability, self.envelope(lower, upper)))
+        if best.value < level.p:
+            best = best._replace(value=max(best.value, self.envelope(lower, upper)))
         return best
 
     def _trials(
         self, lower: Float, upper: Float, reference: Float, level: Level
     ) -> Iterator[tuple[Float, Certified] | None]:
-        """Planes first; then, where they exist, expansions of S itself on small sets only."""
-        found = False
-        for plane in self.planes(lower, upper, reference, level):
-            if plane is None:
+        """Planes first (G1 to G5); then, where there are none or on small sets, expansions of S itself."""
+        largest, found = self.slice.largest_variance, False
+        within = level.within(lambda: (0.0, largest))
+        for place in self.places(lower, upper, reference, self.planes):
+            if place is None:
                 yield None
                 return
-            found = True
-            start, bound, within, largest = plane
-            yield start, self._conclude(bound, within, (0.0, largest))
-        if found and not (self.surroundings(lower, upper)[1] or 0.0) < self.second_order(len(lower)):
-            return
-        for attempt in self.attempts(lower, upper, reference):
+            start, domain, prices = place
+            for bound in self.supports(domain, start, within, prices):
+                found = True
+                yield start, self._conclude(bound, within, (0.0, largest))
+        for attempt in self.attempts(lower, upper, reference, self.small if found else self.plan):
             yield None if attempt is None else (attempt[0], self._certify(attempt[1], level))
-
-    def planes(
-        self, lower: Float, upper: Float, reference: Float, level: Level
-    ) -> Iterator[tuple[Float, FunctionalBound, Level, float] | None]:
-        """Planes (docs/maths.md, G1): references, bounds, the level they are of, and the largest S."""
-        yield from ()
-
-    def second_order(self, d: int) -> float:
-        """The size of sets, in lengthscales, up to which expanding S to second order beats its plane."""
-        return 0.3
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""

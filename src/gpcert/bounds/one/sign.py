@@ -20,8 +20,6 @@ from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float
 
-__all__ = ["SignBound", "mean_over"]
-
 #: A latent mean certified above this ends a trial: room for the rounding of the conclusion.
 _CLEAR = 1e-9
 
@@ -34,11 +32,9 @@ class SignBound(OneByOne):
 
     @property
     def shape(self) -> Shape:
-        """See `BoxBound.shape`."""
         return self.base.shape
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.base.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
@@ -58,15 +54,15 @@ class SignBound(OneByOne):
             if attempt is None:
                 return Certified(1.0, reference, widest, False)
             start, bound, largest = attempt
-            p = self.base.link.bounds((bound.latent, bound.latent), (0.0, largest))[0]
+            p = self.base.curves.bounds((bound.latent, bound.latent), (0.0, largest))[0]
             point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
             trial = Certified(p, point, int(np.argmax(bound.loss)), bound.value + 2.0 * bound.rounding >= 0)
-            if best is None or trial.probability > best.probability:
+            if best is None or trial.value > best.value:
                 best = trial
             if bound.latent > 0:
                 return best
         best = Certified(0.0, reference, widest, False) if best is None else best
-        return best._replace(probability=max(best.probability, self.base.envelope(lower, upper)))
+        return best._replace(value=max(best.value, self.base.envelope(lower, upper)))
 
     def _attempts(
         self, lower: Float, upper: Float, reference: Float
@@ -89,7 +85,7 @@ class SignBound(OneByOne):
         self, base: RbfBound, lower: Float, upper: Float, reference: Float
     ) -> Iterator[tuple[Float, FunctionalBound, float] | None]:
         """D1: the mean is a sum of kernels, and needs no product with the precision."""
-        for place in base.places(lower, upper, reference):
+        for place in base.places(lower, upper, reference, base.planes):
             if place is None:
                 yield None
                 return

@@ -9,67 +9,38 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import BoxBound, Certified, OneByOne
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
-from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
+from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.functionals import View
+from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import down, up
 from gpcert.validation import Float
-
-__all__ = ["Comparison", "LabelBound"]
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
 
 
-class Rated(Protocol):
-    """What a comparison of classes needs of a bound of 1 - sum_i beta_i p_i."""
-
-    @property
-    def shape(self) -> Shape:
-        """The region."""
-
-    @property
-    def classes(self) -> int:
-        """C."""
-
-    @property
-    def lengthscale(self) -> Float:
-        """Of the moving features (d,)."""
-
-    @property
-    def largest(self) -> float:
-        """Size of a box, in lengthscales, beyond which nothing is proved."""
-
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
-
-    def weighing(self, beta: Float) -> BoxBound:
-        """The same bound for another beta (C,)."""
-
-
 class Comparison(OneByOne):
     """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
 
-    softmax: Rated  #: its beta is not used
+    softmax: WeightedBound  #: its beta is not used
     label: int
 
     @property
     def shape(self) -> Shape:
-        """The region."""
         return self.softmax.shape
 
     @property
     def rivals(self) -> list[int]:
         """The other classes."""
-        return [j for j in range(self.softmax.classes) if j != self.label]
+        return [j for j in range(len(self.softmax.beta)) if j != self.label]
 
     def at(self, x: Float) -> tuple[float, float]:
         """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
@@ -114,11 +85,11 @@ class Comparison(OneByOne):
                 point = np.clip(middle + step * lengthscale, lower, upper)
         probability = _WINS
         for j in rivals:
-            beta = np.where(np.arange(self.softmax.classes) == j, 1.0, 0.5)
+            beta = np.where(np.arange(len(self.softmax.beta)) == j, 1.0, 0.5)
             beta[self.label] = 0.0
             answer = self.softmax.weighing(beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
-            if not answer.probability >= probability:
-                probability, split = answer.probability, answer.split
+            if not answer.value >= probability:
+                probability, split = answer.value, answer.split
             if not probability > 0.0:
                 break
         return Certified(max(0.0, probability), point, split, False)  # in this order: NaN is 0
@@ -132,7 +103,6 @@ class LabelBound(Comparison):
     label: int
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """The smallest difference of means: nearly the sign of the margin, without covariances."""
         model, slice_ = self.softmax.model, self.softmax.slice
         k, _ = slice_.values(x)
         gaps = [
@@ -144,7 +114,6 @@ class LabelBound(Comparison):
         return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
 
     def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
-        """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
         whole = self.softmax
         shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
         most = most_clipped(whole.model, lambda: whole.variances(lower, upper))

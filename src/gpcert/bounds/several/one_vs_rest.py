@@ -10,11 +10,9 @@ from scipy.special import ndtr
 
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
-from gpcert.bounds.several.ratios import Quantity
+from gpcert.bounds.several.ratios import Ratio
 from gpcert.rounding import up
 from gpcert.validation import Float
-
-__all__ = ["OneVsRestBound"]
 
 #: How far below the smallest probability found a class's certificate aims at least, relative to it, and
 #: which share of the room that the target leaves it may use up.
@@ -28,19 +26,19 @@ class OneVsRestBound(OneByOne):
     """A `BoxBound` of a quantity of P_c = p_c / sum_j p_j (docs/maths-multiclass.md, section 1)."""
 
     classes: tuple[tuple[BoxBound, BoxBound], ...]  #: bounds of p_j and of 1 - p_j
-    quantity: Quantity
+    ratio: Ratio
     shape: Shape
 
     def at(self, x: Float) -> tuple[float, float]:
         """Enclosures of every p_j, then monotonicity."""
         ends = np.array([own.at(x) for own, _ in self.classes])
-        return self.quantity.bounds(ends[:, 0], ends[:, 1])
+        return self.ratio.bounds(ends[:, 0], ends[:, 1])
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """The quantity with p_j about Phi(objective of class j)."""
         scores, slopes = zip(*(own.objective(x) for own, _ in self.classes), strict=True)
         z = np.array(scores)
-        value, gradient = self.quantity.gradient(np.maximum(ndtr(z), 1e-300))
+        value, gradient = self.ratio.gradient(np.maximum(ndtr(z), 1e-300))
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         return value, (gradient * density) @ np.array(slopes)
 
@@ -48,9 +46,9 @@ class OneVsRestBound(OneByOne):
         """See `BoxBound.over`: the smallest p_j where the quantity increases with it, else the largest."""
         ends = np.array([own.at(reference) for own, _ in self.classes])
         middle = 0.5 * (ends[:, 0] + ends[:, 1])
-        rising = (np.arange(len(middle)) == self.quantity.label) == (self.quantity.sign > 0)
+        rising = (np.arange(len(middle)) == self.ratio.label) == (self.ratio.sign > 0)
         # What the classes may give away together without missing the target, shared among them.
-        room = max(0.0, self.quantity.bounds(middle, middle)[0] - target)
+        room = max(0.0, self.ratio.bounds(middle, middle)[0] - target)
         slack = _SHARE * room * float(middle.sum())
         low, high = np.zeros(len(middle)), np.ones(len(middle))
         answers, costs = [], []
@@ -58,12 +56,12 @@ class OneVsRestBound(OneByOne):
             bound = own if rising[j] else other
             answer = _smallest(bound, lower, upper, reference, slack)
             if rising[j]:
-                low[j] = answer.probability
+                low[j] = answer.value
             else:
-                high[j] = up(1.0 - answer.probability)
+                high[j] = up(1.0 - answer.value)
             answers.append(answer)
             costs.append(abs(middle[j] - (low[j] if rising[j] else high[j])))
-        probability = self.quantity.bounds(low, high)[0]
+        probability = self.ratio.bounds(low, high)[0]
         worst = answers[int(np.argmax(costs))]
         stuck = probability < target and all(answer.at_rounding for answer in answers)
         return Certified(probability, worst.point, worst.split, stuck)

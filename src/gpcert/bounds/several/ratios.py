@@ -14,10 +14,8 @@ import numpy as np
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
-__all__ = ["Margin", "Quantity", "Remainder", "Share"]
 
-
-class Quantity(Protocol):
+class Ratio(Protocol):
     """A function of class probabilities p (C,) >= 0 with values in [0, 1]."""
 
     @property
@@ -36,19 +34,17 @@ class Quantity(Protocol):
 
 
 @dataclass(frozen=True)
-class Share:
+class ClassShare:
     """O1: p_c / sum_j p_j, increasing in p_c, decreasing in the others."""
 
     label: int
     sign: int = 1
 
     def bounds(self, lower: Float, upper: Float) -> tuple[float, float]:
-        """See `Quantity.bounds`."""
         c = self.label
         return _ratio(lower[c], np.delete(upper, c), -1), _ratio(upper[c], np.delete(lower, c), 1)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        """See `Quantity.gradient`."""
         total = max(float(p.sum()), 1e-300)
         value = float(p[self.label]) / total
         slope = np.full(len(p), -value)
@@ -57,34 +53,31 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Remainder:
+class OthersShare:
     """O2: 1 - p_c / sum_j p_j = (sum of the others) / sum_j p_j."""
 
     label: int
     sign: int = -1
 
     def bounds(self, lower: Float, upper: Float) -> tuple[float, float]:
-        """See `Quantity.bounds`."""
         c = self.label
         others_low, others_high = np.delete(lower, c).sum(), np.delete(upper, c).sum()
         wide = 1.0 + UNIT * len(lower)  # of the sums
         return _ratio(others_low / wide, upper[[c]], -1), _ratio(others_high * wide, lower[[c]], 1)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        """See `Quantity.gradient`."""
-        value, slope = Share(self.label).gradient(p)
+        value, slope = ClassShare(self.label).gradient(p)
         return 1.0 - value, -slope
 
 
 @dataclass(frozen=True)
-class Margin:
+class ClassMargin:
     """O3: (1 + min_j (P_c - P_j)) / 2 over j != c: above 1/2 exactly where class c wins."""
 
     label: int
     sign: int = 1
 
     def bounds(self, lower: Float, upper: Float) -> tuple[float, float]:
-        """See `Quantity.bounds`."""
         rivals = [j for j in range(len(lower)) if j != self.label]
         return (
             min(self._against(j, lower, upper, -1) for j in rivals),
@@ -108,10 +101,9 @@ class Margin:
         return float(np.clip(value, 0.0, 1.0)) if value == value else (0.0 if direction < 0 else 1.0)
 
     def gradient(self, p: Float) -> tuple[float, Float]:
-        """See `Quantity.gradient`."""
         j = int(np.argmax(np.where(np.arange(len(p)) == self.label, -1.0, p)))
-        own, slope = Share(self.label).gradient(p)
-        other, fall = Share(j).gradient(p)
+        own, slope = ClassShare(self.label).gradient(p)
+        other, fall = ClassShare(j).gradient(p)
         return 0.5 + 0.5 * (own - other), 0.5 * (slope - fall)
 
 

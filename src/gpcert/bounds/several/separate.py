@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Shape
-from gpcert.bounds.interface import Certified, OneByOne
+from gpcert.bounds.interface import Certified
 from gpcert.bounds.several.labels import Comparison
 from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
 from gpcert.bounds.several.tangents.anchor import anchor_at
@@ -16,63 +14,36 @@ from gpcert.bounds.several.tangents.clipping import probability_cost, variances_
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
 from gpcert.bounds.several.tangents.tangent import tangent
-from gpcert.likelihoods import Softmax
+from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
-
-__all__ = ["SeparateBound", "SeparateLabel"]
 
 _TOO_LARGE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class SeparateBound(OneByOne):
-    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, T2 and M5)."""
+class SeparateBound(WeightedBound):
+    """Independent latents with a kernel each (T2 and M5)."""
 
     latents: SeparateLatents
-    shape: Shape
-    beta: Float  #: (C,)
 
     @property
-    def classes(self) -> int:
-        """C."""
-        return self.latents.classes
+    def correlated(self) -> bool:
+        return False
 
     @property
     def lengthscale(self) -> Float:
-        """Of the moving features (d,), common units."""
         return self.latents.lengthscale
 
     @property
     def largest(self) -> float:
-        """Size of a box, in the smallest lengthscales, beyond which expansions say nothing."""
         return _TOO_LARGE if all(each.moderate for each in self.latents.slices) else 0.0
 
-    def weighing(self, beta: Float) -> SeparateBound:
-        """The same for another beta (C,)."""
-        return replace(self, beta=beta)
-
-    def at(self, x: Float) -> tuple[float, float]:
-        """The predictor with its proved error, and what the rounding of means and variances adds."""
-        _, p, error = self.probabilities(x)
-        value = float((1.0 - self.beta) @ p)
-        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
-        if not math.isfinite(value + blur):
-            return 0.0, 1.0
-        return max(0.0, value - blur), min(1.0, value + blur)
-
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,)."""
+    def latents_at(self, x: Float) -> tuple[Latents, float]:
         latents = self.latents.at(x)
-        C = self.latents.classes
-        mean, spread = latents.mean[None], np.diagonal(latents.clipped)[None]
-        if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
-            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
-        p, error = Softmax().expectation(mean, spread)[0], Softmax().expectation_error(mean, spread)[0]
-        moved = latents.mean_error + probability_cost(np.full(C, latents.covariance_error))
-        return latents, p, error + moved
+        unknown = np.full(self.latents.classes, latents.covariance_error)
+        return latents, latents.mean_error + probability_cost(unknown)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """An estimate of the quantity and its gradient in raw units."""
         mean, variance, slopes, curves = self.latents.gradients(x)
         anchor = anchor_at(mean, np.diag(np.maximum(variance, 1e-12)), False)
         if anchor is None:
@@ -100,9 +71,9 @@ class SeparateBound(OneByOne):
                 if trial is None:
                     continue
                 trial = trial._replace(point=np.clip(start + trial.point * scale, lower, upper))
-                if trial.probability > best.probability or best.probability <= 0.0:
+                if trial.value > best.value or best.value <= 0.0:
                     best = trial
-                if best.probability >= target:
+                if best.value >= target:
                     return best
         return best
 
@@ -125,7 +96,7 @@ class SeparateBound(OneByOne):
             return None
         bound = x.smallest(-line.a, -line.B, -line.offset, line.loss)
         answer = conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
-        return answer._replace(probability=max(0.0, answer.probability - probability_cost(moved)))
+        return answer._replace(value=max(0.0, answer.value - probability_cost(moved)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +107,11 @@ class SeparateLabel(Comparison):
     label: int
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """The smallest difference of means."""
         mean, _, slopes, _ = self.softmax.latents.gradients(x)
         j = min(self.rivals, key=lambda j: mean[self.label] - mean[j])
         return float(mean[self.label] - mean[j]), slopes[self.label] - slopes[j]
 
     def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
-        """See `Comparison`."""
         middle = 0.5 * lower + 0.5 * upper
         domain = self.shape.domain(lower, upper, middle, self.softmax.lengthscale)
         assert domain is not None

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
-from gpcert.bounds.geometry.domain import Domain, Shape
-from gpcert.bounds.interface import Certified, OneByOne
+from gpcert.bounds.facts.model import kept
+from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.interface import Certified
 from gpcert.bounds.local.gaussian.local import Builder
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.local.gaussian.slice import Slice
@@ -28,15 +28,12 @@ from gpcert.bounds.several.tangents.clipping import (
     variances_seen,
 )
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
-from gpcert.bounds.several.tangents.functionals import Functionals, View, views_from
+from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
 from gpcert.bounds.several.tangents.tangent import tangent
-from gpcert.errors import InvalidInputError
-from gpcert.likelihoods import Softmax
+from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
-
-__all__ = ["WORTH_RAISING", "SoftmaxBound", "conclude"]
 
 #: Raising variances costs probability; beyond this it would settle nothing.
 WORTH_RAISING = 0.05
@@ -47,70 +44,40 @@ _STEPS = 24
 #: Boxes whose images and cells are kept.
 _KEPT = 4
 
-_T = TypeVar("_T")
-
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxBound(OneByOne):
-    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
+class SoftmaxBound(WeightedBound):
+    """Latents that share a kernel, correlated or not: one model of all of them."""
 
     model: ClassModel
     slice: Slice | RadialSlice  #: of any functional of the model: geometry only
-    shape: Shape
-    beta: Float  #: (C,)
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
-    images: dict[bytes, Image] = field(default_factory=dict, repr=False)
+    images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
     @property
     def correlated(self) -> bool:
-        """Whether latents of different classes are."""
         return len(self.model.pairs) > self.model.classes
 
     @property
-    def classes(self) -> int:
-        """C."""
-        return self.model.classes
-
-    @property
     def lengthscale(self) -> Float:
-        """Of the moving features (d,)."""
         return self.slice.lengthscale
 
     @property
     def largest(self) -> float:
-        """Size of a box, in lengthscales, beyond which expansions say nothing."""
         return _TOO_LARGE if self.slice.moderate else 0.0
 
     def weighing(self, beta: Float) -> SoftmaxBound:
         """The same for another beta (C,); all but the cells is shared."""
         return replace(self, beta=beta, cells={})
 
-    def at(self, x: Float) -> tuple[float, float]:
-        """The predictor with its proved error, and what the rounding of means and covariances adds."""
-        _, p, error = self.probabilities(x)
-        value = float((1.0 - self.beta) @ p)  # probabilities sum to one
-        blur = min(float((1.0 - self.beta) @ error), float(self.beta @ error)) + 1e-15 * len(p)
-        if not math.isfinite(value + blur):
-            return 0.0, 1.0
-        return max(0.0, value - blur), min(1.0, value + blur)
-
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
+    def latents_at(self, x: Float) -> tuple[Latents, float]:
         latents = latents_on(self.model, self.slice, x)
-        C = self.model.classes
-        spread = latents.clipped if self.correlated else np.diagonal(latents.clipped)
-        try:
-            p, error = Softmax().expectation_and_error(latents.mean[None], spread[None])
-        except InvalidInputError:
-            return latents, np.full(C, 1.0 / C), np.full(C, np.inf)
-        moved = latents.mean_error + 0.1 * C * C * latents.covariance_error
-        return latents, p[0], error[0] + moved
+        return latents, latents.mean_error + 0.1 * self.model.classes**2 * latents.covariance_error
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """An estimate of the quantity and its gradient in raw units."""
         latents = latents_on(self.model, self.slice, x)
         anchor = anchor_at(latents.mean, latents.clipped, self.correlated, _ROUGH)
         if anchor is None:
@@ -134,12 +101,12 @@ class SoftmaxBound(OneByOne):
         aim = min(target + loss, 0.5 + 0.5 * target)
         by = self._by_cells if self.model.classes == 3 else self._by_tangents
         best = by(lower, upper, reference, aim)
-        best = best._replace(probability=max(0.0, best.probability - loss))  # in this order: NaN is 0
-        if best.probability < target and best.pieces is None:
+        best = best._replace(value=max(0.0, best.value - loss))  # in this order: NaN is 0
+        if best.value < target and best.pieces is None:
             raised = variances().raising
             if raised.any() and probability_cost(raised) <= WORTH_RAISING:
                 other = self._raised(raised, lower, upper, reference, target)
-                best = other if other.probability > best.probability else best
+                best = other if other.value > best.value else best
         return best
 
     def variances(self, lower: Float, upper: Float) -> Variances:
@@ -165,7 +132,7 @@ class SoftmaxBound(OneByOne):
         answer = replace(self, model=model, expansions={}, anchors={})._by_tangents(
             lower, upper, reference, aim
         )
-        return answer._replace(probability=max(0.0, answer.probability - loss))
+        return answer._replace(value=max(0.0, answer.value - loss))
 
     def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T2 or T6, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
@@ -193,38 +160,38 @@ class SoftmaxBound(OneByOne):
             line = None if anchor is None else tangent(x, anchor, self.beta)
             if line is None:
                 continue
-            local = Functionals(self.model, slice_, x.domain, x.reference, build)
+            local = View(self.model, slice_, x.domain, x.reference, build)
             bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
             trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
-            if trial.probability > best.probability or best.probability <= 0.0:
+            if trial.value > best.value or best.value <= 0.0:
                 best = trial
-            if best.probability >= target:
+            if best.value >= target:
                 break
         return best
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
-        key = x.tobytes()
-        if key not in self.anchors:
+
+        def make() -> Anchor | None:
             latents = latents_on(self.model, self.slice, x)
-            _keep(self.anchors, key, anchor_at(latents.mean, latents.covariance, self.correlated))
-        return self.anchors[key]
+            return anchor_at(latents.mean, latents.covariance, self.correlated)
+
+        return kept(self.anchors, x.tobytes(), _KEPT, make)
 
     def expansion(self, lower: Float, upper: Float) -> ClassExpansion:
         """Y1 over a box that meets the region, seen from its middle, where the third order is smallest.
 
         The Gaussian kernel only.
         """
-        assert isinstance(self.slice, Slice)
-        key = lower.tobytes() + upper.tobytes()
-        found = self.expansions.get(key)
-        if found is None:
+
+        def make() -> ClassExpansion:
             domain = self._domain(lower, upper)
             assert domain is not None
-            found = expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
-            _keep(self.expansions, key, found)
-        return found
+            assert isinstance(self.slice, Slice)
+            return expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
+
+        return kept(self.expansions, lower.tobytes() + upper.tobytes(), _KEPT, make)
 
     def _domain(self, lower: Float, upper: Float) -> Domain | None:
         """The region's part of the box seen from its middle; None: there is none."""
@@ -236,25 +203,16 @@ class SoftmaxBound(OneByOne):
         key = lower.tobytes() + upper.tobytes()
         cells = self.cells.get(key)
         if cells is None:
-            image = self.images.get(key)
-            if image is None:
-                image = image_of(self.model, self.slice, self.shape, (lower, upper))
+            make = partial(image_of, self.model, self.slice, self.shape, (lower, upper))
+            image = kept(self.images, key, _KEPT, make)
             if image is None:
                 return nothing
-            _keep(self.images, key, image)
-            cells = Cells(image, self.beta, reference)
-            _keep(self.cells, key, cells)
+            cells = kept(self.cells, key, _KEPT, partial(Cells, image, self.beta, reference))
         more = cells.refine(math.log(max(1.0 - target - 1e-14, 1e-300)), _STEPS)
         point, loss = cells.image.last or (reference, None)
         answer = conclude(cells.top, point, nothing.split if loss is None else int(np.argmax(loss)))
         again = more and len(lower) > CHEAP_DIMENSIONS
         return answer._replace(pieces=((lower, upper),)) if again else answer
-
-
-def _keep(kept: dict[bytes, _T], key: bytes, value: _T) -> None:
-    while len(kept) >= _KEPT:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
 
 
 def conclude(exponent: float, point: Float, split: int) -> Certified:

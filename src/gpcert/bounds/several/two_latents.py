@@ -13,8 +13,6 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped, probability_cost
 from gpcert.validation import Float
 
-__all__ = ["TwoLatents"]
-
 
 @dataclass(frozen=True, eq=False)
 class TwoLatents(OneByOne):
@@ -25,19 +23,15 @@ class TwoLatents(OneByOne):
 
     @property
     def shape(self) -> Shape:
-        """The region."""
         return self.base.shape
 
     def at(self, x: Float) -> tuple[float, float]:
-        """See `BoxBound.at`."""
         return self.softmax.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
         return self.base.objective(x)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """See `BoxBound.over`."""
         slice_ = self.softmax.slice
         middle = 0.5 * lower + 0.5 * upper
         domain = self.shape.domain(lower, upper, middle, slice_.lengthscale)
@@ -48,4 +42,4 @@ class TwoLatents(OneByOne):
         variances = partial(self.softmax.variances, lower, upper)
         slack = probability_cost(most_clipped(self.softmax.model, variances))
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * slack, 0.5 + 0.5 * target))
-        return answer._replace(probability=max(0.0, answer.probability - slack))
+        return answer._replace(value=max(0.0, answer.value - slack))

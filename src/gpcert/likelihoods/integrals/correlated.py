@@ -22,8 +22,6 @@ from gpcert.likelihoods.integrals.mixtures import mixture
 from gpcert.likelihoods.integrals.nodes import axis_rule
 from gpcert.validation import Float
 
-__all__ = ["TARGET", "CorrelatedRule", "correlated_rules"]
-
 #: Distance aimed at: twice the error of a probability near 1/2.
 TARGET = 2e-5
 #: Nodes at most: beyond, the distance is what they reach, and the error says so.
@@ -58,14 +56,14 @@ class CorrelatedRule(NamedTuple):
     def integral(self, mean: Float) -> GumbelIntegral:
         """E softmax (C,) at a mean (C,), and its error."""
         p, error = gumbel_integral(mean, self.d, self.cloud)
-        return GumbelIntegral(p, error + self.spread(p) + self.defect + self.strip)
+        return GumbelIntegral(p, error + self.apart(p) + self.defect + self.strip)
 
     def derivatives(self, mean: Float) -> tuple[Float, Float, Float, float]:
         """As `gumbel_derivatives`; the error leaves out what `distance` stands for."""
         p, first, second, error = gumbel_derivatives(mean, self.d, self.cloud)
         return p, first, second, error + _HIGHER * self.defect + _PRODUCTS * self.strip
 
-    def spread(self, p: Float) -> Float:
+    def apart(self, p: Float) -> Float:
         """Bounds distance * sqrt(F (1 - F)) for the exact F, from the computed p (C,)."""
         return self.distance * (np.sqrt(p * (1.0 - p)) + self.distance)
 

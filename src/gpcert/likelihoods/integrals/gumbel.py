@@ -17,8 +17,6 @@ from gpcert.likelihoods.base import UNIT
 from gpcert.likelihoods.integrals.gumbel_normal import TARGET, convolution, spacing, taylor_remainder, unit
 from gpcert.validation import Float, Index
 
-__all__ = ["Cloud", "GumbelIntegral", "gumbel_derivatives", "gumbel_integral", "unmoved"]
-
 _ETA = 1.2  # half strip in which G^(k) is bounded, < pi/2
 _COS = math.cos(_ETA)
 _REACH = 7.0  # standard deviations kept

@@ -14,8 +14,6 @@ from scipy.special import ndtr
 
 from gpcert.validation import Float
 
-__all__ = ["TARGET", "convolution", "spacing", "taylor_remainder", "unit"]
-
 TARGET = 1e-13  # of each discretisation
 _ETA = 1.2  # half strip in which G^(k) is bounded, < pi/2
 _COS = math.cos(_ETA)

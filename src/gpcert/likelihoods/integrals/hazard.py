@@ -10,8 +10,6 @@ from scipy.special import ndtr
 
 from gpcert.validation import Float
 
-__all__ = ["Hazard", "hazard"]
-
 _SWITCH = -3.0
 # Ratios kept of the continued fraction; the error for z <= -3 is below 3e-15 (docs/likelihoods.md#hazard).
 _DEPTH = 60
@@ -22,13 +20,13 @@ class Hazard(NamedTuple):
     """Derivatives of log Phi at z, each in the form that loses nothing; arrays of the shape of z.
 
     ratio = r = (log Phi)' > 0, excess = z + r > 0, slope = r' = -r (z + r) in (-1, 0),
-    spread = 1 + r' in (0, 1), third = r'' > 0.
+    variance = 1 + r' in (0, 1), that of a normal cut off at z, third = r'' > 0.
     """
 
     ratio: Float
     excess: Float
     slope: Float
-    spread: Float
+    variance: Float
     third: Float
 
 
@@ -39,8 +37,8 @@ def hazard(z: Float) -> Hazard:
     ratio = np.exp(-0.5 * body * body) / (_ROOT_TWO_PI * ndtr(body))
     excess = body + ratio
     slope = -ratio * excess
-    spread = 1 + slope
-    out = np.stack([ratio, excess, slope, spread, ratio * (excess * excess - spread)])
+    variance = 1 + slope
+    out = np.stack([ratio, excess, slope, variance, ratio * (excess * excess - variance)])
     tail = flat < _SWITCH
     if tail.any():
         out[:, tail] = _tail(-flat[tail])
@@ -59,6 +57,6 @@ def _tail(x: Float) -> Hazard:
     rho3 = rho
     rho2 = 1 / (x + 3 * rho3)
     rho1 = 1 / (x + 2 * rho2)
-    spread = rho1 * (2 * rho2 - rho1)
+    variance = rho1 * (2 * rho2 - rho1)
     third = 2 * rho1 * (3 * rho2 * (rho3 - rho1) + rho1 * rho1)
-    return Hazard(x + rho1, rho1, spread - 1, spread, third)
+    return Hazard(x + rho1, rho1, variance - 1, variance, third)

@@ -14,8 +14,6 @@ import numpy as np
 from gpcert.likelihoods.base import UNIT
 from gpcert.validation import Float
 
-__all__ = ["Split", "centred", "independent_part", "split"]
-
 _BARRIERS = (0.03, 0.003)
 _STEPS = 20
 

@@ -20,8 +20,6 @@ from gpcert.likelihoods.base import UNIT
 from gpcert.likelihoods.integrals.hazard import hazard
 from gpcert.validation import Float
 
-__all__ = ["LogisticNormal", "logistic_normal", "logistic_normal_error"]
-
 # A narrow point uses the table of the first edge >= s: few groups, each near its own optimum.
 _EDGES = (0.25, 0.5, 1.0, 2.0)
 _TARGET = 1e-17
@@ -171,7 +169,7 @@ def _wide(m: Float, v: Float) -> tuple[Float, Float, Float]:
         sums[block] = terms @ table.moments
     eps, first, second = sums[:, 0], sums[:, 1] / v, sums[:, 2] / v / v
     g = -ratio * (_C / total) - base.excess / deviation
-    gap = (_C + v * base.spread) / total  # 1 + v (log Z0)''
+    gap = (_C + v * base.variance) / total  # 1 + v (log Z0)''
     eps1 = first + g * eps
     eps2 = second + 2 * g * first + (g * g - gap / v) * eps
     ratio1 = eps1 / (1 + eps)

@@ -15,8 +15,6 @@ import numpy as np
 from gpcert.likelihoods.base import UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Mixture", "mixture"]
-
 _SHARE = 0.3  # of the squared target for what single axes leave; the rest is for the choice of nodes
 _WIDE = 1.0  # variance beyond which equal steps beat Gauss-Hermite nodes
 _LONGEST = 60  # levels on an axis

@@ -14,8 +14,6 @@ from scipy.special import ndtr, ndtri
 from gpcert.likelihoods.base import UNIT
 from gpcert.validation import Float
 
-__all__ = ["Average", "axis_rule", "derivatives", "lattice_average", "tensor_average"]
-
 _TARGET = 1e-12
 _REACH = 7.0  # 2 Q(7) < 3e-12: where the Gaussian sums are cut
 _MOST = 1000  # nodes per axis; beyond it the step grows and the error says so

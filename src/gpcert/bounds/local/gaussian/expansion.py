@@ -24,10 +24,8 @@ from gpcert.bounds.geometry.domain import NARROWEST, Domain
 from gpcert.bounds.local.forms import negative_part
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, monomial_rows
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
-
-__all__ = ["Expansion", "Tail", "expand"]
 
 
 class Tail(NamedTuple):
@@ -78,7 +76,7 @@ class Expansion:
     @property
     def largest_variance(self) -> float:
         """F1-F3, with k_i at most its amplitude everywhere."""
-        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.floor)
+        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.tiny)
         return self.slice.model.largest_variance(most)
 
     @cached_property
@@ -88,8 +86,8 @@ class Expansion:
         if not model.lipschitz < np.inf:
             return 0.0, max(most, 0.0)
         lift = (model.contraction - 1.0) * model.variance
-        spread = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
-        step = sqrt_up(2.0 * model.lipschitz * model.variance * spread)
+        apart = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
+        step = sqrt_up(2.0 * model.lipschitz * model.variance * apart)
         error = self.error_q + model.excess_variance(self.grown) + 8 * UNIT * model.variance
         centre = self.S + lift
         high = sqrt_up(max(centre + error, 0.0)) + step
@@ -167,11 +165,6 @@ class Expansion:
         return rows if rows.value <= smooth else Tail(smooth, self.isotropic)
 
 
-def _symmetric(A: Float) -> Float:
-    """Products round differently on the two sides of the diagonal; what is verified must be what is used."""
-    return 0.5 * (A + A.T)
-
-
 def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     """X1-X4 at `reference` (d,), raw units, for the displacements in `domain`."""
     n, d = slice_.points.shape
@@ -186,9 +179,9 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         taken = stacked @ parts.negative
         product, size = product - taken, product + taken
     r, Y = product[0], np.ascontiguousarray(product[1 : d + 1].T)
-    J = J_size = _symmetric(kv.T @ Y)
+    J = J_size = symmetric(kv.T @ Y)
     if parts.negative is not None:
-        J_size = _symmetric(size[1 : d + 1] @ kv)
+        J_size = symmetric(size[1 : d + 1] @ kv)
     high = stacked[d + 1 :]
     ak, rk = slice_.weights * k, r * k
     reach = domain.reach
@@ -196,7 +189,7 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     span = max(domain.norm(metric), NARROWEST)  # any larger one is sound: its fourth power is a divisor
     outward = 1.0 + 4.0 * gamma(2 * d + 16)
     norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
-    most = (k + slice_.floor) * (1.0 + 2.0 * relative + 64 * UNIT)
+    most = (k + slice_.tiny) * (1.0 + 2.0 * relative + 64 * UNIT)
     grown = most * np.exp(np.minimum(domain.linear(v), norm))
     # Roundings act feature by feature, whatever the signs (X4): `norm` bounds that sum too (Cauchy-Schwarz).
     rough = most * np.exp(np.minimum(domain.absolute(v), norm))
@@ -222,12 +215,12 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
         q0=float(rk.sum()),
         M1=ak @ v,
         q1=rk @ v,
-        M2=_symmetric(v.T @ (ak[:, None] * v)),
-        q2=_symmetric(v.T @ (rk[:, None] * v)),
+        M2=symmetric(v.T @ (ak[:, None] * v)),
+        q2=symmetric(v.T @ (rk[:, None] * v)),
         J=J,
         J_size=J_size,
         q_size=float(size[0] @ k),
-        gram=_symmetric(high @ size[d + 1 :].T),
+        gram=symmetric(high @ size[d + 1 :].T),
         error_M=sum_up(np.abs(slice_.weights) * rough * (relative + gamma(n + 60))) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,

@@ -19,8 +19,6 @@ from gpcert.bounds.local.gaussian.majorants import Majorants
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, expm1_up, gamma
 
-__all__ = ["lower_bound"]
-
 #: Any theta is sound. The estimated roots overshoot: no one direction is worst for both factors of a product;
 #: these shares were best on whole images, where nothing else helps.
 _CUBIC, _PRODUCT = 0.6, 0.8

@@ -8,12 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.local.gaussian.expansion import Expansion
 from gpcert.bounds.local.gaussian.functional import lower_bound
 from gpcert.bounds.local.gaussian.majorants import Majorants
 from gpcert.bounds.local.protocol import FunctionalBound
-
-__all__ = ["Builder", "RbfLocal"]
 
 #: Expansion, and the only tau that will be asked for (None: several), to majorants.
 Builder = Callable[[Expansion, float | None], Majorants]
@@ -33,30 +32,31 @@ class RbfLocal:
 
     @property
     def S(self) -> float:
-        """The latent variance at the reference."""
         return self.expansion.S
 
     @property
     def largest_variance(self) -> float:
-        """F1."""
         return self.expansion.largest_variance
 
     @property
     def variances(self) -> tuple[float, float]:
-        """X8."""
         return self.expansion.variances
 
     @property
     def deepest(self) -> float:
-        """F3."""
         return self.expansion.slice.model.deepest
 
     def only(self, tau: float) -> RbfLocal:
-        """Majorants for one tau."""
         return replace(self, tau=tau)
 
     def lower_bound(
-        self, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
+        self,
+        a: float,
+        tau: float,
+        kappa: float,
+        enough: float = np.inf,
+        accuracy: float = 1e-6,
+        less: Loss | None = None,
     ) -> FunctionalBound:
-        """Theorem 1."""
-        return lower_bound(self._majorants, a, tau, kappa, enough, accuracy)
+        """Theorem 1; `less` is subtracted from the functional."""
+        return lower_bound(self._majorants, a, tau, kappa, enough, accuracy, less)

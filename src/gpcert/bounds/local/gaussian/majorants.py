@@ -20,10 +20,8 @@ from gpcert.bounds.local.forms import Form, largest_root
 from gpcert.bounds.local.gaussian.expansion import Expansion, Tail
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, partial_traces
 from gpcert.bounds.local.gaussian.norms import Norms, quartic, rkhs
-from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
-
-__all__ = ["CHEAP_DIMENSIONS", "Majorants", "cheap", "coarse", "sharp"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 CHEAP_DIMENSIONS = 24
@@ -193,13 +191,11 @@ def sharp(e: Expansion, only: float | None = None) -> Majorants:
     size, size_q, error_2, error_3 = _sharp_errors(e)
     # With tau >= 0 alone, |V kappa_{>=2}|^2 helps and is dropped: any bound of it will do.
     N2 = (
-        Form(np.zeros((d, d)), np.inf)
-        if only is not None
-        else Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_2)
+        Form(np.zeros((d, d)), np.inf) if only is not None else Form(symmetric(e.kv.T @ (RG @ e.kv)), error_2)
     )
     RG *= G
-    second, third = _flattened(e, N2, Form(_symmetric(e.kv.T @ (RG @ e.kv)), error_3))
-    cubic = Cubic((_symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
+    second, third = _flattened(e, N2, Form(symmetric(e.kv.T @ (RG @ e.kv)), error_3))
+    cubic = Cubic((symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
     fourth = quartic(e, G2, np.stack([ak, rk], axis=1))
     return Majorants(e, cubic, second, third, rkhs(e), fourth, _second_negative(e, G, error_2, third))
 
@@ -209,7 +205,7 @@ def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form 
     negative = e.slice.model.parts.negative
     if negative is None:
         return None
-    N2 = Form(_symmetric(e.kv.T @ ((negative * G) @ e.kv)), error)
+    N2 = Form(symmetric(e.kv.T @ ((negative * G) @ e.kv)), error)
     return _sum_of_squares(_scale(N2, 0.25 * e.span * e.span), third, e)
 
 
@@ -249,11 +245,7 @@ def _parts(N: Float, d: int, root: Float) -> tuple[Float, Float, Float]:
     """The three (d, d) blocks of a (2d, 2d) Gram matrix, in the units of d."""
     unit = np.outer(root, root)
     cross = N[:d, d:]
-    return _symmetric(N[:d, :d]) * unit, (cross + cross.T) * unit, _symmetric(N[d:, d:]) * unit
-
-
-def _symmetric(A: Float) -> Float:
-    return 0.5 * (A + A.T)
+    return symmetric(N[:d, :d]) * unit, (cross + cross.T) * unit, symmetric(N[d:, d:]) * unit
 
 
 def _diagonal(tail: Tail) -> Form:

@@ -9,8 +9,6 @@ import numpy as np
 
 from gpcert.validation import Float, Index
 
-__all__ = ["COLUMN_DIMENSIONS", "monomial_rows", "partial_traces"]
-
 #: Up to this many features the orders two and three ride along in the product with the precision.
 COLUMN_DIMENSIONS = 3
 

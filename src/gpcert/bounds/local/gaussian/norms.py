@@ -10,8 +10,6 @@ from gpcert.bounds.local.gaussian.expansion import Expansion
 from gpcert.rounding import TINY, gamma, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Norms", "quartic", "rkhs"]
-
 
 class Norms(NamedTuple):
     """Quadratic forms (M, M), (M, q), (q, q) of which tails are made, with their error."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
-from gpcert.bounds.local.enclosures import prior_between
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.planes import support
 from gpcert.rounding import UNIT, exp_up
 from gpcert.validation import Float
-
-__all__ = ["plane_at"]
 
 
 def plane_at(
@@ -23,7 +20,7 @@ def plane_at(
     """
     model, alpha = slice_.model, slice_.weights
     S = slice_.latent(reference)[1]
-    found = support(model, level, slice_.mean, prior_between(slice_), S, largest)
+    found = support(model, level, slice_.mean, slice_.prior, S, largest)
     if found is None:
         return None
     v, k, relative, r = slice_.visit(reference)
@@ -31,6 +28,6 @@ def plane_at(
     lost = found.lost
     if found.factor > 0:  # R is positive semidefinite up to its defect
         lost += 0.5 * found.factor * model.excess_variance(around.rough)
-    excess = found.rounding(model, alpha, r, around.rough, (k + slice_.floor) * around.unit)
+    excess = found.rounding(model, alpha, r, around.rough, (k + slice_.tiny) * around.unit)
     excess = (excess + lost * exp_up(around.radius)) * (1.0 + 16 * UNIT)
     return KernelSum(around, found.weights(alpha, r), found.constant, found.still, excess)

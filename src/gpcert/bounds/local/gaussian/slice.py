@@ -7,20 +7,18 @@ data far from the origin lose nothing (docs/maths.md, E1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.facts.gram import unit_gram
-from gpcert.bounds.facts.model import Model
+from gpcert.bounds.facts.model import Model, kept
 from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
-from gpcert.bounds.local.enclosures import Interval, latent_at
+from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
-
-__all__ = ["Slice", "Visit", "make_slice"]
 
 #: Gram matrices kept per model: n^2 doubles each.
 _GRAMS = 2
@@ -40,31 +38,13 @@ class Visit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Slice:
-    """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign."""
+class Slice(Restricted):
+    """A model with the Gaussian kernel on its moving features."""
 
-    model: Model
     features: Index  #: indices of the moving features (d,)
-    points: Float  #: centres on those features (n, d), raw units
-    lengthscale: Float  #: (d,)
     amplitude: Float  #: (n,)
     still: Float  #: half squared distance on the features that stand still (n,)
-    sign: float
     visited: dict[bytes, Visit] = field(default_factory=dict, repr=False)  #: the last points, both classes'
-
-    @property
-    def weights(self) -> Float:
-        """alpha of the class whose probability is bounded below (n,)."""
-        return self.sign * self.model.weights
-
-    @property
-    def mean(self) -> float:
-        """The prior mean of that class's latent."""
-        return self.sign * self.model.mean
-
-    def flipped(self) -> Slice:
-        """The same slice for the other class, sharing every array."""
-        return replace(self, sign=-self.sign)
 
     @property
     def gram(self) -> tuple[Float, float]:
@@ -73,24 +53,14 @@ class Slice:
 
         It depends on the features only, so queries on the same features share it through the model.
         """
-        cache, key = self.model.grams, self.features.tobytes()
-        found = cache.get(key)
-        if found is None:
-            while len(cache) >= _GRAMS:
-                cache.pop(next(iter(cache)))
-            found = cache[key] = unit_gram(self.points, self.lengthscale)
-        return found
+        make = partial(unit_gram, self.points, self.lengthscale)
+        return kept(self.model.grams, self.features.tobytes(), _GRAMS, make)
 
     @cached_property
     def norm_squared(self) -> float:
         """X5: b^T K b with b = weights * amplitude, the squared RKHS norm of the mean on the slice."""
         b = self.weights * self.amplitude
         return float(b @ (self.gram[0] @ b))
-
-    @cached_property
-    def floor(self) -> float:
-        """E1: added to a computed k_i, it covers underflow: the error of k is then relative to the sum."""
-        return 2.0**-960 * (1.0 + self.model.variance)
 
     @property
     def moderate(self) -> bool:
@@ -100,19 +70,17 @@ class Slice:
     @cached_property
     def largest_variance(self) -> float:
         """F1: S <= this everywhere on the slice, and 0 too."""
-        most = self.amplitude * (1.0 + 1e-9) + self.floor
+        most = self.amplitude * (1.0 + 1e-9) + self.tiny
         return max(self.model.largest_variance(most), 0.0)
 
     def visit(self, x: Float) -> Visit:
         """Everything about the point x (d,); the searches for minimum and maximum meet at several."""
-        key = x.tobytes()
-        found = self.visited.get(key)
-        if found is None:
-            while len(self.visited) >= _VISITS:
-                self.visited.pop(next(iter(self.visited)))
+
+        def make() -> Visit:
             v, k, relative = self.kernel(x)
-            found = self.visited[key] = Visit(v, k, relative, self.model.precision @ k)
-        return found
+            return Visit(v, k, relative, self.model.precision @ k)
+
+        return kept(self.visited, x.tobytes(), _VISITS, make)
 
     def kernel(self, x: Float) -> tuple[Float, Float, Float]:
         """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""
@@ -131,14 +99,9 @@ class Slice:
             0.5 * np.einsum("ij,ij->i", v, v)
             for v in (u / self.lengthscale for u in nearest_and_farthest(self.points, lower, upper)[::-1])
         )
-        small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.floor
-        large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.floor
+        small = self.amplitude * np.exp(-far) * (1.0 - 2.0 * self._relative(far)) - self.tiny
+        large = self.amplitude * np.exp(-near) * (1.0 + 2.0 * self._relative(near)) + self.tiny
         return np.maximum(small, 0.0), large
-
-    @property
-    def prior_blur(self) -> float:
-        """Relative error of the stored prior variance: none for a single kernel."""
-        return 0.0
 
     def latent(self, x: Float) -> tuple[Interval, Interval]:
         """E3: enclosures of mean and (unclipped) variance at x (d,)."""

@@ -28,8 +28,6 @@ from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["Covariances", "KernelSum"]
-
 #: Any theta is sound; this share of the balanced one was best on whole images.
 _THETA = 0.35
 #: Orders that are bounded as quadratic forms, then those by one number each.
@@ -75,7 +73,7 @@ class Covariances:
     @cached_property
     def most(self) -> Float:
         """At least k_i itself (n,)."""
-        return (self.k + self.slice.floor) * (1.0 + 2.0 * self.relative + 64 * UNIT)
+        return (self.k + self.slice.tiny) * (1.0 + 2.0 * self.relative + 64 * UNIT)
 
     @cached_property
     def rough(self) -> Float:

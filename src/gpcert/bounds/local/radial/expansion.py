@@ -20,10 +20,8 @@ from gpcert.bounds.geometry.differences import difference
 from gpcert.bounds.geometry.domain import NARROWEST, Domain
 from gpcert.bounds.local.radial.scalar import Leftover, Scalar, expand_product, expand_scalar
 from gpcert.bounds.local.radial.slice import RadialSlice
-from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
 from gpcert.validation import Float
-
-__all__ = ["Component", "RadialExpansion", "expand_radial"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +135,7 @@ def second_moment(b: Float, v: Float) -> Float:
     """sum_i b_i v_i v_i^T, exactly symmetric."""
     if not b.any():
         return np.zeros((v.shape[1], v.shape[1]))
-    return _symmetric(v.T @ (b[:, None] * v))
-
-
-def _symmetric(A: Float) -> Float:
-    return np.asarray(0.5 * (A + A.T))
+    return symmetric(v.T @ (b[:, None] * v))
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
@@ -161,13 +155,13 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
     r, RU, RP = (np.ascontiguousarray(part) for part in np.split(product, [1, 1 + d], axis=1))
     polynomial = sum((c.size for c in components), np.zeros(n))
     leftover = sum((c.largest_remainder for c in components), np.zeros(n))
-    grown = (k + slice_.floor + polynomial) * (1.0 + 4.0 * relative)
-    change = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.floor
+    grown = (k + slice_.tiny + polynomial) * (1.0 + 4.0 * relative)
+    change = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.tiny
     roots = np.sqrt(slice_.model.row_weight) * grown
     unit = relative + gamma(n + 60)
     error_r = sqrt_up(sum_up((roots * unit) ** 2))
     metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
-    J, parts = _symmetric(U.T @ RU), slice_.model.parts
+    J, parts = symmetric(U.T @ RU), slice_.model.parts
     return RadialExpansion(
         slice=slice_,
         domain=domain,
@@ -185,7 +179,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
         J=J,
         J_size=J + second_moment(parts.defect, U)
         if parts.negative is None
-        else _symmetric(U.T @ (slice_.model.magnitude @ U)),
+        else symmetric(U.T @ (slice_.model.magnitude @ U)),
         grown=grown,
         error_M=sum_up(np.abs(slice_.weights) * grown * unit) * 1.01,
         error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
@@ -197,7 +191,7 @@ def _components(
     slice_: RadialSlice, domain: Domain, moved: Float, v: Float
 ) -> tuple[tuple[Component, ...], Float]:
     found: list[Component] = []
-    most = np.full(len(v), slice_.floor)
+    most = np.full(len(v), slice_.tiny)
     for term in slice_.terms:
         frames = [_frame(domain, group.rho, v if group.plain else v * group.rho) for group in term]
         ranges = [_delta_range(domain, v, frame) for frame in frames]
@@ -231,7 +225,6 @@ class _Frame(NamedTuple):
     R: float
 
     def component(self, scalar: Scalar) -> Component:
-        """With its coefficients."""
         return Component(
             rho=self.rho,
             v=self.v,

@@ -13,10 +13,8 @@ import numpy as np
 
 from gpcert.bounds.local.forms import Form
 from gpcert.bounds.local.radial.expansion import Component, RadialExpansion, second_moment
-from gpcert.rounding import TINY, gamma, sum_up
+from gpcert.rounding import TINY, gamma, sum_up, symmetric
 from gpcert.validation import Float
-
-__all__ = ["RadialForms", "forms_of"]
 
 #: Above this many moving features the cubic tensor costs more than the flattened form.
 TENSOR_DIMENSIONS = 24
@@ -223,7 +221,7 @@ def _cubic_tensor(e: RadialExpansion) -> Callable[[float, float], list[Form]]:
         flat = (a * tensors[0] + tau * tensors[1]).reshape(d, d * d)
         N = flat @ flat.T
         size = float(np.sqrt(np.diagonal(N)) @ (root * e.domain.reach))
-        return [Form(0.5 * (N + N.T) * unit, 2.2 * gamma(d * d + 40) * size * size * 1.01 + TINY)]
+        return [Form(symmetric(N) * unit, 2.2 * gamma(d * d + 40) * size * size * 1.01 + TINY)]
 
     return form
 
@@ -255,11 +253,11 @@ def _cubic_flat(
     if only is not None:
         Z = Z_M + only * Z_q
         single = Z.T @ (G2 @ Z)
-        single = 0.5 * (single + single.T)
+        single = symmetric(single)
         return lambda a, tau: Form(single, excess(a, tau))
     d = Z_M.shape[1]
     both = np.concatenate([Z_M, Z_q], axis=1)
     N = both.T @ (G2 @ both)
-    N = 0.5 * (N + N.T)
+    N = symmetric(N)
     cross = N[:d, d:] + N[d:, :d]
     return lambda a, tau: Form(a * N[:d, :d] + (a * tau) * cross + (tau * tau) * N[d:, d:], excess(a, tau))

@@ -22,8 +22,6 @@ from gpcert.bounds.local.radial.forms import RadialForms
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, sum_up
 from gpcert.validation import Float
 
-__all__ = ["Pieces", "radial_lower_bound", "radial_pieces"]
-
 
 class Pieces(NamedTuple):
     """On the domain f >= base + g.d + d^T (sum of parts) d / 2 - remainders - excess; pieces of several

@@ -17,8 +17,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
-__all__ = ["RadialLocal", "radial_envelope", "retreats"]
-
 
 @dataclass(frozen=True, eq=False)
 class RadialLocal:
@@ -33,12 +31,10 @@ class RadialLocal:
 
     @property
     def S(self) -> float:
-        """The latent variance at the reference."""
         return self.expansion.slice.model.prior - self.expansion.q0
 
     @property
     def largest_variance(self) -> float:
-        """F1."""
         low, high = self.expansion.slice.prior
         return self.expansion.slice.model.largest_variance(self.expansion.most) + (high - low)
 
@@ -65,10 +61,7 @@ class RadialLocal:
 
 
 def retreats(size: float, d: int) -> tuple[float, ...]:
-    """How far references retreat from the predicted worst point to the centre, for a box of this size.
-
-    At the worst point the bound is exact there but pays for the whole width of the box on the far side.
-    """
+    """How far references retreat from the predicted worst point to the centre, for a box of this size."""
     if d <= 3:
         return (0.0,) if size < 0.3 else (1.0,)
     return (0.0, 0.3) if size < 0.3 else (0.3,)
@@ -80,14 +73,14 @@ def radial_envelope(slice_: RadialSlice, lower: Float, upper: Float) -> tuple[In
     model = slice_.model
     small, large = slice_.extremes(lower, upper)
     n = len(small)
-    centre, half = 0.5 * (small + large), 0.5 * (large - small) * (1.0 + 8 * UNIT) + slice_.floor
-    # k^T R k is within 2 |V centre| spread + spread^2 of centre^T R centre, spread >= |V (k - centre)|.
+    centre, half = 0.5 * (small + large), 0.5 * (large - small) * (1.0 + 8 * UNIT) + slice_.tiny
+    # k^T R k is within 2 |V centre| moved + moved^2 of centre^T R centre, moved >= |V (k - centre)|.
     roots = np.sqrt(model.row_weight) * centre
     error = gamma(2 * n + 20) * sum_up(roots * roots)
     square = float(centre @ (model.precision @ centre))
     long = sqrt_up(float(centre @ (model.magnitude @ centre)) + error)
-    spread = sqrt_up(sum_up(model.diagonal * half * half))
-    error += (spread * (2.0 * long + spread) + model.excess_variance(half)) * (1.0 + 16 * UNIT)
+    moved = sqrt_up(sum_up(model.diagonal * half * half))
+    error += (moved * (2.0 * long + moved) + model.excess_variance(half)) * (1.0 + 16 * UNIT)
     error += 2.0 * sum_up(model.parts.defect * centre * half)
     first, last = slice_.prior
     error += 8 * UNIT * (abs(first) + abs(square)) + TINY

@@ -18,8 +18,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import UNIT, gamma, sum_up
 from gpcert.validation import Float
 
-__all__ = ["radial_plane"]
-
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def radial_plane(
@@ -36,7 +34,7 @@ def radial_plane(
     e = expand_radial(slice_, domain, reference)
     unit = e.relative + gamma(len(e.k) + 60)
     b = found.weights(alpha, e.r)
-    excess = found.rounding(model, alpha, e.r, e.most, (e.k + slice_.floor) * unit) + found.lost
+    excess = found.rounding(model, alpha, e.r, e.most, (e.k + slice_.tiny) * unit) + found.lost
     if found.factor > 0:  # R is positive semidefinite up to its defect, which acts on differences of k
         excess += 0.5 * found.factor * model.excess_variance(e.moved)
     excess += gamma(40) * (abs(found.constant) + found.still)

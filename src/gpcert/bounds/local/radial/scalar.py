@@ -17,8 +17,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice, SliceGroup
 from gpcert.rounding import LARGEST, TINY, UNIT
 from gpcert.validation import Float, Mask
 
-__all__ = ["Leftover", "Scalar", "expand_product", "expand_scalar"]
-
 #: A remainder that vanishes at the reference is preferred to a constant one up to this factor.
 _PREFERENCE = 3.0
 
@@ -61,8 +59,8 @@ class _Ends:
         self.delta = delta
         self.near = np.maximum(moved - slack, 0.0)
         far = np.maximum(moved + slack, 0.0)
-        self.high = group.phi.value(self.near) * (1.0 + slice_.relative(group, self.near)) + slice_.floor
-        self.low = np.maximum(group.phi.value(far) * (1.0 - slice_.relative(group, far)) - slice_.floor, 0.0)
+        self.high = group.phi.value(self.near) * (1.0 + slice_.relative(group, self.near)) + slice_.tiny
+        self.low = np.maximum(group.phi.value(far) * (1.0 - slice_.relative(group, far)) - slice_.tiny, 0.0)
 
     def excess(self, p: list[Float], order: int, relative: Float) -> tuple[Float, Float]:
         """Bounds (below, above) of phi minus its Taylor polynomial of the order at this end."""

@@ -7,19 +7,18 @@ v_i = (centre_i - x) / lengthscale over the moving features and rho_j = (lengths
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from gpcert.bounds.facts.model import Model
 from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
-from gpcert.bounds.local.enclosures import Interval, latent_at, prior_between
+from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.kernels import Radial
 from gpcert.rounding import LARGEST, UNIT
 from gpcert.validation import Float, Index
-
-__all__ = ["RadialSlice", "SliceGroup", "make_radial_slice"]
 
 _LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 
@@ -41,30 +40,17 @@ class SliceGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class RadialSlice:
-    """A model on its d moving features. `sign` = -1: weights and mean change sign."""
+class RadialSlice(Restricted):
+    """A model with any kernel on its moving features."""
 
-    model: Model
-    points: Float  #: centres on the moving features (n, d), raw units
-    lengthscale: Float  #: (d,)
     terms: tuple[tuple[SliceGroup, ...], ...]
-    sign: float
     own: Float | None = None  #: other weights than the model's (n,)
+
+    prior_blur: ClassVar[float] = 4 * UNIT  # that of a sum or product is rounded
 
     @property
     def weights(self) -> Float:
-        """alpha (n,), with the sign."""
-        return self.sign * self.model.weights if self.own is None else self.own
-
-    @property
-    def mean(self) -> float:
-        """The prior mean, with the sign."""
-        return self.sign * self.model.mean
-
-    @property
-    def floor(self) -> float:
-        """Added to a computed k_i, it covers underflow: the error of k is then relative to the sum (E1)."""
-        return float(2.0**-960 * (1.0 + self.model.variance))
+        return super().weights if self.own is None else self.own
 
     @property
     def blur(self) -> float:
@@ -77,16 +63,6 @@ class RadialSlice:
         squares = [float(group.rho.min(initial=1.0)) for term in self.terms for group in term]
         return self.model.moderate and min(squares) * LARGEST * LARGEST >= 1.0
 
-    @property
-    def prior(self) -> Interval:
-        """The prior variance, enclosed."""
-        return prior_between(self)
-
-    @property
-    def prior_blur(self) -> float:
-        """Relative error of the stored prior variance: one rounding."""
-        return 4 * UNIT
-
     @cached_property
     def amplitude(self) -> Float:
         """At least the largest k_i on the slice (n,)."""
@@ -97,17 +73,13 @@ class RadialSlice:
                 z = np.minimum(group.still * (1.0 - 4 * self.blur), _LARGEST_DOUBLE)
                 product = product * group.phi.value(z) * (1.0 + self.relative(group, z))
             total = total + product
-        return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.floor)
+        return np.asarray(total * (1.0 + 8 * UNIT * (1 + len(self.terms))) + self.tiny)
 
     @cached_property
     def largest_variance(self) -> float:
         """F1: S <= this everywhere on the slice, and 0 too."""
         low, high = self.prior
         return max(self.model.largest_variance(self.amplitude) + (high - low), 0.0)
-
-    def flipped(self) -> RadialSlice:
-        """The same slice with the other sign, sharing every array."""
-        return replace(self, sign=-self.sign)
 
     def relative(self, group: SliceGroup, z: Float) -> Float:
         """K1: relative error of phi and its derivatives up to the fourth, computed at a computed z (n,)."""
@@ -179,7 +151,7 @@ class RadialSlice:
                 least = least * np.fmax(group.phi.value(z) * (1.0 - self.relative(group, z)), 0.0)
             small, large = small + least, large + most
         wide = 1.0 + 8 * UNIT * (1 + len(self.terms))
-        return np.maximum(small / wide - self.floor, 0.0), large * wide + self.floor
+        return np.maximum(small / wide - self.tiny, 0.0), large * wide + self.tiny
 
 
 def make_radial_slice(model: Model, x: Float, features: Index, sign: float = 1.0) -> RadialSlice:

@@ -14,9 +14,8 @@ import numpy as np
 from gpcert.bounds.several.cells.image import INVERSE, Coordinates
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.tangent import weighted, whitening
+from gpcert.rounding import symmetric
 from gpcert.validation import Float
-
-__all__ = ["AnchoredTangent", "anchored"]
 
 #: Eigenvalues of the relative change of V stay above -1 by this much.
 _POSITIVE = 1e-6
@@ -62,7 +61,7 @@ def anchored(coordinates: Coordinates, beta: Float, z: Float, widths: Float) -> 
     L = coordinates.L
     mean = coordinates.mean + L @ z[:N]
     V = coordinates.V + L @ coordinates.changed(z[None])[0] @ L.T
-    V = 0.5 * (V + V.T)
+    V = symmetric(V)
     W = whitening(V) if np.isfinite(V).all() and np.isfinite(mean).all() else None
     if W is None:
         return None

@@ -21,8 +21,6 @@ from gpcert.bounds.several.cells.anchored import AnchoredTangent, anchored
 from gpcert.bounds.several.cells.image import Image
 from gpcert.validation import Float, Mask
 
-__all__ = ["Cells"]
-
 #: Anchors that a cell inherits.
 _INHERITED = 4
 #: Half-spaces per cell, and per image.

@@ -20,10 +20,8 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.several.tangents.expansion import Latents, latents_on
 from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.tangent import whitening
-from gpcert.rounding import UNIT
+from gpcert.rounding import UNIT, symmetric
 from gpcert.validation import Float
-
-__all__ = ["INVERSE", "Coordinates", "Image", "image_of"]
 
 #: Sampled points of the image: they only guess which half-spaces pay.
 _SAMPLES = 64
@@ -62,7 +60,7 @@ class Coordinates:
     def functional(self, k: Float) -> tuple[Float, Float, float]:
         """k.z = a.m + <B, Sigma> - offset."""
         B = np.tensordot(k, self.second, 1)
-        return k @ self.first, 0.5 * (B + B.T), float(k @ self.offset)
+        return k @ self.first, symmetric(B), float(k @ self.offset)
 
     def rounding(self, k: Float) -> float:
         """By how much the computed coefficients of k.z may be off, anywhere."""
@@ -76,7 +74,7 @@ def coordinates_at(model: ClassModel, latents: Latents, amplitude: Float) -> Coo
     """
     D = model.contrasts
     V = D @ latents.covariance @ D.T
-    V = 0.5 * (V + V.T)
+    V = symmetric(V)
     W = whitening(V) if np.isfinite(V).all() else None
     if W is None:
         return None

@@ -15,8 +15,6 @@ from gpcert.likelihoods.integrals.gumbel import gumbel_derivatives
 from gpcert.likelihoods.integrals.nodes import derivatives, tensor_average
 from gpcert.validation import Float
 
-__all__ = ["Anchor", "anchor_at"]
-
 #: Distance of the rule for four and more correlated classes: a search does not need the predictor's accuracy.
 ACCURACY = 3e-5
 
@@ -73,9 +71,9 @@ def anchor_at(mean: Float, covariance: Float, correlated: bool, accuracy: float 
     p, first, second, error = rule.derivatives(mean)
     p = np.clip(p, 1e-300, 1.0)
     error += rounding
-    spread = rule.spread(p)
-    joint = 2.0 * rule.distance * np.sqrt(p + spread + error) / p
-    return Anchor(mean, covariance, p, first, 0.5 * second, error + spread, error, joint)
+    apart = rule.apart(p)
+    joint = 2.0 * rule.distance * np.sqrt(p + apart + error) / p
+    return Anchor(mean, covariance, p, first, 0.5 * second, error + apart, error, joint)
 
 
 def _rounding(mean: Float, covariance: Float) -> float:

@@ -18,8 +18,6 @@ from gpcert.bounds.several.tangents.separate import SeparateExpansion
 from gpcert.rounding import sum_up
 from gpcert.validation import Float
 
-__all__ = ["Variances", "most_clipped", "probability_cost", "variances_over", "variances_seen"]
-
 #: A lift that costs a probability no more than this is counted, and no box asked.
 _NEGLIGIBLE = 1e-7
 #: sup |p''| / 2 = 1 / (12 sqrt 3) < 0.04812.

@@ -20,8 +20,6 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, tail_norm_up
 from gpcert.validation import Float
 
-__all__ = ["ClassExpansion", "Latents", "expand_classes", "latents_at", "latents_on"]
-
 
 class Latents(NamedTuple):
     """Computed mean (C,) and covariance (C, C) at a point, and bounds of every entry's error.
@@ -44,7 +42,7 @@ class Latents(NamedTuple):
         return covariance
 
 
-def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> Latents:
+def latents_at(model: ClassModel, k: Float, relative: Float, tiny: float) -> Latents:
     """Means and covariances for kernel values k (n,) of relative error `relative` (n,) (E3)."""
     n, C = len(k), model.classes
     products = model.blocks @ k
@@ -58,7 +56,7 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
     for (c, e), product in zip(model.pairs, products, strict=True):
         covariance[c, e] = covariance[e, c] = (model.prior[c] if c == e else 0.0) - float(k @ product)
     unit = relative + gamma(n + 20)
-    bound = k + floor
+    bound = k + tiny
     mean = model.mean + k @ model.weights
     mean_error = float((np.abs(model.weights).T @ (bound * unit)).max()) * 1.02
     mean_error += 8 * UNIT * float((np.abs(mean) + np.abs(model.mean)).max()) + TINY
@@ -75,7 +73,7 @@ def latents_at(model: ClassModel, k: Float, relative: Float, floor: float) -> La
 def latents_on(model: ClassModel, slice_: Slice | RadialSlice, x: Float) -> Latents:
     """The same at x (d,) of a slice; the prior of a sum or product is stored to a few roundings."""
     k, relative = slice_.values(x)
-    latents = latents_at(model, k, relative, slice_.floor)
+    latents = latents_at(model, k, relative, slice_.tiny)
     blur = slice_.prior_blur * float(model.prior.max())
     return latents._replace(covariance_error=latents.covariance_error + blur)
 
@@ -172,10 +170,12 @@ class ClassExpansion:
         third += 2.0 * np.sqrt(size) * z3 + 2.0 * z1 * z2 + z2 * z2
         moved = np.abs(self.latents.covariance - covariance)
         shift = np.array([moved[c, e] for c, e in self.model.pairs])
-        spread = (slope + bend + third + shift) * (1.0 + 1e-6) + self.error_covariance
+        covariances = (slope + bend + third + shift) * (1.0 + 1e-6) + self.error_covariance
         twice = np.array([1.0 if c == e else 2.0 for c, e in self.model.pairs])
-        total = float(means.sum()) + float(twice @ spread)
-        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(spread.max())) * (1.0 + 1e-9)
+        total = float(means.sum()) + float(twice @ covariances)
+        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(covariances.max())) * (
+            1.0 + 1e-9
+        )
 
     @cached_property
     def deviations(self) -> tuple[float, float, float]:
@@ -191,7 +191,7 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
     v, k, relative = slice_.kernel(reference)
     n, d = v.shape
     kv = k[:, None] * v
-    latents = latents_at(model, k, relative, slice_.floor)
+    latents = latents_at(model, k, relative, slice_.tiny)
     symmetric = 0.5 * (latents.products + latents.transposed)  # half gradients of q_ce in k
     explained = (symmetric @ k)[:, None, None] * np.eye(d)
     hessians = np.empty((len(model.pairs), d, d))
@@ -207,7 +207,7 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
     reach = domain.reach
     s = domain.norm(np.ones(d))
     X = domain.absolute(v)
-    grown = (k + slice_.floor) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
+    grown = (k + slice_.tiny) * np.exp(X) * (1.0 + 2.0 * relative + 64 * UNIT)
     unit = relative + gamma(2 * n + 80)
     error_mean = np.abs(model.weights).T @ (grown * unit) * 1.02 * (1.0 + s * s)
     pair = np.sqrt((model.rows * (grown * unit) ** 2).sum(axis=1) * (model.rows * grown**2).sum(axis=1))

@@ -15,9 +15,8 @@ from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.tangents.tangent import SLACK, SLACK_W, penalty, second, weighted, whitening
+from gpcert.rounding import symmetric
 from gpcert.validation import Float
-
-__all__ = ["largest_by_ranges"]
 
 #: Rounding of the sums below, relative to their sizes.
 _ROUNDING = 1e-12
@@ -54,7 +53,7 @@ def largest_by_ranges(
 def _functional(anchor: Anchor, D: Float, a: Float, B: Float) -> tuple[Float, Float, float]:
     """a.(D m) + <B, D Sigma D^T> less its value at the anchor."""
     first, bent = D.T @ a, D.T @ B @ D
-    bent = 0.5 * (bent + bent.T)
+    bent = symmetric(bent)
     return first, bent, float(first @ anchor.mean) + float(np.vdot(bent, anchor.covariance))
 
 

@@ -24,8 +24,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float, Index
 
-__all__ = ["SeparateExpansion", "SeparateLatents", "separate_latents", "separate_models"]
-
 #: A mean with a smaller share of a functional than this is bounded apart from the variance.
 _SMALL = 1e-6
 
@@ -38,7 +36,6 @@ class SeparateLatents:
 
     @property
     def classes(self) -> int:
-        """C."""
         return len(self.slices)
 
     @property
@@ -181,14 +178,13 @@ class SeparateExpansion:
         return (slope + bend + float(np.abs(weights) @ self._variance_rests)) * (1.0 + 1e-9)
 
     def changes(self, mean: Float, covariance: Float) -> tuple[float, float]:
-        """See `ClassExpansion.changes`."""
         means = np.abs(self.mean_gradient) @ self.reach + np.abs(self.latents.mean - mean) + self._mean_rests
         means += 0.5 * np.einsum("i,cij,j->c", self.reach, np.abs(self.mean_hessian), self.reach)
         units = np.eye(self.model.classes)
-        spread = np.array([self.covariance_reach(np.diag(unit)) for unit in units])
-        spread += np.abs(np.diagonal(self.latents.covariance - covariance))
-        total = float(means.sum()) + float(spread.sum())
-        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(spread.max())) * (1.0 + 1e-9)
+        variances = np.array([self.covariance_reach(np.diag(unit)) for unit in units])
+        variances += np.abs(np.diagonal(self.latents.covariance - covariance))
+        total = float(means.sum()) + float(variances.sum())
+        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(variances.max())) * (1.0 + 1e-9)
 
     def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
         """A lower bound of a.m + <B, Sigma> - offset - less over the domain; B (C, C) diagonal."""
@@ -212,17 +208,19 @@ class SeparateExpansion:
         small = _SMALL * float(np.abs(a).max(initial=0.0) + np.abs(b).max(initial=0.0))
         found = []
         for c, (plain, flipped) in enumerate(self._forms):
-            mean, spread = float(a[c]), float(b[c])
+            mean, variance = float(a[c]), float(b[c])
             m = plain if mean >= 0 else flipped
             if mean != 0.0:
                 joint = abs(mean) > small
-                tau = -spread / abs(mean) if joint else 0.0
+                tau = -variance / abs(mean) if joint else 0.0
                 pieces = radial_pieces(m, 1.0, tau, m.expansion.slice.mean).times(abs(mean))
-                found.append(pieces._replace(excess=pieces.excess + 4 * UNIT * abs(spread) * self._sizes[c]))
+                found.append(
+                    pieces._replace(excess=pieces.excess + 4 * UNIT * abs(variance) * self._sizes[c])
+                )
                 if joint:
                     continue
-            if spread != 0.0:
-                found.append(radial_pieces(plain, 0.0, -np.sign(spread), 0.0).times(abs(spread)))
+            if variance != 0.0:
+                found.append(radial_pieces(plain, 0.0, -np.sign(variance), 0.0).times(abs(variance)))
         return found
 
     @cached_property

@@ -19,12 +19,10 @@ from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.separate import SeparateExpansion
-from gpcert.rounding import TINY, is_certainly_psd
+from gpcert.rounding import TINY, is_certainly_psd, symmetric
 from gpcert.validation import Float
 
-__all__ = ["SLACK", "SLACK_W", "Tangent", "penalty", "second", "tangent", "weighted", "whitening"]
-
-Expansion = ClassExpansion | SeparateExpansion
+Expanded = ClassExpansion | SeparateExpansion
 SLACK = 1.0 + 1e-9
 #: Inverse factors of V are checked to this; what the check leaves is in `SLACK_W`.
 _INVERSE = 1e-8
@@ -42,7 +40,7 @@ class Tangent(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Coordinates:
+class _Shifts:
     """Displacements constant + gradient.d + d^T hessian d / 2 up to `rest` each, and up to a vector of
     Euclidean norm `joint` together.
     """
@@ -113,10 +111,10 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     scaled = H * np.outer(unit, unit)
     if not np.isfinite(scaled).all():
         return np.zeros_like(H), math.inf
-    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    values, vectors = np.linalg.eigh(symmetric(scaled))
     slack = 1e-10 * float(np.abs(values).sum()) + TINY
     P = (vectors * np.abs(values)) @ vectors.T
-    P = 0.5 * (P + P.T) + slack * np.eye(len(P))
+    P = symmetric(P) + slack * np.eye(len(P))
     size = float(np.abs(scaled).sum(axis=1).sum()) * SLACK  # row by row: no sum of more than d terms
     if is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled):
         size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * SLACK)
@@ -125,7 +123,7 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     return np.asarray(P / np.outer(unit, unit)), size
 
 
-def tangent(x: Expansion, anchor: Anchor, beta: Float) -> Tangent | None:
+def tangent(x: Expanded, anchor: Anchor, beta: Float) -> Tangent | None:
     """The tangent for beta (C,) >= 0; None where nothing is proved."""
     model = x.model
     D = model.contrasts
@@ -134,9 +132,9 @@ def tangent(x: Expansion, anchor: Anchor, beta: Float) -> Tangent | None:
         return None
     root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
     A = W @ D
-    spread = _covariances(x, anchor, A)
-    rho = spread.largest() * SLACK_W
-    shrunk = _shrunk(spread, x) * SLACK_W
+    covariances = _covariances(x, anchor, A)
+    rho = covariances.largest() * SLACK_W
+    shrunk = _shrunk(covariances, x) * SLACK_W
     if not shrunk < 0.95:
         return None
     means = _means(x, anchor, A)
@@ -146,9 +144,9 @@ def tangent(x: Expansion, anchor: Anchor, beta: Float) -> Tangent | None:
     if not math.isfinite(total):
         return None
     mean_a, mean_B = weights @ a, np.tensordot(weights, B, 1)
-    loss = spread.square(np.full(len(spread.constant), penalty(shrunk) * SLACK_W**2))
+    loss = covariances.square(np.full(len(covariances.constant), penalty(shrunk) * SLACK_W**2))
     if np.count_nonzero(weights) > 1:
-        across = _across(root, a - mean_a, B - mean_B, means, spread)
+        across = _across(root, a - mean_a, B - mean_B, means, covariances)
         size = across.slopes + across.bends + across.rest
         across_weight = np.where(weights > 0, 0.5 * weights * second(size), 0.0)
         loss = _sum(loss, across.square(across_weight))
@@ -208,15 +206,15 @@ def weighted(
     return np.where(used[:, None], a, 0.0), np.where(used[:, None, None], B, 0.0), weights, total * SLACK
 
 
-def _means(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
+def _means(x: Expanded, anchor: Anchor, A: Float) -> _Shifts:
     """The whitened means A m less those of the anchor, (C - 1) coordinates."""
     rest = np.array([x.mean_rest(row) for row in A])
     hessian = np.tensordot(A, x.mean_hessian, 1)
     constant = A @ (x.latents.mean - anchor.mean)
-    return _Coordinates(x.reach, constant, A @ x.mean_gradient, hessian, rest * SLACK, 0.0)
+    return _Shifts(x.reach, constant, A @ x.mean_gradient, hessian, rest * SLACK, 0.0)
 
 
-def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
+def _covariances(x: Expanded, anchor: Anchor, A: Float) -> _Shifts:
     """The whitened covariance A Sigma A^T less that of the anchor (Y1).
 
     Coordinates of an orthonormal basis of the symmetric matrices: the upper triangle, row by row, entries
@@ -228,7 +226,7 @@ def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
     constant = A @ (x.latents.covariance - anchor.covariance) @ A.T
     rows, columns = np.triu_indices(N)
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
-    return _Coordinates(
+    return _Shifts(
         x.reach,
         root * constant[rows, columns],
         root[:, None] * gradient[rows, columns],
@@ -238,7 +236,7 @@ def _covariances(x: Expansion, anchor: Anchor, A: Float) -> _Coordinates:
     )
 
 
-def _shrunk(spread: _Coordinates, x: Expansion) -> float:
+def _shrunk(covariances: _Shifts, x: Expanded) -> float:
     """At least minus the smallest eigenvalue of the relative change of V anywhere on the box.
 
     Diagonal entries count only where they fall, and the norm of a matrix is at most that of bounds of its
@@ -247,30 +245,30 @@ def _shrunk(spread: _Coordinates, x: Expansion) -> float:
     N = x.model.classes - 1
     rows, columns = np.triu_indices(N)
     size = np.zeros((N, N))
-    size[rows, columns] = size[columns, rows] = (spread.slopes + spread.bends) / math.sqrt(2.0)
+    size[rows, columns] = size[columns, rows] = (covariances.slopes + covariances.bends) / math.sqrt(2.0)
     unit = np.maximum(x.reach, TINY)
     for n, a in zip(np.flatnonzero(rows == columns), range(N), strict=True):
-        falling = float(x.domain.support(-spread.gradient[n][None])[0]) - spread.constant[n]
-        scaled = spread.hessian[n] * np.outer(unit, unit)
-        lowest = 0.5 * float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0]) * len(unit)
+        falling = float(x.domain.support(-covariances.gradient[n][None])[0]) - covariances.constant[n]
+        scaled = covariances.hessian[n] * np.outer(unit, unit)
+        lowest = 0.5 * float(np.linalg.eigvalsh(symmetric(scaled))[0]) * len(unit)
         slack = 1e-9 * float(np.abs(scaled).sum())
-        bend = min(float(spread.bends[n]), max(0.0, slack - lowest))
+        bend = min(float(covariances.bends[n]), max(0.0, slack - lowest))
         size[a, a] = max(0.0, falling) + bend
-    return float(np.linalg.norm(size, 2)) * SLACK + spread.joint
+    return float(np.linalg.norm(size, 2)) * SLACK + covariances.joint
 
 
-def _across(root: Float, a: Float, B: Float, means: _Coordinates, spread: _Coordinates) -> _Coordinates:
+def _across(root: Float, a: Float, B: Float, means: _Shifts, covariances: _Shifts) -> _Shifts:
     """t_i - mean of t, t_i = a_i.m + <B_i, Sigma> in the differences of latents: one coordinate per class."""
     turned = a @ root  # a_i . (root of V) whitened displacement
     bent = np.einsum("pa,ipq,qb->iab", root, B, root, optimize=True)
     rows, columns = np.triu_indices(len(root))
     bent = bent[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-    hessian = np.tensordot(turned, means.hessian, 1) + np.tensordot(bent, spread.hessian, 1)
-    rest = np.abs(turned) @ means.rest + np.linalg.norm(bent, axis=1) * spread.joint
-    return _Coordinates(
+    hessian = np.tensordot(turned, means.hessian, 1) + np.tensordot(bent, covariances.hessian, 1)
+    rest = np.abs(turned) @ means.rest + np.linalg.norm(bent, axis=1) * covariances.joint
+    return _Shifts(
         means.reach,
-        turned @ means.constant + bent @ spread.constant,
-        turned @ means.gradient + bent @ spread.gradient,
+        turned @ means.constant + bent @ covariances.constant,
+        turned @ means.gradient + bent @ covariances.gradient,
         hessian,
         rest * SLACK,
         0.0,
