@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
+from gpcert.schema import Record, read
 from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require, shown
 
-__all__ = ["Ball", "Box", "Region"]
+__all__ = ["Ball", "Box", "Region", "region_from_dict"]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Box:
+class Box(Record):
     """The set of all z with lower <= z <= upper, both (d,)."""
 
     lower: Float
@@ -67,7 +68,7 @@ class Box:
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Ball:
+class Ball(Record):
     """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see
     `docs/regions`.
     """
@@ -183,6 +184,12 @@ class Ball:
 
 
 Region = Box | Ball
+
+
+def region_from_dict(data: object) -> Region:
+    """The box or ball that `to_dict` told; anything else is an error of one sentence."""
+    region: Region = read(Region, data)
+    return region
 
 
 def _add(x: Float, y: Float, down: bool) -> Float:

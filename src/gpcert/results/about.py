@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
+from gpcert.claims import Claim
+from gpcert.schema import Record, digest, encoded
 from gpcert.settings import Settings
+from gpcert.validation import Float
 from gpcert.version import __version__
 
-__all__ = ["About", "Answer"]
+__all__ = ["About", "Answer", "Key", "misfits"]
+
+
+class Key(NamedTuple):
+    """Digests that together identify a question: two answers with one key answer the same."""
+
+    model: str
+    region: str
+    question: str
+    settings: str
 
 
 @dataclass(frozen=True)
@@ -20,10 +35,16 @@ class About:
     version: str = __version__
 
 
-class Answer:
+class Answer(Record):
     """An answer to a question; each has a record `about`, whose entries are its own attributes, too."""
 
     about: About
+    asked: ClassVar[tuple[str, ...]]  #: its attributes that are parameters of the question
+    subject: ClassVar[str] = "region"  #: the attribute with the region, or the regions, it is about
+
+    @abstractmethod
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
 
     @property
     def target(self) -> str:
@@ -41,6 +62,30 @@ class Answer:
         return self.about.settings
 
     @property
+    def tolerance(self) -> float:
+        """The width at which an enclosure counts as converged."""
+        return self.settings.tolerance
+
+    @property
     def version(self) -> str:
         """The package that answered."""
         return self.about.version
+
+    @property
+    def key(self) -> Key:
+        """What identifies the question: digests of model, region, question with its parameters, settings."""
+        question = [type(self).__name__, {name: encoded(getattr(self, name)) for name in self.asked}]
+        region = digest(encoded(getattr(self, self.subject)))
+        return Key(self.model, region, digest(question), self.settings.digest)
+
+
+def misfits(answer: Answer, d: int, *points: str) -> Iterator[str]:
+    """A sentence for each of these attributes that is no point of d features, and for negative numbers."""
+    for name in points:
+        point: Float | None = getattr(answer, name)
+        if point is not None and point.shape != (d,):
+            yield f"{name} must have length {d}, got shape {point.shape}"
+    for name in ("label", "nodes", "seconds", "tests"):
+        value = getattr(answer, name, None)
+        if value is not None and value < 0:
+            yield f"{name} must be >= 0, got {value}"

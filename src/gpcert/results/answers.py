@@ -3,85 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
 from gpcert.regions import Ball, Box, Region
-from gpcert.results.about import About, Answer
+from gpcert.results.about import About, Answer, misfits
+from gpcert.results.parts import Enclosure, Extremes, Status, told
 from gpcert.validation import Float
 
 __all__ = [
     "Attack",
     "CertifiedRadius",
-    "Enclosure",
-    "Extremes",
     "LatentRange",
     "ProbabilityRange",
     "Robustness",
-    "Status",
     "Verdict",
     "VerdictStatus",
 ]
 
 
-class Status(StrEnum):
-    """How a search ended. The bounds are valid under every status; only their width differs."""
-
-    CONVERGED = "converged"
-    TIME = "time limit"
-    NODES = "node limit"
-    MEMORY = "memory limit"
-    NUMERICAL = "numerical limit"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class Enclosure:
-    """A real number known to lie in [lower, upper]."""
-
-    lower: float
-    upper: float
-
-    @property
-    def width(self) -> float:
-        """The length of the enclosure."""
-        return self.upper - self.lower
-
-
-@dataclass(frozen=True)
-class Extremes:
-    """Enclosures of the smallest and the largest value of a function over a region.
-
-    `argmin` and `argmax` are points of the region (d,) where it is at most `min.upper`, at least `max.lower`.
-    """
-
-    min: Enclosure
-    max: Enclosure
-    argmin: Float | None
-    argmax: Float | None
-
-    @property
-    def lower(self) -> float:
-        """The function is at least this on the whole region."""
-        return self.min.lower
-
-    @property
-    def upper(self) -> float:
-        """The function is at most this on the whole region."""
-        return self.max.upper
-
-    def claims_about(self, quantity: Quantity, region: Region) -> tuple[Claim, ...]:
-        """The outer ends hold everywhere, the inner ones are attained."""
-        claims: list[Claim] = [Everywhere(quantity, region, self.min.lower, self.max.upper)]
-        if self.argmin is not None:
-            claims.append(Witness(quantity, region, self.argmin, upper=self.min.upper))
-        if self.argmax is not None:
-            claims.append(Witness(quantity, region, self.argmax, lower=self.max.lower))
-        return tuple(claims)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProbabilityRange(Extremes, Answer):
     """Enclosures of the smallest and the largest P(label) over a region.
 
@@ -97,17 +40,19 @@ class ProbabilityRange(Extremes, Answer):
     region: Region
     about: About
 
-    @property
-    def tolerance(self) -> float:
-        """The width at which an enclosure counts as converged."""
-        return self.settings.tolerance
+    asked = "label", "method"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from misfits(self, self.region.n_features, "argmin", "argmax")
+        yield from self.beyond(0.0, 1.0)
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
         return self.claims_about(Quantity("probability", self.label), self.region)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LatentRange(Answer):
     """Enclosures of the extremes of the latent mean and of the latent variance over a region.
 
@@ -123,10 +68,17 @@ class LatentRange(Answer):
     region: Region
     about: About
 
-    @property
-    def tolerance(self) -> float:
-        """The width at which an enclosure counts as converged."""
-        return self.settings.tolerance
+    asked = ("label",)
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        d = self.region.n_features
+        yield from misfits(self, d)
+        for name, part, least in (("mean", self.mean, -math.inf), ("variance", self.variance, 0.0)):
+            yield from (f"{name}.{flaw}" for flaw in part.beyond(least, math.inf))
+            for point in (part.argmin, part.argmax):
+                if point is not None and point.shape != (d,):
+                    yield f"points of the {name} must have length {d}, got shape {point.shape}"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -135,7 +87,7 @@ class LatentRange(Answer):
         return of_mean + self.variance.claims_about(variance, self.region)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attack(Answer):
     """The best point an attack found: evidence, never a guarantee.
 
@@ -155,6 +107,14 @@ class Attack(Answer):
     region: Region
     about: About
 
+    asked = "label", "method", "starts", "seed", "start"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from misfits(self, self.region.n_features, "x", "start")
+        if not 0.0 <= self.probability <= 1.0:
+            yield f"probability must be in [0, 1], got {self.probability}"
+
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
         return (Witness(Quantity("probability", self.label), self.region, self.x),)
@@ -168,7 +128,7 @@ class VerdictStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Verdict(Answer):
     """Whether the label of a point is the label of a whole region.
 
@@ -191,6 +151,18 @@ class Verdict(Answer):
     region: Region
     about: About
 
+    asked = "label", "threshold"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from misfits(self, self.region.n_features, "argmin", "counterexample")
+        low, high, status = self.margin.lower, self.margin.upper, self.status
+        wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
+        if wrong.get(status, low > 0.0) or not -1.0 <= low <= high <= 1.0:
+            yield f"margin must have the sign of its verdict {status}, in [-1, 1], got {told(self.margin)}"
+        if (status is VerdictStatus.UNSAFE) != (self.counterexample is not None):
+            yield f"counterexample must be given with verdict unsafe and no other, got {status}"
+
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
         margin = Quantity("margin", self.label, self.threshold)
@@ -204,7 +176,7 @@ class Verdict(Answer):
         return tuple(claims)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CertifiedRadius(Answer):
     """How far a label holds: every ball of radius up to `safe` is proved safe, the one of `unsafe` is not.
 
@@ -229,6 +201,19 @@ class CertifiedRadius(Answer):
     ball: Ball  #: around the point, of radius 0: the family that the radii belong to
     about: About
 
+    asked = "label", "threshold", "max_radius", "rtol"
+    subject = "ball"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from misfits(self, self.ball.n_features, "counterexample")
+        if not (0.0 <= self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
+            yield f"safe must be >= 0 and < unsafe, got {self.safe} and {self.unsafe}"
+        if math.isfinite(self.unsafe) != (self.counterexample is not None):
+            yield f"counterexample must be given with a radius unsafe and no other, got {self.unsafe}"
+        if self.safe == math.inf and self.ball.domain is None:
+            yield "safe must be finite without a domain, got inf"
+
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence; balls are nested, so the largest safe one stands for all."""
         margin = Quantity("margin", self.label, self.threshold)
@@ -241,7 +226,7 @@ class CertifiedRadius(Answer):
         return tuple(claims)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Robustness(Answer):
     """`lower` <= delta <= `upper`: how much P(label) may change over a region.
 
@@ -254,6 +239,26 @@ class Robustness(Answer):
     range: ProbabilityRange
     x: Float | None
     about: About
+
+    asked = "label", "x"
+
+    @property
+    def label(self) -> int:
+        """Whose probability it is."""
+        return self.range.label
+
+    @property
+    def region(self) -> Region:
+        """The set over which it may change."""
+        return self.range.region
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from misfits(self, self.region.n_features, "x")
+        if not 0.0 <= self.lower <= self.upper <= 1.0:
+            yield f"lower must be <= upper in [0, 1], got {self.lower} and {self.upper}"
+        if self.about != self.range.about:
+            yield "about must be that of the range, got another"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence, the range included."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
+from gpcert.schema import NAN
 from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
@@ -30,21 +32,43 @@ class Evaluation(Answer):
     """
 
     radii: Float
-    clean: float
+    clean: float = field(metadata=NAN)
     certified: Float
     attacked: Float
     labels: Index
     truth: Index
     correct: Mask
     wrong: Mask
-    safe: Float
+    safe: Float = field(metadata=NAN)
     unsafe: Float
-    verdicts: NDArray[Any]
-    counterexamples: Float
+    verdicts: NDArray[np.str_]
+    counterexamples: Float = field(metadata=NAN)
     seconds: float
     threshold: float
     balls: tuple[Ball, ...]  #: around the points, of the largest radius
     about: About
+
+    asked = "radii", "truth", "threshold"
+    subject = "balls"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        m, k = len(self.balls), len(self.radii)
+        d = self.balls[0].n_features if m else 0
+        per_radius, per_point = (
+            ("certified", "attacked"),
+            ("labels", "truth", "correct", "wrong", "safe", "unsafe"),
+        )
+        wanted = dict.fromkeys(per_radius, (k,)) | dict.fromkeys(per_point, (m,))
+        for name, shape in (wanted | {"verdicts": (m, k), "counterexamples": (m, d)}).items():
+            if getattr(self, name).shape != shape:
+                yield f"{name} must have shape {shape}, got {getattr(self, name).shape}"
+        if not ((self.certified >= 0) & (self.certified <= self.attacked) & (self.attacked <= 1)).all():
+            yield "certified must be at most attacked, shares in [0, 1], got others"
+        if not ((np.isfinite(self.unsafe) == ~np.isnan(self.counterexamples).any(axis=1)).all()):
+            yield "counterexamples must be given with a radius unsafe and no other"
+        if {ball.n_features for ball in self.balls} != {d} or not m or self.seconds < 0:
+            yield "balls must have the same features, seconds must be >= 0"
 
     @property
     def gap(self) -> Float:
@@ -122,6 +146,29 @@ class Explanation(Answer):
     feature_names: tuple[str, ...] | None
     balls: tuple[Ball, ...]  #: around the points: features that move, domain
     about: About
+
+    asked = "label", "averaged"
+    subject = "balls"
+
+    @property
+    def averaged(self) -> bool:
+        """Whether this is the mean over several points."""
+        return len(self.lower) != len(self.balls)
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        sizes: set[tuple[int, ...]] = {
+            (1 if self.averaged else len(self.balls), ball.n_features) for ball in self.balls
+        }
+        shapes = {getattr(self, name).shape for name in ("value", "lower", "upper", "sign")}
+        if shapes != (sizes or {(0,)}):
+            yield f"value, lower, upper and sign must have a row for each point, got shapes {sorted(shapes)}"
+        elif not ((self.lower >= -2.0) & (self.upper <= 2.0)).all():
+            yield "lower and upper must be in [-2, 2], got others"
+        elif not ((self.lower <= self.value) & (self.value <= self.upper)).all():
+            yield "value must lie between lower and upper, got others"
+        elif (np.where(self.lower > 0, 1, np.where(self.upper < 0, -1, 0)) != self.sign).any():
+            yield "sign must be that of both ends, got another"
 
     @classmethod
     def of(

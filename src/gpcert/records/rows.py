@@ -1,0 +1,58 @@
+"""One answer of a run, with the row of the data that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gpcert.regions import Ball
+from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, Verdict
+from gpcert.schema import encoded, read
+from gpcert.validation import Float
+
+__all__ = ["Row"]
+
+#: Probabilities at a row are estimates: they may leave [0, 1], and their sum 1, by this.
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """`row`: its position in the data; `id`, `label`, ...: what is known of it; `radius`: as it was asked."""
+
+    row: int
+    id: str | None
+    label: str | None
+    predicted: str | None
+    probability: Float | None
+    x: Float | None
+    radius: float | None
+    answer: ProbabilityRange | Verdict | CertifiedRadius | Attack | Explanation
+
+    @classmethod
+    def read(cls, entries: dict[str, Any]) -> Row:
+        """What `to_dict` told; anything else is an error of one sentence."""
+        found: Row = read(cls, dict.fromkeys(field.name for field in fields(cls)) | entries, versioned=False)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, exact; what is not known is left out."""
+        told = {name: value for name, value in encoded(self).items() if value is not None}
+        return told | {"answer": self.answer.to_dict()}
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        p, x, region = self.probability, self.x, getattr(self.answer, "region", None)
+        if p is not None and not ((p >= -_SLACK) & (p <= 1.0 + _SLACK)).all():
+            yield f"probability must be in [0, 1], got {encoded(p)[:4]}"
+        if p is not None and not abs(p.sum() - 1.0) <= _SLACK * len(p):
+            yield f"probability must have the sum 1, got {p.sum()}"
+        if x is not None and not np.isfinite(x).all():
+            yield "x must be finite, got another"
+        if self.radius is not None and not self.radius >= 0:
+            yield f"radius must be >= 0, got {self.radius}"
+        if isinstance(region, Ball) and region.radius != self.radius:
+            yield f"radius must be that of the region, {region.radius}, got {self.radius}"
