@@ -163,7 +163,7 @@ def test_the_policy_allows_this_script_only(tmp_path: Path) -> None:
         ("certify", {"radius": None}, "radius must be a number"),
         ("radius", {"safe": "1"}, "safe must be a number"),
         ("attack", {"success": 1}, "success must be true or false"),
-        ("explain", {"value": None}, "value must be a number, got nothing"),
+        ("explain", {"value": None}, "value must be lists"),
         ("explain", {"verb": "fit"}, "kind must be one of .*, got 'fit'"),
         ("explain", {"verb": "__init__"}, "kind must be one of"),
         ("radius", {"answers": [1]}, "answer 0 must be an object with a row"),

@@ -163,7 +163,7 @@ EXPLAIN = {"class": 1, "radius": 0.1, "value": [0.0] * 4, "lower": [-0.1] * 4, "
         ("certify", CERTIFY | {"verdict": None}, "status must be one of safe, unsafe, unknown, got nothing"),
         ("certify", CERTIFY | {"id": 7}, "id must be a text"),
         ("certify", CERTIFY | {"label": "9"}, "label must be one of 3, 8, got '9'"),
-        ("certify", CERTIFY | {"x": [0.0] * 3}, "x of the row must have length 4, got 3"),
+        ("certify", CERTIFY | {"x": [0.0] * 3}, "x must have length 4, got 3"),
         ("certify", CERTIFY | {"probability": [0.9, 0.9]}, "probability must have the sum 1, got 1.8"),
         ("certify", CERTIFY | {"predicted": "3", "probability": [0.2, 0.8]}, "class of the largest"),
         ("radius", RADIUS | {"safe": -1.0}, "safe must be >= 0 and < unsafe, got -1.0 and 0.2"),
@@ -173,7 +173,7 @@ EXPLAIN = {"class": 1, "radius": 0.1, "value": [0.0] * 4, "lower": [-0.1] * 4, "
         ("attack", ATTACK | {"attacked_probability": 2.0}, "probability must be in [0, 1], got 2.0"),
         ("explain", EXPLAIN | {"lower": [0.1] * 4}, "value must lie between lower and upper"),
         ("explain", EXPLAIN | {"upper": [3.0] * 4}, "lower and upper must be in [-2, 2]"),
-        ("explain", EXPLAIN | {"upper": None}, "upper must be a number, got nothing"),
+        ("explain", EXPLAIN | {"upper": None}, "upper must be lists, got [None]"),
     ],
 )
 def test_numbers_that_cannot_be(

@@ -10,24 +10,28 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Iterator
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
-from typing import Any, NoReturn, Self, cast, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["NAN", "SCHEMA", "Record", "digest", "encoded", "read"]
+__all__ = ["SCHEMA", "Point", "Record", "digest", "encoded", "read"]
 
 SCHEMA = 1
-#: Metadata of a field that may hold NaN: nothing known.
-NAN = {"nan": True}
 _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+#: Letters name the axes of arrays and tuples: one letter is one length in all of a record. Doubles may be
+#: infinite, but not NaN; "finite" and "nan" say otherwise.
+Point = Annotated[Float, "d", "finite"]
+_LARGEST = float(np.finfo(np.float64).max)
+_hints = cache(partial(get_type_hints, include_extras=True))
 
 
 class Record:
@@ -70,13 +74,12 @@ def digest(description: Any, *arrays: Float) -> str:
 def encoded(value: Any) -> Any:
     """The value as JSON-able data."""
     if isinstance(value, np.ndarray | np.generic):
-        plain = value.dtype.kind != "f" or np.isfinite(value).all()
+        if value.dtype.kind != "f" or np.isfinite(value).all():
+            return value.tolist()
         value = value.tolist()
-        if plain:
-            return value
     if is_dataclass(value):
         own: dict[str, Any] = {"kind": type(value).__name__} if isinstance(value, Record) else {}
-        return own | {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+        return own | {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, list | tuple):
         return [encoded(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -84,130 +87,106 @@ def encoded(value: Any) -> Any:
     return str(value) if isinstance(value, Enum) else value
 
 
-def read(hint: Any, data: object, versioned: bool = True) -> Any:
-    """The record of this type, one of several, that `to_dict` told; `versioned`: it says by which schema."""
-    if not isinstance(data, dict):
-        _refuse("a record", "must be an object", data)
-    if versioned and "schema" not in data:
-        _refuse("schema", f"must be {SCHEMA}", None)
-    return _decoded(hint, data, "")
+def read(hint: Any, data: object, sizes: Mapping[str, int] | None = None, versioned: bool = True) -> Any:
+    """The record of this type, one of several, that `to_dict` told; `versioned`: it says by which schema.
+
+    `sizes`: lengths of axes that are known.
+    """
+    if versioned and isinstance(data, dict) and "schema" not in data:
+        raise InvalidInputError(f"schema must be {SCHEMA}, got nothing")
+    return _Reader(dict(sizes or {})).value(hint, data, "")
 
 
-def _decoded(hint: Any, data: Any, place: str, nan: bool = False) -> Any:
-    kinds = _kinds(hint)
-    if len(kinds) < len(get_args(hint)) and data is None:
-        return None
-    kind = kinds[0]
-    if issubclass(get_origin(kind) or kind, np.ndarray):
-        return _array(get_args(get_args(kind)[1])[0], data, place, nan)
-    if get_origin(kind) is tuple:
-        return _tuple(get_args(kind), data, place)
-    if is_dataclass(kind):
-        return _dataclass(kinds, data, place)
-    return _scalar(kind, data, place, nan)
+class _Reader:
+    """Reads one record with all that is inside it; `sizes`: lengths of the axes seen so far."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self._sizes = sizes
+
+    def value(self, hint: Any, data: Any, place: str) -> Any:
+        """What the data stand for, by its type."""
+        union = isinstance(hint, UnionType) or get_origin(hint) is Union
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType] if union else [hint]
+        if data is None and len(kinds) < len(get_args(hint)) and union:
+            return None
+        marked = get_origin(kinds[0]) is Annotated
+        kind, axes, *marks = get_args(kinds[0]) if marked else (kinds[0], "?")
+        if get_origin(kind) is np.ndarray:
+            return self._array(get_args(get_args(kind)[1])[0], data, place, axes, marks)
+        if get_origin(kind) is tuple:
+            return self._tuple(get_args(kind), data, place, axes)
+        if is_dataclass(kind):
+            return self._record(kinds, data, place)
+        return _scalar(kind, data, place, marks)
+
+    def _array(self, kind: type, data: Any, place: str, axes: str, marks: list[str]) -> Any:
+        plain = {np.float64: float, np.bool_: bool, np.str_: str}.get(kind, np.intp)
+        rows = data if len(axes) == 2 and isinstance(data, list) else [data]
+        for row in rows:
+            _must(isinstance(row, list), place, "must be a list" if len(axes) == 1 else "must be lists", data)
+        _must(len({*map(len, rows)}) <= 1, place, "must have rows of one length", data)
+        shape = len(rows), len(rows[0]) if rows else self._sizes.get(axes[-1], 0)
+        self._fits(axes, shape[-len(axes) :], place)
+        values = [[_scalar(plain, each, place, marks) for each in row] for row in rows]
+        return np.array(values, dtype=kind).reshape(shape[-len(axes) :])
+
+    def _tuple(self, kinds: tuple[Any, ...], data: Any, place: str, axes: str) -> Any:
+        _must(isinstance(data, list), place, "must be a list", data)
+        kinds = kinds[:1] * len(data) if kinds[-1] is Ellipsis else kinds
+        _must(len(data) == len(kinds), place, f"must have {len(kinds)} entries", data)
+        self._fits(axes, (len(data),), place)
+        pairs = zip(kinds, data, strict=True)
+        return tuple(self.value(k, each, f"{place}[{i}]") for i, (k, each) in enumerate(pairs))
+
+    def _fits(self, axes: str, shape: tuple[int, ...], place: str) -> None:
+        for axis, length in zip(axes, shape, strict=True):
+            known = length if axis == "?" else self._sizes.setdefault(axis, length)
+            _must(length == known, place, f"must have length {known}", length)
+
+    def _record(self, kinds: list[Any], data: Any, place: str) -> Any:
+        _must(isinstance(data, dict), place or "a record", "must be an object", data)
+        told, kind, within = dict(data), kinds[0], f"{place}." if place else ""
+        if issubclass(kind, Record):
+            version, name = told.pop("schema", SCHEMA), told.pop("kind", None)
+            _must(type(version) is int and version == SCHEMA, f"{within}schema", f"must be {SCHEMA}", version)
+            names = [each.__name__ for each in kinds]
+            _must(name in names, f"{within}kind", f"must be one of {', '.join(names)}", name)
+            kind = kinds[names.index(name)]
+        hints = {each.name: _hints(kind)[each.name] for each in fields(kind)}
+        wrong = sorted(str(name)[:40] for name in told.keys() ^ hints.keys())[:5]
+        _must(not wrong, place or kind.__name__, "must have its entries and no others", wrong)
+        # Regions first: they say how many features there are.
+        order = sorted(hints, key=lambda name: not isinstance(told[name], dict))
+        values = {name: self.value(hints[name], told[name], f"{within}{name}") for name in order}
+        try:
+            made = kind(**values)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{within}{error}") from None
+        for flaw in made.flaws() if hasattr(made, "flaws") else ():
+            raise InvalidInputError(f"{within}{flaw}")
+        return made
 
 
-def _kinds(hint: Any) -> list[Any]:
-    """The types of a union but None; or the type itself."""
-    if get_origin(hint) is tuple or isinstance(hint, type) or get_origin(hint) is np.ndarray:
-        return [hint]
-    return [kind for kind in get_args(hint) if kind is not type(None)]
-
-
-def _scalar(kind: type, data: Any, place: str, nan: bool) -> Any:
+def _scalar(kind: Any, data: Any, place: str, marks: list[str]) -> Any:
     if kind is float:
-        return _double(data, place, nan)
-    if issubclass(kind, Enum):
-        if not isinstance(data, str) or data not in [each.value for each in kind]:
-            _refuse(place, f"must be one of {', '.join(map(str, kind))}", data)
+        value: Any = _WORDS.get(data) if isinstance(data, str) else data
+        _must(type(value) in (int, float), place, "must be a number", data)
+        _must(value in _WORDS.values() or not abs(value) > _LARGEST, place, "must be a double", data)
+        _must("nan" in marks or value == value, place, "must not be NaN", data)
+        _must("finite" not in marks or math.isfinite(value), place, "must be finite", data)
+        return float(value)
+    if kind in (int, np.intp):
+        least = 0 if kind is int else -1
+        _must(type(data) is int and least <= data < 2**63, place, f"must be a whole number >= {least}", data)
+    elif issubclass(kind, Enum):
+        names = [each.value for each in kind]
+        _must(isinstance(data, str) and data in names, place, f"must be one of {', '.join(names)}", data)
         return kind(data)
-    if type(data) is not kind:
-        rules = {int: "must be a whole number", bool: "must be true or false", str: "must be a text"}
-        _refuse(place, rules[kind], data)
+    else:
+        _must(type(data) is kind, place, "must be true or false" if kind is bool else "must be a text", data)
     return data
 
 
-def _double(data: Any, place: str, nan: bool) -> float:
-    value = _WORDS.get(data) if isinstance(data, str) else data
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse(place, "must be a number", data)
-    if not abs(value) <= 1.7976931348623157e308 and not isinstance(data, str):
-        _refuse(place, "must be a double", data)
-    if math.isnan(value) and not nan:
-        _refuse(place, "must not be NaN", data)
-    return float(value)
-
-
-def _array(kind: type, data: Any, place: str, nan: bool) -> np.ndarray:
-    if not isinstance(data, list):
-        _refuse(place, "must be a list", data)
-    if any(isinstance(row, list) for row in data):
-        rows = [_row(kind, row, place, nan) for row in data]
-        if len(set(map(len, rows))) > 1:
-            _refuse(place, "must have rows of one length", data)
-        return np.array(rows, dtype=kind)
-    return np.array(_row(kind, data, place, nan), dtype=kind)
-
-
-def _row(kind: type, data: Any, place: str, nan: bool) -> list[Any]:
-    if not isinstance(data, list):
-        _refuse(place, "must have rows of one length", data)
-    if kind is np.float64:
-        return [_double(value, place, nan) for value in data]
-    plain = {np.bool_: bool, np.str_: str}.get(kind, int)
-    if plain is int and any(type(value) is int and not -(2**63) <= value < 2**63 for value in data):
-        _refuse(place, "must be whole numbers of 64 bits", data)
-    return [_scalar(plain, value, place, nan) for value in data]
-
-
-def _tuple(kinds: tuple[Any, ...], data: Any, place: str) -> tuple[Any, ...]:
-    if not isinstance(data, list):
-        _refuse(place, "must be a list", data)
-    if kinds[-1] is Ellipsis:
-        kinds = kinds[:1] * len(data)
-    if len(data) != len(kinds):
-        _refuse(place, f"must be {len(kinds)} entries", data)
-    pairs = zip(kinds, data, strict=True)
-    return tuple(_decoded(kind, value, f"{place}[{i}]") for i, (kind, value) in enumerate(pairs))
-
-
-def _dataclass(kinds: list[type], data: Any, place: str) -> Any:
-    if not isinstance(data, dict):
-        _refuse(place, "must be an object", data)
-    told, kind, within = dict(data), kinds[0], f"{place}." if place else ""
-    if issubclass(kind, Record):
-        if (version := told.pop("schema", SCHEMA)) != SCHEMA or type(version) is not int:
-            _refuse(f"{within}schema", f"must be {SCHEMA}", version)
-        by_name = {kind.__name__: kind for kind in kinds}
-        found = told.pop("kind", None)
-        if not isinstance(found, str) or found not in by_name:
-            _refuse(f"{within}kind", f"must be one of {', '.join(by_name)}", found)
-        kind = by_name[found]
-    hints = _hints(kind)
-    if wrong := sorted(map(str, told.keys() ^ hints.keys())):
-        names = ", ".join(name[:40] for name in wrong[:5])
-        whole = place or kind.__name__
-        raise InvalidInputError(
-            f"{whole} must have its entries and no others, got missing or unknown {names}"
-        )
-    values = {
-        name: _decoded(hint, told[name], f"{within}{name}", NAN.items() <= field.metadata.items())
-        for name, (hint, field) in hints.items()
-    }
-    try:
-        made = kind(**values)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{within}{error}") from None
-    for flaw in made.flaws() if hasattr(made, "flaws") else ():
-        raise InvalidInputError(f"{within}{flaw}")
-    return made
-
-
-@cache
-def _hints(kind: Any) -> dict[str, tuple[Any, Field[Any]]]:
-    hints = get_type_hints(kind)
-    return {field.name: (hints[field.name], field) for field in fields(kind)}
-
-
-def _refuse(place: str, rule: str, value: object) -> NoReturn:
-    raise InvalidInputError(f"{place} {rule}, got {'nothing' if value is None else reprlib.repr(value)}")
+def _must(holds: bool, place: str, rule: str, value: object) -> None:
+    if not holds:
+        raise InvalidInputError(f"{place} {rule}, got {'nothing' if value is None else reprlib.repr(value)}")

@@ -123,10 +123,11 @@ def read_rows(path: Path, document: dict[str, Any]) -> list[Row]:
         require(type(row) is int and row >= 0, f"{path}: answer {i} must be an object with a row >= 0")
     _check_counts(path, document)
     _check_names(path, document)
-    rows = []
+    rows, sizes = [], [len(document["model"].get(name, [])) for name in ("features", "classes")]
     for i, entries in enumerate(document["answers"]):
         try:
-            rows.append(Row.read(entries if found == FORMAT else upgraded(document, entries)))
+            told = entries if found == FORMAT else upgraded(document, entries)
+            rows.append(Row.read(told, *sizes))
         except InvalidInputError as error:
             raise InvalidInputError(f"{path}: answer {i} (row {entries['row']}): {error}") from None
     return rows

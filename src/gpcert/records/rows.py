@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
-
-import numpy as np
+from typing import Annotated, Any
 
 from gpcert.regions import Ball
 from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, Verdict
-from gpcert.schema import encoded, read
+from gpcert.schema import Point, encoded, read
 from gpcert.validation import Float
 
 __all__ = ["Row"]
@@ -27,15 +25,17 @@ class Row:
     id: str | None
     label: str | None
     predicted: str | None
-    probability: Float | None
-    x: Float | None
+    probability: Annotated[Float, "c"] | None
+    x: Point | None
     radius: float | None
     answer: ProbabilityRange | Verdict | CertifiedRadius | Attack | Explanation
 
     @classmethod
-    def read(cls, entries: dict[str, Any]) -> Row:
-        """What `to_dict` told; anything else is an error of one sentence."""
-        found: Row = read(cls, dict.fromkeys(field.name for field in fields(cls)) | entries, versioned=False)
+    def read(cls, entries: dict[str, Any], features: int, classes: int) -> Row:
+        """What `to_dict` told, of a model with so many of both (0: not known); else one sentence."""
+        sizes = {axis: size for axis, size in (("d", features), ("c", classes)) if size}
+        every = dict.fromkeys(field.name for field in fields(cls))
+        found: Row = read(cls, every | entries, sizes, versioned=False)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,13 +45,11 @@ class Row:
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        p, x, region = self.probability, self.x, getattr(self.answer, "region", None)
+        p, region = self.probability, getattr(self.answer, "region", None)
         if p is not None and not ((p >= -_SLACK) & (p <= 1.0 + _SLACK)).all():
             yield f"probability must be in [0, 1], got {encoded(p)[:4]}"
         if p is not None and not abs(p.sum() - 1.0) <= _SLACK * len(p):
             yield f"probability must have the sum 1, got {p.sum()}"
-        if x is not None and not np.isfinite(x).all():
-            yield "x must be finite, got another"
         if self.radius is not None and not self.radius >= 0:
             yield f"radius must be >= 0, got {self.radius}"
         if isinstance(region, Ball) and region.radius != self.radius:

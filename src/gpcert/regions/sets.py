@@ -12,13 +12,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
-from gpcert.schema import Record, read
+from gpcert.schema import Point, Record, read
 from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require, shown
 
 __all__ = ["Ball", "Box", "Region", "region_from_dict"]
@@ -28,8 +29,8 @@ __all__ = ["Ball", "Box", "Region", "region_from_dict"]
 class Box(Record):
     """The set of all z with lower <= z <= upper, both (d,)."""
 
-    lower: Float
-    upper: Float
+    lower: Point
+    upper: Point
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         low = as_vector("lower", lower)
@@ -73,12 +74,12 @@ class Ball(Record):
     `docs/regions`.
     """
 
-    x: Float
+    x: Point
     radius: float
     norm: float
     features: tuple[int, ...] | None
-    domain: tuple[Float, Float] | None
-    scale: Float | None
+    domain: tuple[Annotated[Float, "d"], Annotated[Float, "d"]] | None
+    scale: Point | None
 
     def __init__(
         self,

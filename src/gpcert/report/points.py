@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,33 +22,27 @@ from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRang
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
 
-__all__ = ["Attacked", "Explained", "Point", "Ranged", "Verdict", "merge"]
+__all__ = ["Explained", "Point", "Ranged", "Verdict", "merge"]
 
 #: Numbers are smaller: their differences do not overflow.
 _HUGE = 2.0**1023
 _HALF = Fraction(1, 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Ranged:
-    """Enclosures of min and max P(name) over a region; `radius` None: a box."""
+class Ranged(NamedTuple):
+    """The range of P(name) over a region; `radius` None: a box."""
 
     name: str
     radius: float | None
-    min: tuple[float, float]
-    max: tuple[float, float]
-    argmin: Float | None
-    argmax: Float | None
-    status: str
+    answer: ProbabilityRange
 
     @property
     def delta(self) -> Fraction:
         """The largest that max - min can be, exactly."""
-        return Fraction(self.max[1]) - Fraction(self.min[0])
+        return Fraction(self.answer.upper) - Fraction(self.answer.lower)
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(NamedTuple):
     """ "safe", "unsafe" or "unknown" within a radius."""
 
     radius: float
@@ -57,20 +51,8 @@ class Verdict:
     counterexample: Float | None
 
 
-@dataclass(frozen=True, eq=False)
-class Attacked:
-    """What an attack found within a radius."""
-
-    radius: float
-    method: str
-    success: bool
-    probability: float
-    x: Float | None
-
-
-@dataclass(frozen=True, eq=False)
-class Explained:
-    """Delta per feature, (d,) each: estimate and bounds."""
+class Explained(NamedTuple):
+    """Delta of P(name) per feature, (d,) each: estimate and bounds."""
 
     name: str
     radius: float
@@ -91,7 +73,7 @@ class Point:
     probability: float = math.nan
     ranges: list[Ranged] = field(default_factory=list)
     verdicts: dict[float, Verdict] = field(default_factory=dict)
-    attacks: dict[float, Attacked] = field(default_factory=dict)
+    attacks: dict[float, Attack] = field(default_factory=dict)
     explained: list[Explained] = field(default_factory=list)
     found: tuple[float, float, Float | None] | None = None  #: certified radius: safe, unsafe, counterexample
 
@@ -156,10 +138,13 @@ class _Reader:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._classes: list[str] = document["model"].get("classes", [])
-        self._d = len(document["model"].get("features", []))
 
     def read(self, point: Point, row: Row) -> None:
         """Add one answer."""
+        for name in ("argmin", "argmax", "counterexample", "x"):
+            for place in (getattr(row.answer, name, None), row.x):
+                if place is not None and not (np.abs(place) < _HUGE).all():
+                    _refuse(f"{name} must be less than {_HUGE:g}, got more")
         self._about(point, row)
         answer, radius = row.answer, row.radius
         if isinstance(answer, ProbabilityRange):
@@ -174,17 +159,14 @@ class _Reader:
             ends = answer.margin.lower, answer.margin.upper
             _add(point, Verdict(radius, str(answer.status), ends, answer.counterexample))
         elif isinstance(answer, Attack):
-            known = point.attacks.get(radius)
-            if known is None or not known.success:
-                told = answer.method, answer.success, answer.probability, answer.x
-                point.attacks[radius] = Attacked(radius, *told)
+            if radius not in point.attacks or not point.attacks[radius].success:
+                point.attacks[radius] = answer
         elif isinstance(answer, Explanation):
             found = answer.value[0], answer.lower[0], answer.upper[0]
             point.explained.append(Explained(self._name(answer.label), radius, *found))
         _check_consistent(point)
 
     def _about(self, point: Point, row: Row) -> None:
-        self._check_sizes(row)
         label, predicted, p = row.label, row.predicted or "", row.probability
         for name, told in (("label", label), ("predicted", predicted)):
             if told and self._classes and told not in self._classes:
@@ -201,30 +183,13 @@ class _Reader:
             if predicted and self._classes and p[self._classes.index(predicted)] < p.max():
                 _refuse(f"predicted must be the class of the largest probability, got {predicted!r}")
 
-    def _check_sizes(self, row: Row) -> None:
-        """One number for each feature or class, and not too large to be subtracted."""
-        answer = row.answer
-        names = ("argmin", "argmax", "counterexample", "x")
-        points = {name: getattr(answer, name, None) for name in names} | {"x of the row": row.x}
-        if isinstance(answer, Explanation):
-            points["value"] = answer.value[0]
-        for name, values in points.items():
-            if values is not None and self._d and values.shape != (self._d,):
-                _refuse(f"{name} must have length {self._d}, got {len(values)}")
-            if values is not None and not (np.abs(values) < _HUGE).all():
-                _refuse(f"{name} must be less than {_HUGE:g}, got {np.abs(values).max()}")
-        p, count = row.probability, len(self._classes)
-        if p is not None and count and p.shape != (count,):
-            _refuse(f"probability must have length {count}, got {len(p)}")
-
     def _name(self, label: int) -> str:
         if label >= len(self._classes):
             _refuse(f"label must be a position in the model's classes, got {label}")
         return self._classes[label]
 
     def _add_range(self, point: Point, r: ProbabilityRange, radius: float | None) -> None:
-        ends = (r.min.lower, r.min.upper), (r.max.lower, r.max.upper)
-        found = Ranged(self._name(r.label), radius, *ends, r.argmin, r.argmax, str(r.status))
+        found = Ranged(self._name(r.label), radius, r)
         point.ranges.append(found)
         if radius is not None and len(self._classes) == 2 and point.predicted:
             _add(point, _implied(point, found, radius))
@@ -248,7 +213,7 @@ def _add(point: Point, found: Verdict) -> None:
 def _check_consistent(point: Point) -> None:
     if point.safe >= point.unsafe:
         _refuse(f"safe up to {point.safe} contradicts unsafe at {point.unsafe}; one was told before")
-    broken = min((a.radius for a in point.attacks.values() if a.success), default=math.inf)
+    broken = min((radius for radius, a in point.attacks.items() if a.success), default=math.inf)
     if point.safe >= broken:
         _refuse(f"safe up to {point.safe} contradicts an attack at {broken}; one was told before")
 
@@ -259,9 +224,9 @@ def _refuse(rule: str) -> NoReturn:
 
 def _implied(point: Point, found: Ranged, radius: float) -> Verdict:
     """What the range of one of two classes proves about the predicted label."""
-    own = found.name == point.predicted
-    low, high = map(Fraction, found.min if own else found.max)
+    own, r = found.name == point.predicted, found.answer
+    low, high = (Fraction(end) for end in vars(r.min if own else r.max).values())
     margin = (low - _HALF, high - _HALF) if own else (_HALF - high, _HALF - low)
     status = "safe" if margin[0] > 0 else "unsafe" if margin[1] < 0 else "unknown"
-    witness = found.argmin if own else found.argmax
+    witness = r.argmin if own else r.argmax
     return Verdict(radius, status, margin, witness if status == "unsafe" else None)

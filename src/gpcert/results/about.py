@@ -10,10 +10,9 @@ from typing import ClassVar, NamedTuple
 from gpcert.claims import Claim
 from gpcert.schema import Record, digest, encoded
 from gpcert.settings import Settings
-from gpcert.validation import Float
 from gpcert.version import __version__
 
-__all__ = ["About", "Answer", "Key", "misfits"]
+__all__ = ["About", "Answer", "Key"]
 
 
 class Key(NamedTuple):
@@ -46,6 +45,11 @@ class Answer(Record):
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
 
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if (seconds := getattr(self, "seconds", 0.0)) < 0:
+            yield f"seconds must be >= 0, got {seconds}"
+
     @property
     def target(self) -> str:
         """What is certified: `Posterior.target`."""
@@ -77,15 +81,3 @@ class Answer(Record):
         question = [type(self).__name__, {name: encoded(getattr(self, name)) for name in self.asked}]
         region = digest(encoded(getattr(self, self.subject)))
         return Key(self.model, region, digest(question), self.settings.digest)
-
-
-def misfits(answer: Answer, d: int, *points: str) -> Iterator[str]:
-    """A sentence for each of these attributes that is no point of d features, and for negative numbers."""
-    for name in points:
-        point: Float | None = getattr(answer, name)
-        if point is not None and point.shape != (d,):
-            yield f"{name} must have length {d}, got shape {point.shape}"
-    for name in ("label", "nodes", "seconds", "tests"):
-        value = getattr(answer, name, None)
-        if value is not None and value < 0:
-            yield f"{name} must be >= 0, got {value}"

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
 from gpcert.regions import Ball, Box, Region
-from gpcert.results.about import About, Answer, misfits
+from gpcert.results.about import About, Answer
 from gpcert.results.parts import Enclosure, Extremes, Status, told
-from gpcert.validation import Float
+from gpcert.schema import Point
 
 __all__ = [
     "Attack",
@@ -42,10 +44,10 @@ class ProbabilityRange(Extremes, Answer):
 
     asked = "label", "method"
 
-    def flaws(self) -> Iterator[str]:
+    def flaws(self, least: float = 0.0, most: float = 1.0) -> Iterator[str]:
         """See `Record`."""
-        yield from misfits(self, self.region.n_features, "argmin", "argmax")
-        yield from self.beyond(0.0, 1.0)
+        yield from super().flaws(least, most)
+        yield from Answer.flaws(self)
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -72,13 +74,8 @@ class LatentRange(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        d = self.region.n_features
-        yield from misfits(self, d)
-        for name, part, least in (("mean", self.mean, -math.inf), ("variance", self.variance, 0.0)):
-            yield from (f"{name}.{flaw}" for flaw in part.beyond(least, math.inf))
-            for point in (part.argmin, part.argmax):
-                if point is not None and point.shape != (d,):
-                    yield f"points of the {name} must have length {d}, got shape {point.shape}"
+        yield from (f"variance.{flaw}" for flaw in self.variance.flaws(0.0))
+        yield from super().flaws()
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -96,14 +93,14 @@ class Attack(Answer):
     that is claimed. `start` (d,) is where the attack began.
     """
 
-    x: Float
+    x: Point
     probability: float
     success: bool
     label: int
     method: str
     starts: int
     seed: int
-    start: Float
+    start: Point
     region: Region
     about: About
 
@@ -111,7 +108,6 @@ class Attack(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from misfits(self, self.region.n_features, "x", "start")
         if not 0.0 <= self.probability <= 1.0:
             yield f"probability must be in [0, 1], got {self.probability}"
 
@@ -142,8 +138,8 @@ class Verdict(Answer):
     label: int
     threshold: float
     margin: Enclosure
-    argmin: Float | None
-    counterexample: Float | None
+    argmin: Point | None
+    counterexample: Point | None
     probability: float | None
     ended: Status
     nodes: int
@@ -155,7 +151,7 @@ class Verdict(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from misfits(self, self.region.n_features, "argmin", "counterexample")
+        yield from super().flaws()
         low, high, status = self.margin.lower, self.margin.upper, self.status
         wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
         if wrong.get(status, low > 0.0) or not -1.0 <= low <= high <= 1.0:
@@ -188,7 +184,7 @@ class CertifiedRadius(Answer):
 
     safe: float
     unsafe: float
-    counterexample: Float | None
+    counterexample: Point | None
     probability: float | None
     label: int
     threshold: float
@@ -206,13 +202,13 @@ class CertifiedRadius(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from misfits(self, self.ball.n_features, "counterexample")
+        yield from super().flaws()
         if not (0.0 <= self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
             yield f"safe must be >= 0 and < unsafe, got {self.safe} and {self.unsafe}"
         if math.isfinite(self.unsafe) != (self.counterexample is not None):
             yield f"counterexample must be given with a radius unsafe and no other, got {self.unsafe}"
-        if self.safe == math.inf and self.ball.domain is None:
-            yield "safe must be finite without a domain, got inf"
+        if self.safe == math.inf and not (self.ball.domain and np.isfinite(self.ball.domain).all()):
+            yield "safe must be finite without a bounded domain, got inf"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence; balls are nested, so the largest safe one stands for all."""
@@ -237,7 +233,7 @@ class Robustness(Answer):
     lower: float
     upper: float
     range: ProbabilityRange
-    x: Float | None
+    x: Point | None
     about: About
 
     asked = "label", "x"
@@ -254,7 +250,6 @@ class Robustness(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from misfits(self, self.region.n_features, "x")
         if not 0.0 <= self.lower <= self.upper <= 1.0:
             yield f"lower must be <= upper in [0, 1], got {self.lower} and {self.upper}"
         if self.about != self.range.about:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from gpcert.claims import Claim, Everywhere, Quantity, Witness
 from gpcert.regions import Region
-from gpcert.validation import Float
+from gpcert.schema import Point
 
 __all__ = ["Enclosure", "Extremes", "Status", "told"]
 
@@ -51,8 +52,8 @@ class Extremes:
 
     min: Enclosure
     max: Enclosure
-    argmin: Float | None
-    argmax: Float | None
+    argmin: Point | None
+    argmax: Point | None
 
     @property
     def lower(self) -> float:
@@ -64,8 +65,8 @@ class Extremes:
         """The function is at most this on the whole region."""
         return self.max.upper
 
-    def beyond(self, least: float, most: float) -> Iterator[str]:
-        """What cannot be of a function between these two."""
+    def flaws(self, least: float = -math.inf, most: float = math.inf) -> Iterator[str]:
+        """See `Record`; of a function between these two."""
         for name, ends in (("min", self.min), ("max", self.max)):
             if not least <= ends.lower <= ends.upper <= most:
                 yield f"{name} must be lower and upper end in [{least:g}, {most:g}], got {told(ends)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
-from gpcert.schema import NAN
 from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
@@ -31,21 +30,21 @@ class Evaluation(Answer):
     (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
     """
 
-    radii: Float
-    clean: float = field(metadata=NAN)
-    certified: Float
-    attacked: Float
-    labels: Index
-    truth: Index
-    correct: Mask
-    wrong: Mask
-    safe: Float = field(metadata=NAN)
-    unsafe: Float
-    verdicts: NDArray[np.str_]
-    counterexamples: Float = field(metadata=NAN)
+    radii: Annotated[Float, "k", "finite"]
+    clean: Annotated[float, "", "nan"]
+    certified: Annotated[Float, "k"]
+    attacked: Annotated[Float, "k"]
+    labels: Annotated[Index, "m"]
+    truth: Annotated[Index, "m"]
+    correct: Annotated[Mask, "m"]
+    wrong: Annotated[Mask, "m"]
+    safe: Annotated[Float, "m", "nan"]
+    unsafe: Annotated[Float, "m"]
+    verdicts: Annotated[NDArray[np.str_], "mk"]
+    counterexamples: Annotated[Float, "md", "nan"]
     seconds: float
     threshold: float
-    balls: tuple[Ball, ...]  #: around the points, of the largest radius
+    balls: Annotated[tuple[Ball, ...], "m"]  #: around the points, of the largest radius
     about: About
 
     asked = "radii", "truth", "threshold"
@@ -53,22 +52,13 @@ class Evaluation(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        m, k = len(self.balls), len(self.radii)
-        d = self.balls[0].n_features if m else 0
-        per_radius, per_point = (
-            ("certified", "attacked"),
-            ("labels", "truth", "correct", "wrong", "safe", "unsafe"),
-        )
-        wanted = dict.fromkeys(per_radius, (k,)) | dict.fromkeys(per_point, (m,))
-        for name, shape in (wanted | {"verdicts": (m, k), "counterexamples": (m, d)}).items():
-            if getattr(self, name).shape != shape:
-                yield f"{name} must have shape {shape}, got {getattr(self, name).shape}"
+        yield from super().flaws()
+        if (self.radii < 0).any() or (self.unsafe < 0).any() or np.isinf(self.safe).any():
+            yield "radii must be >= 0, safe ones finite, got others"
         if not ((self.certified >= 0) & (self.certified <= self.attacked) & (self.attacked <= 1)).all():
             yield "certified must be at most attacked, shares in [0, 1], got others"
-        if not ((np.isfinite(self.unsafe) == ~np.isnan(self.counterexamples).any(axis=1)).all()):
+        if (np.isfinite(self.unsafe) != ~np.isnan(self.counterexamples).any(axis=1)).any():
             yield "counterexamples must be given with a radius unsafe and no other"
-        if {ball.n_features for ball in self.balls} != {d} or not m or self.seconds < 0:
-            yield "balls must have the same features, seconds must be >= 0"
 
     @property
     def gap(self) -> Float:
@@ -137,14 +127,14 @@ class Explanation(Answer):
     `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
     """
 
-    value: Float
-    lower: Float
-    upper: Float
-    sign: Index
+    value: Annotated[Float, "rd"]
+    lower: Annotated[Float, "rd"]
+    upper: Annotated[Float, "rd"]
+    sign: Annotated[Index, "rd"]
     radius: float
     label: int
-    feature_names: tuple[str, ...] | None
-    balls: tuple[Ball, ...]  #: around the points: features that move, domain
+    feature_names: Annotated[tuple[str, ...], "d"] | None
+    balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain
     about: About
 
     asked = "label", "averaged"
@@ -157,17 +147,13 @@ class Explanation(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        sizes: set[tuple[int, ...]] = {
-            (1 if self.averaged else len(self.balls), ball.n_features) for ball in self.balls
-        }
-        shapes = {getattr(self, name).shape for name in ("value", "lower", "upper", "sign")}
-        if shapes != (sizes or {(0,)}):
-            yield f"value, lower, upper and sign must have a row for each point, got shapes {sorted(shapes)}"
-        elif not ((self.lower >= -2.0) & (self.upper <= 2.0)).all():
+        if len(self.lower) not in (len(self.balls), min(1, len(self.balls))):
+            yield f"lower must have a row for each of {len(self.balls)} points, or one, got {len(self.lower)}"
+        if not ((self.lower >= -2.0) & (self.upper <= 2.0)).all():
             yield "lower and upper must be in [-2, 2], got others"
-        elif not ((self.lower <= self.value) & (self.value <= self.upper)).all():
+        if not ((self.lower <= self.value) & (self.value <= self.upper)).all():
             yield "value must lie between lower and upper, got others"
-        elif (np.where(self.lower > 0, 1, np.where(self.upper < 0, -1, 0)) != self.sign).any():
+        if (_sign(self.lower, self.upper) != self.sign).any():
             yield "sign must be that of both ends, got another"
 
     @classmethod
@@ -181,7 +167,7 @@ class Explanation(Answer):
         about: About,
     ) -> Explanation:
         """From the enclosures."""
-        sign = np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
+        sign = _sign(lower, upper)
         value, radius = 0.5 * lower + 0.5 * upper, balls[0].radius if balls else 0.0
         return cls(value, lower, upper, sign, radius, label, feature_names, balls, about)
 
@@ -240,3 +226,8 @@ class LimeComparison:
             agree = (np.sign(b) == explanation.sign) & certain
             agreement = agree.sum(axis=1) / certain.sum(axis=1)
         return cls(explanation, weights, cosine, agreement)
+
+
+def _sign(lower: Float, upper: Float) -> Index:
+    """+1 or -1 where an enclosure has that sign, else 0."""
+    return np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
