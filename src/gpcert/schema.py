@@ -23,14 +23,16 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float
 
-__all__ = ["SCHEMA", "Point", "Record", "digest", "encoded", "read"]
+__all__ = ["LARGEST", "SCHEMA", "NotNegative", "Point", "Record", "Share", "digest", "encoded", "read"]
 
 SCHEMA = 1
 _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-#: Letters name the axes of arrays and tuples: one letter is one length in all of a record. Doubles may be
-#: infinite, but not NaN; "finite" and "nan" say otherwise.
-Point = Annotated[Float, "d", "finite"]
-_LARGEST = float(np.finfo(np.float64).max)
+LARGEST = float(np.finfo(np.float64).max)
+#: Letters name the axes of arrays and tuples: one letter is one length in all of a record. A pair: the least
+#: and the largest that doubles may be; without it they may be infinite. "nan": NaN, too.
+Point = Annotated[Float, "d", (-LARGEST, LARGEST)]
+NotNegative = Annotated[float, "", (0.0, math.inf)]
+Share = Annotated[float, "", (0.0, 1.0)]
 _hints = cache(partial(get_type_hints, include_extras=True))
 
 
@@ -119,7 +121,7 @@ class _Reader:
             return self._record(kinds, data, place)
         return _scalar(kind, data, place, marks)
 
-    def _array(self, kind: type, data: Any, place: str, axes: str, marks: list[str]) -> Any:
+    def _array(self, kind: type, data: Any, place: str, axes: str, marks: list[Any]) -> Any:
         plain = {np.float64: float, np.bool_: bool, np.str_: str}.get(kind, np.intp)
         rows = data if len(axes) == 2 and isinstance(data, list) else [data]
         for row in rows:
@@ -167,14 +169,23 @@ class _Reader:
         return made
 
 
-def _scalar(kind: Any, data: Any, place: str, marks: list[str]) -> Any:
+def _double(data: Any, place: str, marks: list[Any]) -> float:
+    value: Any = _WORDS.get(data) if isinstance(data, str) else data
+    least, most = next((mark for mark in marks if mark != "nan"), (-math.inf, math.inf))
+    if type(value) is float and least <= value <= most:
+        return value
+    _must(type(value) in (int, float), place, "must be a number", data)
+    _must(type(value) is float or abs(value) <= LARGEST, place, "must be a double", data)
+    _must("nan" in marks or value == value, place, "must not be NaN", data)
+    rule = f"be in [{least:g}, {most:g}]" if most < LARGEST else f"be >= {least:g}"
+    rule = "be finite" if (-least, most) == (LARGEST, LARGEST) else rule
+    _must(not (value < least or value > most), place, f"must {rule}", data)
+    return float(value)
+
+
+def _scalar(kind: Any, data: Any, place: str, marks: list[Any]) -> Any:
     if kind is float:
-        value: Any = _WORDS.get(data) if isinstance(data, str) else data
-        _must(type(value) in (int, float), place, "must be a number", data)
-        _must(value in _WORDS.values() or not abs(value) > _LARGEST, place, "must be a double", data)
-        _must("nan" in marks or value == value, place, "must not be NaN", data)
-        _must("finite" not in marks or math.isfinite(value), place, "must be finite", data)
-        return float(value)
+        return _double(data, place, marks)
     if kind in (int, np.intp):
         least = 0 if kind is int else -1
         _must(type(data) is int and least <= data < 2**63, place, f"must be a whole number >= {least}", data)

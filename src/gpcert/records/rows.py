@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from gpcert.regions import Ball
 from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, Verdict
-from gpcert.schema import Point, encoded, read
+from gpcert.schema import NotNegative, Point, encoded, read
 from gpcert.validation import Float
 
 __all__ = ["Row"]
@@ -25,9 +25,9 @@ class Row:
     id: str | None
     label: str | None
     predicted: str | None
-    probability: Annotated[Float, "c"] | None
+    probability: Annotated[Float, "c", (-_SLACK, 1.0 + _SLACK)] | None
     x: Point | None
-    radius: float | None
+    radius: NotNegative | None
     answer: ProbabilityRange | Verdict | CertifiedRadius | Attack | Explanation
 
     @classmethod
@@ -46,11 +46,7 @@ class Row:
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
         p, region = self.probability, getattr(self.answer, "region", None)
-        if p is not None and not ((p >= -_SLACK) & (p <= 1.0 + _SLACK)).all():
-            yield f"probability must be in [0, 1], got {encoded(p)[:4]}"
         if p is not None and not abs(p.sum() - 1.0) <= _SLACK * len(p):
             yield f"probability must have the sum 1, got {p.sum()}"
-        if self.radius is not None and not self.radius >= 0:
-            yield f"radius must be >= 0, got {self.radius}"
         if isinstance(region, Ball) and region.radius != self.radius:
             yield f"radius must be that of the region, {region.radius}, got {self.radius}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -44,11 +43,6 @@ class Answer(Record):
     @abstractmethod
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
-
-    def flaws(self) -> Iterator[str]:
-        """See `Record`."""
-        if (seconds := getattr(self, "seconds", 0.0)) < 0:
-            yield f"seconds must be >= 0, got {seconds}"
 
     @property
     def target(self) -> str:

@@ -13,7 +13,7 @@ from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, a
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
 from gpcert.results.parts import Enclosure, Extremes, Status, told
-from gpcert.schema import Point
+from gpcert.schema import NotNegative, Point, Share
 
 __all__ = [
     "Attack",
@@ -36,18 +36,14 @@ class ProbabilityRange(Extremes, Answer):
 
     status: Status
     nodes: int
-    seconds: float
+    seconds: NotNegative
     label: int
     method: str
     region: Region
     about: About
 
     asked = "label", "method"
-
-    def flaws(self, least: float = 0.0, most: float = 1.0) -> Iterator[str]:
-        """See `Record`."""
-        yield from super().flaws(least, most)
-        yield from Answer.flaws(self)
+    known = 0.0, 1.0
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -65,7 +61,7 @@ class LatentRange(Answer):
     variance: Extremes
     status: Status
     nodes: int
-    seconds: float
+    seconds: NotNegative
     label: int | None
     region: Region
     about: About
@@ -74,8 +70,8 @@ class LatentRange(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from (f"variance.{flaw}" for flaw in self.variance.flaws(0.0))
-        yield from super().flaws()
+        if self.variance.lower < 0:
+            yield f"variance.min.lower must be >= 0, got {self.variance.lower}"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -94,7 +90,7 @@ class Attack(Answer):
     """
 
     x: Point
-    probability: float
+    probability: Share
     success: bool
     label: int
     method: str
@@ -105,11 +101,6 @@ class Attack(Answer):
     about: About
 
     asked = "label", "method", "starts", "seed", "start"
-
-    def flaws(self) -> Iterator[str]:
-        """See `Record`."""
-        if not 0.0 <= self.probability <= 1.0:
-            yield f"probability must be in [0, 1], got {self.probability}"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -140,10 +131,10 @@ class Verdict(Answer):
     margin: Enclosure
     argmin: Point | None
     counterexample: Point | None
-    probability: float | None
+    probability: Share | None
     ended: Status
     nodes: int
-    seconds: float
+    seconds: NotNegative
     region: Region
     about: About
 
@@ -151,7 +142,6 @@ class Verdict(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from super().flaws()
         low, high, status = self.margin.lower, self.margin.upper, self.status
         wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
         if wrong.get(status, low > 0.0) or not -1.0 <= low <= high <= 1.0:
@@ -182,10 +172,10 @@ class CertifiedRadius(Answer):
     radii were tried by proof. `max_radius`, `rtol`: how far and how finely was asked.
     """
 
-    safe: float
-    unsafe: float
+    safe: NotNegative
+    unsafe: NotNegative
     counterexample: Point | None
-    probability: float | None
+    probability: Share | None
     label: int
     threshold: float
     max_radius: float
@@ -193,7 +183,7 @@ class CertifiedRadius(Answer):
     status: Status
     tests: int
     nodes: int
-    seconds: float
+    seconds: NotNegative
     ball: Ball  #: around the point, of radius 0: the family that the radii belong to
     about: About
 
@@ -202,9 +192,8 @@ class CertifiedRadius(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from super().flaws()
-        if not (0.0 <= self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
-            yield f"safe must be >= 0 and < unsafe, got {self.safe} and {self.unsafe}"
+        if not (self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
+            yield f"safe must be < unsafe, got {self.safe} and {self.unsafe}"
         if math.isfinite(self.unsafe) != (self.counterexample is not None):
             yield f"counterexample must be given with a radius unsafe and no other, got {self.unsafe}"
         if self.safe == math.inf and not (self.ball.domain and np.isfinite(self.ball.domain).all()):
@@ -230,8 +219,8 @@ class Robustness(Answer):
     all z of the region. `range` is what it was computed from.
     """
 
-    lower: float
-    upper: float
+    lower: Share
+    upper: Share
     range: ProbabilityRange
     x: Point | None
     about: About
@@ -250,8 +239,8 @@ class Robustness(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        if not 0.0 <= self.lower <= self.upper <= 1.0:
-            yield f"lower must be <= upper in [0, 1], got {self.lower} and {self.upper}"
+        if not self.lower <= self.upper:
+            yield f"lower must be <= upper, got {self.lower} and {self.upper}"
         if self.about != self.range.about:
             yield "about must be that of the range, got another"
 

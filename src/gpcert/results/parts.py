@@ -55,6 +55,8 @@ class Extremes:
     argmin: Point | None
     argmax: Point | None
 
+    known = -math.inf, math.inf  #: any value lies between these two
+
     @property
     def lower(self) -> float:
         """The function is at least this on the whole region."""
@@ -65,8 +67,9 @@ class Extremes:
         """The function is at most this on the whole region."""
         return self.max.upper
 
-    def flaws(self, least: float = -math.inf, most: float = math.inf) -> Iterator[str]:
-        """See `Record`; of a function between these two."""
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        least, most = self.known
         for name, ends in (("min", self.min), ("max", self.max)):
             if not least <= ends.lower <= ends.upper <= most:
                 yield f"{name} must be lower and upper end in [{least:g}, {most:g}], got {told(ends)}"

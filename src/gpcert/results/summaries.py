@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
+from gpcert.schema import LARGEST, NotNegative
 from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
@@ -30,19 +31,19 @@ class Evaluation(Answer):
     (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
     """
 
-    radii: Annotated[Float, "k", "finite"]
+    radii: Annotated[Float, "k", (0.0, LARGEST)]
     clean: Annotated[float, "", "nan"]
-    certified: Annotated[Float, "k"]
-    attacked: Annotated[Float, "k"]
+    certified: Annotated[Float, "k", (0.0, 1.0)]
+    attacked: Annotated[Float, "k", (0.0, 1.0)]
     labels: Annotated[Index, "m"]
     truth: Annotated[Index, "m"]
     correct: Annotated[Mask, "m"]
     wrong: Annotated[Mask, "m"]
-    safe: Annotated[Float, "m", "nan"]
-    unsafe: Annotated[Float, "m"]
+    safe: Annotated[Float, "m", (0.0, LARGEST), "nan"]
+    unsafe: Annotated[Float, "m", (0.0, np.inf)]
     verdicts: Annotated[NDArray[np.str_], "mk"]
     counterexamples: Annotated[Float, "md", "nan"]
-    seconds: float
+    seconds: NotNegative
     threshold: float
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points, of the largest radius
     about: About
@@ -52,11 +53,8 @@ class Evaluation(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
-        yield from super().flaws()
-        if (self.radii < 0).any() or (self.unsafe < 0).any() or np.isinf(self.safe).any():
-            yield "radii must be >= 0, safe ones finite, got others"
-        if not ((self.certified >= 0) & (self.certified <= self.attacked) & (self.attacked <= 1)).all():
-            yield "certified must be at most attacked, shares in [0, 1], got others"
+        if not (self.certified <= self.attacked).all():
+            yield "certified must be at most attacked, got more"
         if (np.isfinite(self.unsafe) != ~np.isnan(self.counterexamples).any(axis=1)).any():
             yield "counterexamples must be given with a radius unsafe and no other"
 
@@ -127,9 +125,9 @@ class Explanation(Answer):
     `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
     """
 
-    value: Annotated[Float, "rd"]
-    lower: Annotated[Float, "rd"]
-    upper: Annotated[Float, "rd"]
+    value: Annotated[Float, "rd", (-2.0, 2.0)]
+    lower: Annotated[Float, "rd", (-2.0, 2.0)]
+    upper: Annotated[Float, "rd", (-2.0, 2.0)]
     sign: Annotated[Index, "rd"]
     radius: float
     label: int
@@ -149,8 +147,6 @@ class Explanation(Answer):
         """See `Record`."""
         if len(self.lower) not in (len(self.balls), min(1, len(self.balls))):
             yield f"lower must have a row for each of {len(self.balls)} points, or one, got {len(self.lower)}"
-        if not ((self.lower >= -2.0) & (self.upper <= 2.0)).all():
-            yield "lower and upper must be in [-2, 2], got others"
         if not ((self.lower <= self.value) & (self.value <= self.upper)).all():
             yield "value must lie between lower and upper, got others"
         if (_sign(self.lower, self.upper) != self.sign).any():
