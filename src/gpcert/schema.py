@@ -33,6 +33,7 @@ LARGEST = float(np.finfo(np.float64).max)
 Point = Annotated[Float, "d", (-LARGEST, LARGEST)]
 NotNegative = Annotated[float, "", (0.0, math.inf)]
 Share = Annotated[float, "", (0.0, 1.0)]
+_Limits = tuple[tuple[float, float], bool]  # least and largest; whether NaN may be
 _hints = cache(partial(get_type_hints, include_extras=True))
 
 
@@ -113,15 +114,16 @@ class _Reader:
             return None
         marked = get_origin(kinds[0]) is Annotated
         kind, axes, *marks = get_args(kinds[0]) if marked else (kinds[0], "?")
+        limits = next((mark for mark in marks if mark != "nan"), (-math.inf, math.inf)), "nan" in marks
         if get_origin(kind) is np.ndarray:
-            return self._array(get_args(get_args(kind)[1])[0], data, place, axes, marks)
+            return self._array(get_args(get_args(kind)[1])[0], data, place, axes, limits)
         if get_origin(kind) is tuple:
             return self._tuple(get_args(kind), data, place, axes)
         if is_dataclass(kind):
             return self._record(kinds, data, place)
-        return _scalar(kind, data, place, marks)
+        return _scalar(kind, data, place, limits)
 
-    def _array(self, kind: type, data: Any, place: str, axes: str, marks: list[Any]) -> Any:
+    def _array(self, kind: type, data: Any, place: str, axes: str, limits: _Limits) -> Any:
         plain = {np.float64: float, np.bool_: bool, np.str_: str}.get(kind, np.intp)
         rows = data if len(axes) == 2 and isinstance(data, list) else [data]
         for row in rows:
@@ -129,7 +131,7 @@ class _Reader:
         _must(len({*map(len, rows)}) <= 1, place, "must have rows of one length", data)
         shape = len(rows), len(rows[0]) if rows else self._sizes.get(axes[-1], 0)
         self._fits(axes, shape[-len(axes) :], place)
-        values = [[_scalar(plain, each, place, marks) for each in row] for row in rows]
+        values = [[_scalar(plain, each, place, limits) for each in row] for row in rows]
         return np.array(values, dtype=kind).reshape(shape[-len(axes) :])
 
     def _tuple(self, kinds: tuple[Any, ...], data: Any, place: str, axes: str) -> Any:
@@ -169,23 +171,23 @@ class _Reader:
         return made
 
 
-def _double(data: Any, place: str, marks: list[Any]) -> float:
+def _double(data: Any, place: str, limits: _Limits) -> float:
+    (least, most), nan = limits
+    if type(data) is float and least <= data <= most:  # most are
+        return data
     value: Any = _WORDS.get(data) if isinstance(data, str) else data
-    least, most = next((mark for mark in marks if mark != "nan"), (-math.inf, math.inf))
-    if type(value) is float and least <= value <= most:
-        return value
     _must(type(value) in (int, float), place, "must be a number", data)
     _must(type(value) is float or abs(value) <= LARGEST, place, "must be a double", data)
-    _must("nan" in marks or value == value, place, "must not be NaN", data)
+    _must(nan or value == value, place, "must not be NaN", data)
     rule = f"be in [{least:g}, {most:g}]" if most < LARGEST else f"be >= {least:g}"
     rule = "be finite" if (-least, most) == (LARGEST, LARGEST) else rule
     _must(not (value < least or value > most), place, f"must {rule}", data)
     return float(value)
 
 
-def _scalar(kind: Any, data: Any, place: str, marks: list[Any]) -> Any:
+def _scalar(kind: Any, data: Any, place: str, limits: _Limits) -> Any:
     if kind is float:
-        return _double(data, place, marks)
+        return _double(data, place, limits)
     if kind in (int, np.intp):
         least = 0 if kind is int else -1
         _must(type(data) is int and least <= data < 2**63, place, f"must be a whole number >= {least}", data)

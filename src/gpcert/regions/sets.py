@@ -256,14 +256,16 @@ def _bound(name: str, value: ArrayLike, d: int) -> Float:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(f"{name} must be numbers, got {shown(value)}") from None
-    require(not np.isnan(array).any(), f"{name} must not be NaN, got {shown(value)}")
+    if np.isnan(array).any():  # a sentence is dear where the domain is: not before it is needed
+        raise InvalidInputError(f"{name} must not be NaN, got {shown(value)}")
     return _broadcast(name, array, d)
 
 
 def _domain(domain: tuple[ArrayLike, ArrayLike] | None, x: Float) -> tuple[Float, Float] | None:
     if domain is None:
         return None
-    require(isinstance(domain, tuple | list), f"domain must be (low, high), got {domain!r}")
+    if not isinstance(domain, tuple | list):
+        raise InvalidInputError(f"domain must be (low, high), got {domain!r}")
     require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
     low, high = _bound("domain", domain[0], x.size), _bound("domain", domain[1], x.size)
     bad = np.flatnonzero(~(low <= high))
