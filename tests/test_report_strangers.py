@@ -270,3 +270,36 @@ def test_only_what_can_be_counted_is_complete(tmp_path: Path, capsys: pytest.Cap
         status, line = outcome(write(tmp_path / "file.json", good | changes), capsys)
         assert status == 2
         assert told in line
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        (("settings", "norm"), -3, "settings.norm must be 0, >= 1 or inf, got -3"),
+        (("answers", 0, "answer", "region", "norm"), -3.0, "norm must be 0, >= 1 or inf, got -3.0"),
+        (
+            ("answers", 0, "answer", "about", "model"),
+            "0" * 64,
+            "answer.model must be the digest of the model",
+        ),
+        (("answers", 0, "answer", "schema"), 2, "answer.schema must be 1, got 2"),
+        (("answers", 0, "probability"), [0.9, 0.9], "probability must have the sum 1, got 1.8"),
+        (("answers", 0, "radius"), 0.2, "radius must be that of the region, 0.1, got 0.2"),
+        (("answers", 0, "answer", "margin", "lower"), 0.9, "answer.margin.lower must be <= upper, got 0.9"),
+    ],
+)
+def test_documents_that_no_command_wrote(
+    place: tuple[Any, ...],
+    value: Any,
+    told: str,
+    documents: dict[str, dict[str, Any]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changed = copy.deepcopy(documents["certify"])
+    at(changed, place[:-1])[place[-1]] = value
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(changed), encoding="utf-8")
+    status, line = outcome(path, capsys)
+    assert status == 2
+    assert told in line

@@ -123,11 +123,14 @@ def read_rows(path: Path, document: dict[str, Any]) -> list[Row]:
         require(type(row) is int and row >= 0, f"{path}: answer {i} must be an object with a row >= 0")
     _check_counts(path, document)
     _check_names(path, document)
-    rows, sizes = [], [len(document["model"].get(name, [])) for name in ("features", "classes")]
+    sizes = [len(document["model"].get(name, [])) for name in ("features", "classes")]
+    rows, known = [], document["model"].get("digest")
     for i, entries in enumerate(document["answers"]):
         try:
             told = entries if found == FORMAT else upgraded(document, entries)
             rows.append(Row.read(told, *sizes))
+            model = rows[-1].answer.model
+            require(model in ("", known), f"answer.model must be the digest of the model, got {model[:80]!r}")
         except InvalidInputError as error:
             raise InvalidInputError(f"{path}: answer {i} (row {entries['row']}): {error}") from None
     return rows

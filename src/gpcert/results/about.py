@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -33,7 +33,7 @@ class About:
     version: str = __version__
 
 
-class Answer(Record):
+class Answer(Record, ABC):
     """An answer to a question; each has a record `about`, whose entries are its own attributes, too."""
 
     about: About
