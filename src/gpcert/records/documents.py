@@ -64,21 +64,12 @@ def _parsed(path: Path) -> Any:
         ) from None
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Any, deep: int = _DEEP) -> bool:
     """Whether all numbers are finite (1e999 is none), and nothing is nested deeper than a reader can go."""
-    level = [value]
-    for _ in range(_DEEP):
-        if not all(math.isfinite(v) for v in level if type(v) is float):
-            return False
-        level = [
-            inner
-            for v in level
-            if isinstance(v, list | dict)
-            for inner in (v.values() if isinstance(v, dict) else v)
-        ]
-        if not level:
-            return True
-    return False
+    if isinstance(value, list | dict):
+        inner = value.values() if isinstance(value, dict) else value
+        return deep > 0 and all(_is_plain(each, deep - 1) for each in inner)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _dumps(value: Any) -> str:
