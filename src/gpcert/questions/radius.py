@@ -28,14 +28,7 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.batches import ask_all
-from gpcert.questions.checks import (
-    about,
-    check_model,
-    check_number,
-    check_region,
-    check_threshold,
-    checked_limits,
-)
+from gpcert.questions.checks import about, check_model, check_number, check_threshold, checked_limits
 from gpcert.questions.decision import decide, labelled, only_the_mean_matters, refutes
 from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
 from gpcert.search import Limits, Progress
@@ -86,8 +79,6 @@ def certified_radius(
     check_number("rtol", rtol, least=0.0, strict=True)
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     balls, single = checked_balls(post, x, norm, max_radius, features, domain, scale)
-    for i in range(len(balls.X)):
-        check_region(post, balls.ball(i, 0.0))
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), limits, about(post, limits)
     task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)
