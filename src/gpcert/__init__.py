@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpcert.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from gpcert import datasets as datasets, plots as plots
     from gpcert.adapters import (
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
         probability_range as probability_range,
         robustness as robustness,
     )
+    from gpcert.records import load_answers as load_answers, save_answers as save_answers
     from gpcert.regions import Ball as Ball, Box as Box
     from gpcert.results import (
         Attack as Attack,
@@ -74,8 +77,6 @@ if TYPE_CHECKING:
     )
     from gpcert.store import load as load, save as save
 
-__version__ = "0.1.0.dev0"
-
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
     "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn replay",
@@ -86,6 +87,7 @@ _NAMES = {
     "posterior": "Posterior",
     "questions": "attack certified_radius certify compare_with_lime evaluate explain latent_range "
     "probability_range robustness",
+    "records": "load_answers save_answers",
     "regions": "Ball Box",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",

@@ -12,10 +12,13 @@ from gpcert.bounds import check_certifiable
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
+from gpcert.results import About
 from gpcert.search import Limits, Progress
+from gpcert.settings import Settings
 from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
 
 __all__ = [
+    "about",
     "check_classifier",
     "check_count",
     "check_label",
@@ -46,6 +49,12 @@ def checked_limits(
     require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
     seconds, nodes = (np.inf if value is None else float(value) for value in (max_seconds, max_nodes))
     return Limits(float(tolerance), seconds, nodes, progress)
+
+
+def about(post: Posterior, limits: Settings) -> About:
+    """What the answers to a question record of the model and the settings."""
+    settings = Settings(limits.tolerance, limits.max_seconds, limits.max_nodes)
+    return About(post.target, post.digest, settings)
 
 
 def check_classifier(post: Posterior) -> None:
