@@ -1,0 +1,87 @@
+"""What is done in a worker: a process of this machine, a thread, or a machine elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpcert.running.board import Board, State
+from gpcert.running.signals import SIGNALS
+
+__all__ = ["Call", "Said", "Trouble", "settle"]
+
+#: Seconds between two looks whether the parent is still there.
+_LOOK = 0.5
+
+_mine = threading.local()
+
+
+class Trouble(Enum):
+    """Why there is no answer: all was stopped before the piece began, or it ran out of memory."""
+
+    UNASKED = "unasked"
+    LOST = "lost"
+
+
+class Said(NamedTuple):
+    """What comes back from a worker."""
+
+    row: int
+    trouble: Trouble | None
+    answer: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What all pieces of a batch share; it travels with each of them, and is opened once in each worker."""
+
+    token: str
+    parcel: NDArray[np.uint8]  #: (ask, task), pickled; as an array joblib sends it once, as a memory map
+    path: str
+    rows: int
+
+    def __call__(self, row: int, piece: Any) -> Said:
+        """The answer about a piece."""
+        (ask, task), board = self._opened()
+        if board is None:
+            return Said(row, None, ask(task, piece, lambda *_, **__: False))
+        if board.stopped:
+            return Said(row, Trouble.UNASKED, None)
+        board.mark(row, State.BEGUN)
+        try:
+            return Said(row, None, ask(task, piece, partial(board.write, row)))
+        except MemoryError:
+            return Said(row, Trouble.LOST, None)
+        finally:
+            board.mark(row, State.ENDED)
+
+    def _opened(self) -> tuple[Any, Board | None]:
+        """What `ask` needs, this thread's own copy, and the board if it is within reach."""
+        if getattr(_mine, "token", None) != self.token:
+            _mine.token, _mine.shared, _mine.board = self.token, pickle.loads(self.parcel), None
+            if os.path.exists(self.path):
+                _mine.board = Board(self.path, self.rows)
+        return _mine.shared, _mine.board
+
+
+def settle(parent: int) -> None:
+    """A process of this machine leaves signals to its parent, and ends with it however that ends."""
+    for number in SIGNALS:  # they reach the whole group
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(1)
