@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import gpcert as gc
 from exact import CHOICES, Case, random_posterior, small_model
 from gpcert.bounds import line_ranges
+from gpcert.results import About
+from gpcert.settings import Settings
 from judge import Truth
 from oracle import bits, examples
 
@@ -87,7 +89,8 @@ def test_the_mean_is_that_of_all_deltas_between_the_ends(seed):
     m = int(rng.integers(1, 4000))
     lower = rng.uniform(-2, 2, (m, 2))
     upper = np.minimum(lower + rng.choice([0.0, 1e-16, 1.0], (m, 2)), 2.0)
-    mean = gc.Explanation.of(lower, upper, (gc.Ball([0.0, 0.0], 0.1),) * m, 1, None, "").mean()
+    about = About("", "", Settings())
+    mean = gc.Explanation.of(lower, upper, (gc.Ball([0.0, 0.0], 0.1),) * m, 1, None, about).mean()
     for i in range(2):
         assert Fraction(mean.lower[0, i]) <= sum(map(Fraction, lower[:, i])) / m
         assert Fraction(mean.upper[0, i]) >= sum(map(Fraction, upper[:, i])) / m

@@ -12,6 +12,8 @@ import pytest
 
 import gpcert as gc
 from exact import small_model
+from gpcert.results import About
+from gpcert.settings import Settings
 
 
 class Explainer:
@@ -51,7 +53,7 @@ def test_small_radii_point_where_a_local_linear_model_points(lime):
 
 def test_the_agreement_counts_certain_signs_only(lime):
     lower, upper = np.array([[0.1, -0.3, -0.1]]), np.array([[0.2, -0.2, 0.1]])
-    e = gc.Explanation.of(lower, upper, (gc.Ball(np.zeros(3), 0.1),), 1, None, "")
+    e = gc.Explanation.of(lower, upper, (gc.Ball(np.zeros(3), 0.1),), 1, None, About("", "", Settings()))
     assert gc.LimeComparison.of(e, np.array([[1.0, -1.0, 5.0]])).agreement.tolist() == [1.0]
     assert gc.LimeComparison.of(e, np.array([[1.0, 1.0, 5.0]])).agreement.tolist() == [0.5]
     nothing = gc.LimeComparison.of(e, np.zeros((1, 3)))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpcert.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from gpcert import datasets, plots
     from gpcert.adapters import Replay, export, from_gpflow, from_gpy, from_gpytorch, from_sklearn, replay
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
         VerdictStatus,
     )
     from gpcert.store import load, save
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "RBF",

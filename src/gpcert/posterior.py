@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +31,9 @@ from gpcert.posterior_validation import (
     checked_precision,
     checked_training,
     checked_weights,
+    described,
 )
+from gpcert.schema import digest
 from gpcert.validation import Float, as_matrix, as_names, freeze, require
 
 __all__ = ["Posterior"]
@@ -122,6 +126,19 @@ class Posterior:
         """What the certified probability is: the exact expectation, or what an adapter has recorded."""
         return str(self.training.get("target", "exact expectation of the likelihood"))
 
+    def description(self) -> dict[str, Any]:
+        """All but the arrays and the record of training, JSON-able and exact."""
+        return described(self.kernel, self.likelihood, self.mean, self.classes, self.feature_names)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the stored model; one with a link of Python functions is like no other."""
+        try:
+            told: Any = self.description()
+        except InvalidInputError:
+            told = uuid4().hex
+        return digest(told, self.centres, self.weights, self.precision)
+
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """One kernel per latent."""
@@ -130,8 +147,8 @@ class Posterior:
     @_QUIETLY
     def latent(self, X: ArrayLike) -> tuple[Float, Float]:
         """Latent mean and variance at X (m, d): (m,), (m,); C latents: (m, C), (m, C, C)."""
-        parts = [self._latent(chunk) for chunk in self._chunks(X)]
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        mean, var = zip(*map(self._latent, self._chunks(X)), strict=True)
+        return np.concatenate(mean), np.concatenate(var)
 
     @_QUIETLY
     def latent_gradient(self, X: ArrayLike) -> tuple[Float, Float]:
@@ -139,8 +156,8 @@ class Posterior:
 
         A variance that is rounded up to 0 has gradient 0.
         """
-        parts = [self._latent_gradient(chunk) for chunk in self._chunks(X)]
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        mean, var = zip(*map(self._latent_gradient, self._chunks(X)), strict=True)
+        return np.concatenate(mean), np.concatenate(var)
 
     @_QUIETLY
     def probability(self, X: ArrayLike) -> Float:
@@ -176,35 +193,21 @@ class Posterior:
 
     def one_vs_rest(self) -> tuple[Posterior, ...]:
         """The two-class posteriors of a one-vs-rest model, one per class, which is its classes[1]."""
-        require(
-            isinstance(self.likelihood, OneVsRest),
-            f"likelihood must be one-vs-rest to be taken apart, got {self.likelihood!r}",
-        )
-        assert isinstance(self.likelihood, OneVsRest)
-        means = np.broadcast_to(self.mean, (self.n_latents,))
-        return tuple(
-            Posterior(
-                self.centres,
-                self.weights[:, c],
-                self.precision[c],
-                kernel=self.kernels[c],
-                likelihood=self.likelihood.link,
-                mean=float(means[c]),
-            )
-            for c in range(self.n_latents)
-        )
+        whole = self.likelihood
+        if not isinstance(whole, OneVsRest):
+            raise InvalidInputError(f"likelihood must be one-vs-rest to be taken apart, got {whole!r}")
+        means, link, parts = np.broadcast_to(self.mean, (self.n_latents,)), whole.link, []
+        for c, kernel in enumerate(self.kernels):
+            own = self.weights[:, c], self.precision[c]
+            parts.append(Posterior(self.centres, *own, kernel=kernel, likelihood=link, mean=float(means[c])))
+        return tuple(parts)
 
     def one_latent(self, label: int) -> Posterior:
         """The posterior of one latent of several, without a likelihood."""
         precision = self.precision[label]
-        return Posterior(
-            self.centres,
-            self.weights[:, label],
-            precision[label] if precision.ndim == 3 else precision,
-            kernel=self.kernels[label],
-            likelihood=None,
-            mean=float(np.broadcast_to(self.mean, (self.n_latents,))[label]),
-        )
+        own = self.weights[:, label], precision[label] if precision.ndim == 3 else precision
+        mean = float(np.broadcast_to(self.mean, (self.n_latents,))[label])
+        return Posterior(self.centres, *own, kernel=self.kernels[label], likelihood=None, mean=mean)
 
     def _required_likelihood(self, question: str) -> Likelihood:
         if self.likelihood is None:
@@ -292,9 +295,6 @@ class Posterior:
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _rebuild, (values | {"factors": dict(self.factors), "training": dict(self.training)},)
-
-
-def _rebuild(values: dict[str, Any]) -> Posterior:
-    """Unpickling goes through the constructor, so that what arrives is validated and read-only again."""
-    return Posterior(**values)
+        values |= {"factors": dict(self.factors), "training": dict(self.training)}
+        # Through the constructor, so that what arrives is validated and read-only again.
+        return partial(Posterior, **values), ()

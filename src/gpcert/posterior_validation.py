@@ -25,6 +25,7 @@ __all__ = [
     "checked_precision",
     "checked_training",
     "checked_weights",
+    "described",
 ]
 
 _ASYMMETRY = 1e-10  # relative to the largest entry; inverses computed in float64 stay far below it
@@ -165,3 +166,28 @@ def checked_training(value: Any) -> Mapping[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"training must be a JSON-able mapping, got {error}") from None
     return MappingProxyType(record)
+
+
+def described(
+    kernel: Kernel | tuple[Kernel, ...],
+    likelihood: Likelihood | None,
+    mean: float | Float,
+    classes: NDArray[Any] | None,
+    feature_names: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """What was checked here as JSON-able data; doubles in hexadecimal."""
+    return {
+        "kernel": kernel.to_dict() if isinstance(kernel, Kernel) else [k.to_dict() for k in kernel],
+        "likelihood": None if likelihood is None else likelihood.to_dict(),
+        "mean": mean.hex() if isinstance(mean, float) else [float(m).hex() for m in mean],
+        "classes": None if classes is None else _described_classes(classes),
+        "feature_names": feature_names,
+    }
+
+
+def _described_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    labels = classes.tolist()
+    if classes.dtype.kind == "U":
+        return {"dtype": "str", "labels": labels}
+    exact = [label.hex() for label in labels] if classes.dtype.kind == "f" else labels
+    return {"dtype": classes.dtype.name, "labels": exact}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,10 +20,11 @@ from safetensors.numpy import save as safetensors_bytes
 
 from gpcert.errors import GpcertError, InvalidInputError, ModelFileError
 from gpcert.files import write_whole
-from gpcert.kernels import Kernel, exact_float, kernel_from_dict
+from gpcert.kernels import exact_float, kernel_from_dict
 from gpcert.likelihoods import likelihood_from_dict
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
+from gpcert.version import __version__
 
 __all__ = ["load", "load_hashed", "save"]
 
@@ -79,25 +79,8 @@ def load_hashed(path: str | os.PathLike[str]) -> tuple[Posterior, str]:
 
 
 def _header(posterior: Posterior) -> dict[str, Any]:
-    kernel, mean, classes = posterior.kernel, posterior.mean, posterior.classes
-    return {
-        "format": FORMAT,
-        "package_version": version("gpcert"),
-        "kernel": kernel.to_dict() if isinstance(kernel, Kernel) else [k.to_dict() for k in kernel],
-        "likelihood": None if posterior.likelihood is None else posterior.likelihood.to_dict(),
-        "mean": mean.hex() if isinstance(mean, float) else [float(m).hex() for m in mean],
-        "classes": None if classes is None else _describe_classes(classes),
-        "feature_names": posterior.feature_names,
-        "training": dict(posterior.training),
-    }
-
-
-def _describe_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    labels = classes.tolist()
-    if classes.dtype.kind == "U":
-        return {"dtype": "str", "labels": labels}
-    exact = [label.hex() for label in labels] if classes.dtype.kind == "f" else labels
-    return {"dtype": classes.dtype.name, "labels": exact}
+    about = {"format": FORMAT, "package_version": __version__}
+    return about | posterior.description() | {"training": dict(posterior.training)}
 
 
 def _what_it_is(name: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
+    about,
     check_classifier,
     check_count,
     check_method,
@@ -22,6 +23,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Ball, Region
 from gpcert.results import Attack
+from gpcert.settings import Settings
 from gpcert.validation import Float, Index
 
 __all__ = ["attack", "strongest"]
@@ -83,9 +85,11 @@ def attack(
         return []
     points = strongest(post, regions, X, labels, method, starts=starts, seed=seed)
     p = post.probability(points)
+    asked = method, int(starts), int(seed)
+    told = about(post, Settings())
     answers = [
-        Attack(point, float(row[c]), bool(row.argmax() != c), int(c), method, post.target, each)
-        for point, row, c, each in zip(points, p, labels, regions, strict=True)
+        Attack(z, float(row[c]), bool(row.argmax() != c), int(c), *asked, start, each, told)
+        for z, row, c, start, each in zip(points, p, labels, X, regions, strict=True)
     ]
     return answers[0] if single else answers
 

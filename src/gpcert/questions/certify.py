@@ -13,6 +13,7 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
+    about,
     check_model,
     check_threshold,
     checked_limits,
@@ -21,11 +22,11 @@ from gpcert.questions.checks import (
 )
 from gpcert.questions.decision import Decision, decide, labelled
 from gpcert.regions import Region
-from gpcert.results import Enclosure, Status, Verdict, VerdictStatus
+from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
 from gpcert.search import Limits, Progress
-from gpcert.validation import Float, require
+from gpcert.validation import require
 
-__all__ = ["certify", "verdict"]
+__all__ = ["certify"]
 
 #: Regions asked about here before processes are thought of.
 _TRIAL = 4
@@ -86,11 +87,13 @@ def certify(
     """
     check_model(post)
     check_threshold(post, threshold)
-    limits = replace(checked_limits(tolerance, max_seconds, max_nodes, progress), tolerance=_TIE)
+    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
     require(x is not None, "x must be a point of the region, got None")
     points = checked_points(post, x, regions, single)
-    task = _Task(post, BoundFactory(post), float(threshold), limits)
+    asked = about(post, limits)
+    limits = replace(limits, tolerance=_TIE)
+    task = _Task(post, BoundFactory(post), float(threshold), limits, asked)
     labels, ties = labelled(post, points)
     pieces = list(zip(regions, labels.tolist(), ties.tolist(), strict=True))
     found: dict[int, Verdict] = {}
@@ -115,36 +118,25 @@ class _Task:
     factory: BoundFactory
     threshold: float
     limits: Limits
+    about: About
 
 
 def _ask(task: _Task, piece: tuple[Region, int, bool]) -> Verdict:
     region, label, tie = piece
     if tie:
         return _nothing(task, region, label, Status.NUMERICAL)
-    return verdict(task.post, task.factory, region, label, task.threshold, task.limits)
+    d = decide(task.post, task.factory, region, label, task.threshold, task.limits)
+    return _verdict(task, region, label, d)
 
 
 def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:
     """Nothing is known."""
     known = Decision(VerdictStatus.UNKNOWN, Enclosure(0.0, 1.0), None, ended, 0, 0.0)
-    return _verdict(task.post, region, label, task.threshold, known)
+    return _verdict(task, region, label, known)
 
 
-def verdict(
-    post: Posterior,
-    factory: BoundFactory,
-    region: Region,
-    label: int,
-    threshold: float,
-    limits: Limits,
-    start_at: Float | None = None,
-) -> Verdict:
-    """The verdict on one region for a given label; `start_at` as for `decide`."""
-    d = decide(post, factory, region, label, threshold, limits, start_at)
-    return _verdict(post, region, label, threshold, d)
-
-
-def _verdict(post: Posterior, region: Region, label: int, threshold: float, d: Decision) -> Verdict:
+def _verdict(task: _Task, region: Region, label: int, d: Decision) -> Verdict:
+    post, threshold = task.post, task.threshold
     found = d.point if d.status is VerdictStatus.UNSAFE else None
     return Verdict(
         status=d.status,
@@ -157,8 +149,8 @@ def _verdict(post: Posterior, region: Region, label: int, threshold: float, d: D
         ended=d.ended,
         nodes=d.nodes,
         seconds=d.seconds,
-        target=post.target,
         region=region,
+        about=task.about,
     )
 
 

@@ -13,10 +13,13 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
+from gpcert.results import About
 from gpcert.search import Limits, Progress
+from gpcert.settings import Settings
 from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
 
 __all__ = [
+    "about",
     "check_classifier",
     "check_count",
     "check_label",
@@ -47,6 +50,12 @@ def checked_limits(
     require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
     seconds, nodes = (np.inf if value is None else float(value) for value in (max_seconds, max_nodes))
     return Limits(float(tolerance), seconds, nodes, progress)
+
+
+def about(post: Posterior, limits: Settings) -> About:
+    """What the answers to a question record of the model and the settings."""
+    settings = Settings(limits.tolerance, limits.max_seconds, limits.max_nodes)
+    return About(post.target, post.digest, settings)
 
 
 def check_classifier(post: Posterior) -> None:

@@ -20,12 +20,11 @@ from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.batches import ask_all
-from gpcert.questions.certify import verdict
-from gpcert.questions.checks import check_model, check_region, check_threshold, checked_limits
-from gpcert.questions.decision import enclosed, labelled, refutes
+from gpcert.questions.checks import about, check_model, check_region, check_threshold, checked_limits
+from gpcert.questions.decision import decide, enclosed, labelled, refutes
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
-from gpcert.results import Evaluation, Status, VerdictStatus
+from gpcert.results import About, Evaluation, Status, VerdictStatus
 from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, as_vector, require, shown
 
@@ -71,7 +70,8 @@ def evaluate(
     check_region(post, balls.ball(0, 0.0))
     truth = _checked_truth(post, y, len(balls.X))
     start = time.perf_counter()
-    task = _Task(post, BoundFactory(post), balls, truth, wanted, threshold, replace(limits, progress=None))
+    asked = replace(limits, progress=None), about(post, limits)
+    task = _Task(post, BoundFactory(post), balls, truth, wanted, threshold, *asked)
     rows = _all_rows(task, progress, start)
     return _summary(task, rows, time.perf_counter() - start)
 
@@ -124,6 +124,7 @@ class _Task:
     radii: Float
     threshold: float
     limits: Limits
+    about: About
 
 
 def _all_rows(task: _Task, progress: Progress | None, start: float) -> dict[int, _Row]:
@@ -171,15 +172,15 @@ def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float 
     tests = 0
     while candidate > 0:
         ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
-        v = verdict(task.post, task.factory, ball, label, task.threshold, _budget(task))
+        d = decide(task.post, task.factory, ball, label, task.threshold, _budget(task))
         tests += 1
-        if v.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
+        if d.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
             raise KeyboardInterrupt
-        if v.status is VerdictStatus.SAFE:
+        if d.status is VerdictStatus.SAFE:
             break
         candidate -= 1
-        if v.status is VerdictStatus.UNSAFE:
-            unsafe, point = candidate, v.counterexample
+        if d.status is VerdictStatus.UNSAFE:
+            unsafe, point = candidate, d.point
     return _Row(label, candidate, unsafe, tests, point, False, False)
 
 
@@ -219,6 +220,6 @@ def _summary(task: _Task, rows: dict[int, _Row], seconds: float) -> Evaluation:
         counterexamples=points,
         seconds=seconds,
         threshold=task.threshold,
-        target=task.post.target,
         balls=tuple(balls.ball(i, balls.whole(balls.max_radius)) for i in range(m)),
+        about=task.about,
     )

@@ -11,6 +11,7 @@ number, in general no double.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ from gpcert.bounds import SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_label, check_model, check_number, checked_limits, frozen
+from gpcert.questions.checks import about, check_label, check_model, check_number, checked_limits, frozen
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
 from gpcert.results import Explanation, Status
@@ -70,7 +71,7 @@ def explain(
                     break
     except KeyboardInterrupt:
         pass  # what is known is returned
-    return Explanation.of(lower, upper, balls, int(label), post.feature_names, post.target)
+    return Explanation.of(lower, upper, balls, int(label), post.feature_names, about(post, limits))
 
 
 def _deltas(post: Posterior, ball: Ball, features: Index, label: int, limits: Limits) -> tuple[Float, Float]:
@@ -100,7 +101,7 @@ def _sides(
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
         for i in np.flatnonzero(~(wide <= limits.tolerance)):
             side = Ball(x, ball.radius, features=[int(j[i])], domain=ends)
-            r = probability_range(post, side, label, **limits.options())
+            r = probability_range(post, side, label, **asdict(limits))
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
                 raise KeyboardInterrupt
             found = r.min.lower, r.min.upper, r.max.lower, r.max.upper

@@ -13,9 +13,9 @@ import numpy as np
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.cells import CellSweep
-from gpcert.questions.checks import checked_limits, checked_regions
+from gpcert.questions.checks import about, checked_limits, checked_regions
 from gpcert.regions import Region
-from gpcert.results import Enclosure, Extremes, LatentRange, Status
+from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
 from gpcert.search import Limits, Minimiser, Progress, Search, run, wants_to_stop, widest
 from gpcert.validation import require, shown
 
@@ -72,7 +72,7 @@ def latent_range(
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
     one = _one_latent(post, label)
-    batch = _Batch(regions, label, limits)
+    batch = _Batch(regions, label, limits, about(post, limits))
     with suppress(KeyboardInterrupt):  # what is known is returned
         batch.run(one)
     return batch.answers()[0] if single else batch.answers()
@@ -95,8 +95,8 @@ def _one_latent(post: Posterior, label: int | None) -> Posterior:
 class _Batch:
     """Regions one after another, small boxes of one kind together first."""
 
-    def __init__(self, regions: list[Region], label: int | None, limits: Limits) -> None:
-        self._queries = [_Query(region, label, limits) for region in regions]
+    def __init__(self, regions: list[Region], label: int | None, limits: Limits, about: About) -> None:
+        self._queries = [_Query(region, label, limits, about) for region in regions]
         self._limits = limits
         self._start = time.perf_counter()
         self._nodes = 0
@@ -135,10 +135,10 @@ class _Batch:
 class _Query(Search):
     """One region: four searches, always the widest next."""
 
-    def __init__(self, region: Region, label: int | None, limits: Limits) -> None:
+    def __init__(self, region: Region, label: int | None, limits: Limits, about: About) -> None:
         super().__init__(region)
         self.found: tuple[Extremes, Extremes] | None = None  # by the sweep over cells
-        self._label = label
+        self._label, self._about = label, about
         self._limits = limits
         self._bounds: BoundFactory | None = None
 
@@ -176,7 +176,7 @@ class _Query(Search):
             widths = [e.width for each in (mean, variance) for e in (each.min, each.max)]
             if status is Status.CONVERGED and not max(widths) <= self._limits.tolerance:
                 status = self.exhausted()
-        asked = self._label, self._limits.tolerance, self.region
+        asked = self._label, self.region, self._about
         return LatentRange(mean, variance, status, self.nodes, self.seconds, *asked)
 
     def _extremes(self, low: Minimiser, high: Minimiser) -> Extremes:

@@ -28,10 +28,16 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.batches import ask_all
-from gpcert.questions.certify import verdict
-from gpcert.questions.checks import check_model, check_number, check_region, check_threshold, checked_limits
-from gpcert.questions.decision import labelled, only_the_mean_matters, refutes
-from gpcert.results import CertifiedRadius, Status, VerdictStatus
+from gpcert.questions.checks import (
+    about,
+    check_model,
+    check_number,
+    check_region,
+    check_threshold,
+    checked_limits,
+)
+from gpcert.questions.decision import decide, labelled, only_the_mean_matters, refutes
+from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
 from gpcert.search import Limits, Progress
 from gpcert.validation import Float, Index, Mask
 
@@ -83,7 +89,8 @@ def certified_radius(
     for i in range(len(balls.X)):
         check_region(post, balls.ball(i, 0.0))
     labels, ties = labelled(post, balls.X)
-    task = _Task(post, BoundFactory(post), balls, labels, ties, float(threshold), float(rtol), limits)
+    asked = float(threshold), float(rtol), limits, about(post, limits)
+    task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)
     blocks = [np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)]
     found: dict[int, CertifiedRadius] = {}
 
@@ -108,6 +115,7 @@ class _Task:
     threshold: float
     rtol: float
     limits: Limits
+    about: About
 
 
 def _ask(task: _Task, block: Index) -> list[CertifiedRadius]:
@@ -181,7 +189,7 @@ class _Search:
         self._post, self._balls, self._row = task.post, task.balls, row
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
-        self._rtol, self._limits = task.rtol, task.limits
+        self._rtol, self._limits, self._about = task.rtol, task.limits, task.about
         self._begin = time.perf_counter() - spent
         self._safe, self._unsafe = 0.0, np.inf
         self._whole = False  # whether the largest radius is safe
@@ -256,20 +264,20 @@ class _Search:
             start = settle(ball, sets.points(sets.offsets(self._point[None]))[0])
         nodes = min(self._limits.max_nodes, self._balls.budget)
         limits = replace(self._limits, max_seconds=left, max_nodes=nodes)
-        v = verdict(self._post, self._factory, ball, self._label, self._threshold, limits, start)
+        d = decide(self._post, self._factory, ball, self._label, self._threshold, limits, start)
         self._tests += 1
-        self._nodes += v.nodes
-        if v.status is VerdictStatus.UNSAFE and v.counterexample is not None:
-            self._found(v.counterexample)
+        self._nodes += d.nodes
+        if d.status is VerdictStatus.UNSAFE and d.point is not None:
+            self._found(d.point)
             one, label = self._balls.row(self._row), np.array([self._label])
             deadline = self._begin + self._limits.max_seconds
             _, points = nearest(
-                self._post, one, label, self._threshold, _fine(self._rtol), v.counterexample[None], deadline
+                self._post, one, label, self._threshold, _fine(self._rtol), d.point[None], deadline
             )
             self._found(points[0])
-        if v.status is not VerdictStatus.SAFE:
-            self._ended = v.ended
-        return None if v.ended is Status.INTERRUPTED else v.status
+        if d.status is not VerdictStatus.SAFE:
+            self._ended = d.ended
+        return None if d.ended is Status.INTERRUPTED else d.status
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""
@@ -283,10 +291,12 @@ class _Search:
             probability=p,
             label=self._label,
             threshold=self._threshold,
+            max_radius=self._balls.max_radius,
+            rtol=self._rtol,
             status=Status.CONVERGED if done else ended,
             tests=self._tests,
             nodes=self._nodes,
             seconds=time.perf_counter() - self._begin,
-            target=self._post.target,
             ball=self._balls.ball(self._row, 0.0),
+            about=self._about,
         )

@@ -14,6 +14,7 @@ from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
+    about,
     check_label,
     check_method,
     check_model,
@@ -21,7 +22,7 @@ from gpcert.questions.checks import (
     checked_regions,
 )
 from gpcert.regions import Region
-from gpcert.results import Enclosure, ProbabilityRange, Status
+from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.search import Limits, Minimiser, Progress, Search, run, widest
 
 __all__ = ["Progress", "probability_range"]
@@ -82,7 +83,7 @@ def probability_range(
     check_method(method, "auto", "paper")
     limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
     regions, single = checked_regions(post, region)
-    task = _Task(post, method, int(label), limits)
+    task = _Task(post, method, int(label), limits, about(post, limits))
     found: dict[int, ProbabilityRange] = {}
 
     def told(i: int, answer: ProbabilityRange) -> bool:
@@ -102,6 +103,7 @@ class _Task:
     method: str
     label: int
     limits: Limits
+    about: About
 
     @cached_property
     def factory(self) -> BoundFactory | PaperFactory:
@@ -164,10 +166,9 @@ class _Query(Search):
             nodes=self.nodes,
             seconds=self.seconds,
             label=task.label,
-            tolerance=task.limits.tolerance,
             method=task.method,
-            target=task.post.target,
             region=self.region,
+            about=task.about,
         )
 
 

@@ -92,7 +92,7 @@ def robustness(
 def _delta(r: ProbabilityRange, lower: float, upper: float, x: Float | None = None) -> Robustness:
     """Differences of doubles in [0, 1], rounded outward."""
     lower = float(np.nextafter(lower, 0.0)) if lower > 0 else 0.0
-    return Robustness(lower, float(min(1.0, np.nextafter(upper, np.inf))), r, x)
+    return Robustness(lower, float(min(1.0, np.nextafter(upper, np.inf))), r, x, r.about)
 
 
 def _definition_1(r: ProbabilityRange, at: ProbabilityRange, x: Float) -> Robustness:

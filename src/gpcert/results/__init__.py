@@ -1,5 +1,6 @@
 """What a question answers with: enclosures that are valid however the search ended."""
 
+from gpcert.results.about import About, Answer
 from gpcert.results.answers import (
     Attack,
     CertifiedRadius,
@@ -15,6 +16,8 @@ from gpcert.results.answers import (
 from gpcert.results.summaries import Evaluation, Explanation, LimeComparison
 
 __all__ = [
+    "About",
+    "Answer",
     "Attack",
     "CertifiedRadius",
     "Enclosure",

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
 from gpcert.regions import Ball, Box, Region
+from gpcert.results.about import About, Answer
 from gpcert.validation import Float
 
 __all__ = [
@@ -81,7 +82,7 @@ class Extremes:
 
 
 @dataclass(frozen=True)
-class ProbabilityRange(Extremes):
+class ProbabilityRange(Extremes, Answer):
     """Enclosures of the smallest and the largest P(label) over a region.
 
     `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are
@@ -92,10 +93,14 @@ class ProbabilityRange(Extremes):
     nodes: int
     seconds: float
     label: int
-    tolerance: float
     method: str
-    target: str  #: what is certified: `Posterior.target`
     region: Region
+    about: About
+
+    @property
+    def tolerance(self) -> float:
+        """The width at which an enclosure counts as converged."""
+        return self.settings.tolerance
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -103,7 +108,7 @@ class ProbabilityRange(Extremes):
 
 
 @dataclass(frozen=True)
-class LatentRange:
+class LatentRange(Answer):
     """Enclosures of the extremes of the latent mean and of the latent variance over a region.
 
     "converged": all four enclosures are at most `tolerance` wide.
@@ -115,8 +120,13 @@ class LatentRange:
     nodes: int
     seconds: float
     label: int | None
-    tolerance: float
     region: Region
+    about: About
+
+    @property
+    def tolerance(self) -> float:
+        """The width at which an enclosure counts as converged."""
+        return self.settings.tolerance
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -126,12 +136,12 @@ class LatentRange:
 
 
 @dataclass(frozen=True)
-class Attack:
+class Attack(Answer):
     """The best point an attack found: evidence, never a guarantee.
 
     `x` (d,) is a point of the region, `probability` the model's P(label) there, `success` whether the model
     predicts another label there; both by its predictor, in floating point. That x lies in the region is all
-    that is claimed.
+    that is claimed. `start` (d,) is where the attack began.
     """
 
     x: Float
@@ -139,8 +149,11 @@ class Attack:
     success: bool
     label: int
     method: str
-    target: str  #: what `probability` is: `Posterior.target`
+    starts: int
+    seed: int
+    start: Float
     region: Region
+    about: About
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -156,7 +169,7 @@ class VerdictStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Answer):
     """Whether the label of a point is the label of a whole region.
 
     `margin` encloses the smallest P(label) - threshold over the region (several classes: P(label) less the
@@ -175,8 +188,8 @@ class Verdict:
     ended: Status
     nodes: int
     seconds: float
-    target: str  #: what is certified: `Posterior.target`
     region: Region
+    about: About
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -192,13 +205,13 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class CertifiedRadius:
+class CertifiedRadius(Answer):
     """How far a label holds: every ball of radius up to `safe` is proved safe, the one of `unsafe` is not.
 
     `unsafe`: a radius with a `counterexample` (d,), whose P(label) by the model's own predictor is
     `probability`; inf if none was found up to the largest radius. `safe` = 0 says that nothing is proved.
     `status` is "converged" if the two are as near as asked, or the largest radius is safe. `tests`: how many
-    radii were tried by proof.
+    radii were tried by proof. `max_radius`, `rtol`: how far and how finely was asked.
     """
 
     safe: float
@@ -207,12 +220,14 @@ class CertifiedRadius:
     probability: float | None
     label: int
     threshold: float
+    max_radius: float
+    rtol: float
     status: Status
     tests: int
     nodes: int
     seconds: float
-    target: str  #: what is certified: `Posterior.target`
     ball: Ball  #: around the point, of radius 0: the family that the radii belong to
+    about: About
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence; balls are nested, so the largest safe one stands for all."""
@@ -227,7 +242,7 @@ class CertifiedRadius:
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Answer):
     """`lower` <= delta <= `upper`: how much P(label) may change over a region.
 
     delta = max - min over the region, or, for a point x, the smallest delta with |P(z) - P(x)| <= delta for
@@ -238,6 +253,7 @@ class Robustness:
     upper: float
     range: ProbabilityRange
     x: Float | None
+    about: About
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence, the range included."""

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
+from gpcert.results.about import About, Answer
 from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Answer):
     """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
 
     A point is truly robust at a radius if its true label is the most probable at it, and more probable than
@@ -42,8 +43,8 @@ class Evaluation:
     counterexamples: Float
     seconds: float
     threshold: float
-    target: str  #: what is certified: `Posterior.target`
     balls: tuple[Ball, ...]  #: around the points, of the largest radius
+    about: About
 
     @property
     def gap(self) -> Float:
@@ -106,7 +107,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Answer):
     """Delta^i of every point and feature: `lower <= Delta <= upper`, `value` the middle; arrays (m, d).
 
     `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
@@ -119,8 +120,8 @@ class Explanation:
     radius: float
     label: int
     feature_names: tuple[str, ...] | None
-    target: str  #: what is certified: `Posterior.target`
     balls: tuple[Ball, ...]  #: around the points: features that move, domain
+    about: About
 
     @classmethod
     def of(
@@ -130,12 +131,12 @@ class Explanation:
         balls: tuple[Ball, ...],
         label: int,
         feature_names: tuple[str, ...] | None,
-        target: str,
+        about: About,
     ) -> Explanation:
         """From the enclosures."""
         sign = np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
         value, radius = 0.5 * lower + 0.5 * upper, balls[0].radius if balls else 0.0
-        return cls(value, lower, upper, sign, radius, label, feature_names, target, balls)
+        return cls(value, lower, upper, sign, radius, label, feature_names, balls, about)
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence: each Delta, or its mean over all points, lies in between."""
@@ -162,7 +163,7 @@ class Explanation:
         lower, upper = self.lower.mean(axis=0, keepdims=True), self.upper.mean(axis=0, keepdims=True)
         slack = 2.0**-50 * m  # the sum of m numbers of size at most 2
         ends = lower - slack, upper + slack
-        return Explanation.of(*ends, self.balls, self.label, self.feature_names, self.target)
+        return Explanation.of(*ends, self.balls, self.label, self.feature_names, self.about)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gpcert.clock import OutOfTime, until
 from gpcert.regions import Region
 from gpcert.results import Status
 from gpcert.search.frontier import Minimiser
+from gpcert.settings import Settings
 from gpcert.validation import Float, Mask
 
 __all__ = ["Limits", "Progress", "Search", "run", "wants_to_stop", "widest"]
@@ -29,17 +29,10 @@ _GRACE = 0.1
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When to stop, and whom to tell; `max_seconds` and `max_nodes` are per region, inf where not given."""
+class Limits(Settings):
+    """Settings, and whom to tell."""
 
-    tolerance: float
-    max_seconds: float
-    max_nodes: float
-    progress: Progress | None
-
-    def options(self) -> dict[str, Any]:
-        """The same as keyword arguments of `probability_range`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    progress: Progress | None = None
 
 
 class Search(ABC):

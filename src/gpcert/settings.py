@@ -1,0 +1,17 @@
+"""What a question is asked with besides its subject: plain data, recorded in every answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How narrow an answer has to be and what it may cost, per region; inf: nothing was asked, no limit."""
+
+    tolerance: float = math.inf
+    max_seconds: float = math.inf
+    max_nodes: float = math.inf
