@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpcert.cli.asking import Answer, Ask, answer_all
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_output, keep, rescue
-from gpcert.cli.pool import Answer, Ask, answer_all
-from gpcert.cli.progress import Interrupt, ProgressLine, duration
+from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
-from gpcert.parallel import cores
 from gpcert.regions import Ball, Region
 from gpcert.report.results_file import describe_model, document, dumps
+from gpcert.running import cores
 from gpcert.store import load_hashed
 from gpcert.validation import require
 
@@ -107,10 +107,10 @@ def run_session(
     """Ask all queries, save and print the answers; the exit status is one of docs/cli.md."""
     data = _describe(table, parsed)
     jobs = min(parsed.jobs or cores(), len(queries))
-    line = ProgressLine(parsed.verb, len(queries), jobs, parsed.quiet)
+    bar = line(parsed.verb, len(queries), parsed.quiet)
     start = time.perf_counter()
     with Interrupt() as interrupt:
-        outcome = answer_all(ask, model.post, queries, jobs, line, interrupt)
+        outcome = answer_all(ask, model.post, queries, parsed.jobs, bar, interrupt)
         answers = [rows.about(k) | found for k, found in enumerate(outcome.answers) if found is not None]
         results = document(
             parsed.verb,

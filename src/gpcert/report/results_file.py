@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpcert.errors import InvalidInputError
-from gpcert.parallel import THREADS
 from gpcert.posterior import Posterior
 from gpcert.report.fields import is_text
+from gpcert.running import THREADS
 from gpcert.validation import require
 
 __all__ = [

@@ -8,30 +8,27 @@ was is found by halving them.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
-import signal
 import sys
 import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from gpcert.running.board import Board
-from gpcert.running.progress import Listener, Progress, Report, listener, wants_to_stop
-from gpcert.running.signals import SIGNALS
-from gpcert.running.worker import Call, Trouble, settle
+from gpcert.running.progress import Listener, Progress, Report, Stopped, listener, wants_to_stop
+from gpcert.running.worker import Call, Trouble
+from gpcert.running.workers import cores, feed, kill, parallel, wanted
 
-__all__ = ["Ask", "Running", "ask_all", "cores"]
+__all__ = ["Ask", "Running", "ask_all"]
 
 #: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
 Ask = Callable[[Any, Any, Report], Any]
@@ -53,32 +50,27 @@ class Running:
     complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=4)
 
 
-def cores() -> int:
-    """Cores this process may use: its affinity, a container's quota, LOKY_MAX_CPU_COUNT."""
-    import joblib
-
-    return int(joblib.cpu_count())
-
-
 def ask_all(
     ask: Ask,
     task: Any,
     pieces: Mapping[int, Any],
-    told: Callable[[int, Any], bool],
     running: Running,
     *,
     what: str = "",
-    total: int | None = None,
+    stopped: Callable[[Any], bool] = lambda answer: False,
     size: Callable[[Any], int] = lambda piece: 1,
-) -> None:
-    """`told(i, ask(task, pieces[i], report))` for every piece, in any order, until it is True or Ctrl-C.
+    total: int | None = None,
+    found: dict[int, Any] | None = None,
+) -> dict[int, Any]:
+    """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
     A piece is about `size` regions, the first of them number i of `total`; those that are no piece's are
-    answered already. Pieces lost with a dead worker are not told. A second Ctrl-C is raised.
+    answered already. What was not begun, or was lost with a worker, is not `found`.
     """
     with listener(running.progress, what) as tell:
         count = sum(map(size, pieces.values())) if total is None else total
-        batch = _Batch(ask, task, dict(pieces), told, running, tell, count, size)
+        batch = _Batch(ask, task, dict(pieces), running, tell, stopped, size, count)
+        batch.found = {} if found is None else found
         try:
             batch.run()
         except KeyboardInterrupt:
@@ -86,35 +78,35 @@ def ask_all(
                 raise
         finally:
             batch.complain()
+    return batch.found
 
 
+@dataclass(eq=False)
 class _Batch:
-    """The pieces that wait, and those who are told."""
+    """The pieces that wait, those that are answered, and who is told."""
 
-    def __init__(
-        self,
-        ask: Ask,
-        task: Any,
-        waiting: dict[int, Any],
-        told: Callable[[int, Any], bool],
-        running: Running,
-        tell: Listener | None,
-        total: int,
-        size: Callable[[Any], int],
-    ) -> None:
-        self._ask, self._task, self._waiting, self._told = ask, task, waiting, told
-        self._running, self._tell, self._total, self._size = running, tell, total, size
-        self._done = total - sum(map(size, waiting.values()))
-        self._last: dict[int, tuple[float, ...]] = {}
-        self._deaths, self._lost = 0, 0
-        self.stopping = False
+    ask: Ask
+    task: Any
+    waiting: dict[int, Any]
+    running: Running
+    tell: Listener | None
+    stopped: Callable[[Any], bool]
+    size: Callable[[Any], int]
+    total: int
+    found: dict[int, Any] = field(default_factory=dict)
+    stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self._done = self.total - sum(map(self.size, self.waiting.values()))
+        self._last: dict[int, Sequence[float]] = {}
+        self._deaths = self._lost = 0
 
     def run(self) -> None:
         """Here, on workers where they pay or are asked for, and here again where there are none."""
-        jobs = _wanted(self._running.n_jobs)
+        jobs = wanted(self.running.n_jobs)
         if jobs in (None, -1):
             self._here(may_move=True)
-        if self._waiting and not self.stopping and jobs != 1:
+        if self.waiting and not self.stopping and jobs != 1:
             self._on_workers(-1 if jobs is None else jobs)
         if not self.stopping:
             self._here(may_move=False)
@@ -122,57 +114,53 @@ class _Batch:
     def complain(self) -> None:
         """Say what dead workers have cost."""
         if self._deaths:
-            cost = f"{self._lost} of {self._total} are not answered" if self._lost else "its work was repeated"
-            self._running.complain(f"a worker ran out of memory or was killed: {cost}")
+            cost = f"{self._lost} of {self.total} are not answered" if self._lost else "its work was repeated"
+            self.running.complain(f"a worker ran out of memory or was killed: {cost}")
 
-    def _report(self, i: int, lower: float, upper: float, nodes: int, seconds: float, at: int = 0) -> bool:
+    def _report(self, i: int, known: Sequence[float], at: int) -> bool:
         """Tell the listener where a piece stands; whether to stop."""
-        if self._tell is None:
-            return False
-        self._last[i] = lower, upper, nodes, seconds
-        return self._say(i + at, at, self._last[i])
-
-    def _say(self, index: int, more: int, known: tuple[float, ...]) -> bool:
-        assert self._tell is not None
-        lower, upper, nodes, seconds = known
-        said = Progress(index, self._done + more, self._total, lower, upper, int(nodes), seconds)
-        if wants_to_stop(self._tell(said)):
-            self.stopping = True
+        if self.tell is not None:
+            self._last[i] = lower, upper, nodes, seconds = known
+            said = Progress(i + at, self._done + at, self.total, lower, upper, int(nodes), seconds)
+            self.stopping |= wants_to_stop(self.tell(said))
         return self.stopping
 
     def _finish(self, i: int, answer: Any) -> None:
-        """Hand on the answer to a piece."""
-        self.stopping |= self._told(i, answer)
-        size = self._size(self._waiting.pop(i))
-        self._done += size
-        known = self._last.pop(i, (-np.inf, np.inf, 0, 0.0))
-        if self._tell is not None and not self.stopping:
-            self._say(i + size - 1, 0, known)
+        """Take the answer to a piece, and tell."""
+        self.found[i] = answer
+        self.stopping |= self.stopped(answer)
+        size = self.size(self.waiting.pop(i))
+        self._done += 1  # and those before the last, which `_report` counts
+        if not self.stopping:
+            self._report(i, self._last.get(i, (-np.inf, np.inf, 0, 0.0)), size - 1)
+        self._done += size - 1
 
     def _here(self, may_move: bool) -> None:
         """One after the other; `may_move`: until workers would pay. A search cut off then is forgotten."""
-        start, begun_with = time.perf_counter(), len(self._waiting)
+        start, begun_with = time.perf_counter(), len(self.waiting)
 
         def pays(trial: int, seconds: float) -> bool:
-            left, spent = len(self._waiting), time.perf_counter() - start
+            left, spent = len(self.waiting), time.perf_counter() - start
             done = begun_with - left
             enough = may_move and left > 1 and (done >= trial or spent > seconds)
             return enough and spent / max(done, 1) * left > _WORTH and cores() > 1
 
-        for i in list(self._waiting):
+        for i in list(self.waiting):
             moved = False
 
-            def report(*known: Any, at: int = 0, i: int = i) -> bool:
+            def report(
+                lower: float, upper: float, nodes: int, seconds: float, at: int = 0, i: int = i
+            ) -> bool:
                 nonlocal moved
-                moved = not self._report(i, *known, at=at) and pays(sys.maxsize, _ALONE)
+                stop = self._report(i, (lower, upper, nodes, seconds), at)
+                moved = not stop and pays(sys.maxsize, _ALONE)
                 return moved or self.stopping
 
             try:
-                answer = self._ask(self._task, self._waiting[i], report)
-            except KeyboardInterrupt:
-                if moved:  # by which some end what they have begun
-                    return
-                raise
+                answer = self.ask(self.task, self.waiting[i], report)
+            except Stopped:
+                self.stopping = not moved
+                return
             if moved:
                 return
             self._finish(i, answer)
@@ -184,20 +172,20 @@ class _Batch:
         try:
             from joblib.externals.loky.backend.reduction import dumps
 
-            parcel = np.frombuffer(dumps((self._ask, self._task)), dtype=np.uint8)
+            parcel = np.frombuffer(dumps((self.ask, self.task)), dtype=np.uint8)
         except (pickle.PicklingError, AttributeError, TypeError):  # it cannot travel
             return
-        groups = [list(self._waiting)]
+        groups = [list(self.waiting)]
         with suppress(OSError):  # no processes, or no more of them: a sandbox, a limit
             while groups and not self.stopping:
                 group = groups.pop(0)
-                before = len(self._waiting)
+                before = len(self.waiting)
                 begun = self._on(group, parcel, jobs)
                 if begun is None:
                     continue
                 self._deaths += 1
-                rest = [i for i in group if i in self._waiting and i not in begun]
-                if not begun and len(self._waiting) == before:
+                rest = [i for i in group if i in self.waiting and i not in begun]
+                if not begun and len(self.waiting) == before:
                     return  # they die before they begin
                 if len(begun) == 1:
                     self._lose(begun[0])
@@ -206,7 +194,7 @@ class _Batch:
 
     def _lose(self, i: int) -> None:
         """A piece that nothing can be said about."""
-        size = self._size(self._waiting.pop(i))
+        size = self.size(self.waiting.pop(i))
         self._done += size
         self._lost += size
 
@@ -215,11 +203,11 @@ class _Batch:
         path, board = Board.made(len(group))
         call = Call(uuid.uuid4().hex, parcel, path, len(group))
         results: SimpleQueue[Any] = SimpleQueue()
-        pieces = [(row, self._waiting[i]) for row, i in enumerate(group)]
+        pieces = [(row, self.waiting[i]) for row, i in enumerate(group)]
         ended = False
         try:
-            parallel = _parallel(jobs)
-            threading.Thread(target=_feed, args=(parallel, call, pieces, board, results), daemon=True).start()
+            sent = parallel(jobs), call, pieces, board, results
+            threading.Thread(target=feed, args=sent, daemon=True).start()
             while not ended:
                 try:
                     ended = self._hear(group, board, results)
@@ -231,11 +219,11 @@ class _Batch:
                     board.stop()
         except BrokenExecutor:
             ended = True
-            return [group[row] for row in board.begun() if group[row] in self._waiting]
+            return [group[row] for row in board.begun() if group[row] in self.waiting]
         finally:
             board.stop()
             if not ended:
-                _kill()
+                kill()
             board.remove()
         return None
 
@@ -244,9 +232,9 @@ class _Batch:
         said: Any = ()
         with suppress(Empty):
             said = results.get(timeout=_LOOK)
-        for row, known, at in board.news() if self._tell is not None else ():
-            if group[row] in self._waiting and not self.stopping:
-                self._report(group[row], *known, at=at)
+        for row, known, at in board.news() if self.tell is not None else ():
+            if group[row] in self.waiting and not self.stopping:
+                self._report(group[row], known, at)
         if isinstance(said, BaseException):
             raise said
         if said and said.trouble is None:
@@ -255,75 +243,3 @@ class _Batch:
             self._deaths += 1
             self._lose(group[said.row])
         return said is None
-
-
-def _wanted(n_jobs: int | None) -> int | None:
-    """How many workers: what is asked for, what joblib was told; 1 inside a worker; None: as many as pay."""
-    if multiprocessing.current_process().daemon:  # daemons may not have children
-        return 1
-    if n_jobs is not None or "joblib" not in sys.modules:  # nobody can have told joblib anything
-        return n_jobs
-    from joblib.parallel import get_active_backend
-
-    backend, told = get_active_backend()
-    return 1 if told is None and backend.nesting_level else told
-
-
-def _parallel(jobs: int) -> Any:
-    """joblib's, on the backend that is active; on ours if that is loky, as it is by default."""
-    from joblib import Parallel
-    from joblib._parallel_backends import LokyBackend
-    from joblib.parallel import get_active_backend
-
-    class Loky(LokyBackend):
-        def configure(self, **options: Any) -> Any:
-            return super().configure(**options, initializer=settle, initargs=(os.getpid(),))
-
-    backend, _ = get_active_backend()
-    if isinstance(backend, LokyBackend):
-        backend = Loky(inner_max_num_threads=backend.inner_max_num_threads or 1)
-    as_they_come = getattr(backend, "supports_return_generator", False)
-    return Parallel(jobs, backend, "generator_unordered" if as_they_come else "list")
-
-
-def _feed(
-    parallel: Any, call: Call, pieces: list[tuple[int, Any]], board: Board, results: SimpleQueue[Any]
-) -> None:
-    """Send the pieces and hand on what comes back; in a thread of its own, so that the caller can listen."""
-    from joblib import delayed
-
-    def calls() -> Iterator[Any]:
-        for row, piece in pieces:
-            if board.stopped:
-                return
-            yield delayed(call)(row, piece)
-
-    try:
-        _deaf()
-        for answer in parallel(calls()):
-            results.put(answer)
-        results.put(None)
-    except BaseException as error:
-        results.put(error)
-
-
-def _deaf() -> None:
-    """This thread, and so all processes that it starts, does not hear `SIGNALS`: a terminal sends them to all.
-
-    The trackers of resources are started first: starting them would unblock some of the signals again.
-    """
-    if hasattr(signal, "pthread_sigmask"):
-        from multiprocessing import resource_tracker
-
-        from joblib.externals.loky.backend import resource_tracker as loky_tracker
-
-        resource_tracker.ensure_running()
-        loky_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-
-
-def _kill() -> None:
-    """End loky's processes, busy or not."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)

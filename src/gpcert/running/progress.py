@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
 
-__all__ = ["Bar", "Listener", "Progress", "Report", "listener", "wants_to_stop"]
+__all__ = ["Bar", "Listener", "Progress", "Report", "Stopped", "listener", "wants_to_stop"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,10 @@ Listener = Callable[[Progress], object]
 Report = Callable[..., bool]
 
 
+class Stopped(Exception):
+    """A piece was told to stop, or a search in it kept Ctrl-C to itself, and it has no answer."""
+
+
 def wants_to_stop(said: object) -> bool:
     """Whether a callback said True; anything else, also an array or a string, means to go on."""
     return isinstance(said, bool | np.bool_) and bool(said)
@@ -55,7 +58,9 @@ def listener(progress: Listener | bool | None, what: str) -> Iterator[Listener |
     try:
         import tqdm  # noqa: F401
     except ImportError:
-        raise InvalidInputError("progress=True needs tqdm, got none: pip install 'gpcert[progress]'") from None
+        raise InvalidInputError(
+            "progress=True needs tqdm, got none: pip install 'gpcert[progress]'"
+        ) from None
     bar = Bar(what)
     try:
         yield bar
@@ -66,27 +71,30 @@ def listener(progress: Listener | bool | None, what: str) -> Iterator[Listener |
 class Bar:
     """One line on a stream that is drawn over itself, by tqdm; silent where that is not installed."""
 
-    def __init__(self, what: str, total: int | None = None, out: TextIO | None = None, leave: bool = True):
-        self._options = {"desc": what, "file": out or sys.stderr, "leave": leave, "miniters": 0}
-        self._total = total
+    def __init__(self, what: str, total: int | None = None, leave: bool = True, shown: bool = True) -> None:
+        self._options = {"desc": what, "leave": leave, "miniters": 0}
+        self._total, self._shown = total, shown
         self._bar: Any = None
 
     def __call__(self, p: Progress) -> None:
         """A listener: how many regions are answered, and how wide the one is that was refined last."""
         self._total = p.total
-        self.draw(p.done, f"width {p.upper - p.lower:.3g}" if p.done < p.total else "")
+        width = p.upper - p.lower
+        self.draw(p.done, f"width {width:.3g}" if np.isfinite(width) else "")
 
     def draw(self, done: int, note: str = "") -> None:
         """Show that so much is done, and a note."""
-        if self._bar is None:
+        if self._shown and self._bar is None:
             try:
                 from tqdm import tqdm
+
+                self._bar = tqdm(total=self._total, **self._options)
             except ImportError:
-                return
-            self._bar = tqdm(total=self._total, **self._options)
-        self._bar.n = done
-        self._bar.set_postfix_str(note, refresh=False)
-        self._bar.update(0)
+                self._shown = False
+        if self._bar is not None:
+            self._bar.n = done
+            self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(0)
 
     def close(self) -> None:
         """Leave the line as it ended, or, without `leave`, no trace of it."""

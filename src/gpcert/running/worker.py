@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.running.board import Board, State
+from gpcert.running.progress import Stopped
 from gpcert.running.signals import SIGNALS
 
 __all__ = ["Call", "Said", "Trouble", "settle"]
@@ -60,6 +61,8 @@ class Call:
         board.mark(row, State.BEGUN)
         try:
             return Said(row, None, ask(task, piece, partial(board.write, row)))
+        except Stopped:
+            return Said(row, Trouble.UNASKED, None)
         except MemoryError:
             return Said(row, Trouble.LOST, None)
         finally:
@@ -68,7 +71,7 @@ class Call:
     def _opened(self) -> tuple[Any, Board | None]:
         """What `ask` needs, this thread's own copy, and the board if it is within reach."""
         if getattr(_mine, "token", None) != self.token:
-            _mine.token, _mine.shared, _mine.board = self.token, pickle.loads(self.parcel), None
+            _mine.token, _mine.shared, _mine.board = self.token, pickle.loads(self.parcel.data), None
             if os.path.exists(self.path):
                 _mine.board = Board(self.path, self.rows)
         return _mine.shared, _mine.board

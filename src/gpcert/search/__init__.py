@@ -1,6 +1,6 @@
 """The anytime branch and bound: searches that are asked for boxes and told results, and the one driver."""
 
 from gpcert.search.frontier import Minimiser
-from gpcert.search.run import Limits, Progress, Search, run, wants_to_stop, widest
+from gpcert.search.run import Search, run, widest
 
-__all__ = ["Limits", "Minimiser", "Progress", "Search", "run", "wants_to_stop", "widest"]
+__all__ = ["Minimiser", "Search", "run", "widest"]

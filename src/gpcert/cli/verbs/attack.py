@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_jobs, add_output, add_region
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns
@@ -17,6 +17,7 @@ from gpcert.numbers import exactly, percent_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import attack
 from gpcert.regions import Region
+from gpcert.running import Listener
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -61,7 +62,7 @@ def run(parsed: argparse.Namespace) -> int:
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     found = attack(post, query.region, query.x, method=query.method)
     return {
         "method": found.method,

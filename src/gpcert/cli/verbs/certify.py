@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region, number
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns
@@ -17,6 +16,7 @@ from gpcert.numbers import between, exactly, percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.questions import certify
 from gpcert.regions import Region
+from gpcert.running import Listener
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -64,7 +64,7 @@ def run(parsed: argparse.Namespace) -> int:
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     v = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
     # Two classes: P >= 0, so the margin is at least -threshold, exactly.
     lower = max(v.margin.lower, -query.threshold) if post.n_classes == 2 else v.margin.lower

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import Shape, read_radii, read_shape
 from gpcert.cli.session import Model, Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
+from gpcert.running import Listener, Progress, wants_to_stop
 from gpcert.validation import Float, require
 
 __all__ = ["configure", "run"]
@@ -69,20 +69,34 @@ def run(parsed: argparse.Namespace) -> int:
     return run_session(parsed, model, table, _ask, queries, rows, settings, _no_table, _Mean(model, label))
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     d = len(query.x)
     moving = range(d) if query.shape.features is None else query.shape.features
     scale = query.shape.scale
     # Radii in units: one question for each feature, since its radius is its own.
     groups = [list(moving)] if scale is None else [[j] for j in moving]
     lower, upper = np.zeros(d), np.zeros(d)
+    stop = False
+
+    def listen(p: Progress) -> bool:
+        nonlocal stop
+        stop = wants_to_stop(progress(p))
+        return stop
+
     for group in groups:
         radius = query.radius if scale is None else query.radius * float(scale[group[0]])
         found = explain(
-            post, query.x, radius, query.label, features=group, domain=query.shape.domain, **query.limits
+            post,
+            query.x,
+            radius,
+            query.label,
+            features=group,
+            domain=query.shape.domain,
+            progress=listen,
+            **query.limits,
         )
         lower[group], upper[group] = found.lower[0, group], found.upper[0, group]
-        if progress(0.0, float((upper - lower).max())):
+        if stop:
             rest = [j for j in moving if j > group[-1]]
             lower[rest], upper[rest] = -2.0, 2.0  # not reached: anything
             break
