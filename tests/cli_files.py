@@ -97,7 +97,7 @@ class Running:
 
     def workers(self) -> list[int]:
         """Processes of the session that compute: not the first, not the tracker of semaphores."""
-        return [pid for pid, command in self._members() if b"spawn_main" in command]
+        return [pid for pid, command in self._members() if b"popen_loky" in command]
 
     def gone(self) -> None:
         """Wait until no process of the session is left."""

@@ -168,14 +168,16 @@ class _Batch:
                 return
 
     def _on_workers(self, jobs: int) -> None:
-        """All that waits, in groups; a group that a worker died in is divided until one piece is to blame."""
+        """All that waits, in groups; what was under way when a worker died is divided and tried again, until
+        one piece alone is to blame.
+        """
         try:
             from joblib.externals.loky.backend.reduction import dumps
 
             parcel = np.frombuffer(dumps((self.ask, self.task)), dtype=np.uint8)
         except (pickle.PicklingError, AttributeError, TypeError):  # it cannot travel
             return
-        groups = [list(self.waiting)]
+        groups, suspects = [list(self.waiting)], set[int]()
         with suppress(OSError):  # no processes, or no more of them: a sandbox, a limit
             while groups and not self.stopping:
                 group = groups.pop(0)
@@ -187,9 +189,9 @@ class _Batch:
                 rest = [i for i in group if i in self.waiting and i not in begun]
                 if not begun and len(self.waiting) == before:
                     return  # they die before they begin
-                if len(begun) == 1:
-                    self._lose(begun[0])
-                    begun = []
+                if len(begun) == 1 and begun[0] in suspects:
+                    self._lose(begun.pop())
+                suspects |= set(begun)
                 groups += [part for part in (rest, begun[::2], begun[1::2]) if part]
 
     def _lose(self, i: int) -> None:
