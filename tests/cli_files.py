@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,7 @@ class Running:
     ) -> None:
         self.temporary = Path(tempfile.mkdtemp(dir=folder))
         self._terminal, line = pty.openpty()
+        termios.tcsetwinsize(line, (24, 120))  # else there is no room for a bar
         self._seen = b""
 
         def dispositions() -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from gpcert.running.board import Board
 from gpcert.running.progress import Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.worker import Call, Trouble
-from gpcert.running.workers import cores, feed, kill, parallel, wanted
+from gpcert.running.workers import cores, deaf, feed, kill, parallel, wanted
 
 __all__ = ["Ask", "Running", "ask_all"]
 
@@ -202,7 +202,8 @@ class _Batch:
 
     def _on(self, group: list[int], parcel: Any, jobs: int) -> list[int] | None:
         """A group on workers; if one of them died, the pieces that were under way."""
-        path, board = Board.made(len(group))
+        with deaf():
+            path, board = Board.made(len(group))
         call = Call(uuid.uuid4().hex, parcel, path, len(group))
         results: SimpleQueue[Any] = SimpleQueue()
         pieces = [(row, self.waiting[i]) for row, i in enumerate(group)]

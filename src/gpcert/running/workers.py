@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -15,7 +16,7 @@ from gpcert.running.board import Board
 from gpcert.running.signals import SIGNALS
 from gpcert.running.worker import Call, settle
 
-__all__ = ["cores", "feed", "kill", "parallel", "wanted"]
+__all__ = ["cores", "deaf", "feed", "kill", "parallel", "wanted"]
 
 
 def cores() -> int:
@@ -64,27 +65,34 @@ def feed(
             yield delayed(call)(row, piece)
 
     try:
-        _deaf()
-        for answer in workers(calls()):
-            results.put(answer)
+        with deaf():
+            for answer in workers(calls()):
+                results.put(answer)
         results.put(None)
     except BaseException as error:
         results.put(error)
 
 
-def _deaf() -> None:
-    """This thread and all processes that it starts do not hear `SIGNALS`: a terminal sends them to all.
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started inside, by this thread, do not hear `SIGNALS`: a terminal sends them to all.
 
-    The trackers of resources are started first: starting them would unblock some of the signals again.
+    The trackers, which remove what a killed process leaves behind, come first: starting them would unblock
+    some of the signals again.
     """
-    if hasattr(signal, "pthread_sigmask"):
-        from multiprocessing import resource_tracker
+    from multiprocessing import resource_tracker
 
-        from joblib.externals.loky.backend import resource_tracker as loky_tracker
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
-        resource_tracker.ensure_running()
-        loky_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    mask = getattr(signal, "pthread_sigmask", lambda how, signals: ())
+    before = mask(signal.SIG_BLOCK, SIGNALS)
+    resource_tracker.ensure_running()
+    loky_tracker.ensure_running()
+    mask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        mask(signal.SIG_SETMASK, before)
 
 
 def kill() -> None:
