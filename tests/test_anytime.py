@@ -44,9 +44,7 @@ def seed():
 def test_reports_never_loosen_and_the_answer_is_no_looser(likelihood, label, mean):
     post = small_model(likelihood=likelihood, mean=mean)
     reports = []
-    answer = gc.probability_range(
-        post, HARD, label, tolerance=1e-3, max_nodes=150, progress=reports.append
-    )
+    answer = gc.probability_range(post, HARD, label, tolerance=1e-3, max_nodes=150, progress=reports.append)
     assert {(p.index, p.total) for p in reports} == {(0, 1)}
     assert [p.done for p in reports] == [0] * (len(reports) - 1) + [1]
     columns = np.array([(p.lower, p.upper, p.nodes, p.seconds) for p in reports]).T

@@ -17,8 +17,8 @@ import pytest
 import gpcert as gc
 from cli_files import NAMES, OFFSET, UNIT, Running, patients, points, write_table
 from gpcert.cli import main
-from gpcert.cli.main import VERBS
 from gpcert.cli import progress as cli_progress
+from gpcert.cli.main import VERBS
 from gpcert.cli.progress import duration
 from gpcert.numbers import radius_at_least
 from gpcert.report.results_file import read_results
