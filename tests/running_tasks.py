@@ -23,6 +23,14 @@ def steps(until, piece, report):
     return "all", piece
 
 
+def stubborn(shared, piece, report):
+    """Steps that no stop ends."""
+    for k in range(piece):
+        report(0.0, 1.0, k, 0.0)
+        time.sleep(0.01)
+    return "all", piece
+
+
 def dies(victims, piece, report):
     report(0.0, 1.0, 0, 0.0)
     if piece in victims:

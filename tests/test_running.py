@@ -275,43 +275,57 @@ def progress(p):
     if len(busy) == 2:
         print("busy", flush=True)
 
-found = ask_all(running_tasks.steps, None, {{0: 1, 1: 10**6, 2: 10**6, 3: 1}}, Running(progress, 2))
+found = ask_all(running_tasks.{task}, None, {{0: 1, 1: 10**6, 2: 10**6, 3: 1}}, Running(progress, 2))
 print({{i: answer[0] for i, answer in found.items()}})
 """
 
 
-@pytest.mark.parametrize(
-    ("signals", "status"),
-    [([signal.SIGINT], 0), ([signal.SIGINT] * 2, -signal.SIGINT), ([signal.SIGKILL], -9)],
-)
-def test_signals_to_a_script(tmp_path, signals, status):
-    """The first Ctrl-C returns what is known, the second raises; no process outlives its parent.
-
-    Nothing of the script runs twice, though it has no guard.
-    """
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
-    environment = os.environ | {"PYTHONPATH": str(Path(gc.__file__).parents[1]), "TMPDIR": str(tmp_path)}
-    command = [sys.executable, str(script)]
-    with subprocess.Popen(
-        command, stdout=-1, stderr=-1, text=True, env=environment, start_new_session=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "once\n"
-        assert process.stdout.readline() == "busy\n"
-        for number in signals:
-            os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-            time.sleep(0.01 * len(signals))
-        out, told = process.communicate(timeout=120)
-    assert process.returncode == status, told
-    lines = [line for line in out.splitlines() if line != "busy"]
-    assert lines == (["{0: 'all', 1: 'stopped', 2: 'stopped'}"] if status == 0 else [])
-    while any(line_of(process.pid)):
-        time.sleep(0.05)  # until the last process of its session has gone: else this never ends
-    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+def test_the_first_ctrl_c_returns_what_is_known(tmp_path):
+    """Nothing of the script runs twice, though it has no guard; the signal goes to the workers, too."""
+    process = started(tmp_path, "steps")
+    os.killpg(process.pid, signal.SIGINT)
+    assert ended(process, tmp_path) == (0, ["{0: 'all', 1: 'stopped', 2: 'stopped'}"])
 
 
-def line_of(session):
+def test_the_second_ctrl_c_does_not_wait(tmp_path):
+    process = started(tmp_path, "stubborn")
+    os.killpg(process.pid, signal.SIGINT)
+    (board,) = tmp_path.glob("gpcert-*")
+    while not np.fromfile(board)[-7]:  # workers are not yet told to stop
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    assert ended(process, tmp_path) == (-signal.SIGINT, [])
+
+
+def test_workers_end_with_a_killed_parent(tmp_path):
+    process = started(tmp_path, "stubborn")
+    process.kill()
+    assert ended(process, tmp_path) == (-signal.SIGKILL, [])
+
+
+def started(folder, task):
+    """A script whose two workers are busy."""
+    script = folder / "script.py"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), task=task))
+    environment = os.environ | {"PYTHONPATH": str(Path(gc.__file__).parents[1]), "TMPDIR": str(folder)}
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=-1, text=True, env=environment, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == ["once\n", "busy\n"]
+    return process
+
+
+def ended(process, folder):
+    """How it ended and what else it said; no process of its session and no file is left."""
+    out, _ = process.communicate(timeout=120)
+    while any(living(process.pid)):
+        time.sleep(0.05)  # for ever, if one stays
+    assert [path.name for path in folder.iterdir()] == ["script.py"]
+    return process.returncode, [line for line in out.splitlines() if line != "busy"]
+
+
+def living(session):
     """Whether each process is a living one of this session."""
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
