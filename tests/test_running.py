@@ -276,7 +276,7 @@ def progress(p):
         print("busy", flush=True)
 
 found = ask_all(running_tasks.{task}, None, {{0: 1, 1: 10**6, 2: 10**6, 3: 1}}, Running(progress, 2))
-print({{i: answer[0] for i, answer in found.items()}})
+print({{i: found[i][0] for i in sorted(found)}})
 """
 
 
@@ -341,3 +341,19 @@ def test_no_warning_of_joblib_is_left_over():
         warnings.simplefilter("always")
         asked(running_tasks.steps, None, [10**6] * 30, progress=lambda p: p.nodes > 5)
     assert caught == []
+
+
+def test_a_callback_that_raises_ctrl_c_is_a_ctrl_c():
+    """At whatever report: the batch ends, and what had come back by then is kept."""
+    for call in (1, 2, 5, 9):
+        calls = []
+
+        def progress(p, call=call, calls=calls):
+            calls.append(p)
+            if len(calls) == call:
+                raise KeyboardInterrupt
+
+        found, _ = asked(running_tasks.steps, None, [3] * 4 + [10**6] * 2, progress=progress)
+        assert len(calls) == call
+        assert calls[-1].done <= len(found)
+        assert all(answer == ("all", 3) or answer[0] == "stopped" for answer in found.values())

@@ -81,9 +81,18 @@ class Board:
         mine[1] += 1.0
         return self.stopped
 
-    def news(self) -> list[tuple[int, list[float], int]]:
-        """(row, its last report, which region) of the pieces that have reported since this was asked last."""
+    def reported(self, row: int) -> bool:
+        """Whether a piece has made a report."""
+        return bool(self._rows[row, 1])
+
+    def last(self, row: int) -> list[float]:
+        """The last report about a piece: lower, upper, nodes, seconds, which of its regions."""
+        known: list[float] = self._rows[row, 2:].tolist()
+        return known
+
+    def news(self) -> list[int]:
+        """Rows of the pieces that have reported since this was asked last."""
         counts = self._rows[:-1, 1].copy()
-        fresh = np.flatnonzero(counts != self._seen).tolist()
+        fresh: list[int] = np.flatnonzero(counts != self._seen).tolist()
         self._seen = counts
-        return [(row, self._rows[row, 2:-1].tolist(), int(self._rows[row, -1])) for row in fresh]
+        return fresh

@@ -47,7 +47,7 @@ class Running:
 
     progress: Listener | bool | None = None
     n_jobs: int | None = None
-    complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=4)
+    complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=5)
 
 
 def ask_all(
@@ -98,7 +98,8 @@ class _Batch:
 
     def __post_init__(self) -> None:
         self._done = self.total - sum(map(self.size, self.waiting.values()))
-        self._last: dict[int, Sequence[float]] = {}
+        self._last: dict[int, Sequence[float]] = {}  # reports of the pieces under way
+        self._at: dict[int, int] = {}  # how many of their regions are done
         self._deaths = self._lost = 0
 
     def run(self) -> None:
@@ -118,22 +119,28 @@ class _Batch:
             self.running.complain(f"a worker ran out of memory or was killed: {cost}")
 
     def _report(self, i: int, known: Sequence[float], at: int) -> bool:
-        """Tell the listener where a piece stands; whether to stop."""
+        """Tell the listener where a piece stands, at which of its regions; whether to stop."""
         if self.tell is not None:
-            self._last[i] = lower, upper, nodes, seconds = known
-            said = Progress(i + at, self._done + at, self.total, lower, upper, int(nodes), seconds)
-            self.stopping |= wants_to_stop(self.tell(said))
+            self._last[i], self._at[i] = known, at
+            self._say(i + at, known)
         return self.stopping
+
+    def _say(self, index: int, known: Sequence[float]) -> None:
+        assert self.tell is not None
+        lower, upper, nodes, seconds = known
+        done = self._done + sum(self._at.values())
+        said = Progress(index, done, self.total, lower, upper, int(nodes), seconds)
+        self.stopping |= wants_to_stop(self.tell(said))
 
     def _finish(self, i: int, answer: Any) -> None:
         """Take the answer to a piece, and tell."""
         self.found[i] = answer
         self.stopping |= self.stopped(answer)
         size = self.size(self.waiting.pop(i))
-        self._done += 1  # and those before the last, which `_report` counts
-        if not self.stopping:
-            self._report(i, self._last.get(i, (-np.inf, np.inf, 0, 0.0)), size - 1)
-        self._done += size - 1
+        self._done += size
+        self._at.pop(i, None)
+        if self.tell is not None and not self.stopping:
+            self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
 
     def _here(self, may_move: bool) -> None:
         """One after the other; `may_move`: until workers would pay. A search cut off then is forgotten."""
@@ -210,14 +217,16 @@ class _Batch:
         ended = False
         try:
             sent = parallel(jobs), call, pieces, board, results
-            threading.Thread(target=feed, args=sent, daemon=True).start()
+            feeder = threading.Thread(target=feed, args=sent, daemon=True)
+            feeder.start()
             while not ended:
                 try:
                     ended = self._hear(group, board, results)
-                except KeyboardInterrupt:
+                except KeyboardInterrupt:  # which may have come with the last word in hand
                     if self.stopping:
                         raise
                     self.stopping = True
+                    ended = not feeder.is_alive() and results.empty()
                 if self.stopping:
                     board.stop()
         except BrokenExecutor:
@@ -235,14 +244,19 @@ class _Batch:
         said: Any = ()
         with suppress(Empty):
             said = results.get(timeout=_LOOK)
-        for row, known, at in board.news() if self.tell is not None else ():
-            if group[row] in self.waiting and not self.stopping:
-                self._report(group[row], known, at)
         if isinstance(said, BaseException):
             raise said
+        if said is None:
+            return True
         if said and said.trouble is None:
+            if board.reported(said.row):
+                self._last[group[said.row]] = board.last(said.row)[:-1]
             self._finish(group[said.row], said.answer)
         elif said and said.trouble is Trouble.LOST:
             self._deaths += 1
             self._lose(group[said.row])
-        return said is None
+        for row in board.news() if self.tell is not None else ():
+            if group[row] in self.waiting and not self.stopping:
+                *known, at = board.last(row)
+                self._report(group[row], known, int(at))
+        return False

@@ -30,6 +30,8 @@ def wanted(n_jobs: int | None) -> int | None:
     """How many workers: what is asked for, what joblib was told; 1 inside a worker; None: as many as pay."""
     if multiprocessing.current_process().daemon:  # daemons may not have children
         return 1
+    if n_jobs is not None and n_jobs < -1:
+        return max(1, cores() + 1 + n_jobs)
     if n_jobs is not None or "joblib" not in sys.modules:  # nobody can have told joblib anything
         return n_jobs
     from joblib.parallel import get_active_backend
