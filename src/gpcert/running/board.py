@@ -9,23 +9,16 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
-from enum import IntEnum
 
 import numpy as np
 
 from gpcert.validation import Index
 
-__all__ = ["Board", "State"]
+__all__ = ["BEGUN", "ENDED", "Board"]
 
 
-class State(IntEnum):
-    """How far a piece is."""
-
-    WAITING = 0
-    BEGUN = 1
-    ENDED = 2
-
-
+#: How far a piece is; 0 before.
+BEGUN, ENDED = 1, 2
 #: Columns: state, reports so far, and the last report: lower, upper, nodes, seconds, which of its regions.
 _WIDTH = 7
 
@@ -66,13 +59,13 @@ class Board:
         """Tell all."""
         self._rows[-1, 0] = 1.0
 
-    def mark(self, row: int, state: State) -> None:
+    def mark(self, row: int, state: int) -> None:
         """Say how far a piece is."""
         self._rows[row, 0] = state
 
     def begun(self) -> Index:
         """Rows of the pieces under way."""
-        return np.flatnonzero(self._rows[:-1, 0] == State.BEGUN)
+        return np.flatnonzero(self._rows[:-1, 0] == BEGUN)
 
     def write(self, row: int, lower: float, upper: float, nodes: int, seconds: float, at: int = 0) -> bool:
         """A report about a piece; whether it is to stop."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from gpcert.running.board import Board
 from gpcert.running.progress import Listener, Progress, Report, Stopped, listener, wants_to_stop
-from gpcert.running.worker import Call, Trouble
+from gpcert.running.worker import Call
 from gpcert.running.workers import cores, deaf, feed, kill, parallel, wanted
 
 __all__ = ["Ask", "Running", "ask_all"]
@@ -248,15 +248,21 @@ class _Batch:
             raise said
         if said is None:
             return True
-        if said and said.trouble is None:
-            if board.reported(said.row):
-                self._last[group[said.row]] = board.last(said.row)[:-1]
-            self._finish(group[said.row], said.answer)
-        elif said and said.trouble is Trouble.LOST:
-            self._deaths += 1
-            self._lose(group[said.row])
+        if said:
+            row, answer = said
+            self._take(group[row], row, answer, board)
         for row in board.news() if self.tell is not None else ():
             if group[row] in self.waiting and not self.stopping:
                 *known, at = board.last(row)
                 self._report(group[row], known, int(at))
         return False
+
+    def _take(self, i: int, row: int, answer: Any, board: Board) -> None:
+        """What a worker has said about a piece."""
+        if isinstance(answer, MemoryError):
+            self._deaths += 1
+            self._lose(i)
+        elif not isinstance(answer, Stopped):
+            if board.reported(row):
+                self._last[i] = board.last(row)[:-1]
+            self._finish(i, answer)

@@ -8,38 +8,22 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcert.running.board import Board, State
+from gpcert.running.board import BEGUN, ENDED, Board
 from gpcert.running.progress import Stopped
 from gpcert.running.signals import SIGNALS
 
-__all__ = ["Call", "Said", "Trouble", "settle"]
+__all__ = ["Call", "settle"]
 
 #: Seconds between two looks whether the parent is still there.
 _LOOK = 0.5
 
 _mine = threading.local()
-
-
-class Trouble(Enum):
-    """Why there is no answer: all was stopped before the piece began, or it ran out of memory."""
-
-    UNASKED = "unasked"
-    LOST = "lost"
-
-
-class Said(NamedTuple):
-    """What comes back from a worker."""
-
-    row: int
-    trouble: Trouble | None
-    answer: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,22 +35,20 @@ class Call:
     path: str
     rows: int
 
-    def __call__(self, row: int, piece: Any) -> Said:
-        """The answer about a piece."""
+    def __call__(self, row: int, piece: Any) -> tuple[int, Any]:
+        """(row, the answer about a piece); `Stopped` or a MemoryError in its place where there is none."""
         (ask, task), board = self._opened()
         if board is None:
-            return Said(row, None, ask(task, piece, lambda *_, **__: False))
+            return row, ask(task, piece, lambda *known, at=0: False)
         if board.stopped:
-            return Said(row, Trouble.UNASKED, None)
-        board.mark(row, State.BEGUN)
+            return row, Stopped()
+        board.mark(row, BEGUN)
         try:
-            return Said(row, None, ask(task, piece, partial(board.write, row)))
-        except Stopped:
-            return Said(row, Trouble.UNASKED, None)
-        except MemoryError:
-            return Said(row, Trouble.LOST, None)
+            return row, ask(task, piece, partial(board.write, row))
+        except (Stopped, MemoryError) as nothing:
+            return row, nothing
         finally:
-            board.mark(row, State.ENDED)
+            board.mark(row, ENDED)
 
     def _opened(self) -> tuple[Any, Board | None]:
         """What `ask` needs, this thread's own copy, and the board if it is within reach."""
