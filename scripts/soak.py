@@ -26,7 +26,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 # The judge lives with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from judge.answers import inconsistencies
+from judge.answers import came_back, inconsistencies
 from judge.queries import OPTIONS, Query
 from judge.refute import Judge
 
@@ -82,6 +82,7 @@ def judged(
     counts = {"queries": 1, "claims": 0, "false": 0, "undecided": 0}
     try:
         post, answers = query.ask()
+        answers = [came_back(answer) for answer in answers]
         signal.signal(signal.SIGALRM, overtime)
         signal.alarm(LONGEST)
         found = [sentence for answer in answers for sentence in inconsistencies(answer)]

@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.report.results_file import document, dumps
+from gpcert.records.documents import dumps
+from gpcert.records.results_file import document
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\"'&"
 SHAPE = {"norm": "inf", "features": None, "domain": None, "scale": None}
 
 
 def results(verb: str, answers: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A document of format 1, whose entries are easily made up; today's are what commands write."""
     features = more.pop("features", ["a", "b", "c", "d"])
     model = {"file": "m", "sha256": "0", "features": features, "classes": more.pop("classes", ["3", "8"])}
     data = {"file": "d.csv", "sha256": "1", "image_shape": more.pop("image_shape", None)}
     settings = SHAPE | more
-    return document(
+    made = document(
         verb,
         settings=settings,
         model=model,
@@ -30,6 +32,7 @@ def results(verb: str, answers: list[dict[str, Any]], **more: Any) -> dict[str, 
         interrupted=False,
         seconds=1.0,
     )
+    return made | {"format_version": 1}
 
 
 def write(path: Path, made: dict[str, Any]) -> Path:
@@ -44,7 +47,8 @@ def about(row: int, d: int = 4, classes: Sequence[str] = ("3", "8")) -> dict[str
     told = [p, 1.0 - p] if predicted == 0 else [1.0 - p, p]
     x = random.uniform(size=d).tolist()
     names = {"label": classes[label], "predicted": classes[predicted]}
-    return {"row": row, **names, "probability": told, "x": x}
+    effort = {"status": "converged", "nodes": 1, "tests": 1, "seconds": 0.1}
+    return {"row": row, **names, "probability": told, "x": x, **effort}
 
 
 def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:

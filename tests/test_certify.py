@@ -255,3 +255,22 @@ def test_an_end_beside_the_threshold_says_above_or_below_only():
     assert _several(Enclosure(0.0, below)).upper == 0.0
     wide = _margin(Enclosure(0.25, 0.75), 0.3)
     assert wide.lower < Fraction(0.25) - Fraction(0.3) < Fraction(0.75) - Fraction(0.3) < wide.upper
+
+
+def test_a_search_that_is_stopped_after_the_box_that_decided_has_decided():
+    """An "unknown" whose margin is above 0 contradicts itself."""
+    post = small_model()
+    ball = gc.Ball(post.centres[0], 1e-3)
+    whole = gc.certify(post, ball.x, ball)
+    assert whole.status == "safe"
+    calls = []
+
+    def second_call(*_):
+        calls.append(0)
+        return len(calls) >= whole.nodes + 1
+
+    stopped = gc.certify(post, ball.x, ball, progress=second_call)
+    assert stopped.ended == "interrupted"
+    assert stopped.nodes == whole.nodes
+    assert stopped.status == "safe"
+    assert stopped.margin.lower >= 0

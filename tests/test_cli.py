@@ -21,7 +21,9 @@ from gpcert.cli import progress as cli_progress
 from gpcert.cli.main import VERBS
 from gpcert.cli.progress import duration
 from gpcert.numbers import radius_at_least
-from gpcert.report.results_file import read_results
+from gpcert.records.results_file import read_results
+from gpcert.records.rows import Row
+from gpcert.schema import encoded
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,17 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answers(*arguments: str) -> list[dict[str, Any]]:
     output = Path("answers.json")
     assert main([*arguments, "-o", str(output), "--quiet"]) == 0
-    return read_results(output)["answers"]
+    return [entries(row) for row in read_results(output)[1]]
+
+
+def entries(row: Row) -> dict[str, Any]:
+    """What is known of a row, by name."""
+    told, a = encoded(row), row.answer
+    told |= {name: value for name, value in encoded(a).items() if name not in ("x", "label", "probability")}
+    for name in ("min", "max", "margin"):
+        if name in told:
+            told[name] = [told[name]["lower"], told[name]["upper"]]
+    return told | {"class": a.label, "found": a}
 
 
 def test_fit_in_the_units_of_the_file_is_the_model_of_standardised_columns(inside: Path) -> None:
@@ -170,11 +182,11 @@ def test_boxes_one_for_all_rows_one_for_each_or_without_rows(inside: Path) -> No
     one = write_table(Path("one.csv"), [[45, 55]], ["age.lower", "age.upper"])
     got = answers("range", "model.safetensors", "test.csv", "--rows", "0:2", "--boxes", str(one))
     for a, x in zip(got, X, strict=True):
-        assert a["lower"] == [45.0, *x[1:]]
-        assert a["upper"] == [55.0, *x[1:]]
+        assert a["region"]["lower"] == [45.0, *x[1:]]
+        assert a["region"]["upper"] == [55.0, *x[1:]]
     each = write_table(Path("each.csv"), [[45, 55], [40, 41]], ["age.lower", "age.upper"])
     got = answers("range", "model.safetensors", "test.csv", "--rows", "0:2", "--boxes", str(each))
-    assert [a["lower"][0] for a in got] == [45.0, 40.0]
+    assert [a["region"]["lower"][0] for a in got] == [45.0, 40.0]
     header = [f"{name}.{end}" for name in NAMES for end in ("lower", "upper")]
     ends = np.stack([OFFSET - 0.1 * UNIT, OFFSET + 0.1 * UNIT], axis=1).ravel()
     alone = write_table(Path("alone.csv"), [list(map(repr, ends.tolist()))], header)
@@ -193,24 +205,24 @@ def test_verdicts_are_proved_or_come_with_a_counterexample(
     told = capsys.readouterr().out
     attacked = answers("attack", *common)
     assert [(a["row"], a["radius"]) for a in got] == [(i, r) for i in range(12) for r in (0.1, 0.6)]
-    assert {a["verdict"] for a in got} >= {"safe", "unsafe"}
+    assert {a["status"] for a in got} >= {"safe", "unsafe"}
     random = np.random.default_rng(0)
     for a, b in zip(got, attacked, strict=True):
         ball = gc.Ball(X[a["row"]], a["radius"], scale=scale)
         label = list(post.classes).index(a["predicted"])
         assert a["label"] == y[a["row"]]
-        if a["verdict"] == "safe":
+        if a["status"] == "safe":
             Z = ball.x + a["radius"] * scale * random.uniform(-1, 1, size=(200, 3))
             assert (post.probability(Z)[:, label] > 0.5).all()
             assert not b["success"]
             assert a["counterexample"] is None
-        if a["verdict"] == "unsafe":
+        if a["status"] == "unsafe":
             assert ball.contains(a["counterexample"])
             assert post.probability([a["counterexample"]])[0, label] < 0.5
-        assert ball.contains(b["attacked"])
-        assert post.probability([b["attacked"]])[0, label] == pytest.approx(b["attacked_probability"])
-    safe = sum(a["verdict"] == "safe" for a in got if a["radius"] == 0.6)
-    right = sum(a["verdict"] == "safe" and a["label"] == a["predicted"] for a in got if a["radius"] == 0.6)
+        assert ball.contains(b["found"].x)
+        assert post.probability([b["found"].x])[0, label] == pytest.approx(b["found"].probability)
+    safe = sum(a["status"] == "safe" for a in got if a["radius"] == 0.6)
+    right = sum(a["status"] == "safe" and a["label"] == a["predicted"] for a in got if a["radius"] == 0.6)
     assert f"radius 0.6: {safe} safe, " in told
     assert f"right and safe: {100 * right / 12:.1f} %" in told
 
@@ -228,7 +240,7 @@ def test_radii_bracket_the_truth(inside: Path, capsys: pytest.CaptureFixture[str
         if a["safe"] > 0:
             Z = x + a["safe"] * scale * np.random.default_rng(0).uniform(-1, 1, size=(500, 3))
             assert (post.probability(Z)[:, label] > 0.5).all()
-        if a["unsafe"] is not None:
+        if a["counterexample"] is not None:
             assert a["safe"] < a["unsafe"]
             assert gc.Ball(x, a["unsafe"], scale=scale).contains(a["counterexample"])
             assert post.probability([a["counterexample"]])[0, label] < 0.5
@@ -239,9 +251,9 @@ def test_influences_are_those_of_the_library(inside: Path, capsys: pytest.Captur
     common = ("explain", "model.safetensors", "test.csv", "--rows", "0:3")
     for a in answers(*common, "--radius", "2", "--features", "age,<b>dose</b>", "--label", "ill"):
         e = gc.explain(post, X[a["row"]], 2.0, label=0, features=[0, 2])
-        assert a["lower"] == e.lower[0].tolist()
-        assert a["upper"] == e.upper[0].tolist()
-        assert a["value"][1] == 0.0
+        assert a["lower"] == e.lower.tolist()
+        assert a["upper"] == e.upper.tolist()
+        assert a["value"][0][1] == 0.0
     capsys.readouterr()
     got = answers(*common, "--radius", "0.3", "--scale", "std")
     told = capsys.readouterr().out
@@ -249,8 +261,9 @@ def test_influences_are_those_of_the_library(inside: Path, capsys: pytest.Captur
     for a in got:
         for j in range(3):
             e = gc.explain(post, X[a["row"]], 0.3 * scale[j], features=[j])
-            assert (a["lower"][j], a["upper"][j]) == (e.lower[0, j], e.upper[0, j])
-    strongest = NAMES[int(np.argmax(np.abs(np.mean([a["value"] for a in got], axis=0))))]
+            assert (a["lower"][0][j], a["upper"][0][j]) == (e.lower[0, j], e.upper[0, j])
+            assert str(a["found"].claims()[j]) == str(e.claims()[0])
+    strongest = NAMES[int(np.argmax(np.abs(np.mean([a["value"][0] for a in got], axis=0))))]
     assert told.splitlines()[1].startswith(strongest)
 
 
@@ -314,8 +327,8 @@ def test_table_for_people_and_json_for_machines(inside: Path, capsys: pytest.Cap
     assert told["versions"]["gpcert"] == gc.__version__
     for answer, line in zip(told["answers"], table[1:], strict=False):
         lower, upper = map(float, re.search(r"\[([\d.]+), ([\d.]+)\]", line).groups())
-        assert lower <= answer["min"][0]
-        assert answer["max"][1] <= upper
+        assert lower <= answer["answer"]["min"]["lower"]
+        assert answer["answer"]["max"]["upper"] <= upper
 
 
 def test_control_characters_of_a_file_do_not_reach_the_terminal(
@@ -365,10 +378,10 @@ def test_signals_print_and_save_what_is_known(folder: Path, jobs: str, number: i
         number=number,
     )
     assert "stopped early" in out
-    saved = read_results(folder / "partial.json")
+    saved, rows = read_results(folder / "partial.json")
     assert saved["complete"] is False
     assert saved["asked"] == 3
-    known = {a["row"]: a for a in saved["answers"]}
+    known = {row.row: entries(row) for row in rows}
     assert known[0]["status"] in ("converged", "numerical limit")
     assert known[1]["status"] == "interrupted"
     assert 0.0 <= known[1]["min"][0] <= known[1]["min"][1] <= known[1]["max"][1] <= 1.0

@@ -12,7 +12,7 @@ import gpcert as gc
 from cli_files import NAMES, patients, points, write_table
 from gpcert.cli import main
 from gpcert.files import write_whole
-from gpcert.report.results_file import read_results
+from gpcert.records.results_file import read_results
 
 ROW = [*map(repr, points(1, 1)[0][0].tolist()), "ill"]
 HEADER = [*NAMES, "state"]
@@ -232,7 +232,7 @@ def test_results_files_of_strangers(tmp_path: Path) -> None:
         ("", "must be a results file of gpcert"),
         ("[]", "got other JSON"),
         ("[" * 100_000, "must be a results file of gpcert"),
-        (good.replace("1", "2") + "}", "must have results format 1 to 1, got 2"),
+        (good.replace("1", "3") + "}", "must have results format 1 to 2, got 3"),
         (good + "}", "'verb' is missing or of the wrong kind"),
     ):
         write_whole(path, text)

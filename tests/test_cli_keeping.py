@@ -19,7 +19,7 @@ import pytest
 import gpcert as gc
 from cli_files import NAMES, Running, patients, points, write_table
 from gpcert.cli import main
-from gpcert.report.results_file import read_results
+from gpcert.records.results_file import read_results
 
 RANGE = ("range", "model.safetensors", "test.csv", "--radius", "0.1", "--scale", "std")
 #: One easy row, then rows of many lengthscales that no machine finishes to 1e-9.
@@ -75,9 +75,9 @@ def test_an_interrupted_run_never_replaces_a_file(folder: Path, old: Path, numbe
     assert "memory" not in told
     assert "Traceback" not in told
     assert out.endswith(f"saved: {name}\n")
-    known = read_results(folder / name)
+    known, rows = read_results(folder / name)
     assert known["complete"] is False
-    ended = {a["row"]: a["status"] for a in known["answers"]}
+    ended = {row.row: row.answer.status for row in rows}
     assert ended.pop(0) != "interrupted"
     assert set(ended.values()) == {"interrupted"}  # those under way, with their bounds
     assert {path.name: path.read_bytes() for path in folder.glob("*.json") if path.name != name} == before
@@ -91,14 +91,14 @@ def test_an_empty_file_has_nothing_to_lose(folder: Path, old: Path) -> None:
     run.to_group(signal.SIGTERM)
     assert run.end()[0] == 143
     assert saved(folder) == ["new.json", "old.json"]
-    assert len(read_results(folder / "new.json")["answers"]) == 2
+    assert len(read_results(folder / "new.json")[1]) == 2
 
 
 def test_a_complete_run_replaces_an_incomplete_file(folder: Path, old: Path) -> None:
     old.write_text(old.read_text().replace('"complete": true', '"complete": false'))
     with chdir(folder):
         assert main([*RANGE, "--jobs", "1", "-o", "old.json"]) == 0
-    assert read_results(old)["complete"] is True
+    assert read_results(old)[0]["complete"] is True
     assert saved(folder) == ["old.json"]
 
 
@@ -110,7 +110,7 @@ def test_a_killed_worker_costs_nothing_but_time(folder: Path, old: Path) -> None
     status, _, told = run.end()
     assert status == 0
     assert "gpcert: a worker ran out of memory or was killed: its work was repeated" in told
-    ended = {a["row"]: a["status"] for a in read_results(folder / "new.json")["answers"]}
+    ended = {r.row: r.answer.status for r in read_results(folder / "new.json")[1]}
     assert ended.pop(0) != "time limit"
     assert ended == dict.fromkeys((1, 2, 3), "time limit")
 
@@ -122,7 +122,7 @@ def test_workers_killed_again_and_again_cost_only_their_rows(folder: Path, old: 
     status, _, told = run.end()
     assert status == 1
     assert "gpcert: a worker ran out of memory or was killed: 3 of 4 are not answered" in told
-    assert [a["row"] for a in read_results(folder / "old.partial.json")["answers"]] == [0]
+    assert [a.row for a in read_results(folder / "old.partial.json")[1]] == [0]
     assert old.read_bytes() == before
 
 
@@ -200,7 +200,7 @@ def test_the_second_signal_ends_at_once_the_third_does_nothing(folder: Path, old
     status, out, _ = run.end()
     assert status == 130
     assert out.endswith("saved: new.json\n")
-    assert read_results(folder / "new.json")["answers"][0]["row"] == 0
+    assert read_results(folder / "new.json")[1][0].row == 0
 
 
 def limited(
@@ -222,8 +222,8 @@ def test_on_a_full_disk_every_answer_is_printed(folder: Path, old: Path) -> None
     assert done.returncode == 1
     reason = "gpcert: old.json could not be written (File too large); every answer is on standard output\n"
     assert done.stderr == reason
-    assert [a["min"] for a in json.loads(done.stdout)["answers"]] == [
-        a["min"] for a in json.loads(before)["answers"]
+    assert [a["answer"]["min"] for a in json.loads(done.stdout)["answers"]] == [
+        a["answer"]["min"] for a in json.loads(before)["answers"]
     ]
     assert old.read_bytes() == before
     assert saved(folder) == ["old.json"]
@@ -260,8 +260,8 @@ def test_a_folder_that_went_away_costs_no_answer(folder: Path, old: Path, termin
         assert f"saved: {place}\r\n" in told
         assert '"answers"' not in told
     else:
-        assert json.loads(out) == read_results(place)
-    assert [a["row"] for a in read_results(place)["answers"]] == [0, 1]
+        assert json.loads(out) == read_results(place)[0]
+    assert [a.row for a in read_results(place)[1]] == [0, 1]
 
 
 def test_nor_a_model(folder: Path) -> None:
@@ -312,14 +312,14 @@ def test_standard_output_that_fails_costs_no_answer(folder: Path, old: Path, tmp
     done = limited(folder, *RANGE, "-o", "new.json", **full)
     assert done.returncode == 1
     assert done.stderr == "gpcert: standard output could not be written (No space left on device)\n"
-    assert len(read_results(folder / "new.json")["answers"]) == 12
+    assert len(read_results(folder / "new.json")[1]) == 12
     for option in ((), ("--json",)):
         done = limited(folder, *RANGE, *option, **full)
         assert done.returncode == 1
         (place,) = tmp_path.glob("*/range.json")
         reason = "standard output could not be written (No space left on device)"
         assert done.stderr == f"gpcert: {reason}; saved in its place: {place}\n"
-        assert len(read_results(place)["answers"]) == 12
+        assert len(read_results(place)[1]) == 12
         shutil.rmtree(place.parent)
     done = limited(folder, *TRAIN, "--max-evals", "0", "-o", "n.safetensors", **full)
     os.close(full_device)
@@ -333,7 +333,7 @@ def test_a_reader_that_has_gone_costs_no_file(folder: Path, old: Path) -> None:
     done = limited(folder, *RANGE, "--json", "-o", "new.json", stdout=theirs, size=1 << 30)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(read_results(folder / "new.json")["answers"]) == 12
+    assert len(read_results(folder / "new.json")[1]) == 12
 
 
 def test_a_letter_that_cannot_be_printed_costs_no_answer(folder: Path) -> None:

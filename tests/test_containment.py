@@ -17,6 +17,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Box
 from gpcert.results import Enclosure
+from gpcert.settings import Settings
 from judge import Truth
 from oracle import examples
 
@@ -127,7 +128,7 @@ def test_the_judge_refutes_false_answers(link, label):
         replace(answer, min=Enclosure(low.lower, low.upper - step)),
         replace(answer, max=Enclosure(high.lower + step, high.upper)),
         replace(answer, argmin=answer.argmin + 10.0),
-        replace(answer, tolerance=1e-300),
+        replace(answer, about=replace(answer.about, settings=Settings(1e-300))),
     ]
     for wrong in false:
         assert refute(post, region, wrong, rng) != []

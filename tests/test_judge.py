@@ -15,7 +15,8 @@ from exact import small_model
 from gpcert import questions, results
 from gpcert.kernels import Kernel
 from gpcert.results import Enclosure, VerdictStatus
-from judge.answers import inconsistencies
+from gpcert.settings import Settings
+from judge.answers import came_back, inconsistencies
 from judge.models import TWO, Model
 from judge.queries import NOT_DRAWN, OPTIONS, Query
 from judge.refute import Judge, complaints
@@ -59,7 +60,7 @@ def ranges(post):
             "argmax": replace(r, argmax=r.argmin),
             "label": replace(r, label=1 - r.label),
             "region": replace(r, region=WIDE),
-            "tolerance": replace(r, tolerance=1e-300),
+            "tolerance": replace(r, about=replace(r.about, settings=Settings(1e-300))),
         },
     )
 
@@ -75,7 +76,7 @@ def latent_ranges(post):
                 "max.upper": replace(r, **{name: replace(e, max=wide(e.max))}),
                 "min.upper": replace(r, **{name: replace(e, min=moved(e.min, -1.0, -STEP))}),
                 "argmax": replace(r, **{name: replace(e, argmax=e.argmin)}),
-                "tolerance": replace(r, tolerance=1e-300),
+                "tolerance": replace(r, about=replace(r.about, settings=Settings(1e-300))),
             },
         )
 
@@ -222,7 +223,7 @@ def test_every_answer_type_is_tampered_with():
     post = small_model()
     seen = {type(answer) for answers in TAMPERED for answer, _ in answers(post)}
     public = {getattr(results, name) for name in results.__all__}
-    assert {t for t in public if hasattr(t, "claims")} - seen == {gc.LimeComparison}
+    assert {t for t in public if hasattr(t, "claims")} - seen == {gc.LimeComparison, results.Answer}
 
 
 def test_the_soak_draws_every_question():
@@ -280,7 +281,7 @@ def test_no_answer_is_false(question):
         query = replace(query, batch="list" if query.batch == "processes" else query.batch)
         post, answers = query.ask()
         judge = Judge(post, np.random.default_rng(number))
-        for answer in answers:
+        for answer in map(came_back, answers):
             assert inconsistencies(answer) == [], str(query)
             judge.judge(answer.claims())
         assert judge.false == [], str(query)

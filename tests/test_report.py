@@ -18,11 +18,11 @@ from matplotlib.image import imread
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.numbers import at_least, at_most, radius_at_least, radius_at_most
+from gpcert.records.results_file import read_results
 from gpcert.report.html import Html, join, table, tag
 from gpcert.report.page import report
 from gpcert.report.pictures import grey_image, heat_image
 from gpcert.report.points import merge
-from gpcert.report.results_file import read_results
 from gpcert.report.summary import Shares, clean_accuracy, median_radius, radii_asked
 from gpcert.report.svg import Plot, ticks
 from report_files import HOSTILE, about, edited, every_verb, results, write
@@ -75,7 +75,7 @@ def share(which: list[bool]) -> Fraction:
 
 
 def test_shares_are_counts_of_what_is_proved(tmp_path: Path) -> None:
-    points = merge([(path, read_results(path)) for path in every_verb(tmp_path, 40)])
+    points = merge([(path, *read_results(path)) for path in every_verb(tmp_path, 40)])
     assert radii_asked(points) == [0.02, 0.05, 0.1]
     shares = Shares(points)
     for radius in (0.0, 0.03, 0.05, 0.1, 0.5):
@@ -108,7 +108,7 @@ def test_a_range_of_two_classes_is_a_verdict(tmp_path: Path) -> None:
         estimated = [0.7, 0.3] if predicted == "3" else [0.3, 0.7]
         rows.append({**about(row), "predicted": predicted, "probability": estimated, **ends, **more})
     path = write(tmp_path / "range.json", results("range", rows))
-    points = merge([(path, read_results(path))])
+    points = merge([(path, *read_results(path))])
     found = [p.verdicts[0.1] for p in points]
     assert [v.status for v in found] == ["safe", "safe", "unsafe", "unsafe", "unknown", "unknown"]
     assert found[2].counterexample[0] == 0.0  # where P(8) is smallest
@@ -134,7 +134,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     names = [HOSTILE + str(j) for j in range(4)]
     paths = every_verb(tmp_path, 3, features=names, classes=[HOSTILE, HOSTILE + "8"], note=HOSTILE)
     for path in paths:
-        edited(path, id=HOSTILE, method=HOSTILE, status=HOSTILE)
+        edited(path, id=HOSTILE, method=HOSTILE)
         edited(path, data={"file": HOSTILE, "sha256": "1"}, versions={HOSTILE: HOSTILE})
     document = report(paths, title=HOSTILE)
     seen = Outline(document)
@@ -155,17 +155,17 @@ def test_the_policy_allows_this_script_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("verb", "changes", "told"),
     [
-        ("range", {"min": [0.1]}, "min must be two numbers"),
-        ("range", {"min": ["a", "b"]}, "min must be a list of finite numbers"),
-        ("range", {"class": 7}, "class must be a position"),
+        ("range", {"min": [0.1]}, "min must be an object"),
+        ("range", {"min": ["a", "b"]}, "min.lower must be a number, got 'a'"),
+        ("range", {"class": 7}, "label must be a position"),
         ("range", {"x": "no"}, "x must be a list"),
-        ("certify", {"verdict": "fine"}, "verdict must be one of safe, unsafe, unknown, got 'fine'"),
-        ("certify", {"radius": None}, "radius must be a finite number"),
-        ("radius", {"safe": "1"}, "safe must be a finite number"),
+        ("certify", {"verdict": "fine"}, "status must be one of safe, unsafe, unknown, got 'fine'"),
+        ("certify", {"radius": None}, "radius must be a number"),
+        ("radius", {"safe": "1"}, "safe must be a number"),
         ("attack", {"success": 1}, "success must be true or false"),
-        ("explain", {"value": None}, "value, lower and upper"),
-        ("explain", {"verb": "fit"}, "must be the results of a question, got 'fit'"),
-        ("explain", {"verb": "__init__"}, "must be the results of a question"),
+        ("explain", {"value": None}, "value must be lists"),
+        ("explain", {"verb": "fit"}, "kind must be one of .*, got 'fit'"),
+        ("explain", {"verb": "__init__"}, "kind must be one of"),
         ("radius", {"answers": [1]}, "answer 0 must be an object with a row"),
         ("radius", {"model": {"features": 3}}, "model.features must be a list of distinct names, got 3"),
         ("radius", {"model": {"classes": [1, 2]}}, "model.classes must be a list of distinct names"),
@@ -183,7 +183,7 @@ def test_answers_of_strangers(tmp_path: Path, verb: str, changes: dict[str, obje
 def test_files_about_different_things_are_not_merged(tmp_path: Path) -> None:
     first, second, *_ = every_verb(tmp_path, 2)
     for changes, what in (
-        ({"model": {"sha256": "9", "features": ["a", "b", "c", "d"]}}, "model"),
+        ({"model": {"sha256": "9", "features": ["a", "b", "c", "d"], "classes": ["3", "8"]}}, "model"),
         ({"data": {"sha256": "9"}}, "data"),
         ({"settings": {"norm": 2}}, "kind of region"),
     ):
@@ -194,7 +194,7 @@ def test_files_about_different_things_are_not_merged(tmp_path: Path) -> None:
 
 def test_one_point_without_labels_and_boxes(tmp_path: Path) -> None:
     ends = {"min": [0.2, 0.21], "max": [0.6, 0.61], "argmin": None, "argmax": None}
-    answer = {"row": 0, "class": 1, **ends, "status": "time limit", "seconds": 1.0}
+    answer = {"row": 0, "class": 1, **ends, "status": "time limit", "nodes": 1, "seconds": 1.0}
     box = {"lower": [0.0] * 4, "upper": [1.0] * 4}
     seen = Outline(report([write(tmp_path / "r.json", results("range", [{**answer, **box}]))]))
     assert not seen.open

@@ -128,11 +128,24 @@ def test_every_entry_may_be_anything(
     assert min(counts.values()) > 10
 
 
-RANGE = {"class": 1, "min": [0.2, 0.3], "max": [0.6, 0.7], "seconds": 1.0, "status": "converged"}
+RANGE = {
+    "radius": 0.1,
+    "class": 1,
+    "min": [0.2, 0.3],
+    "max": [0.6, 0.7],
+    "seconds": 1.0,
+    "status": "converged",
+}
 CERTIFY = {"radius": 0.1, "verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
 UNSAFE = {"verdict": "unsafe", "margin": [-0.2, -0.1], "counterexample": [0.0] * 4}
 RADIUS = {"safe": 0.1, "unsafe": 0.2, "counterexample": [0.0] * 4}
-ATTACK = {"radius": 0.1, "method": "pgd", "success": False, "attacked_probability": 0.6}
+ATTACK = {
+    "radius": 0.1,
+    "method": "pgd",
+    "success": False,
+    "attacked_probability": 0.6,
+    "attacked": [0.0] * 4,
+}
 EXPLAIN = {"class": 1, "radius": 0.1, "value": [0.0] * 4, "lower": [-0.1] * 4, "upper": [0.1] * 4}
 
 
@@ -140,26 +153,27 @@ EXPLAIN = {"class": 1, "radius": 0.1, "value": [0.0] * 4, "lower": [-0.1] * 4, "
     ("verb", "entries", "told"),
     [
         ("range", RANGE | {"min": [0.9, 0.9], "max": [0.1, 0.1]}, "min must not lie above max"),
-        ("range", RANGE | {"min": [0.3, 0.2]}, "min must be lower and upper end in [0, 1], got [0.3, 0.2]"),
+        ("range", RANGE | {"min": [0.3, 0.2]}, "min.lower must be <= upper, got 0.3 and 0.2"),
         ("range", RANGE | {"max": [0.6, 1.1]}, "max must be lower and upper end in [0, 1]"),
         ("range", RANGE | {"seconds": -1}, "seconds must be >= 0, got -1"),
         ("range", RANGE | {"radius": -0.1}, "radius must be >= 0, got -0.1"),
         ("certify", CERTIFY | {"margin": [-0.1, 0.2]}, "margin must have the sign of its verdict safe"),
         ("certify", CERTIFY | UNSAFE | {"margin": [-0.1, 0.2]}, "sign of its verdict unsafe"),
         ("certify", CERTIFY | UNSAFE | {"counterexample": None}, "counterexample must be given"),
-        ("certify", CERTIFY | {"verdict": None}, "verdict must be one of safe, unsafe, unknown, got nothing"),
-        ("certify", CERTIFY | {"id": "\ud800"}, "id must be a text"),
+        ("certify", CERTIFY | {"verdict": None}, "status must be one of safe, unsafe, unknown, got nothing"),
+        ("certify", CERTIFY | {"id": 7}, "id must be a text"),
         ("certify", CERTIFY | {"label": "9"}, "label must be one of 3, 8, got '9'"),
         ("certify", CERTIFY | {"x": [0.0] * 3}, "x must have length 4, got 3"),
+        ("certify", CERTIFY | {"probability": [0.9, 0.9]}, "probability must have the sum 1, got 1.8"),
         ("certify", CERTIFY | {"predicted": "3", "probability": [0.2, 0.8]}, "class of the largest"),
         ("radius", RADIUS | {"safe": -1.0}, "safe must be >= 0, got -1.0"),
         ("radius", RADIUS | {"safe": 0.3}, "safe must be < unsafe, got 0.3 and 0.2"),
         ("radius", RADIUS | {"safe": 5e-324, "unsafe": 5e-324}, "safe must be < unsafe"),
         ("radius", RADIUS | {"unsafe": None}, "counterexample must be given"),
-        ("attack", ATTACK | {"attacked_probability": 2.0}, "attacked_probability must be in [0, 1]"),
+        ("attack", ATTACK | {"attacked_probability": 2.0}, "probability must be in [0, 1], got 2.0"),
         ("explain", EXPLAIN | {"lower": [0.1] * 4}, "value must lie between lower and upper"),
-        ("explain", EXPLAIN | {"upper": [3.0] * 4}, "upper must be in [-2, 2]"),
-        ("explain", EXPLAIN | {"upper": None}, "value, lower and upper must be lists"),
+        ("explain", EXPLAIN | {"upper": [3.0] * 4}, "upper must be in [-2, 2], got 3.0"),
+        ("explain", EXPLAIN | {"upper": None}, "upper must be lists, got [None]"),
     ],
 )
 def test_numbers_that_cannot_be(
@@ -256,3 +270,36 @@ def test_only_what_can_be_counted_is_complete(tmp_path: Path, capsys: pytest.Cap
         status, line = outcome(write(tmp_path / "file.json", good | changes), capsys)
         assert status == 2
         assert told in line
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        (("settings", "norm"), -3, "settings.norm must be 0, >= 1 or inf, got -3"),
+        (("answers", 0, "answer", "region", "norm"), -3.0, "norm must be 0, >= 1 or inf, got -3.0"),
+        (
+            ("answers", 0, "answer", "about", "model"),
+            "0" * 64,
+            "answer.model must be the digest of the model",
+        ),
+        (("answers", 0, "answer", "schema"), 2, "answer.schema must be 1, got 2"),
+        (("answers", 0, "probability"), [0.9, 0.9], "probability must have the sum 1, got 1.8"),
+        (("answers", 0, "radius"), 0.2, "radius must be that of the region, 0.1, got 0.2"),
+        (("answers", 0, "answer", "margin", "lower"), 0.9, "answer.margin.lower must be <= upper, got 0.9"),
+    ],
+)
+def test_documents_that_no_command_wrote(
+    place: tuple[Any, ...],
+    value: Any,
+    told: str,
+    documents: dict[str, dict[str, Any]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changed = copy.deepcopy(documents["certify"])
+    at(changed, place[:-1])[place[-1]] = value
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(changed), encoding="utf-8")
+    status, line = outcome(path, capsys)
+    assert status == 2
+    assert told in line

@@ -8,10 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gpcert as gc
 from gpcert.cli.verbs.attack import _summary as attack_summary
 from gpcert.cli.verbs.certify import _summary as certify_summary
 from gpcert.cli.verbs.explain import _Mean
@@ -25,9 +27,10 @@ from gpcert.numbers import (
     radius_at_least,
     radius_at_most,
 )
+from gpcert.records.results_file import read_results
+from gpcert.records.rows import Row
 from gpcert.report.page import report
 from gpcert.report.points import merge
-from gpcert.report.results_file import read_results
 from report_files import about, results, write
 from test_report import Outline
 
@@ -65,16 +68,8 @@ def test_means(values: list[float]) -> None:
 
 @pytest.mark.parametrize(("right", "n"), [(2, 3), (1, 3), (1999, 2000), (1, 2000), (5, 6)])
 def test_shares_on_the_terminal(right: int, n: int) -> None:
-    answers = [
-        {
-            "radius": 0.1,
-            "label": "a",
-            "predicted": "a",
-            "verdict": "safe" if k < right else "unknown",
-            "success": k >= right,
-        }
-        for k in range(n)
-    ]
+    found = [SimpleNamespace(status="safe" if k < right else "unknown", success=k >= right) for k in range(n)]
+    answers = [Row(k, None, "a", "a", None, None, 0.1, a) for k, a in enumerate(found)]
     proved = percent(certify_summary(answers).rpartition(": ")[2])
     left = percent(attack_summary(answers).rpartition(": ")[2])
     assert proved <= Fraction(right, n) <= left
@@ -83,7 +78,8 @@ def test_shares_on_the_terminal(right: int, n: int) -> None:
 @given(st.lists(st.tuples(UNIT, UNIT), min_size=1, max_size=5))
 def test_mean_influences_on_the_terminal(pairs: list[tuple[float, float]]) -> None:
     ends = [sorted(pair) for pair in pairs]
-    answers = [{"lower": [a], "upper": [b], "value": [0.5 * a + 0.5 * b]} for a, b in ends]
+    found = [(np.array([[a]]), np.array([[b]]), (gc.Ball([0.0], 0.1),), 0, None, None) for a, b in ends]
+    answers = [Row(0, None, None, None, None, None, 0.1, gc.Explanation.of(*each)) for each in found]
     line = _Mean(SimpleNamespace(features=("f",), classes=("c",)), 0)(answers)
     low, high = re.search(r"\[([\d.-]+), ([\d.-]+)\]", line.splitlines()[1]).groups()
     assert Fraction(low) <= sum(Fraction(a) for a, _ in ends) / len(ends)
@@ -113,7 +109,10 @@ def test_shares_on_the_page(n: int, tmp_path: Path) -> None:
         row(i, radius=0.1, verdict=v, margin=margin[v], counterexample=other[v])
         for i, v in enumerate(verdicts)
     ]
-    attack = [row(i, radius=0.1, method="pgd", success=i >= safe, attacked_probability=0.5) for i in range(n)]
+    attack = [
+        row(i, radius=0.1, method="pgd", success=i >= safe, attacked_probability=0.5, attacked=[0.0] * 4)
+        for i in range(n)
+    ]
     paths = [
         write(tmp_path / f"{verb}.json", results(verb, rows))
         for verb, rows in (("certify", certify), ("attack", attack))
@@ -138,10 +137,10 @@ def test_what_a_range_implies_is_exact(
 ) -> None:
     """1 - P rounds; the margin of the other class, and delta, are told as if it did not."""
     low, high = sorted((low, high))
-    answer = row(0, radius=0.1, min=[low, low], max=[high, high], seconds=0.0, status="")
+    answer = row(0, radius=0.1, min=[low, low], max=[high, high], seconds=0.0)
     answer["class"] = 0
     path = write(tmp_path_factory.getbasetemp() / "implied.json", results("range", [answer]))
-    (point,) = merge([(path, read_results(path))])
+    (point,) = merge([(path, *read_results(path))])
     verdict = point.verdicts[0.1]
     truth = 1 - Fraction(high) - Fraction(1, 2)
     assert verdict.status == ("safe" if truth > 0 else "unsafe" if truth < 0 else "unknown")

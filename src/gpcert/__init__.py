@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         probability_range,
         robustness,
     )
+    from gpcert.records import load_answers, save_answers
     from gpcert.regions import Ball, Box
     from gpcert.results import (
         Attack,
@@ -98,11 +99,13 @@ __all__ = [
     "from_sklearn",
     "latent_range",
     "load",
+    "load_answers",
     "plots",
     "probability_range",
     "replay",
     "robustness",
     "save",
+    "save_answers",
 ]
 
 _HOME = {
@@ -123,6 +126,7 @@ _HOME = {
         "probability_range",
         "robustness",
     ),
+    "records": ("load_answers", "save_answers"),
     "regions": ("Ball", "Box"),
     "results": (
         "Attack",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gpcert.schema import Record
+
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Record):
     """How narrow an answer has to be and what it may cost, per region; inf: nothing was asked, no limit."""
 
     tolerance: float = math.inf

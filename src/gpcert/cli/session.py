@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpcert.cli.asking import Answer, Ask, answer_all
+from gpcert.cli.asking import Ask, answer_all
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_output, keep, rescue
@@ -18,8 +18,10 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
+from gpcert.records.documents import dumps
+from gpcert.records.results_file import describe_model, document
+from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
-from gpcert.report.results_file import describe_model, document, dumps
 from gpcert.running import cores
 from gpcert.store import load_hashed
 from gpcert.validation import require
@@ -60,7 +62,7 @@ def class_position(classes: Sequence[str], label: str | None) -> int:
 
 
 class Rows:
-    """What answers start with: the row, its labels, the estimated probabilities at the point, the region."""
+    """What stands beside answers: the row, its labels, estimated probabilities at the point, the radius."""
 
     def __init__(
         self, model: Model, table: Table | None, regions: Sequence[tuple[int, Region | None]]
@@ -68,29 +70,23 @@ class Rows:
         self._model, self._table, self._regions = model, table, regions
         self._probability = None if table is None else model.post.probability(table.X)
 
-    def about(self, k: int) -> Answer:
-        """The beginning of the k-th answer."""
+    def row(self, k: int, answer: Any) -> Row:
+        """The k-th answer with its row."""
         i, region = self._regions[k]
-        told = _region(region)
+        radius = region.radius if isinstance(region, Ball) else None
         table, probability = self._table, self._probability
         if table is None or probability is None:
-            return {"row": i, **told}
-        said: Answer = {"row": table.rows[i]}
-        if table.ids is not None:
-            said["id"] = table.ids[i]
-        if table.labels is not None:
-            said["label"] = table.labels[i]
-        said["predicted"] = self._model.classes[int(probability[i].argmax())]
-        said["probability"] = probability[i].tolist()
-        return said | {"x": table.X[i].tolist()} | told
-
-
-def _region(region: Region | None) -> Answer:
-    if region is None:
-        return {}
-    if isinstance(region, Ball):
-        return {"radius": region.radius}
-    return {"lower": region.lower.tolist(), "upper": region.upper.tolist()}
+            return Row(i, None, None, None, None, None, radius, answer)
+        return Row(
+            row=table.rows[i],
+            id=None if table.ids is None else table.ids[i],
+            label=None if table.labels is None else table.labels[i],
+            predicted=self._model.classes[int(probability[i].argmax())],
+            probability=probability[i],
+            x=table.X[i],
+            radius=radius,
+            answer=answer,
+        )
 
 
 def run_session(
@@ -101,8 +97,8 @@ def run_session(
     queries: Sequence[Any],
     rows: Rows,
     settings: dict[str, Any],
-    table_of: Callable[[list[Answer]], str],
-    summary_of: Callable[[list[Answer]], str] = lambda answers: "",
+    table_of: Callable[[list[Row]], str],
+    summary_of: Callable[[list[Row]], str] = lambda answers: "",
 ) -> int:
     """Ask all queries, save and print the answers; the exit status is one of docs/cli.md."""
     data = _describe(table, parsed)
@@ -111,7 +107,7 @@ def run_session(
     start = time.perf_counter()
     with Interrupt() as interrupt:
         outcome = answer_all(ask, model.post, queries, parsed.jobs, bar, interrupt)
-        answers = [rows.about(k) | found for k, found in enumerate(outcome.answers) if found is not None]
+        answers = [rows.row(k, found["answer"]) for k, found in enumerate(outcome.answers) if found]
         results = document(
             parsed.verb,
             settings=settings | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
@@ -146,8 +142,8 @@ def _tell(
     results: dict[str, Any],
     text: str,
     kept: Kept,
-    table_of: Callable[[list[Answer]], str],
-    summary_of: Callable[[list[Answer]], str],
+    table_of: Callable[[list[Row]], str],
+    summary_of: Callable[[list[Row]], str],
 ) -> bool:
     """Print the table, or the document if asked for or not saved where it was wanted; whether it worked."""
     # A temporary folder may go with a batch job, its log does not: only who sits before a terminal is spared.
@@ -170,8 +166,8 @@ def _for_people(
     parsed: argparse.Namespace,
     results: dict[str, Any],
     place: Path | None,
-    table_of: Callable[[list[Answer]], str],
-    summary_of: Callable[[list[Answer]], str],
+    table_of: Callable[[list[Row]], str],
+    summary_of: Callable[[list[Row]], str],
 ) -> list[str]:
     answers = results["answers"]
     shown = answers if place is None else answers[:_SHOWN]

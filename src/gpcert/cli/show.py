@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
 
 from gpcert.numbers import exactly
+from gpcert.records.rows import Row
 
-__all__ = ["by_radius", "columns", "printable", "say", "tell", "warn"]
+__all__ = ["by_radius", "columns", "printable", "row_cells", "say", "tell", "warn"]
 
 
 #: Characters written at once: of a longer text Python loses the rest if a signal comes while a pipe is full.
@@ -64,10 +64,18 @@ def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def row_cells(row: Row) -> tuple[str, ...]:
+    """What tables begin with: row, true label, predicted label, its probability, radius if there is one."""
+    best = "" if row.probability is None else f"{row.probability.max():.3f}"
+    name = str(row.row) if row.id is None else row.id
+    told = name, row.label or "", row.predicted or "", best
+    return told if row.radius is None else (*told, exactly(row.radius))
+
+
 def by_radius(
-    answers: Sequence[Mapping[str, Any]],
+    answers: Sequence[Row],
     names: Sequence[str],
-    of: Callable[[Mapping[str, Any]], str],
+    of: Callable[[Row], str],
     told: Callable[[Fraction], str],
 ) -> str:
     """For each radius how many answers are called what, and how many of those called `names[0]` are right.
@@ -75,10 +83,10 @@ def by_radius(
     `told` rounds that share to the side on which it still holds.
     """
     lines = []
-    for radius in sorted({a["radius"] for a in answers}):
-        some = [a for a in answers if a["radius"] == radius]
+    for radius in sorted({a.radius or 0.0 for a in answers}):
+        some = [a for a in answers if a.radius == radius]
         counts = ", ".join(f"{sum(of(a) == name for a in some)} {name}" for name in names)
-        right = sum(of(a) == names[0] and a.get("label") == a["predicted"] for a in some)
-        share = f"; right and {names[0]}: {told(Fraction(right, len(some)))}" if "label" in some[0] else ""
+        right = sum(of(a) == names[0] and a.label == a.predicted for a in some)
+        share = f"; right and {names[0]}: {told(Fraction(right, len(some)))}" if some[0].label else ""
         lines.append(f"radius {exactly(radius)}: {counts}{share}")
     return "\n".join(lines)

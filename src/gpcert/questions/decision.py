@@ -193,6 +193,8 @@ class _Search(Search):
         if self.sides:
             (side,) = self.sides
             smallest, point = Enclosure(side.lower, side.upper), self.point(side.witness)
+            if side.lower > self._threshold:  # decided by the last box, after which the search was stopped
+                self._verdict = VerdictStatus.SAFE
         ended = self.status
         undecided = self._verdict is VerdictStatus.UNKNOWN and ended is Status.CONVERGED
         if undecided and not smallest.width <= self._settings.tolerance:

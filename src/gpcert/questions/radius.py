@@ -32,7 +32,6 @@ from gpcert.questions.checks import (
     about,
     check_model,
     check_number,
-    check_region,
     check_threshold,
     checked_running,
     checked_settings,
@@ -91,8 +90,6 @@ def certified_radius(
     check_number("rtol", rtol, least=0.0, strict=True)
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     balls, single = checked_balls(post, x, norm, max_radius, features, domain, scale)
-    for i in range(len(balls.X)):
-        check_region(post, balls.ball(i, 0.0))
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
     task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)

@@ -1,6 +1,6 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
 from gpcert.regions.points import lowest, nearest, project
-from gpcert.regions.sets import Ball, Box, Region
+from gpcert.regions.sets import Ball, Box, Region, region_from_dict
 
-__all__ = ["Ball", "Box", "Region", "lowest", "nearest", "project"]
+__all__ = ["Ball", "Box", "Region", "lowest", "nearest", "project", "region_from_dict"]

@@ -12,23 +12,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
+from gpcert.schema import Point, Record, read
 from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require, shown
 
-__all__ = ["Ball", "Box", "Region"]
+__all__ = ["Ball", "Box", "Region", "region_from_dict"]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Box:
+class Box(Record):
     """The set of all z with lower <= z <= upper, both (d,)."""
 
-    lower: Float
-    upper: Float
+    lower: Point
+    upper: Point
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
         low = as_vector("lower", lower)
@@ -67,17 +69,17 @@ class Box:
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Ball:
+class Ball(Record):
     """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see
     `docs/regions`.
     """
 
-    x: Float
+    x: Point
     radius: float
     norm: float
     features: tuple[int, ...] | None
-    domain: tuple[Float, Float] | None
-    scale: Float | None
+    domain: tuple[Annotated[Float, "d"], Annotated[Float, "d"]] | None
+    scale: Point | None
 
     def __init__(
         self,
@@ -185,6 +187,12 @@ class Ball:
 Region = Box | Ball
 
 
+def region_from_dict(data: object) -> Region:
+    """The box or ball that `to_dict` told; anything else is an error of one sentence."""
+    region: Region = read(Region, data)
+    return region
+
+
 def _add(x: Float, y: Float, down: bool) -> Float:
     """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum)."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -248,14 +256,16 @@ def _bound(name: str, value: ArrayLike, d: int) -> Float:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(f"{name} must be numbers, got {shown(value)}") from None
-    require(not np.isnan(array).any(), f"{name} must not be NaN, got {shown(value)}")
+    if np.isnan(array).any():  # a sentence is dear where the domain is: not before it is needed
+        raise InvalidInputError(f"{name} must not be NaN, got {shown(value)}")
     return _broadcast(name, array, d)
 
 
 def _domain(domain: tuple[ArrayLike, ArrayLike] | None, x: Float) -> tuple[Float, Float] | None:
     if domain is None:
         return None
-    require(isinstance(domain, tuple | list), f"domain must be (low, high), got {domain!r}")
+    if not isinstance(domain, tuple | list):
+        raise InvalidInputError(f"domain must be (low, high), got {domain!r}")
     require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
     low, high = _bound("domain", domain[0], x.size), _bound("domain", domain[1], x.size)
     bad = np.flatnonzero(~(low <= high))

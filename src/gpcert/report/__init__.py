@@ -1,4 +1,4 @@
-"""Results files, and the HTML page made of them: one self-contained file."""
+"""The HTML page made of results files: one self-contained file."""
 
 from __future__ import annotations
 

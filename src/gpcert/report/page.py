@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.records.results_file import read_results
 from gpcert.report import sections
 from gpcert.report.html import Html, join, page, tag
 from gpcert.report.points import Point, merge
-from gpcert.report.results_file import read_results
 from gpcert.report.table import Pictures, card, points_table
 from gpcert.validation import require
 
@@ -22,12 +22,12 @@ _CARDS = 12
 
 def report(paths: Sequence[Path], title: str | None = None) -> str:
     """The HTML text of a report on results files about one model and one data file."""
-    results = [(path, read_results(path)) for path in paths]
+    results = [(path, *read_results(path)) for path in paths]
     points = merge(results)
     require(bool(points), f"{paths[0]} must hold at least one answer, got none")
     first = results[0][1]
     pictures = _pictures(first, points)
-    named = [(path.name, document) for path, document in results]
+    named = [(path.name, document) for path, document, _ in results]
     content = [
         ("Summary", sections.headline(points)),
         ("Curves", sections.curves(points)),
@@ -38,14 +38,13 @@ def report(paths: Sequence[Path], title: str | None = None) -> str:
         ("Settings and versions", sections.settings(named)),
     ]
     kept = [(heading, part) for heading, part in content if part]
-    return page(title or "How far can the inputs move?", _subtitle(first, results), kept)
+    subtitle = _subtitle(first, [document for _, document, _ in results])
+    return page(title or "How far can the inputs move?", subtitle, kept)
 
 
-def _subtitle(first: dict[str, Any], results: Sequence[tuple[Path, dict[str, Any]]]) -> str:
+def _subtitle(first: dict[str, Any], documents: Sequence[dict[str, Any]]) -> str:
     data = first["data"].get("file") or "boxes"
-    early = (
-        "" if all(d["complete"] for _, d in results) else "; some runs were stopped early, all bounds hold"
-    )
+    early = "" if all(d["complete"] for d in documents) else "; some runs were stopped early, all bounds hold"
     return f"Model {first['model'].get('file')}, data {data}, gpcert {first['versions'].get('gpcert')}{early}"
 
 

@@ -14,6 +14,7 @@ from gpcert.report.html import Html, join, table, tag
 from gpcert.report.pictures import grey_image, heat_image
 from gpcert.report.points import Point, Ranged
 from gpcert.report.summary import radii_asked
+from gpcert.results import ProbabilityRange
 from gpcert.validation import Float
 
 __all__ = ["Pictures", "card", "details", "points_table"]
@@ -125,7 +126,7 @@ def _end(name: str, which: int, p: Point) -> _Cell:
     found = p.range_of(name)
     if found is None:
         return _Cell("", "")
-    value = (found.min[0], found.max[1], found.delta)[which]
+    value = (found.answer.lower, found.answer.upper, found.delta)[which]
     return _Cell(at_least(value) if which == 0 else at_most(value), repr(float(value)))
 
 
@@ -140,7 +141,7 @@ def details(point: Point, pictures: Pictures) -> Html:
     """What is known of a point, in words and pictures."""
     parts = []
     other = point.counterexample
-    attacked = [a for a in point.attacks.values() if a.success and a.x is not None]
+    attacked = [a for a in point.attacks.values() if a.success]
     if other is None and attacked:
         other = attacked[0].x
     if pictures.shape is not None and point.x is not None and point.x.size == math.prod(pictures.shape):
@@ -178,14 +179,15 @@ def _sentence(point: Point) -> Html:
 
 def _range(found: Ranged) -> Html:
     where = "box" if found.radius is None else f"r = {exactly(found.radius)}"
-    text = (
-        f"{where}: P({found.name}) in {between(found.min[0], found.max[1])}, min in {between(*found.min)}, "
+    r = found.answer
+    text = f"{where}: P({found.name}) in {between(r.lower, r.upper)}, "
+    text += (
+        f"min in {between(r.min.lower, r.min.upper)}, max in {between(r.max.lower, r.max.upper)}, {r.status}"
     )
-    text += f"max in {between(*found.max)}, {found.status}"
-    return join([tag("p", text), _bar(found)])
+    return join([tag("p", text), _bar(found.name, r)])
 
 
-def _bar(found: Ranged) -> Html:
+def _bar(name: str, found: ProbabilityRange) -> Html:
     """The range on the line from 0 to 1, which is 200 wide: faint what the search left open."""
 
     def span(low: float, high: float, look: str) -> Html:
@@ -194,11 +196,11 @@ def _bar(found: Ranged) -> Html:
 
     parts = (
         span(0.0, 1.0, "frame"),
-        span(found.min[0], found.max[1], "wide"),
-        span(found.min[1], found.max[0], "sure"),
+        span(found.lower, found.upper, "wide"),
+        span(found.min.upper, found.max.lower, "sure"),
         tag("line", x1="100", x2="100", y1="0", y2="16", class_="half"),
     )
-    told = f"P({found.name}) in {between(found.min[0], found.max[1])}"
+    told = f"P({name}) in {between(found.lower, found.upper)}"
     return tag("svg", *parts, viewBox="-2 0 204 16", class_="bar", role="img", aria_label=told)
 
 

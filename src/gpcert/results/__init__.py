@@ -1,19 +1,18 @@
 """What a question answers with: enclosures that are valid however the search ended."""
 
-from gpcert.results.about import About, Answer
+from gpcert.results.about import About, Answer, Key
 from gpcert.results.answers import (
     Attack,
     CertifiedRadius,
-    Enclosure,
-    Extremes,
     LatentRange,
     ProbabilityRange,
     Robustness,
-    Status,
     Verdict,
     VerdictStatus,
 )
+from gpcert.results.parts import Enclosure, Extremes, Status
 from gpcert.results.summaries import Evaluation, Explanation, LimeComparison
+from gpcert.schema import read
 
 __all__ = [
     "About",
@@ -24,6 +23,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Extremes",
+    "Key",
     "LatentRange",
     "LimeComparison",
     "ProbabilityRange",
@@ -31,4 +31,13 @@ __all__ = [
     "Status",
     "Verdict",
     "VerdictStatus",
+    "answer_from_dict",
 ]
+
+_OfOne = ProbabilityRange | LatentRange | Verdict | CertifiedRadius | Robustness | Attack
+
+
+def answer_from_dict(data: object) -> Answer:
+    """The answer, of any kind, that `to_dict` told; anything else is an error of one sentence."""
+    found: Answer = read(_OfOne | Explanation | Evaluation, data)
+    return found

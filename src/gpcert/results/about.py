@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
+from gpcert.claims import Claim
+from gpcert.schema import Record, digest, encoded
 from gpcert.settings import Settings
 from gpcert.version import __version__
 
-__all__ = ["About", "Answer"]
+__all__ = ["About", "Answer", "Key"]
+
+
+class Key(NamedTuple):
+    """Digests that together identify a question: two answers with one key answer the same."""
+
+    model: str
+    region: str
+    question: str
+    settings: str
 
 
 @dataclass(frozen=True)
@@ -20,10 +33,16 @@ class About:
     version: str = __version__
 
 
-class Answer:
+class Answer(Record, ABC):
     """An answer to a question; each has a record `about`, whose entries are its own attributes, too."""
 
     about: About
+    asked: ClassVar[tuple[str, ...]]  #: its attributes that are parameters of the question
+    subject: ClassVar[str] = "region"  #: the attribute with the region, or the regions, it is about
+
+    @abstractmethod
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
 
     @property
     def target(self) -> str:
@@ -41,6 +60,18 @@ class Answer:
         return self.about.settings
 
     @property
+    def tolerance(self) -> float:
+        """The width at which an enclosure counts as converged."""
+        return self.settings.tolerance
+
+    @property
     def version(self) -> str:
         """The package that answered."""
         return self.about.version
+
+    @property
+    def key(self) -> Key:
+        """What identifies the question: digests of model, region, question with its parameters, settings."""
+        question = [type(self).__name__, {name: encoded(getattr(self, name)) for name in self.asked}]
+        region = digest(encoded(getattr(self, self.subject)))
+        return Key(self.model, region, digest(question), self.settings.digest)

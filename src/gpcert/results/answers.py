@@ -3,85 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
-from gpcert.validation import Float
+from gpcert.results.parts import Enclosure, Extremes, Status, told
+from gpcert.schema import NotNegative, Point, Share
 
 __all__ = [
     "Attack",
     "CertifiedRadius",
-    "Enclosure",
-    "Extremes",
     "LatentRange",
     "ProbabilityRange",
     "Robustness",
-    "Status",
     "Verdict",
     "VerdictStatus",
 ]
 
 
-class Status(StrEnum):
-    """How a search ended. The bounds are valid under every status; only their width differs."""
-
-    CONVERGED = "converged"
-    TIME = "time limit"
-    NODES = "node limit"
-    MEMORY = "memory limit"
-    NUMERICAL = "numerical limit"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class Enclosure:
-    """A real number known to lie in [lower, upper]."""
-
-    lower: float
-    upper: float
-
-    @property
-    def width(self) -> float:
-        """The length of the enclosure."""
-        return self.upper - self.lower
-
-
-@dataclass(frozen=True)
-class Extremes:
-    """Enclosures of the smallest and the largest value of a function over a region.
-
-    `argmin` and `argmax` are points of the region (d,) where it is at most `min.upper`, at least `max.lower`.
-    """
-
-    min: Enclosure
-    max: Enclosure
-    argmin: Float | None
-    argmax: Float | None
-
-    @property
-    def lower(self) -> float:
-        """The function is at least this on the whole region."""
-        return self.min.lower
-
-    @property
-    def upper(self) -> float:
-        """The function is at most this on the whole region."""
-        return self.max.upper
-
-    def claims_about(self, quantity: Quantity, region: Region) -> tuple[Claim, ...]:
-        """The outer ends hold everywhere, the inner ones are attained."""
-        claims: list[Claim] = [Everywhere(quantity, region, self.min.lower, self.max.upper)]
-        if self.argmin is not None:
-            claims.append(Witness(quantity, region, self.argmin, upper=self.min.upper))
-        if self.argmax is not None:
-            claims.append(Witness(quantity, region, self.argmax, lower=self.max.lower))
-        return tuple(claims)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProbabilityRange(Extremes, Answer):
     """Enclosures of the smallest and the largest P(label) over a region.
 
@@ -91,23 +36,21 @@ class ProbabilityRange(Extremes, Answer):
 
     status: Status
     nodes: int
-    seconds: float
+    seconds: NotNegative
     label: int
     method: str
     region: Region
     about: About
 
-    @property
-    def tolerance(self) -> float:
-        """The width at which an enclosure counts as converged."""
-        return self.settings.tolerance
+    asked = "label", "method"
+    known = 0.0, 1.0
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
         return self.claims_about(Quantity("probability", self.label), self.region)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LatentRange(Answer):
     """Enclosures of the extremes of the latent mean and of the latent variance over a region.
 
@@ -118,15 +61,17 @@ class LatentRange(Answer):
     variance: Extremes
     status: Status
     nodes: int
-    seconds: float
+    seconds: NotNegative
     label: int | None
     region: Region
     about: About
 
-    @property
-    def tolerance(self) -> float:
-        """The width at which an enclosure counts as converged."""
-        return self.settings.tolerance
+    asked = ("label",)
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if self.variance.lower < 0:
+            yield f"variance.min.lower must be >= 0, got {self.variance.lower}"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -135,7 +80,7 @@ class LatentRange(Answer):
         return of_mean + self.variance.claims_about(variance, self.region)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attack(Answer):
     """The best point an attack found: evidence, never a guarantee.
 
@@ -144,16 +89,18 @@ class Attack(Answer):
     that is claimed. `start` (d,) is where the attack began.
     """
 
-    x: Float
-    probability: float
+    x: Point
+    probability: Share
     success: bool
     label: int
     method: str
     starts: int
     seed: int
-    start: Float
+    start: Point
     region: Region
     about: About
+
+    asked = "label", "method", "starts", "seed", "start"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -168,7 +115,7 @@ class VerdictStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Verdict(Answer):
     """Whether the label of a point is the label of a whole region.
 
@@ -182,14 +129,25 @@ class Verdict(Answer):
     label: int
     threshold: float
     margin: Enclosure
-    argmin: Float | None
-    counterexample: Float | None
-    probability: float | None
+    argmin: Point | None
+    counterexample: Point | None
+    probability: Share | None
     ended: Status
     nodes: int
-    seconds: float
+    seconds: NotNegative
     region: Region
     about: About
+
+    asked = "label", "threshold"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        low, high, status = self.margin.lower, self.margin.upper, self.status
+        wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
+        if wrong.get(status, low > 0.0) or not -1.0 <= low <= high <= 1.0:
+            yield f"margin must have the sign of its verdict {status}, in [-1, 1], got {told(self.margin)}"
+        if (status is VerdictStatus.UNSAFE) != (self.counterexample is not None):
+            yield f"counterexample must be given with verdict unsafe and no other, got {status}"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
@@ -204,7 +162,7 @@ class Verdict(Answer):
         return tuple(claims)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CertifiedRadius(Answer):
     """How far a label holds: every ball of radius up to `safe` is proved safe, the one of `unsafe` is not.
 
@@ -214,10 +172,10 @@ class CertifiedRadius(Answer):
     radii were tried by proof. `max_radius`, `rtol`: how far and how finely was asked.
     """
 
-    safe: float
-    unsafe: float
-    counterexample: Float | None
-    probability: float | None
+    safe: NotNegative
+    unsafe: NotNegative
+    counterexample: Point | None
+    probability: Share | None
     label: int
     threshold: float
     max_radius: float
@@ -225,9 +183,21 @@ class CertifiedRadius(Answer):
     status: Status
     tests: int
     nodes: int
-    seconds: float
+    seconds: NotNegative
     ball: Ball  #: around the point, of radius 0: the family that the radii belong to
     about: About
+
+    asked = "label", "threshold", "max_radius", "rtol"
+    subject = "ball"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if not (self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
+            yield f"safe must be < unsafe, got {self.safe} and {self.unsafe}"
+        if math.isfinite(self.unsafe) != (self.counterexample is not None):
+            yield f"counterexample must be given with a radius unsafe and no other, got {self.unsafe}"
+        if self.safe == math.inf and not (self.ball.domain and np.isfinite(self.ball.domain).all()):
+            yield "safe must be finite without a bounded domain, got inf"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence; balls are nested, so the largest safe one stands for all."""
@@ -241,7 +211,7 @@ class CertifiedRadius(Answer):
         return tuple(claims)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Robustness(Answer):
     """`lower` <= delta <= `upper`: how much P(label) may change over a region.
 
@@ -249,11 +219,30 @@ class Robustness(Answer):
     all z of the region. `range` is what it was computed from.
     """
 
-    lower: float
-    upper: float
+    lower: Share
+    upper: Share
     range: ProbabilityRange
-    x: Float | None
+    x: Point | None
     about: About
+
+    asked = "label", "x"
+
+    @property
+    def label(self) -> int:
+        """Whose probability it is."""
+        return self.range.label
+
+    @property
+    def region(self) -> Region:
+        """The set over which it may change."""
+        return self.range.region
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if not self.lower <= self.upper:
+            yield f"lower must be <= upper, got {self.lower} and {self.upper}"
+        if self.about != self.range.about:
+            yield "about must be that of the range, got another"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence, the range included."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
+from gpcert.schema import LARGEST, NotNegative
 from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
@@ -29,22 +31,32 @@ class Evaluation(Answer):
     (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
     """
 
-    radii: Float
-    clean: float
-    certified: Float
-    attacked: Float
-    labels: Index
-    truth: Index
-    correct: Mask
-    wrong: Mask
-    safe: Float
-    unsafe: Float
-    verdicts: NDArray[Any]
-    counterexamples: Float
-    seconds: float
+    radii: Annotated[Float, "k", (0.0, LARGEST)]
+    clean: Annotated[float, "", "nan"]
+    certified: Annotated[Float, "k", (0.0, 1.0)]
+    attacked: Annotated[Float, "k", (0.0, 1.0)]
+    labels: Annotated[Index, "m"]
+    truth: Annotated[Index, "m"]
+    correct: Annotated[Mask, "m"]
+    wrong: Annotated[Mask, "m"]
+    safe: Annotated[Float, "m", (0.0, LARGEST), "nan"]
+    unsafe: Annotated[Float, "m", (0.0, np.inf)]
+    verdicts: Annotated[NDArray[np.str_], "mk"]
+    counterexamples: Annotated[Float, "md", "nan"]
+    seconds: NotNegative
     threshold: float
-    balls: tuple[Ball, ...]  #: around the points, of the largest radius
+    balls: Annotated[tuple[Ball, ...], "m"]  #: around the points, of the largest radius
     about: About
+
+    asked = "radii", "truth", "threshold"
+    subject = "balls"
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if not (self.certified <= self.attacked).all():
+            yield "certified must be at most attacked, got more"
+        if (np.isfinite(self.unsafe) != ~np.isnan(self.counterexamples).any(axis=1)).any():
+            yield "counterexamples must be given with a radius unsafe and no other"
 
     @property
     def gap(self) -> Float:
@@ -113,15 +125,32 @@ class Explanation(Answer):
     `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
     """
 
-    value: Float
-    lower: Float
-    upper: Float
-    sign: Index
+    value: Annotated[Float, "rd", (-2.0, 2.0)]
+    lower: Annotated[Float, "rd", (-2.0, 2.0)]
+    upper: Annotated[Float, "rd", (-2.0, 2.0)]
+    sign: Annotated[Index, "rd"]
     radius: float
     label: int
-    feature_names: tuple[str, ...] | None
-    balls: tuple[Ball, ...]  #: around the points: features that move, domain
+    feature_names: Annotated[tuple[str, ...], "d"] | None
+    balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain
     about: About
+
+    asked = "label", "averaged"
+    subject = "balls"
+
+    @property
+    def averaged(self) -> bool:
+        """Whether this is the mean over several points."""
+        return len(self.lower) != len(self.balls)
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if len(self.lower) not in (len(self.balls), min(1, len(self.balls))):
+            yield f"lower must have a row for each of {len(self.balls)} points, or one, got {len(self.lower)}"
+        if not ((self.lower <= self.value) & (self.value <= self.upper)).all():
+            yield "value must lie between lower and upper, got others"
+        if (_sign(self.lower, self.upper) != self.sign).any():
+            yield "sign must be that of both ends, got another"
 
     @classmethod
     def of(
@@ -134,7 +163,7 @@ class Explanation(Answer):
         about: About,
     ) -> Explanation:
         """From the enclosures."""
-        sign = np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
+        sign = _sign(lower, upper)
         value, radius = 0.5 * lower + 0.5 * upper, balls[0].radius if balls else 0.0
         return cls(value, lower, upper, sign, radius, label, feature_names, balls, about)
 
@@ -193,3 +222,8 @@ class LimeComparison:
             agree = (np.sign(b) == explanation.sign) & certain
             agreement = agree.sum(axis=1) / certain.sum(axis=1)
         return cls(explanation, weights, cosine, agreement)
+
+
+def _sign(lower: Float, upper: Float) -> Index:
+    """+1 or -1 where an enclosure has that sign, else 0."""
+    return np.where(lower > 0, 1, np.where(upper < 0, -1, 0))

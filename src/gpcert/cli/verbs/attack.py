@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_jobs, add_output, add_region
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
-from gpcert.cli.show import by_radius, columns
-from gpcert.numbers import exactly, percent_at_most
+from gpcert.cli.show import by_radius, columns, row_cells
+from gpcert.numbers import percent_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import attack
+from gpcert.records.rows import Row
 from gpcert.regions import Region
+from gpcert.results import Attack
 from gpcert.running import Listener
 from gpcert.validation import Float
 
@@ -63,34 +63,21 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    found = attack(post, query.region, query.x, method=query.method)
-    return {
-        "method": found.method,
-        "success": found.success,
-        "attacked_probability": found.probability,
-        "attacked": found.x,
-    }
+    return {"answer": attack(post, query.region, query.x, method=query.method)}
 
 
-def _table(answers: list[Answer]) -> str:
+def _table(rows: list[Row]) -> str:
     head = ("row", "true", "predicted", "P at row", "radius", "P after", "label changed")
     lines = [
-        (
-            str(a.get("id", a["row"])),
-            a.get("label", ""),
-            a["predicted"],
-            f"{max(a['probability']):.3f}",
-            exactly(a["radius"]),
-            f"{a['attacked_probability']:.3f}",
-            "yes" if a["success"] else "no",
-        )
-        for a in answers
+        (*row_cells(r), f"{a.probability:.3f}", "yes" if a.success else "no")
+        for r in rows
+        if isinstance(a := r.answer, Attack)
     ]
     return columns(head, lines)
 
 
-def _summary(answers: list[Answer]) -> str:
-    def outcome(answer: Mapping[str, Any]) -> str:
-        return "changed" if answer["success"] else "withstood"
+def _summary(rows: list[Row]) -> str:
+    def outcome(row: Row) -> str:
+        return "changed" if isinstance(row.answer, Attack) and row.answer.success else "withstood"
 
-    return by_radius(answers, ("withstood", "changed"), outcome, percent_at_most)
+    return by_radius(rows, ("withstood", "changed"), outcome, percent_at_most)

@@ -22,8 +22,8 @@ from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.files import write_whole
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
+from gpcert.records.results_file import surroundings
 from gpcert.regions import Region
-from gpcert.report.results_file import surroundings
 from gpcert.results import Status
 from gpcert.running import Bar, Progress
 from gpcert.validation import Float

@@ -11,11 +11,13 @@ from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region, number
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
-from gpcert.cli.show import by_radius, columns
-from gpcert.numbers import between, exactly, percent_at_least
+from gpcert.cli.show import by_radius, columns, row_cells
+from gpcert.numbers import between, percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.questions import certify
+from gpcert.records.rows import Row
 from gpcert.regions import Region
+from gpcert.results import Verdict, VerdictStatus
 from gpcert.running import Listener
 from gpcert.validation import Float
 
@@ -65,36 +67,19 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    v = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
-    # Two classes: P >= 0, so the margin is at least -threshold, exactly.
-    lower = max(v.margin.lower, -query.threshold) if post.n_classes == 2 else v.margin.lower
-    return {
-        "verdict": str(v.status),
-        "margin": [lower, v.margin.upper],
-        "counterexample": v.counterexample,
-        "status": str(v.ended),
-        "nodes": v.nodes,
-        "seconds": v.seconds,
-    }
+    found = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
+    return {"answer": found}
 
 
-def _table(answers: list[Answer]) -> str:
+def _table(rows: list[Row]) -> str:
     head = ("row", "true", "predicted", "P at row", "radius", "verdict", "margin in", "status")
     lines = [
-        (
-            str(a.get("id", a["row"])),
-            a.get("label", ""),
-            a["predicted"],
-            f"{max(a['probability']):.3f}",
-            exactly(a["radius"]),
-            a["verdict"],
-            between(*a["margin"]),
-            a["status"],
-        )
-        for a in answers
+        (*row_cells(r), str(a.status), between(a.margin.lower, a.margin.upper), str(a.ended))
+        for r in rows
+        if isinstance(a := r.answer, Verdict)
     ]
     return columns(head, lines)
 
 
-def _summary(answers: list[Answer]) -> str:
-    return by_radius(answers, ("safe", "unsafe", "unknown"), lambda a: str(a["verdict"]), percent_at_least)
+def _summary(rows: list[Row]) -> str:
+    return by_radius(rows, tuple(VerdictStatus), lambda r: getattr(r.answer, "status", ""), percent_at_least)

@@ -17,6 +17,9 @@ from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
+from gpcert.records.rows import Row
+from gpcert.regions import Ball
+from gpcert.results import Explanation
 from gpcert.running import Listener, Progress, wants_to_stop
 from gpcert.validation import Float, require
 
@@ -70,11 +73,14 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    d = len(query.x)
-    moving = range(d) if query.shape.features is None else query.shape.features
-    scale = query.shape.scale
-    # Radii in units: one question for each feature, since its radius is its own.
-    groups = [list(moving)] if scale is None else [[j] for j in moving]
+    d, shape = len(query.x), query.shape
+    moving = range(d) if shape.features is None else shape.features
+    # Radii in units: one question for each feature, since its radius is its own, rounded to a double.
+    steps = query.radius * (np.ones(d) if shape.scale is None else shape.scale)
+    groups = [list(moving)] if shape.scale is None else [[j] for j in moving]
+    ball = shape.ball(query.x, query.radius)
+    if shape.scale is not None and query.radius > 0:
+        ball = Ball(query.x, 1.0, features=shape.features, domain=shape.domain, scale=steps)
     lower, upper = np.zeros(d), np.zeros(d)
     stop = False
 
@@ -84,27 +90,19 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
         return stop
 
     for group in groups:
-        radius = query.radius if scale is None else query.radius * float(scale[group[0]])
-        found = explain(
-            post,
-            query.x,
-            radius,
-            query.label,
-            features=group,
-            domain=query.shape.domain,
-            progress=listen,
-            **query.limits,
-        )
+        radius, within = float(steps[group[0]]), shape.domain
+        options = query.limits | {"features": group, "domain": within, "progress": listen}
+        found = explain(post, query.x, radius, query.label, **options)
         lower[group], upper[group] = found.lower[0, group], found.upper[0, group]
         if stop:
             rest = [j for j in moving if j > group[-1]]
             lower[rest], upper[rest] = -2.0, 2.0  # not reached: anything
             break
-    value = 0.5 * lower + 0.5 * upper
-    return {"class": query.label, "value": value, "lower": lower, "upper": upper}
+    asked = query.label, post.feature_names, found.about
+    return {"answer": Explanation.of(lower[None], upper[None], (ball,), *asked)}
 
 
-def _no_table(answers: list[Answer]) -> str:
+def _no_table(rows: list[Row]) -> str:
     """One row would fill the screen; the file has them all."""
     return ""
 
@@ -115,12 +113,13 @@ class _Mean:
     def __init__(self, model: Model, label: int) -> None:
         self._model, self._name = model, model.classes[label]
 
-    def __call__(self, answers: list[Answer]) -> str:
+    def __call__(self, rows: list[Row]) -> str:
         """One line per feature."""
-        value = np.mean([a["value"] for a in answers], axis=0)
+        answers = [row.answer for row in rows if isinstance(row.answer, Explanation)]
+        value = np.mean([a.value[0] for a in answers], axis=0)
         head = ("feature", f"influence on P({self._name})", "proved in")
         lines = []
         for j in np.argsort(-np.abs(value), kind="stable")[:_SHOWN].tolist():
-            low, high = (exact_mean([a[end][j] for a in answers]) for end in ("lower", "upper"))
+            low, high = (exact_mean([getattr(a, end)[0, j] for a in answers]) for end in ("lower", "upper"))
             lines.append((self._model.features[j], f"{value[j]:+.3f}", between(low, high)))
         return columns(head, lines)

@@ -13,10 +13,11 @@ from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_shape, number
 from gpcert.cli.regions import Shape, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
-from gpcert.cli.show import columns
+from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import radius_at_least, radius_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import certified_radius
+from gpcert.records.rows import Row
 from gpcert.results import CertifiedRadius
 from gpcert.running import Listener
 from gpcert.validation import Float
@@ -69,40 +70,25 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     found = certified_radius(post, query.x, **query.shape.arguments(), **query.limits, progress=progress)
-    assert isinstance(found, CertifiedRadius)
-    return {
-        "safe": found.safe,
-        "unsafe": None if math.isinf(found.unsafe) else found.unsafe,
-        "counterexample": found.counterexample,
-        "status": str(found.status),
-        "tests": found.tests,
-        "nodes": found.nodes,
-        "seconds": found.seconds,
-    }
+    return {"answer": found}
 
 
-def _table(answers: list[Answer]) -> str:
+def _table(rows: list[Row]) -> str:
     head = ("row", "true", "predicted", "P at row", "label holds up to", "status")
     lines = [
-        (
-            str(a.get("id", a["row"])),
-            a.get("label", ""),
-            a["predicted"],
-            f"{max(a['probability']):.3f}",
-            _bracket(a["safe"], a["unsafe"]),
-            a["status"],
-        )
-        for a in answers
+        (*row_cells(r), _bracket(a.safe, a.unsafe), str(a.status))
+        for r in rows
+        if isinstance(a := r.answer, CertifiedRadius)
     ]
     return columns(head, lines)
 
 
-def _bracket(safe: float, unsafe: float | None) -> str:
+def _bracket(safe: float, unsafe: float) -> str:
     """Proved safe, and known unsafe: between them lies the radius at which the label changes."""
-    return f"[{radius_at_least(safe)}, {'none found' if unsafe is None else radius_at_most(unsafe)}]"
+    return f"[{radius_at_least(safe)}, {'none found' if math.isinf(unsafe) else radius_at_most(unsafe)}]"
 
 
-def _summary(answers: list[Answer]) -> str:
-    safe = statistics.median_low(a["safe"] for a in answers)
-    unsafe = statistics.median_low(math.inf if a["unsafe"] is None else a["unsafe"] for a in answers)
-    return f"median radius in {_bracket(safe, None if math.isinf(unsafe) else unsafe)}"
+def _summary(rows: list[Row]) -> str:
+    found = [row.answer for row in rows if isinstance(row.answer, CertifiedRadius)]
+    safe, unsafe = (statistics.median_low(getattr(a, name) for a in found) for name in ("safe", "unsafe"))
+    return f"median radius in {_bracket(safe, unsafe)}"

@@ -12,12 +12,13 @@ from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
 from gpcert.cli.regions import balls, boxes, read_radii, read_shape
 from gpcert.cli.session import Rows, class_position, open_model, run_session
-from gpcert.cli.show import columns
+from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
+from gpcert.records.rows import Row
 from gpcert.regions import Region
-from gpcert.results import Enclosure
+from gpcert.results import ProbabilityRange
 from gpcert.running import Listener
 from gpcert.validation import require
 
@@ -89,24 +90,11 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     found = probability_range(
         post, query.region, query.label, query.method, progress=progress, **query.limits
     )
-    return {
-        "class": query.label,
-        "min": _ends(found.min),
-        "max": _ends(found.max),
-        "argmin": found.argmin,
-        "argmax": found.argmax,
-        "status": str(found.status),
-        "nodes": found.nodes,
-        "seconds": found.seconds,
-    }
+    return {"answer": found}
 
 
-def _ends(enclosure: Enclosure) -> list[float]:
-    return [enclosure.lower, enclosure.upper]
-
-
-def _table(name: str) -> Callable[[list[Answer]], str]:
-    def show(answers: list[Answer]) -> str:
+def _table(name: str) -> Callable[[list[Row]], str]:
+    def show(rows: list[Row]) -> str:
         head: tuple[str, ...] = (
             "row",
             f"P({name}) at row",
@@ -116,7 +104,7 @@ def _table(name: str) -> Callable[[list[Answer]], str]:
             "max in",
             "status",
         )
-        lines = [_line(answer) for answer in answers]
+        lines = [_line(row, row.answer) for row in rows if isinstance(row.answer, ProbabilityRange)]
         if len({line[2] for line in lines}) <= 1:  # the same for all, or boxes
             head, lines = head[:2] + head[3:], [line[:2] + line[3:] for line in lines]
         return columns(head, lines)
@@ -124,14 +112,13 @@ def _table(name: str) -> Callable[[list[Answer]], str]:
     return show
 
 
-def _line(answer: Answer) -> tuple[str, ...]:
-    known = "probability" in answer
+def _line(row: Row, found: ProbabilityRange) -> tuple[str, ...]:
     return (
-        str(answer.get("id", answer["row"])),
-        f"{answer['probability'][answer['class']]:.3f}" if known else "",
-        exactly(answer["radius"]) if "radius" in answer else "",
-        between(answer["min"][0], answer["max"][1]),
-        between(*answer["min"]),
-        between(*answer["max"]),
-        answer["status"],
+        row_cells(row)[0],
+        "" if row.probability is None else f"{row.probability[found.label]:.3f}",
+        "" if row.radius is None else exactly(row.radius),
+        between(found.lower, found.upper),
+        between(found.min.lower, found.min.upper),
+        between(found.max.lower, found.max.upper),
+        str(found.status),
     )

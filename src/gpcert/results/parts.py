@@ -1,0 +1,91 @@
+"""What answers are made of: how a search ended, enclosures of a number and of the extremes of a function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpcert.claims import Claim, Everywhere, Quantity, Witness
+from gpcert.regions import Region
+from gpcert.schema import Point
+
+__all__ = ["Enclosure", "Extremes", "Status", "told"]
+
+
+class Status(StrEnum):
+    """How a search ended. The bounds are valid under every status; only their width differs."""
+
+    CONVERGED = "converged"
+    TIME = "time limit"
+    NODES = "node limit"
+    MEMORY = "memory limit"
+    NUMERICAL = "numerical limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """A real number known to lie in [lower, upper]."""
+
+    lower: float
+    upper: float
+
+    @property
+    def width(self) -> float:
+        """The length of the enclosure."""
+        return self.upper - self.lower
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        if not self.lower <= self.upper:
+            yield f"lower must be <= upper, got {self.lower} and {self.upper}"
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """Enclosures of the smallest and the largest value of a function over a region.
+
+    `argmin` and `argmax` are points of the region (d,) where it is at most `min.upper`, at least `max.lower`.
+    """
+
+    min: Enclosure
+    max: Enclosure
+    argmin: Point | None
+    argmax: Point | None
+
+    known = -math.inf, math.inf  #: any value lies between these two
+
+    @property
+    def lower(self) -> float:
+        """The function is at least this on the whole region."""
+        return self.min.lower
+
+    @property
+    def upper(self) -> float:
+        """The function is at most this on the whole region."""
+        return self.max.upper
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        least, most = self.known
+        for name, ends in (("min", self.min), ("max", self.max)):
+            if not least <= ends.lower <= ends.upper <= most:
+                yield f"{name} must be lower and upper end in [{least:g}, {most:g}], got {told(ends)}"
+        if self.min.lower > self.max.upper:
+            yield f"min must not lie above max, got {told(self.min)} and {told(self.max)}"
+
+    def claims_about(self, quantity: Quantity, region: Region) -> tuple[Claim, ...]:
+        """The outer ends hold everywhere, the inner ones are attained."""
+        claims: list[Claim] = [Everywhere(quantity, region, self.min.lower, self.max.upper)]
+        if self.argmin is not None:
+            claims.append(Witness(quantity, region, self.argmin, upper=self.min.upper))
+        if self.argmax is not None:
+            claims.append(Witness(quantity, region, self.argmax, lower=self.max.lower))
+        return tuple(claims)
+
+
+def told(ends: Enclosure) -> str:
+    """For messages."""
+    return f"[{ends.lower}, {ends.upper}]"
