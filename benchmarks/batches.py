@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 import gpcert as gc
-from gpcert.parallel import cores
+from gpcert.running import cores
 
 TITLE = "Batches: 1,000 regions in one call against 1,000 calls"
 POINTS = int(os.environ.get("GPCERT_BENCH_POINTS", "1000"))

@@ -9,7 +9,7 @@ import re
 import tomllib
 from pathlib import Path
 
-GROUPS = ("plots", "sklearn", "test")
+GROUPS = ("plots", "progress", "sklearn", "test")
 
 
 def main() -> None:

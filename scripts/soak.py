@@ -12,18 +12,16 @@ The last lines count queries and claims by question; the exit status is 1 if any
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import time
 import traceback
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, cpu_count, delayed, parallel_config
 
 # The judge lives with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -38,7 +36,6 @@ LONGEST = 60
 LATE: list[bool] = []
 #: Seconds after which a query is named: a limit that does not hold, or a judge that is too thorough.
 SLOW = 30
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main() -> int:
@@ -47,31 +44,28 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=30_000, help="how many (default: 30000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first query (default: 0)")
     parser.add_argument("--question", choices=sorted(OPTIONS), help="ask this one only")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
-    )
+    parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes (default: all cores)")
     parser.add_argument("--every", type=int, default=500, help="queries between two lines of progress")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no query after this long")
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.queries)
     start, totals, done = time.perf_counter(), Counter[tuple[str, str]](), 0
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # for the processes, which are started afresh
-    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-        deadline = time.time() + options.seconds
-        tasks = [pool.submit(judged, i, options.question, deadline) for i in numbers]
-        for task in as_completed(tasks):
-            number, question, counts, sentences = task.result()
-            if question is None:
-                continue
-            done += 1
-            totals.update({(question, kind): count for kind, count in counts.items()})
-            if counts["seconds"] > SLOW:
-                print(f"query {number} took {counts['seconds']} s", flush=True)
-            for sentence in sentences:
-                print(f"query {number}: {sentence}", flush=True)
-            if done % options.every == 0:
-                bad = sum(count for (_, kind), count in totals.items() if kind == "false")
-                print(f"{done} queries, {bad} false, {time.perf_counter() - start:.0f} s", flush=True)
+    deadline = time.time() + options.seconds
+    asked = (delayed(judged)(i, options.question, deadline) for i in numbers)
+    with parallel_config("loky", inner_max_num_threads=1):
+        answers = Parallel(options.jobs, return_as="generator_unordered")(asked)
+    for number, question, counts, sentences in answers:
+        if question is None:
+            continue
+        done += 1
+        totals.update({(question, kind): count for kind, count in counts.items()})
+        if counts["seconds"] > SLOW:
+            print(f"query {number} took {counts['seconds']} s", flush=True)
+        for sentence in sentences:
+            print(f"query {number}: {sentence}", flush=True)
+        if done % options.every == 0:
+            bad = sum(count for (_, kind), count in totals.items() if kind == "false")
+            print(f"{done} queries, {bad} false, {time.perf_counter() - start:.0f} s", flush=True)
     return summed_up(totals, done, options.first, time.perf_counter() - start)
 
 

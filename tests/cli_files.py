@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,7 @@ class Running:
     ) -> None:
         self.temporary = Path(tempfile.mkdtemp(dir=folder))
         self._terminal, line = pty.openpty()
+        termios.tcsetwinsize(line, (24, 120))  # else there is no room for a bar
         self._seen = b""
 
         def dispositions() -> None:
@@ -97,7 +99,7 @@ class Running:
 
     def workers(self) -> list[int]:
         """Processes of the session that compute: not the first, not the tracker of semaphores."""
-        return [pid for pid, command in self._members() if b"spawn_main" in command]
+        return [pid for pid, command in self._members() if b"popen_loky" in command]
 
     def gone(self) -> None:
         """Wait until no process of the session is left."""

@@ -14,6 +14,7 @@ import gpcert as gc
 import gpcert.search.frontier
 from exact import extreme_points, refute, small_model
 from gpcert.bounds import BoxShape, Certified, OneByOne
+from gpcert.running import Progress
 from gpcert.search import Minimiser
 from judge import Truth
 
@@ -42,10 +43,11 @@ def seed():
 def test_reports_never_loosen_and_the_answer_is_no_looser(likelihood, label, mean):
     post = small_model(likelihood=likelihood, mean=mean)
     reports = []
-    answer = gc.probability_range(
-        post, HARD, label, tolerance=1e-3, max_nodes=150, progress=lambda *report: reports.append(report)
-    )
-    lower, upper, nodes, seconds = (np.array(column) for column in zip(*reports, strict=True))
+    answer = gc.probability_range(post, HARD, label, tolerance=1e-3, max_nodes=150, progress=reports.append)
+    assert {(p.index, p.total) for p in reports} == {(0, 1)}
+    assert [p.done for p in reports] == [0] * (len(reports) - 1) + [1]
+    columns = np.array([(p.lower, p.upper, p.nodes, p.seconds) for p in reports]).T
+    lower, upper, nodes, seconds = columns
     for column in (lower, -upper, nodes, seconds):
         assert (np.diff(column) >= 0).all()
     assert answer.lower >= lower.max()
@@ -86,11 +88,11 @@ def test_the_deadline_ends_the_search():
         assert refute(post, region, answer, seed()) == []
 
 
-def stopper(call: int, action: Callable[[], object], reports: list[tuple[float, ...]]):
+def stopper(call: int, action: Callable[[], object], reports: list[Progress]):
     """A progress callback that records its reports and acts at the given call."""
 
-    def progress(*report: float) -> object:
-        reports.append(report)
+    def progress(p: Progress) -> object:
+        reports.append(p)
         return action() if len(reports) == call else None
 
     return progress
@@ -109,8 +111,7 @@ def test_stopped_at_a_report_the_answer_is_that_report(call, action):
     answer = gc.probability_range(post, HARD, tolerance=1e-6, progress=stopper(call, action, reports))
     assert len(reports) == call
     assert answer.status == "interrupted"
-    assert answer.lower == reports[-1][0]
-    assert answer.upper == reports[-1][1]
+    assert (answer.lower, answer.upper) == (reports[-1].lower, reports[-1].upper)
     assert refute(post, HARD, answer, seed()) == []
 
 
@@ -132,7 +133,7 @@ def test_ctrl_c_in_a_batch_keeps_what_is_known():
     post, reports = small_model(), []
     easy = gc.Box([0.0, 0.0], [0.01, 0.01])
     regions = [easy, HARD, HARD, easy]
-    gc.probability_range(post, easy, progress=lambda *report: reports.append(report))
+    gc.probability_range(post, easy, progress=reports.append)
     call = len(reports) + 12
     reports.clear()
     answers = gc.probability_range(post, regions, tolerance=1e-5, progress=stopper(call, interrupt, reports))
@@ -340,8 +341,8 @@ import gpcert as gc
 sys.path.insert(0, {tests!r})
 from exact import refute, small_model
 
-def progress(lower, upper, nodes, seconds):
-    if nodes == 5:
+def progress(p):
+    if p.nodes == 5:
         print("searching", flush=True)
 
 post = small_model(n=60, d=6)

@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import chdir
+from contextlib import chdir, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpcert as gc
@@ -26,7 +27,7 @@ ENDLESS = (
     *("range", "model.safetensors", "hard.csv", "--radius-column", "error", "--scale", "std"),
     *("--tolerance", "1e-9"),
 )
-BUSY = r"range: 1/4, .*widest [1-9.e-]+"  # workers are at the hard rows
+BUSY = r"range: .*1/4 .*width (1|0\.\d*[1-9])"  # workers are at the hard rows
 TRAIN = ("fit", "train.csv", "--target", "state", "--drop", "who")
 FIT = ("fit", "dataset:mnist38", "--max-evals", "500", "--inference", "ep", "-o")
 
@@ -86,7 +87,7 @@ def test_an_interrupted_run_never_replaces_a_file(folder: Path, old: Path, numbe
 def test_an_empty_file_has_nothing_to_lose(folder: Path, old: Path) -> None:
     (folder / "new.json").touch()  # as `mktemp` leaves it
     run = Running(folder, *ENDLESS, "--jobs", "1", "-o", "new.json")
-    run.until("range: 1/4, width")
+    run.until(BUSY)
     run.to_group(signal.SIGTERM)
     assert run.end()[0] == 143
     assert saved(folder) == ["new.json", "old.json"]
@@ -101,27 +102,57 @@ def test_a_complete_run_replaces_an_incomplete_file(folder: Path, old: Path) -> 
     assert saved(folder) == ["old.json"]
 
 
-def test_a_killed_worker_costs_only_its_rows(folder: Path, old: Path) -> None:
-    before = old.read_bytes()
-    run = Running(folder, *ENDLESS, "--jobs", "2", "-o", "old.json")
-    run.until(BUSY)
+def test_a_killed_worker_costs_nothing_but_time(folder: Path, old: Path) -> None:
+    run = Running(folder, *ENDLESS, "--max-seconds", "4", "--jobs", "2", "-o", "new.json", "--quiet")
+    while not any(map(at_a_hard_row, run.temporary.glob("gpcert-*"))):
+        time.sleep(0.02)
     os.kill(run.workers()[0], signal.SIGKILL)
     status, _, told = run.end()
+    assert status == 0
+    assert "gpcert: a worker ran out of memory or was killed: its work was repeated" in told
+    ended = {r.row: r.answer.status for r in read_results(folder / "new.json")[1]}
+    assert ended.pop(0) != "time limit"
+    assert ended == dict.fromkeys((1, 2, 3), "time limit")
+
+
+def test_workers_killed_again_and_again_cost_only_their_rows(folder: Path, old: Path) -> None:
+    before = old.read_bytes()
+    run = Running(folder, *ENDLESS, "--jobs", "2", "-o", "old.json", "--quiet")
+    kill_whoever_begins(run)
+    status, _, told = run.end()
     assert status == 1
-    assert "gpcert: a worker ran out of memory or was killed" in told
+    assert "gpcert: a worker ran out of memory or was killed: 3 of 4 are not answered" in told
     assert [a.row for a in read_results(folder / "old.partial.json")[1]] == [0]
     assert old.read_bytes() == before
 
 
 def test_nothing_known_nothing_saved(folder: Path, old: Path) -> None:
-    run = Running(folder, *ENDLESS, "--rows", "1:4", "--jobs", "2", "-o", "new.json")
-    run.until(r"range: 0/3, .*widest [1-9.e-]+")
-    os.kill(run.workers()[0], signal.SIGKILL)
+    run = Running(folder, *ENDLESS, "--rows", "1:3", "--jobs", "2", "-o", "new.json", "--quiet")
+    kill_whoever_begins(run)
     status, out, told = run.end()
     assert status == 1
     assert "gpcert: no row was answered: nothing is saved in new.json" in told
-    assert out.startswith("0 of 3 answered")
+    assert out.startswith("0 of 2 answered")
     assert saved(folder) == ["old.json"]
+
+
+def at_a_hard_row(board: Path) -> bool:
+    """Whether a worker is at a piece, has reported, and its bounds are wide."""
+    with suppress(OSError, ValueError):
+        rows = np.fromfile(board).reshape(-1, 7)[:-1]
+        return bool(((rows[:, 0] == 1) & (rows[:, 3] - rows[:, 2] > 1e-6)).any())
+    return False
+
+
+def kill_whoever_begins(run: Running) -> None:
+    """All workers, as soon as one is at a hard row."""
+    while run.process.poll() is None:
+        for board in filter(at_a_hard_row, run.temporary.glob("gpcert-*")):
+            for worker in run.workers():
+                os.kill(worker, signal.SIGKILL)
+            while board.exists():
+                time.sleep(0.02)
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -215,7 +246,7 @@ def test_a_folder_that_went_away_costs_no_answer(folder: Path, old: Path, termin
     """A log gets the whole document as well; a terminal is not flooded with it."""
     (folder / "gone").mkdir()
     run = Running(folder, *ENDLESS, "--jobs", "1", "-o", "gone/new.json", terminal=terminal)
-    run.until("range: 1/4, width")
+    run.until(BUSY)
     shutil.rmtree(folder / "gone")
     run.to_group(signal.SIGTERM)
     status, out, told = run.end()
@@ -262,7 +293,7 @@ def test_interrupted_training_never_replaces_a_model(folder: Path) -> None:
 def test_an_interrupted_bench_tells_what_it_measured(folder: Path, old: Path) -> None:
     before = old.read_bytes()
     run = Running(folder, "bench", *ENDLESS[1:], "--max-seconds", "600", "-o", "old.json", "--json")
-    run.until("bench: 1/4, width")
+    run.until("bench: .*1/4 .*width")
     run.to_group(signal.SIGTERM)
     status, out, told = run.end()
     assert status == 143

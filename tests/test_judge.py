@@ -245,12 +245,10 @@ def test_the_soak_draws_every_option(question):
         for number in range(150):
             query = Query.pick(number, question)
             query = replace(query, model=replace(query.model, n=min(query.model.n, 3)))
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("gpcert.questions.batches.processes_pay", lambda *_: False)
-                try:
-                    query.ask()
-                except AttributeError:  # `explain` takes the mean of what it is given
-                    continue
+            try:
+                query.ask()
+            except AttributeError:  # `explain` takes the mean of what it is given
+                continue
     drawn = {name for name, values in seen.items() if len(values) > 1}
     assert drawn >= set(signature.parameters) - {"post"}
 

@@ -195,11 +195,14 @@ def test_progress_counts_regions_and_may_stop():
     post = regression(gc.Matern52(1.0))
     cells = [gc.Box([0.01 * i, 0.0], [0.01 * i + 0.01, 0.01]) for i in range(20)]
     seen = []
-    gc.latent_range(post, cells, progress=lambda *state: seen.append(state))
-    assert seen[-1][:2] == (20, 20)
+    found = gc.latent_range(post, cells, progress=seen.append)
+    assert (seen[-1].done, seen[-1].total) == (20, 20)
+    for p in seen:
+        assert p.lower <= found[p.index].mean.min.upper
+        assert p.upper >= found[p.index].mean.max.lower
     answers = gc.latent_range(post, cells, progress=lambda *_: True)
     assert len(answers) == 20
     wide = [gc.Box([0.0, 0.0], [2.0, 2.0])] * 3
-    stopped = gc.latent_range(post, wide, max_nodes=2, progress=lambda done, *_: done == 1)
+    stopped = gc.latent_range(post, wide, max_nodes=2, progress=lambda p: p.done == 1)
     assert [answer.status for answer in stopped] == ["node limit", "interrupted", "interrupted"]
     assert stopped[2].mean.min.lower == -np.inf

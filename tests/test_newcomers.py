@@ -19,7 +19,8 @@ from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.kernels import kernel_from_dict
 from gpcert.kernels.profiles import Profile
 from gpcert.kernels.stationary import Stationary
-from gpcert.search import Limits, Minimiser, Search, run, widest
+from gpcert.search import Minimiser, Search, run, widest
+from gpcert.settings import Settings
 from judge.decide import above, at_least, at_most, below
 from judge.truth import Truth
 
@@ -176,7 +177,7 @@ def test_a_region_made_here_is_all_that_bounds_and_search_need() -> None:
     shape = Triangle(lower, upper, -0.05)
     low, _ = BoundFactory(post).pair(1, shape, lower, np.ones(2, dtype=bool))
     question = Smallest(low, lower, upper)
-    run(question, Limits(TOLERANCE, math.inf, 2000, None))
+    run(question, Settings(TOLERANCE, max_nodes=2000))
     (search,) = question.sides
     assert search.upper - search.lower <= TOLERANCE
     assert shape.holds(search.witness)

@@ -54,7 +54,7 @@ def test_the_gap_is_drawn_from_the_steps_of_a_search():
     answer = gc.probability_range(POST, gc.Ball(X[0], 0.5), tolerance=1e-3, progress=trace)
     assert len(trace.steps) > 2
     figure = gc.plots.gap_over_time(trace, answer)
-    assert list(line(figure, "proved lower end").get_ydata()) == [step[0] for step in trace.steps]
+    assert list(line(figure, "proved lower end").get_ydata()) == [step.lower for step in trace.steps]
     assert ink(figure) > 0.01
 
 

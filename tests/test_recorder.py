@@ -8,11 +8,14 @@ import pytest
 import gpcert as gc
 from exact import small_model
 from gpcert.bounds import BoundFactory
-from gpcert.questions.decision import decide
+from gpcert.questions.checks import about
+from gpcert.questions.decision import _Search as Decision
 from gpcert.questions.latent import _Query as LatentQuery
+from gpcert.questions.latent import _Task as LatentTask
 from gpcert.questions.ranges import _Query as RangeQuery
 from gpcert.questions.ranges import _Task
-from gpcert.search import Limits, Recorder, Why, run
+from gpcert.search import Recorder, Why, run
+from gpcert.settings import Settings
 from judge import Truth
 
 
@@ -69,15 +72,11 @@ def fills(parts, whole):
     return same and np.array_equal(right.lower, middle) and whole.lower[j] < middle[j] < whole.upper[j]
 
 
-def limits(tree, nodes, tolerance=1e-3):
-    return Limits(tolerance, np.inf, nodes, None, recorder=tree)
-
-
 def listened(post, region, nodes, label=1, tolerance=1e-3):
     tree: Recorder = Tree()
-    told = limits(tree, nodes, tolerance)
-    query = RangeQuery(_Task(post, "auto", label, told), region)
-    run(query, told)
+    settings = Settings(tolerance, max_nodes=nodes)
+    query = RangeQuery(_Task(post, "auto", label, settings, about(post, settings)), region)
+    run(query, settings, recorder=tree)
     return tree, query.answer()
 
 
@@ -144,13 +143,15 @@ def test_reasons_are_told(monkeypatch):
 
 
 def test_verdicts_and_latents_are_heard_too():
-    post = small_model()
+    post, settings = small_model(), Settings(1e-3, max_nodes=200)
     region = gc.Box([-0.5, -0.5], [0.5, 0.5])
     tree = Tree()
-    found = decide(post, BoundFactory(post), region, 1, 0.5, limits(tree, 200))
+    search = Decision(post, BoundFactory(post), region, 1, 0.5, settings, None)
+    run(search, settings, recorder=tree)
+    found = search.result()
     assert min(tree.lower(0), found.smallest.upper) == found.smallest.lower
     tree = Tree()
-    query = LatentQuery(region, None, limits(tree, 200))
-    query.run(BoundFactory(post))
+    query = LatentQuery(LatentTask(BoundFactory(post), None, settings, about(post, settings)), region)
+    run(query, settings, recorder=tree)
     assert {side for side, _ in tree.boxes} == {0, 1, 2, 3}
     assert min(tree.lower(0), query.answer().mean.min.upper) == query.answer().mean.min.lower

@@ -63,7 +63,8 @@ def test_ctrl_c_ends_an_evaluation_in_the_middle_of_a_proof():
     t = gc.evaluate(post, X, post.predict(X), [0.2, 0.5], tolerance=1e-9, max_nodes=10**9)
     timer.join()
     assert (t.labels < 0).any()
-    assert (t.attacked == 1.0).all()
+    assert (t.verdicts[t.labels < 0] == "unknown").all()
+    assert (t.attacked >= (t.labels < 0).mean()).all()  # what was not asked may be right
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,8 @@ that is not drawn here does not exist. A query is given back by its number alone
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -18,10 +16,11 @@ import gpcert as gc
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
+from gpcert.running import Progress
 from judge.models import CHOICES, Model
 
 #: Question -> its options, all of which `_Asking` draws.
-LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress")
+LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress", "n_jobs")
 BALLS = ("norm", "features", "domain", "scale")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "probability_range": ("region", "label", "method", *LIMITS),
@@ -88,20 +87,12 @@ class Query:
         """The model and the answers, at least one; a ball too large for doubles is drawn smaller."""
         post = self.model.posterior()
         asking = _Asking(self, post, np.random.default_rng(self.seed + 1))
-        with forced_processes() if self.batch == "processes" else contextlib.nullcontext():
-            found = getattr(asking, self.question)()
+        found = getattr(asking, self.question)()
         return post, list(found) if isinstance(found, list) else [found]
 
 
 def _choice(rng: np.random.Generator, values: Any) -> Any:
     return values[int(rng.integers(len(values)))]
-
-
-@contextlib.contextmanager
-def forced_processes() -> Iterator[None]:
-    """Batches run on processes although they are short."""
-    with mock.patch("gpcert.questions.batches.processes_pay", lambda spent, done, left: left > 0):
-        yield
 
 
 class _Asking:
@@ -118,7 +109,7 @@ class _Asking:
         rng, ending = self.rng, self.query.ending
         calls = int(rng.integers(1, 10))
 
-        def progress(*_: float) -> bool:
+        def progress(p: Progress) -> bool:
             nonlocal calls
             calls -= 1
             if calls <= 0 and ending == "interrupt":
@@ -131,8 +122,9 @@ class _Asking:
             limits["max_nodes"] = int(rng.integers(0, 5))
         if ending == "seconds":
             limits["max_seconds"] = float(10.0 ** rng.uniform(-4, -1))
-        if ending in ("stop", "interrupt") and self.query.batch != "processes":
+        if ending in ("stop", "interrupt"):
             limits["progress"] = progress
+        limits["n_jobs"] = 2 if self.query.batch == "processes" else _choice(rng, (None, 1))
         return limits
 
     def tolerance(self) -> float:

@@ -14,7 +14,7 @@ from typing import NoReturn
 from gpcert import __version__
 from gpcert.cli.show import printable, tell, warn
 from gpcert.errors import GpcertError
-from gpcert.parallel import THREADS, on_signals
+from gpcert.running import THREADS, on_signals
 
 __all__ = ["VERBS", "declare", "main", "make_parser"]
 

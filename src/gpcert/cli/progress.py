@@ -1,23 +1,16 @@
-"""One line on a terminal that says how far the work is, and Ctrl-C, TERM or HUP as a polite request.
-
-The estimate of the time left comes from the rows that are done, once there are three; a single search has no
-honest estimate (nobody knows how many boxes are left), only its width and a limit if one was set.
-"""
+"""One line on a terminal that says how far the work is, and Ctrl-C, TERM or HUP as a polite request."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import Self, TextIO
+from typing import Self
 
-from gpcert.parallel import on_signals
+from gpcert.running import Bar, on_signals
 
-__all__ = ["Interrupt", "ProgressLine", "duration"]
-
-_EVERY = 0.1  # seconds between two drawings of the line
+__all__ = ["Interrupt", "duration", "line"]
 
 
 class Interrupt:
@@ -56,45 +49,10 @@ class Interrupt:
             os.write(sys.stderr.fileno(), told.encode())
 
 
-class ProgressLine:
-    """Draws and redraws one line on standard error; silent when that is no terminal, or when told to be."""
-
-    def __init__(self, what: str, total: int, jobs: int = 1, quiet: bool = False, out: TextIO | None = None):
-        self._out = sys.stderr if out is None else out
-        self._live = not quiet and self._out is not None and self._out.isatty()
-        self._what, self._total, self._jobs = what, total, max(1, jobs)
-        self._start = self._drawn = time.monotonic()
-        self._width = 0
-
-    def draw(self, done: int, note: str = "") -> None:
-        """Show that `done` of the rows are answered, and a note (the width of what is running)."""
-        now = time.monotonic()
-        if not self._live or now - self._drawn < _EVERY:
-            return
-        self._drawn = now
-        parts = [f"{self._what}: {done}/{self._total}", note, self._left(done, now - self._start)]
-        text = ", ".join(part for part in parts if part)
-        self._write("\r" + text.ljust(self._width))
-        self._width = len(text)
-
-    def _left(self, done: int, passed: float) -> str:
-        if done < 3:
-            return f"{duration(passed)} so far"
-        return f"about {duration(passed / done * (self._total - done))} left"
-
-    def clear(self) -> None:
-        """Leave no trace of the line."""
-        if self._live and self._width:
-            self._write("\r" + " " * self._width + "\r")
-            self._width = 0
-
-    def _write(self, text: str) -> None:
-        """A terminal that has gone is no reason to stop working."""
-        try:
-            self._out.write(text)
-            self._out.flush()
-        except OSError:
-            self._live = False
+def line(what: str, total: int, quiet: bool) -> Bar:
+    """A bar on standard error; silent when that is no terminal, or when told to be."""
+    seen = not quiet and sys.stderr is not None and sys.stderr.isatty()
+    return Bar(what, total, leave=False, shown=seen)
 
 
 def duration(seconds: float) -> str:

@@ -10,19 +10,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpcert.cli.asking import Ask, answer_all
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_output, keep, rescue
-from gpcert.cli.pool import Ask, answer_all
-from gpcert.cli.progress import Interrupt, ProgressLine, duration
+from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
-from gpcert.parallel import cores
 from gpcert.records.documents import dumps
 from gpcert.records.results_file import describe_model, document
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
+from gpcert.running import cores
 from gpcert.store import load_hashed
 from gpcert.validation import require
 
@@ -103,10 +103,10 @@ def run_session(
     """Ask all queries, save and print the answers; the exit status is one of docs/cli.md."""
     data = _describe(table, parsed)
     jobs = min(parsed.jobs or cores(), len(queries))
-    line = ProgressLine(parsed.verb, len(queries), jobs, parsed.quiet)
+    bar = line(parsed.verb, len(queries), parsed.quiet)
     start = time.perf_counter()
     with Interrupt() as interrupt:
-        outcome = answer_all(ask, model.post, queries, jobs, line, interrupt)
+        outcome = answer_all(ask, model.post, queries, parsed.jobs, bar, interrupt)
         answers = [rows.row(k, found["answer"]) for k, found in enumerate(outcome.answers) if found]
         results = document(
             parsed.verb,

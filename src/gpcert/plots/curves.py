@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.plots.canvas import BAD, DARK, GOOD, LIGHT, canvas, tidy
 from gpcert.results import Attack, Evaluation, ProbabilityRange
+from gpcert.running import Progress
 from gpcert.validation import as_vector, require
 
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ class Trace:
     """A `progress` callback that remembers: `gc.probability_range(..., progress=trace)`."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[float, float, int, float]] = []
+        self.steps: list[Progress] = []
 
-    def __call__(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
-        """One step of a search: P stays in [lower, upper]."""
-        self.steps.append((lower, upper, nodes, seconds))
+    def __call__(self, p: Progress) -> None:
+        """One step of a search: P stays in [p.lower, p.upper]."""
+        self.steps.append(p)
 
 
 def gap_over_time(
@@ -81,7 +82,7 @@ def gap_over_time(
 ) -> Figure:
     """How the proved range of P shrinks with time; with the `answer`, how far it is from what is attained."""
     require(len(trace.steps) > 0, "trace must hold at least one step, got none")
-    lower, upper, _, seconds = (np.array(column) for column in zip(*trace.steps, strict=True))
+    lower, upper, seconds = np.array([(p.lower, p.upper, p.seconds) for p in trace.steps]).T
     figure, (ax,) = canvas()
     ax.fill_between(seconds, lower, upper, step="post", color=LIGHT, linewidth=0, label="P stays in here")
     ax.step(seconds, lower, where="post", color=GOOD, linewidth=1.8, label="proved lower end")

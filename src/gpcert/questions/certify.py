@@ -11,25 +11,24 @@ from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
     about,
     check_model,
     check_threshold,
-    checked_limits,
     checked_points,
     checked_regions,
+    checked_running,
+    checked_settings,
 )
 from gpcert.questions.decision import Decision, decide, labelled
 from gpcert.regions import Region
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
-from gpcert.search import Limits, Progress
+from gpcert.running import Listener, Report, ask_all
+from gpcert.settings import Settings
 from gpcert.validation import require
 
 __all__ = ["certify"]
 
-#: Regions asked about here before processes are thought of.
-_TRIAL = 4
 #: A margin that is known to within this and still holds 0 is a tie.
 _TIE = 1e-9
 #: More than the rounding of a margin, and more than the next double above a threshold is away from it.
@@ -46,7 +45,8 @@ def certify(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> Verdict: ...
 
 
@@ -60,7 +60,8 @@ def certify(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> list[Verdict]: ...
 
 
@@ -73,7 +74,8 @@ def certify(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> Verdict | list[Verdict]:
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
 
@@ -82,30 +84,23 @@ def certify(
     pursued however small the margin is: "unknown", with what is known of the margin, is answered only at a
     limit, where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie; `tolerance` ends
     nothing here. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
-    label. Ctrl-C, or True from `progress`, ends the call with what is known. A long sequence without
-    `progress` runs on all cores.
+    label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs` as for
+    `probability_range`.
     """
     check_model(post)
     check_threshold(post, threshold)
-    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     regions, single = checked_regions(post, region)
     require(x is not None, "x must be a point of the region, got None")
     points = checked_points(post, x, regions, single)
-    asked = about(post, limits)
-    limits = replace(limits, tolerance=_TIE)
-    task = _Task(post, BoundFactory(post), float(threshold), limits, asked)
+    pursued = replace(settings, tolerance=_TIE)
+    task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings))
     labels, ties = labelled(post, points)
-    pieces = list(zip(regions, labels.tolist(), ties.tolist(), strict=True))
-    found: dict[int, Verdict] = {}
-
-    def told(i: int, answer: Verdict) -> bool:
-        found[i] = answer
-        return answer.ended is Status.INTERRUPTED
-
-    ask_all(_ask, task, pieces, told, trial=_TRIAL, alone=progress is not None)
+    pieces = dict(enumerate(zip(regions, labels.tolist(), ties.tolist(), strict=True)))
+    found = ask_all(_ask, task, pieces, running, what="certify", stopped=_interrupted)
     answers = [
         found[i] if i in found else _nothing(task, piece[0], piece[1], Status.INTERRUPTED)
-        for i, piece in enumerate(pieces)
+        for i, piece in pieces.items()
     ]
     return answers[0] if single else answers
 
@@ -117,16 +112,20 @@ class _Task:
     post: Posterior
     factory: BoundFactory
     threshold: float
-    limits: Limits
+    settings: Settings
     about: About
 
 
-def _ask(task: _Task, piece: tuple[Region, int, bool]) -> Verdict:
+def _ask(task: _Task, piece: tuple[Region, int, bool], report: Report) -> Verdict:
     region, label, tie = piece
     if tie:
         return _nothing(task, region, label, Status.NUMERICAL)
-    d = decide(task.post, task.factory, region, label, task.threshold, task.limits)
+    d = decide(task.post, task.factory, region, label, task.threshold, task.settings, report)
     return _verdict(task, region, label, d)
+
+
+def _interrupted(answer: Verdict) -> bool:
+    return answer.ended is Status.INTERRUPTED
 
 
 def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:

@@ -12,8 +12,8 @@ from gpcert.bounds import check_certifiable
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
-from gpcert.results import About
-from gpcert.search import Limits, Progress
+from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
+from gpcert.running import Listener, Running
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
 
@@ -30,31 +30,45 @@ __all__ = [
     "check_shape",
     "check_threshold",
     "checked_labels",
-    "checked_limits",
     "checked_points",
     "checked_regions",
+    "checked_running",
+    "checked_settings",
     "frozen",
+    "interrupted",
     "listed_regions",
 ]
 
 
-def checked_limits(
-    tolerance: float, max_seconds: float | None, max_nodes: int | None, progress: Progress | None
-) -> Limits:
-    """The arguments common to all questions."""
+def checked_settings(tolerance: float, max_seconds: float | None, max_nodes: int | None) -> Settings:
+    """The limits that all questions have in common."""
     check_number("tolerance", tolerance, least=0.0, strict=True)
     for name, value in (("max_seconds", max_seconds), ("max_nodes", max_nodes)):
         if value is not None:
             check_number(name, value, least=0.0, strict=False)
-    require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
-    seconds, nodes = (np.inf if value is None else float(value) for value in (max_seconds, max_nodes))
-    return Limits(float(tolerance), seconds, nodes, progress)
+    return Settings(float(tolerance), *(np.inf if v is None else float(v) for v in (max_seconds, max_nodes)))
 
 
-def about(post: Posterior, limits: Settings) -> About:
+def checked_running(progress: Listener | bool | None, n_jobs: int | None) -> Running:
+    """How the question runs."""
+    known = progress is None or isinstance(progress, bool) or callable(progress)
+    require(known, f"progress must be True or a function, got {progress!r}")
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    require(
+        n_jobs is None or (whole and n_jobs != 0),
+        f"n_jobs must be a whole number, not 0, got {shown(n_jobs)}",
+    )
+    return Running(progress, None if n_jobs is None else int(n_jobs))
+
+
+def about(post: Posterior, settings: Settings) -> About:
     """What the answers to a question record of the model and the settings."""
-    settings = Settings(limits.tolerance, limits.max_seconds, limits.max_nodes)
     return About(post.target, post.digest, settings)
+
+
+def interrupted(answer: ProbabilityRange | CertifiedRadius | LatentRange) -> bool:
+    """Whether Ctrl-C, or somebody told of progress, ended the search."""
+    return answer.status is Status.INTERRUPTED
 
 
 def check_classifier(post: Posterior) -> None:

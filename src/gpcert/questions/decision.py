@@ -20,7 +20,9 @@ from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
-from gpcert.search import Limits, Minimiser, Search, run
+from gpcert.running import Report
+from gpcert.search import Minimiser, Search, run
+from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
 __all__ = ["Decision", "decide", "enclosed", "labelled", "only_the_mean_matters", "refutes"]
@@ -93,7 +95,8 @@ def decide(
     region: Region,
     label: int,
     threshold: float,
-    limits: Limits,
+    settings: Settings,
+    report: Report | None = None,
     start_at: Float | None = None,
 ) -> Decision:
     """The decision, as far as the limits allow; Ctrl-C ends it as "unknown".
@@ -103,9 +106,9 @@ def decide(
     `start_at` (D,): a point of the region where P(label) seems smallest, if one is known.
     """
     if post.n_classes > 2:
-        limits = replace(limits, tolerance=0.5 * limits.tolerance)
-    search = _Search(post, factory, region, label, threshold, limits, start_at)
-    run(search, limits)
+        settings = replace(settings, tolerance=0.5 * settings.tolerance)
+    search = _Search(post, factory, region, label, threshold, settings, start_at)
+    run(search, settings, report)
     return search.result()
 
 
@@ -119,15 +122,15 @@ class _Search(Search):
         region: Region,
         label: int,
         threshold: float,
-        limits: Limits,
+        settings: Settings,
         start_at: Float | None,
     ) -> None:
         super().__init__(region)
         self._post, self._factory, self._label, self._threshold = post, factory, label, threshold
-        self._start_at, self._limits = start_at, limits
+        self._start_at, self._settings = start_at, settings
         self._verdict = VerdictStatus.UNKNOWN
         self._attacked = False
-        self._deadline = time.perf_counter() + limits.max_seconds
+        self._deadline = time.perf_counter() + settings.max_seconds
 
     def begin(self) -> Iterator[None]:
         """See `Search`."""
@@ -147,7 +150,7 @@ class _Search(Search):
             self._verdict = VerdictStatus.SAFE
         elif self._refuted(side):
             self._verdict = VerdictStatus.UNSAFE
-        elif not (side.upper - side.lower <= self._limits.tolerance or side.exhausted):
+        elif not (side.upper - side.lower <= self._settings.tolerance or side.exhausted):
             return side
         return None
 
@@ -193,6 +196,6 @@ class _Search(Search):
                 self._verdict = VerdictStatus.SAFE
         ended = self.status
         undecided = self._verdict is VerdictStatus.UNKNOWN and ended is Status.CONVERGED
-        if undecided and not smallest.width <= self._limits.tolerance:
+        if undecided and not smallest.width <= self._settings.tolerance:
             ended = self.exhausted()
         return Decision(self._verdict, smallest, point, ended, self.nodes, self.seconds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,20 @@ from gpcert.bounds import BoundFactory
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
-from gpcert.questions.batches import ask_all
-from gpcert.questions.checks import about, check_model, check_region, check_threshold, checked_limits
+from gpcert.questions.checks import (
+    about,
+    check_model,
+    check_region,
+    check_threshold,
+    checked_running,
+    checked_settings,
+)
 from gpcert.questions.decision import decide, enclosed, labelled, refutes
 from gpcert.questions.radius import nearest
 from gpcert.regions import Ball
 from gpcert.results import About, Evaluation, Status, VerdictStatus
-from gpcert.search import Limits, Progress
+from gpcert.running import Listener, Report, Stopped, ask_all
+from gpcert.settings import Settings
 from gpcert.validation import Float, Index, as_vector, require, shown
 
 __all__ = ["evaluate"]
@@ -52,27 +60,32 @@ def evaluate(
     tolerance: float = 1e-3,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> Evaluation:
     """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
 
     A point counts as certified at a radius if the model labels it correctly and the whole ball is proved to
     have that label; as attacked if it is correct and no counterexample was found in the ball. With another
     `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
-    `max_nodes` limit each proof; `progress(done, points, proofs, seconds)` is told after every block of
-    points, and True stops: what was not asked is "unknown".
+    `max_nodes` limit each proof; `progress(p)`: the smallest P(label) on the ball being proved around point
+    p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else, and
+    `n_jobs`, as for `probability_range`.
     """
     check_model(post)
     check_threshold(post, threshold)
-    threshold, limits = float(threshold), checked_limits(tolerance, max_seconds, max_nodes, progress)
+    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     wanted = _checked_radii(radii)
     balls, _ = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale)
     check_region(post, balls.ball(0, 0.0))
     truth = _checked_truth(post, y, len(balls.X))
     start = time.perf_counter()
-    asked = replace(limits, progress=None), about(post, limits)
-    task = _Task(post, BoundFactory(post), balls, truth, wanted, threshold, *asked)
-    rows = _all_rows(task, progress, start)
+    asked = float(threshold), settings, about(post, settings)
+    task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked)
+    m = len(balls.X)
+    blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}
+    done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len)
+    rows = {b + i: row for b, block in done.items() for i, row in enumerate(block) if row is not None}
     return _summary(task, rows, time.perf_counter() - start)
 
 
@@ -123,46 +136,38 @@ class _Task:
     truth: Index
     radii: Float
     threshold: float
-    limits: Limits
+    settings: Settings
     about: About
 
 
-def _all_rows(task: _Task, progress: Progress | None, start: float) -> dict[int, _Row]:
-    """Point to row, block by block; after the first the rest on processes where that pays."""
-    m = len(task.balls.X)
-    blocks = [np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)]
-    rows: dict[int, _Row] = {}
-
-    def told(block: int, answers: list[_Row]) -> bool:
-        rows.update(zip(blocks[block].tolist(), answers, strict=True))
-        if progress is None:
-            return False
-        proofs = sum(row.tests for row in rows.values())
-        stop = progress(float(len(rows)), float(m), proofs, time.perf_counter() - start)
-        return isinstance(stop, bool | np.bool_) and bool(stop)
-
-    ask_all(_block, task, blocks, told)
-    return rows
+def _cut_short(rows: list[_Row | None]) -> bool:
+    return rows[-1] is None
 
 
-def _block(task: _Task, index: Index) -> list[_Row]:
-    """The rows of a few points; pure, so that processes may share the work."""
+def _block(task: _Task, index: Index, report: Report) -> list[_Row | None]:
+    """The rows of a few points, None for those not reached; pure, so that processes may share the work."""
     balls = replace(task.balls, X=task.balls.X[index])
     labels, ties = labelled(task.post, balls.X)
     radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
-    rows = []
+    rows: list[_Row | None] = [None] * len(index)
     for i, (label, truth) in enumerate(zip(labels.tolist(), task.truth[index].tolist(), strict=True)):
         model = task.post, task.factory
         found = np.isfinite(radius[i]) and refutes(*model, points[i], label, task.threshold)
-        row = _row(task, balls, i, label, bool(ties[i]), points[i] if found else None)
+        point = points[i] if found else None
+        try:
+            row = _row(task, balls, i, label, bool(ties[i]), point, partial(report, at=i))
+        except Stopped:
+            break
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
         sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
-        rows.append(row._replace(right=label == truth and sure, wrong=wrong))
+        rows[i] = row._replace(right=label == truth and sure, wrong=wrong)
     return rows
 
 
-def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float | None) -> _Row:
+def _row(
+    task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float | None, report: Report
+) -> _Row:
     """Proofs from the largest radius that no counterexample (d,) has lost downwards, until one holds."""
     if tie:  # there is no label to keep
         return _Row(label, 0, len(task.radii), 0, None, False, False)
@@ -172,10 +177,10 @@ def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float 
     tests = 0
     while candidate > 0:
         ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
-        d = decide(task.post, task.factory, ball, label, task.threshold, _budget(task))
+        d = decide(task.post, task.factory, ball, label, task.threshold, _budget(task), report)
         tests += 1
         if d.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
-            raise KeyboardInterrupt
+            raise Stopped
         if d.status is VerdictStatus.SAFE:
             break
         candidate -= 1
@@ -184,8 +189,8 @@ def _row(task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float 
     return _Row(label, candidate, unsafe, tests, point, False, False)
 
 
-def _budget(task: _Task) -> Limits:
-    return replace(task.limits, max_nodes=min(task.limits.max_nodes, max(task.balls.budget, _NODES)))
+def _budget(task: _Task) -> Settings:
+    return replace(task.settings, max_nodes=min(task.settings.max_nodes, max(task.balls.budget, _NODES)))
 
 
 def _summary(task: _Task, rows: dict[int, _Row], seconds: float) -> Evaluation:

@@ -10,6 +10,7 @@ number, in general no double.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -20,12 +21,21 @@ from gpcert.bounds import SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import about, check_label, check_model, check_number, checked_limits, frozen
+from gpcert.questions.checks import (
+    about,
+    check_label,
+    check_model,
+    check_number,
+    checked_running,
+    checked_settings,
+    frozen,
+)
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
 from gpcert.results import Explanation, Status
-from gpcert.search import Limits, Progress
-from gpcert.validation import Float, Index, as_floats, as_matrix, require
+from gpcert.running import Listener, Progress, Report, Stopped, ask_all
+from gpcert.settings import Settings
+from gpcert.validation import Float, Index, as_floats, as_matrix
 
 __all__ = ["explain"]
 
@@ -41,43 +51,48 @@ def explain(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> Explanation:
     """Delta^i_gamma of P(label) at X (m, d), or one point (d,), for gamma = radius and every feature i.
 
     Each value comes with an enclosure, and with a sign that is 0 where it is not certain. `features`: only
     these (the others are 0). `domain`: intervals end there. `tolerance`: how narrow each enclosure of a
     minimum or maximum has to be; `max_seconds`, `max_nodes` limit each interval that is searched on its own.
-    `progress(done, points, 0, 0.0)` after each point; True stops, and what is left is unknown ([-2, 2]).
+    `progress(p)`: the values at point p.index lie in [p.lower, p.upper]; True stops, and what is left is
+    unknown ([-2, 2]). `progress` else, and `n_jobs`, as for `probability_range`.
     """
     check_model(post)
     check_label(post, label)
     check_number("radius", radius, least=0.0, strict=False)
-    limits = checked_limits(tolerance, max_seconds, max_nodes, None)
-    require(progress is None or callable(progress), f"progress must be a function, got {progress!r}")
+    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
     moving = frozen(features)
     balls = tuple(Ball(x, radius, features=moving, domain=domain) for x in points)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
-    try:
-        for i, ball in enumerate(balls):
-            chosen = np.flatnonzero(ball.moving())
-            found = np.zeros((2, post.n_features))
-            found[:, chosen] = _deltas(post, ball, chosen, int(label), limits)
-            lower[i], upper[i] = found  # only now: an interrupt leaves [-2, 2]
-            if progress is not None:
-                stop = progress(float(i + 1), float(len(points)), 0, 0.0)
-                if isinstance(stop, bool | np.bool_) and stop:
-                    break
-    except KeyboardInterrupt:
-        pass  # what is known is returned
-    return Explanation.of(lower, upper, balls, int(label), post.feature_names, about(post, limits))
+    pieces = dict(enumerate(balls))
+    found = ask_all(_ask, (post, int(label), settings), pieces, running, what="explain")
+    for i, known in found.items():
+        lower[i], upper[i] = known
+    return Explanation.of(lower, upper, balls, int(label), post.feature_names, about(post, settings))
 
 
-def _deltas(post: Posterior, ball: Ball, features: Index, label: int, limits: Limits) -> tuple[Float, Float]:
+def _ask(task: tuple[Posterior, int, Settings], ball: Ball, report: Report) -> Float:
+    """Enclosures (2, d) of Delta along all features of one ball."""
+    post, label, settings = task
+    start, chosen = time.perf_counter(), np.flatnonzero(ball.moving())
+    found = np.zeros((2, post.n_features))
+    found[:, chosen] = _deltas(post, ball, chosen, label, settings, report)
+    report(float(found[0].min()), float(found[1].max()), 0, time.perf_counter() - start)
+    return found
+
+
+def _deltas(
+    post: Posterior, ball: Ball, features: Index, label: int, settings: Settings, report: Report
+) -> tuple[Float, Float]:
     """Enclosures (f,) of Delta along the features of the ball."""
     flip = post.n_classes == 2 and label == 0  # lines know P(1): P(0) has the opposite Delta
-    left, right = _sides(post, ball, features, 1 if flip else label, limits)
+    left, right = _sides(post, ball, features, 1 if flip else label, settings, report)
     lower = (right.max_lower - left.max_upper) + (right.min_lower - left.min_upper)
     upper = (right.max_upper - left.max_lower) + (right.min_upper - left.min_lower)
     lower = np.maximum(np.nextafter(lower - 1e-15, -np.inf), -2.0)
@@ -86,9 +101,13 @@ def _deltas(post: Posterior, ball: Ball, features: Index, label: int, limits: Li
 
 
 def _sides(
-    post: Posterior, ball: Ball, features: Index, label: int, limits: Limits
+    post: Posterior, ball: Ball, features: Index, label: int, settings: Settings, report: Report
 ) -> tuple[SideRanges, SideRanges]:
     """Ranges of P(label) on both sides of x along every feature; two classes: label 1."""
+
+    def unknown(p: Progress) -> bool:
+        return report(-2.0, 2.0, p.nodes, p.seconds)
+
     x, j = ball.x, features
     low, high = ball.domain or (np.full_like(x, -np.inf), np.full_like(x, np.inf))
     sides = [SideRanges(*(np.zeros(len(j)) + end for end in (0.0, 1.0, 0.0, 1.0))) for _ in range(2)]
@@ -99,11 +118,11 @@ def _sides(
         sides = [SideRanges(*map(np.array, side)) for side in line_ranges(post, x, j, *lengths)]
     for ranges, ends in zip(sides, ((low, x), (x, high)), strict=True):
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
-        for i in np.flatnonzero(~(wide <= limits.tolerance)):
+        for i in np.flatnonzero(~(wide <= settings.tolerance)):
             side = Ball(x, ball.radius, features=[int(j[i])], domain=ends)
-            r = probability_range(post, side, label, **asdict(limits))
+            r = probability_range(post, side, label, **asdict(settings), progress=unknown, n_jobs=1)
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
-                raise KeyboardInterrupt
+                raise Stopped
             found = r.min.lower, r.min.upper, r.max.lower, r.max.upper
             for array, value in zip(ranges, found, strict=True):
                 array[i] = value

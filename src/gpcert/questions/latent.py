@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -13,10 +12,12 @@ import numpy as np
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.cells import CellSweep
-from gpcert.questions.checks import about, checked_limits, checked_regions
+from gpcert.questions.checks import about, checked_regions, checked_running, checked_settings, interrupted
 from gpcert.regions import Region
 from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
-from gpcert.search import Limits, Minimiser, Progress, Search, run, wants_to_stop, widest
+from gpcert.running import Listener, Progress, Report, ask_all, listener, wants_to_stop
+from gpcert.search import Minimiser, Search, run, widest
+from gpcert.settings import Settings
 from gpcert.validation import require, shown
 
 __all__ = ["latent_range"]
@@ -34,7 +35,8 @@ def latent_range(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> LatentRange: ...
 
 
@@ -47,7 +49,8 @@ def latent_range(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> list[LatentRange]: ...
 
 
@@ -59,23 +62,31 @@ def latent_range(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> LatentRange | list[LatentRange]:
     """Enclosures of min and max of the latent mean and variance over a region, or each of a sequence.
 
     Any posterior, regression included. `label` selects the latent of a posterior that has several. Both ends
     of all enclosures are true however the search ended; the variance is max(0, .), as `Posterior.latent`
     gives it. `tolerance` is in the units of the latent (and their square). A sequence of many small boxes
-    (cells) shares its work. `progress(done, total, nodes, seconds)`, regions done; returning True stops.
+    (cells) shares its work. `progress(p)`: the mean stays in [p.lower, p.upper] on region p.index; `progress`
+    else, and `n_jobs`, as for `probability_range`.
     """
     require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
-    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     regions, single = checked_regions(post, region)
     one = _one_latent(post, label)
-    batch = _Batch(regions, label, limits, about(post, limits))
-    with suppress(KeyboardInterrupt):  # what is known is returned
-        batch.run(one)
-    return batch.answers()[0] if single else batch.answers()
+    task = _Task(BoundFactory(one), label, settings, about(post, settings))
+    with listener(running.progress, "latent_range") as tell:
+        swept, stopped = _sweep(one, regions, settings, tell)
+        rest = {} if stopped else {i: each for i, each in enumerate(regions) if i not in swept}
+        running = replace(running, progress=tell)
+        found = ask_all(_ask, task, rest, running, stopped=interrupted, total=len(regions))
+    answers = [
+        found[i] if i in found else _Query(task, r).answer(swept.get(i)) for i, r in enumerate(regions)
+    ]
+    return answers[0] if single else answers
 
 
 def _one_latent(post: Posterior, label: int | None) -> Posterior:
@@ -92,66 +103,53 @@ def _one_latent(post: Posterior, label: int | None) -> Posterior:
     return post.one_latent(int(label))
 
 
-class _Batch:
-    """Regions one after another, small boxes of one kind together first."""
-
-    def __init__(self, regions: list[Region], label: int | None, limits: Limits, about: About) -> None:
-        self._queries = [_Query(region, label, limits, about) for region in regions]
-        self._limits = limits
-        self._start = time.perf_counter()
-        self._nodes = 0
-
-    def run(self, post: Posterior) -> None:
-        """Everything, or until told to stop."""
-        bounds = BoundFactory(post)
-        sweep = CellSweep(post, [query.region for query in self._queries], self._limits.tolerance)
-        done = 0
+def _sweep(
+    post: Posterior, regions: list[Region], settings: Settings, tell: Listener | None
+) -> tuple[dict[int, tuple[Extremes, Extremes]], bool]:
+    """Mean and variance of small boxes of one kind, all together; and whether somebody said stop."""
+    swept: dict[int, tuple[Extremes, Extremes]] = {}
+    start = time.perf_counter()
+    try:
+        sweep = CellSweep(post, regions, settings.tolerance)
         for indices, found in sweep.run():
-            for index, answer in zip(indices, found, strict=True):
-                self._queries[index].found = answer
-            done = sum(query.found is not None for query in self._queries) if self._limits.progress else 0
-            self._nodes = sweep.nodes
-            if self._told_to_stop(done):
-                return
-        for query in self._queries:
-            if query.found is None:
-                query.run(bounds)
-                self._nodes += query.nodes
-                done += 1
-                if query.status is Status.INTERRUPTED or self._told_to_stop(done):
-                    return
+            swept.update(zip(indices, found, strict=True))
+            if tell is not None and indices:
+                mean, spent = found[-1][0], time.perf_counter() - start
+                known = mean.min.lower, mean.max.upper, sweep.nodes, spent
+                if wants_to_stop(tell(Progress(indices[-1], len(swept), len(regions), *known))):
+                    return swept, True
+    except KeyboardInterrupt:  # what is known is returned
+        return swept, True
+    return swept, False
 
-    def _told_to_stop(self, done: int) -> bool:
-        if self._limits.progress is None:
-            return False
-        seconds = time.perf_counter() - self._start
-        return wants_to_stop(self._limits.progress(done, len(self._queries), self._nodes, seconds))
 
-    def answers(self) -> list[LatentRange]:
-        """In the order of the regions."""
-        return [query.answer() for query in self._queries]
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What the regions of one call share."""
+
+    bounds: BoundFactory
+    label: int | None
+    settings: Settings
+    about: About
+
+
+def _ask(task: _Task, region: Region, report: Report) -> LatentRange:
+    query = _Query(task, region)
+    run(query, task.settings, report)
+    return query.answer()
 
 
 class _Query(Search):
     """One region: four searches, always the widest next."""
 
-    def __init__(self, region: Region, label: int | None, limits: Limits, about: About) -> None:
+    def __init__(self, task: _Task, region: Region) -> None:
         super().__init__(region)
-        self.found: tuple[Extremes, Extremes] | None = None  # by the sweep over cells
-        self._label, self._about = label, about
-        self._limits = limits
-        self._bounds: BoundFactory | None = None
-
-    def run(self, bounds: BoundFactory) -> None:
-        """The searches, within the limits; `progress` is told of regions, not of steps."""
-        self._bounds = bounds
-        run(self, replace(self._limits, progress=None))
+        self._task = task
 
     def begin(self) -> Iterator[None]:
         """See `Search`."""
-        assert self._bounds is not None
         where, ends = self.place()
-        quantities = self._bounds.latent(*where)
+        quantities = self._task.bounds.latent(*where)
         known = ((-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0))
         self.sides = self.minimisers(quantities, ends, between=known)
         for side in self.sides:
@@ -160,23 +158,23 @@ class _Query(Search):
 
     def choose(self) -> Minimiser | None:
         """See `Search`."""
-        return widest(self.sides, self._limits.tolerance)
+        return widest(self.sides, self._task.settings.tolerance)
 
     def known(self) -> tuple[float, float]:
         """Of the mean."""
         return self.sides[0].lower, -self.sides[1].lower
 
-    def answer(self) -> LatentRange:
-        """The enclosures as they stand."""
+    def answer(self, swept: tuple[Extremes, Extremes] | None = None) -> LatentRange:
+        """The enclosures as they stand, or as a sweep has found them."""
         mean, variance, status = _UNKNOWN, _UNKNOWN_VARIANCE, self.status
-        if self.found is not None:
-            (mean, variance), status = self.found, Status.CONVERGED
+        if swept is not None:
+            (mean, variance), status = swept, Status.CONVERGED
         elif self.sides:
             mean, variance = (self._extremes(*self.sides[i : i + 2]) for i in (0, 2))
             widths = [e.width for each in (mean, variance) for e in (each.min, each.max)]
-            if status is Status.CONVERGED and not max(widths) <= self._limits.tolerance:
+            if status is Status.CONVERGED and not max(widths) <= self._task.settings.tolerance:
                 status = self.exhausted()
-        asked = self._label, self.region, self._about
+        asked = self._task.label, self.region, self._task.about
         return LatentRange(mean, variance, status, self.nodes, self.seconds, *asked)
 
     def _extremes(self, low: Minimiser, high: Minimiser) -> Extremes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +28,19 @@ from gpcert.attacks import (
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
-from gpcert.questions.batches import ask_all
-from gpcert.questions.checks import about, check_model, check_number, check_threshold, checked_limits
+from gpcert.questions.checks import (
+    about,
+    check_model,
+    check_number,
+    check_threshold,
+    checked_running,
+    checked_settings,
+    interrupted,
+)
 from gpcert.questions.decision import decide, labelled, only_the_mean_matters, refutes
 from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
-from gpcert.search import Limits, Progress
+from gpcert.running import Listener, Report, ask_all
+from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
 __all__ = ["certified_radius", "nearest"]
@@ -64,32 +73,29 @@ def certified_radius(
     tolerance: float = 1e-5,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> CertifiedRadius | list[CertifiedRadius]:
     """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
 
     x (m, d): a list, one for each point. `norm`, `features`, `domain`, `scale` as for `Ball`; radii up to
     `max_radius`, which may be inf inside a bounded domain. Norm 0 counts features: radii are whole numbers.
     `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
-    radius is also given up once min P(label) is known to within `tolerance`. Ctrl-C, or True from `progress`,
-    ends the call with what is known. Many points without `progress` run on all cores.
+    radius is also given up once min P(label) is known to within `tolerance`. `progress(p)`: p.lower is safe,
+    p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
+    else, and `n_jobs`, as for `probability_range`.
     """
     check_model(post)
     check_threshold(post, threshold)
     check_number("rtol", rtol, least=0.0, strict=True)
-    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     balls, single = checked_balls(post, x, norm, max_radius, features, domain, scale)
     labels, ties = labelled(post, balls.X)
-    asked = float(threshold), float(rtol), limits, about(post, limits)
+    asked = float(threshold), float(rtol), settings, about(post, settings)
     task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)
-    blocks = [np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)]
-    found: dict[int, CertifiedRadius] = {}
-
-    def told(block: int, answers: list[CertifiedRadius]) -> bool:
-        found.update(zip(blocks[block].tolist(), answers, strict=False))  # fewer after Ctrl-C
-        return len(answers) < len(blocks[block]) or answers[-1].status is Status.INTERRUPTED
-
-    ask_all(_ask, task, blocks, told, alone=progress is not None)
+    blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}
+    done = ask_all(_ask, task, blocks, running, what="certified_radius", stopped=_cut_short, size=len)
+    found = {b + i: radius for b, radii in done.items() for i, radius in enumerate(radii)}
     answers = [found[i] if i in found else _Search(task, i).answer() for i in range(len(balls.X))]
     return answers[0] if single else answers
 
@@ -105,24 +111,28 @@ class _Task:
     ties: Mask
     threshold: float
     rtol: float
-    limits: Limits
+    settings: Settings
     about: About
 
 
-def _ask(task: _Task, block: Index) -> list[CertifiedRadius]:
+def _cut_short(radii: list[CertifiedRadius]) -> bool:
+    return interrupted(radii[-1])
+
+
+def _ask(task: _Task, block: Index, report: Report) -> list[CertifiedRadius]:
     """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
     balls = replace(task.balls, X=task.balls.X[block])
-    start, allowed = time.perf_counter(), _ATTACK * task.limits.max_seconds * len(block)
+    start, allowed = time.perf_counter(), _ATTACK * task.settings.max_seconds * len(block)
     distances, points = nearest(
         task.post, balls, task.labels[block], task.threshold, _fine(task.rtol), deadline=start + allowed
     )
     spent = (time.perf_counter() - start) / len(block)
     answers: list[CertifiedRadius] = []
     for i, row in enumerate(block.tolist()):
-        search = _Search(task, row, spent)
+        search = _Search(task, row, spent, partial(report, at=i))
         search.run(distances[i], points[i])
         answers.append(search.answer())
-        if answers[-1].status is Status.INTERRUPTED:
+        if interrupted(answers[-1]):
             break
     return answers
 
@@ -176,11 +186,14 @@ def _objective(post: Posterior, threshold: float) -> tuple[Objective, float]:
 class _Search:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
-    def __init__(self, task: _Task, row: int, spent: float = 0.0) -> None:
+    def __init__(
+        self, task: _Task, row: int, spent: float = 0.0, report: Report = lambda *known: False
+    ) -> None:
         self._post, self._balls, self._row = task.post, task.balls, row
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
-        self._rtol, self._limits, self._about = task.rtol, task.limits, task.about
+        self._rtol, self._settings, self._about = task.rtol, task.settings, task.about
+        self._tell = report
         self._begin = time.perf_counter() - spent
         self._safe, self._unsafe = 0.0, np.inf
         self._whole = False  # whether the largest radius is safe
@@ -244,7 +257,7 @@ class _Search:
 
     def _prove(self, radius: float) -> VerdictStatus | None:
         """One radius; None when the time is up or somebody asked to stop."""
-        left = self._limits.max_seconds - (time.perf_counter() - self._begin)
+        left = self._settings.max_seconds - (time.perf_counter() - self._begin)
         if left <= 0:
             self._ended = Status.TIME
             return None
@@ -253,15 +266,16 @@ class _Search:
         if self._point is not None and radius > 0:
             sets = Sets.of([ball])
             start = settle(ball, sets.points(sets.offsets(self._point[None]))[0])
-        nodes = min(self._limits.max_nodes, self._balls.budget)
-        limits = replace(self._limits, max_seconds=left, max_nodes=nodes)
-        d = decide(self._post, self._factory, ball, self._label, self._threshold, limits, start)
+        nodes = min(self._settings.max_nodes, self._balls.budget)
+        settings = replace(self._settings, max_seconds=left, max_nodes=nodes)
+        asked = ball, self._label, self._threshold, settings, self._report, start
+        d = decide(self._post, self._factory, *asked)
         self._tests += 1
         self._nodes += d.nodes
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
             self._found(d.point)
             one, label = self._balls.row(self._row), np.array([self._label])
-            deadline = self._begin + self._limits.max_seconds
+            deadline = self._begin + self._settings.max_seconds
             _, points = nearest(
                 self._post, one, label, self._threshold, _fine(self._rtol), d.point[None], deadline
             )
@@ -269,6 +283,10 @@ class _Search:
         if d.status is not VerdictStatus.SAFE:
             self._ended = d.ended
         return None if d.ended is Status.INTERRUPTED else d.status
+
+    def _report(self, lower: float, upper: float, nodes: int, seconds: float) -> bool:
+        """One step of a proof tells of the bracket."""
+        return self._tell(self._safe, self._unsafe, self._nodes + nodes, time.perf_counter() - self._begin)
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""

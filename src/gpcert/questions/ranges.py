@@ -12,23 +12,23 @@ import numpy as np
 from gpcert.bounds import BoundFactory
 from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
-from gpcert.questions.batches import ask_all
 from gpcert.questions.checks import (
     about,
     check_label,
     check_method,
     check_model,
-    checked_limits,
     checked_regions,
+    checked_running,
+    checked_settings,
+    interrupted,
 )
 from gpcert.regions import Region
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.search import Limits, Minimiser, Progress, Search, run, widest
+from gpcert.running import Listener, Report, ask_all
+from gpcert.search import Minimiser, Search, run, widest
+from gpcert.settings import Settings
 
-__all__ = ["Progress", "probability_range"]
-
-#: Queries answered here before processes are thought of.
-_TRIAL = 4
+__all__ = ["probability_range"]
 
 
 @overload
@@ -41,7 +41,8 @@ def probability_range(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> ProbabilityRange: ...
 
 
@@ -55,7 +56,8 @@ def probability_range(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> list[ProbabilityRange]: ...
 
 
@@ -68,29 +70,25 @@ def probability_range(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> ProbabilityRange | list[ProbabilityRange]:
     """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
 
     Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at
-    which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(lower,
-    upper, nodes, seconds)`: P(label) stays in [lower, upper] on the region. Ctrl-C, or True from `progress`,
-    ends the call with what is known (regions not started: [0, 1]). `method="paper"`: the published
-    bounds (AISTATS 2020), for comparison. A long sequence without `progress` runs on all cores.
+    which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(p)`:
+    P(label) stays in [p.lower, p.upper] on region p.index; True: a bar. Ctrl-C, or True from `progress`, ends
+    the call with what is known (regions not started: [0, 1]). `method="paper"`: the published bounds (AISTATS
+    2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays).
     """
     check_model(post)
     check_label(post, label)
     check_method(method, "auto", "paper")
-    limits = checked_limits(tolerance, max_seconds, max_nodes, progress)
+    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     regions, single = checked_regions(post, region)
-    task = _Task(post, method, int(label), limits, about(post, limits))
-    found: dict[int, ProbabilityRange] = {}
-
-    def told(i: int, answer: ProbabilityRange) -> bool:
-        found[i] = answer
-        return answer.status is Status.INTERRUPTED
-
-    ask_all(_ask, task, regions, told, trial=_TRIAL, alone=progress is not None)
+    task = _Task(post, method, int(label), settings, about(post, settings))
+    pieces = dict(enumerate(regions))
+    found = ask_all(_ask, task, pieces, running, what="probability_range", stopped=interrupted)
     answers = [found[i] if i in found else _Query(task, r).answer() for i, r in enumerate(regions)]
     return answers[0] if single else answers
 
@@ -102,20 +100,20 @@ class _Task:
     post: Posterior
     method: str
     label: int
-    limits: Limits
+    settings: Settings
     about: About
 
     @cached_property
     def factory(self) -> BoundFactory | PaperFactory:
         """The bounds of the method, with slices and Gram matrices shared."""
         if self.method == "paper":
-            return PaperFactory(self.post, self.limits.tolerance)
+            return PaperFactory(self.post, self.settings.tolerance)
         return BoundFactory(self.post)
 
 
-def _ask(task: _Task, region: Region) -> ProbabilityRange:
+def _ask(task: _Task, region: Region, report: Report) -> ProbabilityRange:
     query = _Query(task, region)
-    run(query, task.limits)
+    run(query, task.settings, report)
     return query.answer()
 
 
@@ -132,12 +130,12 @@ class _Query(Search):
         pair = self._task.factory.pair(self._task.label, *where)
         self.sides = self.minimisers(pair, ends)
         for side in self.sides:
-            side.start(negligible=0.999 * self._task.limits.tolerance)
+            side.start(negligible=0.999 * self._task.settings.tolerance)
             yield
 
     def choose(self) -> Minimiser | None:
         """The wider one."""
-        return widest(self.sides, self._task.limits.tolerance)
+        return widest(self.sides, self._task.settings.tolerance)
 
     def known(self) -> tuple[float, float]:
         """P(label) stays between these."""
@@ -156,7 +154,7 @@ class _Query(Search):
             largest = Enclosure(_complement(high.upper, -1), _complement(high.lower, 1))
             argmin, argmax = self.point(low.witness), self.point(high.witness)
         # A search that ran out of boxes has converged only if what it reports is narrow enough.
-        narrow = max(smallest.width, largest.width) <= task.limits.tolerance
+        narrow = max(smallest.width, largest.width) <= task.settings.tolerance
         return ProbabilityRange(
             min=smallest,
             max=largest,

@@ -13,7 +13,7 @@ from gpcert.questions.checks import check_model, checked_points, checked_regions
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Region
 from gpcert.results import ProbabilityRange, Robustness, Status
-from gpcert.search import Progress
+from gpcert.running import Listener
 from gpcert.validation import Float
 
 __all__ = ["robustness"]
@@ -29,7 +29,8 @@ def robustness(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> Robustness: ...
 
 
@@ -43,7 +44,8 @@ def robustness(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> list[Robustness]: ...
 
 
@@ -56,7 +58,8 @@ def robustness(
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
 ) -> Robustness | list[Robustness]:
     """An enclosure of delta = max - min of P(label) over a region, or over each region of a sequence.
 
@@ -75,13 +78,16 @@ def robustness(
         max_seconds=max_seconds,
         max_nodes=max_nodes,
         progress=progress,
+        n_jobs=n_jobs,
     )
     if points is None:
         answers = [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
     else:
         asked = [i for i, r in enumerate(ranges) if r.status is not Status.INTERRUPTED]
         boxes = [Box(points[i], points[i]) for i in asked]  # one evaluation each: no limit could shorten it
-        at = dict(zip(asked, probability_range(post, boxes, label, tolerance=tolerance), strict=True))
+        at = dict(
+            zip(asked, probability_range(post, boxes, label, tolerance=tolerance, n_jobs=1), strict=True)
+        )
         # P(x) is in the range, too
         answers = [
             _definition_1(r, at.get(i, r), x) for i, (r, x) in enumerate(zip(ranges, points, strict=True))

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from gpcert.errors import InvalidInputError
-from gpcert.parallel import THREADS
 from gpcert.posterior import Posterior
 from gpcert.records.documents import parsed
 from gpcert.records.format1 import upgraded
 from gpcert.records.rows import Row
+from gpcert.running import THREADS
 from gpcert.validation import require
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 
 from gpcert import __version__
 from gpcert.files import write_whole
-from gpcert.parallel import on_signals
+from gpcert.running import on_signals
 from gpcert.validation import require
 
 __all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]

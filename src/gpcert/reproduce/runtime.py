@@ -19,7 +19,8 @@ from gpcert.reproduce.job import Job, Table, Value
 from gpcert.reproduce.models import Recipe, data_of, posterior_of
 from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 from gpcert.reproduce.sift import strongest_pixels
-from gpcert.search import Limits, Minimiser, Search, run, widest
+from gpcert.search import Minimiser, Search, run, widest
+from gpcert.settings import Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +168,7 @@ def _largest(post: Posterior, ball: Ball, method: str, tolerance: float, deadlin
     """The search, ended by the CPU clock of this process."""
     factory = PaperFactory(post, tolerance) if method == "paper" else BoundFactory(post)
     search = _Largest(factory, ball, tolerance)
-    run(search, Limits(tolerance, np.inf, np.inf, lambda *_: time.process_time() > deadline))
+    run(search, Settings(tolerance), lambda *_: time.process_time() > deadline)
     return search.sides[0]
 
 

@@ -191,7 +191,7 @@ class Explanation(Answer):
         require(m > 0, "the mean must be over at least one point, got none")
         lower, upper = self.lower.mean(axis=0, keepdims=True), self.upper.mean(axis=0, keepdims=True)
         slack = 2.0**-50 * m  # the sum of m numbers of size at most 2
-        ends = lower - slack, upper + slack
+        ends = np.maximum(lower - slack, -2.0), np.minimum(upper + slack, 2.0)  # as every Delta
         return Explanation.of(*ends, self.balls, self.label, self.feature_names, self.about)
 
 

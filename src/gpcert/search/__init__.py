@@ -2,6 +2,6 @@
 
 from gpcert.search.frontier import Minimiser
 from gpcert.search.recorder import Recorder, Why
-from gpcert.search.run import Limits, Progress, Search, run, wants_to_stop, widest
+from gpcert.search.run import Search, run, widest
 
-__all__ = ["Limits", "Minimiser", "Progress", "Recorder", "Search", "Why", "run", "wants_to_stop", "widest"]
+__all__ = ["Minimiser", "Recorder", "Search", "Why", "run", "widest"]

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,26 +14,16 @@ from gpcert.bounds import BoxBound, Shape, shape_of
 from gpcert.clock import OutOfTime, until
 from gpcert.regions import Region
 from gpcert.results import Status
+from gpcert.running import Report
 from gpcert.search.frontier import Minimiser
 from gpcert.search.recorder import Recorder
 from gpcert.settings import Settings
 from gpcert.validation import Float, Mask
 
-__all__ = ["Limits", "Progress", "Search", "run", "wants_to_stop", "widest"]
-
-#: Called after every step with (lower, upper, nodes, seconds); returning True stops the search.
-Progress = Callable[[float, float, int, float], object]
+__all__ = ["Search", "run", "widest"]
 
 #: A box that is being bounded when the time is up may take this much longer: most are done by then.
 _GRACE = 0.1
-
-
-@dataclass(frozen=True)
-class Limits(Settings):
-    """Settings, and whom to tell."""
-
-    progress: Progress | None = None
-    recorder: Recorder | None = None
 
 
 class Search(ABC):
@@ -62,7 +51,7 @@ class Search(ABC):
 
     @abstractmethod
     def known(self) -> tuple[float, float]:
-        """Two numbers for `progress`: between them lies what is asked for."""
+        """Two numbers for a report: between them lies what is asked for."""
 
     def stepped(self) -> None:  # noqa: B027 - most questions do nothing
         """After every box: what a question does besides."""
@@ -111,14 +100,16 @@ def widest(sides: tuple[Minimiser, ...], tolerance: float) -> Minimiser | None:
     return max(active, key=lambda side: side.upper - side.lower) if active else None
 
 
-def run(search: Search, limits: Limits) -> None:
-    """Run the search within the limits; it keeps what it knows, how it ended and how long it took."""
+def run(
+    search: Search, settings: Settings, report: Report | None = None, recorder: Recorder | None = None
+) -> None:
+    """Run the search within its settings; it keeps what it knows, how it ended and how long it took."""
     start = time.perf_counter()
-    deadline = start + limits.max_seconds
-    search.recorder = limits.recorder
+    deadline = start + settings.max_seconds
+    search.recorder = recorder
     try:
         with np.errstate(all="ignore"), until(deadline + _GRACE):
-            search.status = _run(search, limits, start, deadline)
+            search.status = _run(search, settings, report, start, deadline)
     except KeyboardInterrupt:
         search.status = Status.INTERRUPTED
     except OutOfTime:
@@ -126,9 +117,12 @@ def run(search: Search, limits: Limits) -> None:
     search.seconds = time.perf_counter() - start
 
 
-def _run(search: Search, limits: Limits, start: float, deadline: float) -> Status:
+def _run(search: Search, settings: Settings, report: Report | None, start: float, deadline: float) -> Status:
+    def told_to_stop() -> bool:
+        return report is not None and report(*search.known(), search.nodes, time.perf_counter() - start)
+
     for _ in search.begin():
-        if _told_to_stop(search, limits, start):
+        if told_to_stop():
             return Status.INTERRUPTED
     while True:
         side = search.choose()
@@ -136,22 +130,10 @@ def _run(search: Search, limits: Limits, start: float, deadline: float) -> Statu
             return Status.CONVERGED
         if time.perf_counter() >= deadline:
             return Status.TIME
-        if search.nodes >= limits.max_nodes:
+        if search.nodes >= settings.max_nodes:
             return Status.NODES
-        if queries := side.ask(limits.tolerance):
-            side.tell(side.bound.over_many(queries), limits.tolerance)
+        if queries := side.ask(settings.tolerance):
+            side.tell(side.bound.over_many(queries), settings.tolerance)
         search.stepped()
-        if _told_to_stop(search, limits, start):
+        if told_to_stop():
             return Status.INTERRUPTED
-
-
-def _told_to_stop(search: Search, limits: Limits, start: float) -> bool:
-    """Tell the callback where the search stands; True if it asks to stop."""
-    if limits.progress is None:
-        return False
-    return wants_to_stop(limits.progress(*search.known(), search.nodes, time.perf_counter() - start))
-
-
-def wants_to_stop(said: object) -> bool:
-    """Whether a callback said True; anything else, also an array or a string, means to go on."""
-    return isinstance(said, bool | np.bool_) and bool(said)

@@ -15,7 +15,7 @@ import numpy as np
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.keeping import Kept, keep
 from gpcert.cli.options import add_data, add_output, add_region, number
-from gpcert.cli.progress import Interrupt, ProgressLine
+from gpcert.cli.progress import Interrupt, line
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import open_model
 from gpcert.cli.show import columns, printable, tell, warn
@@ -25,6 +25,7 @@ from gpcert.questions import probability_range
 from gpcert.records.results_file import surroundings
 from gpcert.regions import Region
 from gpcert.results import Status
+from gpcert.running import Bar, Progress
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -61,10 +62,10 @@ def run(parsed: argparse.Namespace) -> int:
     # The model is verified once, at its first question: no part of what a row costs.
     probability_range(model.post, regions[0][1], max_nodes=0)
     floor = _floor(model.post, table.X)
-    line = ProgressLine("bench", len(regions), quiet=parsed.quiet)
+    bar = line("bench", len(regions), parsed.quiet)
     with Interrupt() as interrupt:
-        measured = _measure(model.post, [region for _, region in regions], limits, interrupt, line)
-    line.clear()
+        measured = _measure(model.post, [region for _, region in regions], limits, interrupt, bar)
+    bar.close()
     rows = [_row(radius, costs, floor) for radius, costs in sorted(measured.items())]
     complete = not interrupt.requested
     told = {"floor_seconds": floor, **limits, "complete": complete, "rows": rows, "versions": surroundings()}
@@ -76,15 +77,15 @@ def _measure(
     regions: Sequence[Region],
     limits: dict[str, Any],
     interrupt: Interrupt,
-    line: ProgressLine,
+    bar: Bar,
 ) -> dict[float, list[tuple[float, bool]]]:
     """CPU seconds of each range, and whether it converged, by radius; without those a signal cut short."""
     measured: dict[float, list[tuple[float, bool]]] = {}
     with suppress(KeyboardInterrupt):
         for done, region in enumerate(regions):
 
-            def progress(lower: float, upper: float, *more: object, done: int = done) -> bool:
-                line.draw(done, f"width {upper - lower:.3g}")
+            def progress(p: Progress, done: int = done) -> bool:
+                bar.draw(done, f"width {p.upper - p.lower:.3g}")
                 return interrupt.requested
 
             start = time.process_time()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region, number
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
@@ -19,6 +18,7 @@ from gpcert.questions import certify
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import Verdict, VerdictStatus
+from gpcert.running import Listener
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -66,7 +66,7 @@ def run(parsed: argparse.Namespace) -> int:
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     found = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
     return {"answer": found}
 

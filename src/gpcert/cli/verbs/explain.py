@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import Shape, read_radii, read_shape
 from gpcert.cli.session import Model, Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns
@@ -21,6 +20,7 @@ from gpcert.questions import explain
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
 from gpcert.results import Explanation
+from gpcert.running import Listener, Progress, wants_to_stop
 from gpcert.validation import Float, require
 
 __all__ = ["configure", "run"]
@@ -72,7 +72,7 @@ def run(parsed: argparse.Namespace) -> int:
     return run_session(parsed, model, table, _ask, queries, rows, settings, _no_table, _Mean(model, label))
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     d, shape = len(query.x), query.shape
     moving = range(d) if shape.features is None else shape.features
     # Radii in units: one question for each feature, since its radius is its own, rounded to a double.
@@ -82,11 +82,19 @@ def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answe
     if shape.scale is not None and query.radius > 0:
         ball = Ball(query.x, 1.0, features=shape.features, domain=shape.domain, scale=steps)
     lower, upper = np.zeros(d), np.zeros(d)
+    stop = False
+
+    def listen(p: Progress) -> bool:
+        nonlocal stop
+        stop = wants_to_stop(progress(p))
+        return stop
+
     for group in groups:
         radius, within = float(steps[group[0]]), shape.domain
-        found = explain(post, query.x, radius, query.label, features=group, domain=within, **query.limits)
+        options = query.limits | {"features": group, "domain": within, "progress": listen}
+        found = explain(post, query.x, radius, query.label, **options)
         lower[group], upper[group] = found.lower[0, group], found.upper[0, group]
-        if progress(0.0, float((upper - lower).max())):
+        if stop:
             rest = [j for j in moving if j > group[-1]]
             lower[rest], upper[rest] = -2.0, 2.0  # not reached: anything
             break

@@ -20,7 +20,7 @@ from gpcert.cli.io.sources import SHIPPED, read_table
 from gpcert.cli.io.tables import Columns, Table
 from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.options import character, count, names, number
-from gpcert.cli.progress import Interrupt, ProgressLine
+from gpcert.cli.progress import Interrupt, line
 from gpcert.cli.show import printable, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.estimator import GPClassifier
@@ -190,13 +190,13 @@ def _train(
     parsed: argparse.Namespace, X: Float, y: np.ndarray, interrupt: Interrupt, classes: int
 ) -> GPClassifier:
     latents = 1 if classes == 2 else classes
-    line = ProgressLine("fit", parsed.max_evals * latents, quiet=parsed.quiet)
+    bar = line("fit", parsed.max_evals * latents, parsed.quiet)
     calls = 0
 
     def progress(evaluations: int, value: float, theta: Float) -> bool:
         nonlocal calls
         calls += 1
-        line.draw(calls, f"log marginal likelihood {value:.3f}")
+        bar.draw(calls, f"log marginal likelihood {value:.3f}")
         return interrupt.requested
 
     classifier = GPClassifier(
@@ -210,7 +210,7 @@ def _train(
     try:
         return classifier.fit(X, y)
     finally:
-        line.clear()
+        bar.close()
 
 
 def _kernel(parsed: argparse.Namespace, X: Float) -> Kernel:

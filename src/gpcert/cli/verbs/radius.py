@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_shape, number
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import Shape, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
@@ -20,6 +19,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import certified_radius
 from gpcert.records.rows import Row
 from gpcert.results import CertifiedRadius
+from gpcert.running import Listener
 from gpcert.validation import Float
 
 __all__ = ["configure", "run"]
@@ -68,7 +68,7 @@ def run(parsed: argparse.Namespace) -> int:
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     found = certified_radius(post, query.x, **query.shape.arguments(), **query.limits, progress=progress)
     return {"answer": found}
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
-from gpcert.cli.pool import Answer
 from gpcert.cli.regions import balls, boxes, read_radii, read_shape
 from gpcert.cli.session import Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns, row_cells
@@ -19,6 +19,7 @@ from gpcert.questions import probability_range
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import ProbabilityRange
+from gpcert.running import Listener
 from gpcert.validation import require
 
 __all__ = ["configure", "run"]
@@ -85,7 +86,7 @@ def run(parsed: argparse.Namespace) -> int:
     )
 
 
-def _ask(post: Posterior, query: _Query, progress: Callable[..., bool]) -> Answer:
+def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     found = probability_range(
         post, query.region, query.label, query.method, progress=progress, **query.limits
     )

@@ -1,0 +1,65 @@
+"""Many rows of one run; interrupted, or with a worker that died, what is known comes back.
+
+Each row is asked on its own. The posterior travels to the workers once, as it was loaded: no worker opens the
+file again, so that all answer for the same model.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gpcert.cli.progress import Interrupt
+from gpcert.cli.show import warn
+from gpcert.posterior import Posterior
+from gpcert.running import Bar, Listener, Progress, Report, Running, ask_all
+
+__all__ = ["Answer", "Ask", "Outcome", "answer_all"]
+
+Answer = dict[str, Any]
+#: Asks one question: (posterior, query, progress) -> a JSON-able answer. A module's function: it travels.
+Ask = Callable[[Posterior, Any, Listener], Answer]
+
+
+class Outcome(NamedTuple):
+    """Answers, None where there is none; whether a signal ended the work; what else went wrong."""
+
+    answers: list[Answer | None]
+    interrupted: bool
+    failure: str | None
+
+
+def answer_all(
+    ask: Ask, post: Posterior, queries: Sequence[Any], jobs: int | None, bar: Bar, interrupt: Interrupt
+) -> Outcome:
+    """The answers in the order of the queries, as many as could be had."""
+    found: dict[int, Answer] = {}
+    told: list[str] = []
+
+    def listen(p: Progress) -> bool:
+        bar(p)
+        return interrupt.requested
+
+    try:
+        running = Running(listen, jobs, told.append)
+        ask_all(_row, (ask, post), dict(enumerate(queries)), running, found=found)
+        interrupt.over = True  # here, where a KeyboardInterrupt would still be caught
+    except KeyboardInterrupt:
+        interrupt.requested = True
+    except Exception as error:
+        if not found:
+            raise
+        # One row's trouble does not cost the answers to the others.
+        told.append("".join(traceback.format_exception_only(error)).strip())
+    finally:
+        interrupt.over = True
+        bar.close()
+    if len(found) == len(queries) and told:
+        warn(told.pop())  # a worker died, and cost nothing but time
+    return Outcome([found.get(i) for i in range(len(queries))], interrupt.requested, "; ".join(told) or None)
+
+
+def _row(task: tuple[Ask, Posterior], query: Any, report: Report) -> Answer:
+    ask, post = task
+    return ask(post, query, lambda p: report(p.lower, p.upper, p.nodes, p.seconds))

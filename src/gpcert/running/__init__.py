@@ -1,0 +1,23 @@
+"""One way to run: pieces of a batch here or on workers, with progress, interrupts and dead workers."""
+
+from gpcert.running.executor import Ask, Running, ask_all
+from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
+from gpcert.running.signals import SIGNALS, THREADS, on_signals
+from gpcert.running.workers import cores
+
+__all__ = [
+    "SIGNALS",
+    "THREADS",
+    "Ask",
+    "Bar",
+    "Listener",
+    "Progress",
+    "Report",
+    "Running",
+    "Stopped",
+    "ask_all",
+    "cores",
+    "listener",
+    "on_signals",
+    "wants_to_stop",
+]

@@ -1,0 +1,268 @@
+"""Many pieces of work in one call, here or on workers, told of as they come; stopped, what is known is kept.
+
+Workers are processes (joblib's loky), one BLAS thread each, or whatever `joblib.parallel_config` says. They
+cost a second or two to start: unless a number of them is asked for, the work begins here, and moves once it
+is seen to be long. A worker that dies costs the piece it was at: which of several that were under way that
+was is found by halving them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from gpcert.running.board import Board
+from gpcert.running.progress import Listener, Progress, Report, Stopped, listener, wants_to_stop
+from gpcert.running.worker import Call
+from gpcert.running.workers import cores, deaf, feed, kill, parallel, wanted
+
+__all__ = ["Ask", "Running", "ask_all"]
+
+#: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
+Ask = Callable[[Any, Any, Report], Any]
+
+#: Expected seconds of work below which processes do not pay.
+_WORTH = 5.0
+#: Pieces done here, or else seconds spent on fewer, before that is estimated.
+_TRIAL, _ALONE = 4, 2.0
+#: Seconds between two looks at what the workers have reported.
+_LOOK = 0.05
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a batch runs: who is told, on how many workers, and who hears of workers that died."""
+
+    progress: Listener | bool | None = None
+    n_jobs: int | None = None
+    complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=5)
+
+
+def ask_all(
+    ask: Ask,
+    task: Any,
+    pieces: Mapping[int, Any],
+    running: Running,
+    *,
+    what: str = "",
+    stopped: Callable[[Any], bool] = lambda answer: False,
+    size: Callable[[Any], int] = lambda piece: 1,
+    total: int | None = None,
+    found: dict[int, Any] | None = None,
+) -> dict[int, Any]:
+    """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
+
+    A piece is about `size` regions, the first of them number i of `total`; those that are no piece's are
+    answered already. What was not begun, or was lost with a worker, is not `found`.
+    """
+    with listener(running.progress, what) as tell:
+        count = sum(map(size, pieces.values())) if total is None else total
+        batch = _Batch(ask, task, dict(pieces), running, tell, stopped, size, count)
+        batch.found = {} if found is None else found
+        try:
+            batch.run()
+        except KeyboardInterrupt:
+            if batch.stopping:
+                raise
+        finally:
+            batch.complain()
+    return batch.found
+
+
+@dataclass(eq=False)
+class _Batch:
+    """The pieces that wait, those that are answered, and who is told."""
+
+    ask: Ask
+    task: Any
+    waiting: dict[int, Any]
+    running: Running
+    tell: Listener | None
+    stopped: Callable[[Any], bool]
+    size: Callable[[Any], int]
+    total: int
+    found: dict[int, Any] = field(default_factory=dict)
+    stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self._done = self.total - sum(map(self.size, self.waiting.values()))
+        self._last: dict[int, Sequence[float]] = {}  # reports of the pieces under way
+        self._at: dict[int, int] = {}  # how many of their regions are done
+        self._deaths = self._lost = 0
+
+    def run(self) -> None:
+        """Here, on workers where they pay or are asked for, and here again where there are none."""
+        jobs = wanted(self.running.n_jobs)
+        if jobs in (None, -1):
+            self._here(may_move=True)
+        if self.waiting and not self.stopping and jobs != 1:
+            self._on_workers(-1 if jobs is None else jobs)
+        if not self.stopping:
+            self._here(may_move=False)
+
+    def complain(self) -> None:
+        """Say what dead workers have cost."""
+        if self._deaths:
+            cost = f"{self._lost} of {self.total} are not answered" if self._lost else "its work was repeated"
+            self.running.complain(f"a worker ran out of memory or was killed: {cost}")
+
+    def _report(self, i: int, known: Sequence[float], at: int) -> bool:
+        """Tell the listener where a piece stands, at which of its regions; whether to stop."""
+        if self.tell is not None:
+            self._last[i], self._at[i] = known, at
+            self._say(i + at, known)
+        return self.stopping
+
+    def _say(self, index: int, known: Sequence[float]) -> None:
+        assert self.tell is not None
+        lower, upper, nodes, seconds = known
+        done = self._done + sum(self._at.values())
+        said = Progress(index, done, self.total, lower, upper, int(nodes), seconds)
+        self.stopping |= wants_to_stop(self.tell(said))
+
+    def _finish(self, i: int, answer: Any) -> None:
+        """Take the answer to a piece, and tell."""
+        self.found[i] = answer
+        self.stopping |= self.stopped(answer)
+        size = self.size(self.waiting.pop(i))
+        self._done += size
+        self._at.pop(i, None)
+        if self.tell is not None and not self.stopping:
+            self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
+
+    def _here(self, may_move: bool) -> None:
+        """One after the other; `may_move`: until workers would pay. A search cut off then is forgotten."""
+        start, begun_with = time.perf_counter(), len(self.waiting)
+
+        def pays(trial: int, seconds: float) -> bool:
+            left, spent = len(self.waiting), time.perf_counter() - start
+            done = begun_with - left
+            enough = may_move and left > 1 and (done >= trial or spent > seconds)
+            return enough and spent / max(done, 1) * left > _WORTH and cores() > 1
+
+        for i in list(self.waiting):
+            moved = False
+
+            def report(
+                lower: float, upper: float, nodes: int, seconds: float, at: int = 0, i: int = i
+            ) -> bool:
+                nonlocal moved
+                stop = self._report(i, (lower, upper, nodes, seconds), at)
+                moved = not stop and pays(sys.maxsize, _ALONE)
+                return moved or self.stopping
+
+            try:
+                answer = self.ask(self.task, self.waiting[i], report)
+            except Stopped:
+                self.stopping = not moved
+                return
+            if moved:
+                return
+            self._finish(i, answer)
+            if self.stopping or pays(_TRIAL, _ALONE):
+                return
+
+    def _on_workers(self, jobs: int) -> None:
+        """All that waits, in groups; what was under way when a worker died is divided and tried again, until
+        one piece alone is to blame.
+        """
+        try:
+            from joblib.externals.loky.backend.reduction import dumps
+
+            parcel = np.frombuffer(dumps((self.ask, self.task)), dtype=np.uint8)
+        except (pickle.PicklingError, AttributeError, TypeError):  # it cannot travel
+            return
+        groups, suspects = [list(self.waiting)], set[int]()
+        with suppress(OSError):  # no processes, or no more of them: a sandbox, a limit
+            while groups and not self.stopping:
+                group = groups.pop(0)
+                before = len(self.waiting)
+                begun = self._on(group, parcel, jobs)
+                if begun is None:
+                    continue
+                self._deaths += 1
+                rest = [i for i in group if i in self.waiting and i not in begun]
+                if not begun and len(self.waiting) == before:
+                    return  # they die before they begin
+                if len(begun) == 1 and begun[0] in suspects:
+                    self._lose(begun.pop())
+                suspects |= set(begun)
+                groups += [part for part in (rest, begun[::2], begun[1::2]) if part]
+
+    def _lose(self, i: int) -> None:
+        """A piece that nothing can be said about."""
+        size = self.size(self.waiting.pop(i))
+        self._done += size
+        self._lost += size
+
+    def _on(self, group: list[int], parcel: Any, jobs: int) -> list[int] | None:
+        """A group on workers; if one of them died, the pieces that were under way."""
+        with deaf():
+            path, board = Board.made(len(group))
+        call = Call(uuid.uuid4().hex, parcel, path, len(group))
+        results: SimpleQueue[Any] = SimpleQueue()
+        pieces = [(row, self.waiting[i]) for row, i in enumerate(group)]
+        ended = False
+        try:
+            sent = parallel(jobs), call, pieces, board, results
+            feeder = threading.Thread(target=feed, args=sent, daemon=True)
+            feeder.start()
+            while not ended:
+                try:
+                    ended = self._hear(group, board, results)
+                except KeyboardInterrupt:  # which may have come with the last word in hand
+                    if self.stopping:
+                        raise
+                    self.stopping = True
+                    ended = not feeder.is_alive() and results.empty()
+                if self.stopping:
+                    board.stop()
+        except BrokenExecutor:
+            ended = True
+            return [group[row] for row in board.begun() if group[row] in self.waiting]
+        finally:
+            board.stop()
+            if not ended:
+                kill()
+            board.remove()
+        return None
+
+    def _hear(self, group: list[int], board: Board, results: SimpleQueue[Any]) -> bool:
+        """Wait a moment for an answer, and look at the board; True: that was all."""
+        said: Any = ()
+        with suppress(Empty):
+            said = results.get(timeout=_LOOK)
+        if isinstance(said, BaseException):
+            raise said
+        if said is None:
+            return True
+        if said:
+            row, answer = said
+            self._take(group[row], row, answer, board)
+        for row in board.news() if self.tell is not None else ():
+            if group[row] in self.waiting and not self.stopping:
+                *known, at = board.last(row)
+                self._report(group[row], known, int(at))
+        return False
+
+    def _take(self, i: int, row: int, answer: Any, board: Board) -> None:
+        """What a worker has said about a piece."""
+        if isinstance(answer, MemoryError):
+            self._deaths += 1
+            self._lose(i)
+        elif not isinstance(answer, Stopped):
+            if board.reported(row):
+                self._last[i] = board.last(row)[:-1]
+            self._finish(i, answer)

@@ -1,0 +1,102 @@
+"""What somebody who waits is told, and a bar that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InvalidInputError
+
+__all__ = ["Bar", "Listener", "Progress", "Report", "Stopped", "listener", "wants_to_stop"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a call stands: its region number `index` was refined, `done` of `total` regions are answered.
+
+    `lower`, `upper`: what is asked about this region lies between them; `nodes` boxes in `seconds` so far.
+    """
+
+    index: int
+    done: int
+    total: int
+    lower: float
+    upper: float
+    nodes: int
+    seconds: float
+
+
+#: What a user gives as `progress`: returning True stops the call, and what is known is its answer.
+Listener = Callable[[Progress], object]
+#: What a search calls after each step: (lower, upper, nodes, seconds), and which of the regions of its piece
+#: where it has several; True: stop.
+Report = Callable[..., bool]
+
+
+class Stopped(Exception):
+    """A piece was told to stop, or a search in it kept Ctrl-C to itself, and it has no answer."""
+
+
+def wants_to_stop(said: object) -> bool:
+    """Whether a callback said True; anything else, also an array or a string, means to go on."""
+    return isinstance(said, bool | np.bool_) and bool(said)
+
+
+@contextmanager
+def listener(progress: Listener | bool | None, what: str) -> Iterator[Listener | None]:
+    """Who is told about the question `what`: the caller's function, a bar for True, or nobody."""
+    if not isinstance(progress, bool | np.bool_):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    try:
+        import tqdm  # noqa: F401
+    except ImportError:
+        raise InvalidInputError(
+            "progress=True needs tqdm, got none: pip install 'gpcert[progress]'"
+        ) from None
+    bar = Bar(what)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+class Bar:
+    """One line on a stream that is drawn over itself, by tqdm; silent where that is not installed."""
+
+    def __init__(self, what: str, total: int | None = None, leave: bool = True, shown: bool = True) -> None:
+        self._options = {"desc": what, "leave": leave, "miniters": 0}
+        self._total, self._shown = total, shown
+        self._bar: Any = None
+
+    def __call__(self, p: Progress) -> None:
+        """A listener: how many regions are answered, and how wide the one is that was refined last."""
+        self._total = p.total
+        width = p.upper - p.lower
+        self.draw(p.done, f"width {width:.3g}" if np.isfinite(width) else "")
+
+    def draw(self, done: int, note: str = "") -> None:
+        """Show that so much is done, and a note."""
+        if self._shown and self._bar is None:
+            try:
+                from tqdm import tqdm
+
+                self._bar = tqdm(total=self._total, **self._options)
+            except ImportError:
+                self._shown = False
+        if self._bar is not None:
+            self._bar.n = done
+            self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(0)
+
+    def close(self) -> None:
+        """Leave the line as it ended, or, without `leave`, no trace of it."""
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,72 @@
+"""What is done in a worker: a process of this machine, a thread, or a machine elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpcert.running.board import BEGUN, ENDED, Board
+from gpcert.running.progress import Stopped
+from gpcert.running.signals import SIGNALS
+
+__all__ = ["Call", "settle"]
+
+#: Seconds between two looks whether the parent is still there.
+_LOOK = 0.5
+
+_mine = threading.local()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What all pieces of a batch share; it travels with each of them, and is opened once in each worker."""
+
+    token: str
+    parcel: NDArray[np.uint8]  #: (ask, task), pickled; as an array joblib sends it once, as a memory map
+    path: str
+    rows: int
+
+    def __call__(self, row: int, piece: Any) -> tuple[int, Any]:
+        """(row, the answer about a piece); `Stopped` or a MemoryError in its place where there is none."""
+        (ask, task), board = self._opened()
+        if board is None:
+            return row, ask(task, piece, lambda *known, at=0: False)
+        if board.stopped:
+            return row, Stopped()
+        board.mark(row, BEGUN)
+        try:
+            return row, ask(task, piece, partial(board.write, row))
+        except (Stopped, MemoryError) as nothing:
+            return row, nothing
+        finally:
+            board.mark(row, ENDED)
+
+    def _opened(self) -> tuple[Any, Board | None]:
+        """What `ask` needs, this thread's own copy, and the board if it is within reach."""
+        if getattr(_mine, "token", None) != self.token:
+            _mine.token, _mine.shared, _mine.board = self.token, pickle.loads(self.parcel.data), None
+            if os.path.exists(self.path):
+                _mine.board = Board(self.path, self.rows)
+        return _mine.shared, _mine.board
+
+
+def settle(parent: int) -> None:
+    """A process of this machine leaves signals to its parent, and ends with it however that ends."""
+    for number in SIGNALS:  # they reach the whole group
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(1)
