@@ -19,9 +19,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float
+from gpcert.validation import Float, Index, Mask
 
 __all__ = ["LARGEST", "SCHEMA", "NotNegative", "Point", "Record", "Share", "digest", "encoded", "read"]
 
@@ -34,6 +35,8 @@ Point = Annotated[Float, "d", (-LARGEST, LARGEST)]
 NotNegative = Annotated[float, "", (0.0, math.inf)]
 Share = Annotated[float, "", (0.0, 1.0)]
 _Limits = tuple[tuple[float, float], bool]  # least and largest; whether NaN may be
+#: By name: newer versions of numpy tell less about what their aliases stand for.
+_ARRAYS: dict[Any, type] = {Float: np.float64, Mask: np.bool_, Index: np.intp, NDArray[np.str_]: np.str_}
 _hints = cache(partial(get_type_hints, include_extras=True))
 
 
@@ -115,8 +118,8 @@ class _Reader:
         marked = get_origin(kinds[0]) is Annotated
         kind, axes, *marks = get_args(kinds[0]) if marked else (kinds[0], "?")
         limits = next((mark for mark in marks if mark != "nan"), (-math.inf, math.inf)), "nan" in marks
-        if get_origin(kind) is np.ndarray:
-            return self._array(get_args(get_args(kind)[1])[0], data, place, axes, limits)
+        if kind in _ARRAYS:
+            return self._array(_ARRAYS[kind], data, place, axes, limits)
         if get_origin(kind) is tuple:
             return self._tuple(get_args(kind), data, place, axes)
         if is_dataclass(kind):
