@@ -369,3 +369,34 @@ def test_a_verb_does_not_import_the_page() -> None:
 def test_an_answer_without_points_comes_back() -> None:
     e = gc.Explanation.of(np.zeros((0, 2)), np.zeros((0, 2)), (), 1, None, About("", "", Settings()))
     assert answer_from_dict(e.to_dict()).claims() == ()
+
+
+@pytest.mark.parametrize(
+    ("scale", "radius"), [(10**400, 0.1), (10**30, "aa"), ("aa", 0.1), ([1], 0.1), (None, 10**400)]
+)
+def test_numbers_of_a_format_1_file_are_checked_before_they_are_used(tmp_path, scale, radius):
+    document = json.loads((DATA / "explain.json").read_text())
+    document["settings"]["scale"] = [scale] * 3
+    document["answers"][0]["radius"] = radius
+    path = tmp_path / "hostile.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(gc.GpcertError, match="must"):
+        gc.load_answers(path)
+
+
+def test_evaluations_that_cannot_be_are_refused():
+    post = small_model()
+    X = post.centres[:3]
+    told = gc.evaluate(post, X, [0, 1, 0], [0.1], max_nodes=2).to_dict()
+    assert gc.Evaluation.from_dict(told).verdicts.dtype == "<U7"
+    settings = told["about"]["settings"]
+    hostile = [
+        {"clean": -1.0},
+        {"threshold": "-inf"},
+        {"verdicts": [["banana"]] * 3},
+        {"about": told["about"] | {"settings": settings | {"tolerance": -1.0}}},
+        {"seconds": 10**5000},
+    ]
+    for change in hostile:
+        with pytest.raises(gc.InvalidInputError, match="must"):
+            gc.Evaluation.from_dict(told | change)

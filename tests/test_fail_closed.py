@@ -18,7 +18,7 @@ from gpcert.bounds.local.forms import subtract
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.labels import Comparison
-from gpcert.bounds.several.tangents.functionals import _around_zero
+from gpcert.bounds.several.tangents.functionals import View
 from gpcert.likelihoods import Link
 from gpcert.regions import Ball
 from gpcert.search import Minimiser
@@ -179,7 +179,12 @@ def test_a_label_does_not_win_by_nan(answers):
 
 @pytest.mark.parametrize("ends", [(math.nan, 1.0), (-1.0, math.nan), (math.nan, math.nan)])
 def test_a_range_with_nan_is_everything(ends):
-    assert _around_zero(*ends) == (-math.inf, math.inf)
+    low, high = ends
+    latent = SimpleNamespace(
+        lower_bound=lambda a, tau, kappa, accuracy: SimpleNamespace(latent=low if tau < 0 else -high)
+    )
+    view = SimpleNamespace(_local=lambda a, B: (latent, 0.0))
+    assert View.range(view, np.eye(2), 0.0) == (-math.inf, math.inf)
 
 
 def test_steps_at_an_unknown_variance_say_nothing():

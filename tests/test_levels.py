@@ -125,7 +125,7 @@ def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit, share):
     level, drop = curves_of(likelihood).level(p), 10.0**deficit
     certified = level.after_deficit(drop, share * S)
     mean = curve(likelihood, level, S)
-    assert 0.0 <= certified <= level.p
+    assert 0.0 <= certified <= level.p + 2.0**-52  # two lower ends, each rounded by itself
     with bits(120):
         mean = mean - arb(drop)
     assert certified == 0.0 or expectation(likelihood, mean, S) >= arb(certified)

@@ -357,3 +357,24 @@ def test_a_callback_that_raises_ctrl_c_is_a_ctrl_c():
         assert len(calls) == call
         assert calls[-1].done <= len(found)
         assert all(answer == ("all", 3) or answer[0] == "stopped" for answer in found.values())
+
+
+def test_a_callback_that_fails_on_threads_leaves_the_next_call_alone():
+    """The threads of one call have ended when the next begins: they share a backend."""
+    post = small_model()
+    balls = [gc.Ball(x, 0.3) for x in post.centres[:6]]
+
+    def fails(p):
+        raise ZeroDivisionError
+
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                gc.probability_range(post, balls, progress=fails)
+            assert len(gc.probability_range(post, balls)) == 6
+
+
+def test_more_workers_than_pieces_are_not_started():
+    found, told = asked(running_tasks.times, 3, [0, 1], n_jobs=10**9)
+    assert len(found) == 2
+    assert told == []

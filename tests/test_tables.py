@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.cli import csv_table, npz_arrays
+from gpcert.cli.io import csv_table, npz_arrays
 from gpcert.cli.io.array_table import read_npz
 from gpcert.cli.io.csv_table import read_csv
 from gpcert.cli.io.tables import Columns, Table

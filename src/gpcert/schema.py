@@ -135,7 +135,7 @@ class _Reader:
         shape = len(rows), len(rows[0]) if rows else self._sizes.get(axes[-1], 0)
         self._fits(axes, shape[-len(axes) :], place)
         values = [[_scalar(plain, each, place, limits) for each in row] for row in rows]
-        return np.array(values, dtype=kind).reshape(shape[-len(axes) :])
+        return np.array(values, dtype="<U7" if kind is np.str_ else kind).reshape(shape[-len(axes) :])
 
     def _tuple(self, kinds: tuple[Any, ...], data: Any, place: str, axes: str) -> Any:
         _must(isinstance(data, list), place, "must be a list", data)
@@ -157,7 +157,12 @@ class _Reader:
             version, name = told.pop("schema", SCHEMA), told.pop("kind", None)
             _must(type(version) is int and version == SCHEMA, f"{within}schema", f"must be {SCHEMA}", version)
             names = [each.__name__ for each in kinds]
-            _must(name in names, f"{within}kind", f"must be one of {', '.join(names)}", name)
+            _must(
+                isinstance(name, str) and name in names,
+                f"{within}kind",
+                f"must be one of {', '.join(names)}",
+                name,
+            )
             kind = kinds[names.index(name)]
         hints = {each.name: _hints(kind)[each.name] for each in fields(kind)}
         wrong = sorted(str(name)[:40] for name in told.keys() ^ hints.keys())[:5]
@@ -205,4 +210,11 @@ def _scalar(kind: Any, data: Any, place: str, limits: _Limits) -> Any:
 
 def _must(holds: bool, place: str, rule: str, value: object) -> None:
     if not holds:
-        raise InvalidInputError(f"{place} {rule}, got {'nothing' if value is None else reprlib.repr(value)}")
+        raise InvalidInputError(f"{place} {rule}, got {'nothing' if value is None else _shown(value)}")
+
+
+def _shown(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__} too long to show"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.schema import Record
+from gpcert.schema import NotNegative, Record
 
 __all__ = ["Settings"]
 
@@ -14,6 +14,6 @@ __all__ = ["Settings"]
 class Settings(Record):
     """How narrow an answer has to be and what it may cost, per region; inf: nothing was asked, no limit."""
 
-    tolerance: float = math.inf
-    max_seconds: float = math.inf
-    max_nodes: float = math.inf
+    tolerance: NotNegative = math.inf
+    max_seconds: NotNegative = math.inf
+    max_nodes: NotNegative = math.inf

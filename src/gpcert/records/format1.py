@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from gpcert.schema import LARGEST
+
 __all__ = ["upgraded"]
 
 _ROW = ("row", "id", "label", "predicted", "probability", "x", "radius")
@@ -59,9 +61,10 @@ def _explanation(ball: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     lower, upper, signs = told.get("lower"), told.get("upper"), None
     with suppress(TypeError, ValueError):  # what is no list of numbers is refused when the data are read
         signs = [(low > 0) - (high < 0) for low, high in zip(lower or (), upper or (), strict=True)]
-    with suppress(TypeError):  # features moved one by one, each by its own radius, a double
-        if ball["scale"] and ball["radius"]:
-            ball |= {"radius": 1.0, "scale": [ball["radius"] * unit for unit in ball["scale"]]}
+    radius, scale = ball["radius"], ball["scale"]
+    if isinstance(scale, list) and radius and all(map(_is_double, [radius, *scale])):
+        # Features moved one by one, each by its own radius, a double.
+        ball |= {"radius": 1.0, "scale": [float(radius) * float(unit) for unit in scale]}
     rows = {"value": [told.get("value")], "lower": [lower], "upper": [upper], "sign": [signs]}
     return rows | {"radius": ball["radius"], "balls": [ball]}
 
@@ -79,6 +82,10 @@ def _ball(document: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
 
 def _enclosure(pair: Any) -> Any:
     return {"lower": pair[0], "upper": pair[1]} if isinstance(pair, list) and len(pair) == 2 else pair
+
+
+def _is_double(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= LARGEST
 
 
 def _or(value: Any, otherwise: str) -> Any:

@@ -127,7 +127,7 @@ class Verdict(Answer):
 
     status: VerdictStatus
     label: int
-    threshold: float
+    threshold: Share
     margin: Enclosure
     argmin: Point | None
     counterexample: Point | None
@@ -177,9 +177,9 @@ class CertifiedRadius(Answer):
     counterexample: Point | None
     probability: Share | None
     label: int
-    threshold: float
-    max_radius: float
-    rtol: float
+    threshold: Share
+    max_radius: NotNegative
+    rtol: NotNegative
     status: Status
     tests: int
     nodes: int

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
+from gpcert.results.answers import VerdictStatus
 from gpcert.schema import LARGEST, NotNegative
 from gpcert.validation import Float, Index, Mask, require
 
@@ -32,7 +33,7 @@ class Evaluation(Answer):
     """
 
     radii: Annotated[Float, "k", (0.0, LARGEST)]
-    clean: Annotated[float, "", "nan"]
+    clean: Annotated[float, "", (0.0, 1.0), "nan"]
     certified: Annotated[Float, "k", (0.0, 1.0)]
     attacked: Annotated[Float, "k", (0.0, 1.0)]
     labels: Annotated[Index, "m"]
@@ -44,7 +45,7 @@ class Evaluation(Answer):
     verdicts: Annotated[NDArray[np.str_], "mk"]
     counterexamples: Annotated[Float, "md", "nan"]
     seconds: NotNegative
-    threshold: float
+    threshold: Annotated[float, "", (0.0, 1.0)]
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points, of the largest radius
     about: About
 
@@ -57,6 +58,8 @@ class Evaluation(Answer):
             yield "certified must be at most attacked, got more"
         if (np.isfinite(self.unsafe) != ~np.isnan(self.counterexamples).any(axis=1)).any():
             yield "counterexamples must be given with a radius unsafe and no other"
+        if not set(self.verdicts.ravel()) <= set(VerdictStatus):
+            yield "verdicts must be safe, unsafe or unknown, got others"
 
     @property
     def gap(self) -> Float:
@@ -129,7 +132,7 @@ class Explanation(Answer):
     lower: Annotated[Float, "rd", (-2.0, 2.0)]
     upper: Annotated[Float, "rd", (-2.0, 2.0)]
     sign: Annotated[Index, "rd"]
-    radius: float
+    radius: NotNegative
     label: int
     feature_names: Annotated[tuple[str, ...], "d"] | None
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain

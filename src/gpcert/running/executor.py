@@ -37,6 +37,8 @@ Ask = Callable[[Any, Any, Report], Any]
 _WORTH = 5.0
 #: Pieces done here, or else seconds spent on fewer, before that is estimated.
 _TRIAL, _ALONE = 4, 2.0
+#: Seconds that pieces which were told to stop have for it.
+_PATIENCE = 5.0
 #: Seconds between two looks at what the workers have reported.
 _LOOK = 0.05
 
@@ -108,7 +110,7 @@ class _Batch:
         if jobs in (None, -1):
             self._here(may_move=True)
         if self.waiting and not self.stopping and jobs != 1:
-            self._on_workers(-1 if jobs is None else jobs)
+            self._on_workers(-1 if jobs is None else min(jobs, len(self.waiting)))
         if not self.stopping:
             self._here(may_move=False)
 
@@ -215,9 +217,9 @@ class _Batch:
         results: SimpleQueue[Any] = SimpleQueue()
         pieces = [(row, self.waiting[i]) for row, i in enumerate(group)]
         ended = False
+        sent = parallel(jobs), call, pieces, board, results
+        feeder = threading.Thread(target=feed, args=sent, daemon=True)
         try:
-            sent = parallel(jobs), call, pieces, board, results
-            feeder = threading.Thread(target=feed, args=sent, daemon=True)
             feeder.start()
             while not ended:
                 try:
@@ -236,6 +238,7 @@ class _Batch:
             board.stop()
             if not ended:
                 kill()
+                feeder.join(_PATIENCE)  # threads of a shared backend must not meet those of the next call
             board.remove()
         return None
 
