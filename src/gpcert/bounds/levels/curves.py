@@ -276,9 +276,9 @@ class LogitLevel(Level):
 
 
 def _grid(first: float, largest: float) -> list[float]:
-    """0, then up to `largest` by factors of 1.3: the same for all references, so that values are kept."""
-    count = max(0, math.ceil(math.log(max(largest / first, 1.0)) / math.log(1.3)))
-    return [0.0, *sorted({largest * 1.3**-i for i in range(count + 1)})]
+    """0, then up to `largest` by factors of 2: the same for all references, so that values are kept."""
+    count = max(0, math.ceil(math.log(max(largest / first, 1.0)) / math.log(2.0)))
+    return [0.0, *sorted({largest * 2.0**-i for i in range(count + 1)})]
 
 
 @lru_cache(maxsize=2**14)
