@@ -55,8 +55,10 @@ class RbfBound(LevelBound):
         if not size < _TOO_LARGE:
             return []
         if d <= CHEAP_DIMENSIONS:
-            inside = (0.7 if self.shape.is_box else 0.5, (True,))
-            return [(0.0, (True,))] if size < 0.3 else [inside, (0.15, (True,))][: 1 if d <= 3 else 2]
+            inside, outside = (0.7 if self.shape.is_box else 0.5, (True,)), (0.15, (True,))
+            if size < 0.3 or d <= 3:
+                return [(0.0, (True,))] if size < 0.3 else [inside]
+            return [outside, inside] if size < 0.8 else [inside, outside]
         if size < 0.35:
             return [(0.0, (False,)), (0.1, (True,))]
         return [(0.15, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
