@@ -102,7 +102,9 @@ def test_every_question_answers(kind):
     x = post.centres[0]
     region = gc.Ball(x, 0.05)
     label = int(post.probability(x[None])[0].argmax())
-    assert gc.certify(post, x, region, max_nodes=20).status in ("safe", "unsafe", "unknown")
+    verdict = gc.certify(post, x, region, max_nodes=20)
+    assert verdict.label == label
+    assert verdict.margin.lower <= verdict.margin.upper
     radius = gc.certified_radius(post, x, max_radius=0.05, rtol=0.5, max_nodes=2)
     assert 0.0 <= radius.safe <= radius.unsafe
     spread = gc.robustness(post, region, label=label, max_nodes=2)
@@ -110,7 +112,8 @@ def test_every_question_answers(kind):
     found = gc.attack(post, region, x=x)
     assert ((found.x >= x - 0.0501) & (found.x <= x + 0.0501)).all()
     table = gc.evaluate(post, post.centres[:1], post.predict(post.centres[:1]), [0.01], max_nodes=2)
-    assert table is not None
+    assert (table.certified <= table.attacked).all()
+    assert table.clean == 1.0
 
 
 def test_errors_read_as_numbers():

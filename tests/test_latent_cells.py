@@ -117,9 +117,10 @@ def test_rounding_of_the_convex_bound_in_ball_arithmetic(seed, edge):
     points = z + rng.uniform(-1, 1, (8, 5)) * 10.0 ** rng.uniform(-6, 0)
     points[0, 2:] = z[2:] - edge * np.array([np.sqrt(2.0), 0.0, 0.0]) * (1.0 + z[2] / np.sqrt(2.0))
     with bits(300):
-        for point, bound in zip(points, tangent(points), strict=True):
-            exact = exact_bound(coordinates, tangent, point)
-            assert not bound < exact or not exact.is_finite()
+        exact = [exact_bound(coordinates, tangent, point) for point in points]
+        covariances = [(e, bound) for e, bound in zip(exact, tangent(points), strict=True) if e.is_finite()]
+        assert all(bool(e <= bound) for e, bound in covariances)
+        assert len(covariances) >= 4  # the others are not positive definite: there is nothing to bound
 
 
 def setting_of(kind, d, width, seed, n=10):

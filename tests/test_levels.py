@@ -10,7 +10,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.levels.curves import LogitCurves, ProbitCurves
+from gpcert.bounds.levels.curves import ProbitCurves
+from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.likelihoods import Logit, Probit
 from judge.logistic import logistic_normal

@@ -22,7 +22,7 @@ def contained(post, box, x):
         low, high = around(slice_, box.lower, box.upper, box.reference).variances
     with bits(BITS):
         S = Truth(post).latent(x)[1]
-        return not (arb(low) > S and low > 0.0) and not arb(high) < S
+        return (low <= 0.0 or bool(arb(low) <= S)) and bool(arb(high) >= S)
 
 
 @settings(max_examples=examples(200))

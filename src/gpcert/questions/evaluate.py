@@ -29,7 +29,7 @@ from gpcert.questions.checks import (
     checked_settings,
 )
 from gpcert.questions.decision import decide, enclosed, labelled, refutes
-from gpcert.questions.radius import nearest
+from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
 from gpcert.results import About, Evaluation, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all

@@ -15,16 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.attacks import (
-    Careful,
-    LatentMargin,
-    LogOdds,
-    Margin,
-    Objective,
-    Sets,
-    nearest_counterexamples,
-    settle,
-)
+from gpcert.attacks import Sets, settle
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls, checked_balls
@@ -37,17 +28,15 @@ from gpcert.questions.checks import (
     checked_settings,
     interrupted,
 )
-from gpcert.questions.decision import decide, labelled, only_the_mean_matters, refutes
+from gpcert.questions.decision import decide, labelled, refutes
+from gpcert.questions.nearest import nearest
 from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
 from gpcert.running import Listener, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["certified_radius", "nearest"]
+__all__ = ["certified_radius"]
 
-#: Counterexamples lie this far beyond the threshold (relative in the mean, absolute in log odds): beyond
-#: rounding, and too little to matter for the radius.
-_CLEAR = 1e-7
 _MOST_TESTS = 24
 #: Relative steps below a counterexample begin with this, however small rtol is.
 _FINEST = 1e-6
@@ -142,47 +131,6 @@ def _fine(rtol: float) -> float:
     return min(0.25 * rtol, 0.1)
 
 
-def nearest(
-    post: Posterior,
-    balls: Balls,
-    labels: Index,
-    threshold: float,
-    rtol: float,
-    known: Float | None = None,
-    deadline: float = np.inf,
-) -> tuple[Float, Float]:
-    """Radii (m,) of the nearest counterexamples an attack finds, inf for none, and the points (m, d).
-
-    `known` (m, d): counterexamples to start from. After the deadline (`time.perf_counter`) it only ends.
-    """
-    plain, level = _objective(post, threshold)
-    objective = Careful(plain, deadline)
-    with np.errstate(all="ignore"):
-        value = plain.values(balls.X, labels)
-        radius, points = np.zeros(len(labels)), balls.X.copy()
-        rows = np.flatnonzero(value >= level)  # the others are counterexamples themselves
-        if len(rows):
-
-            def sets(chosen: Index, radii: Float) -> Sets:
-                return Sets.of([balls.ball(int(rows[i]), r) for i, r in zip(chosen, radii, strict=True)])
-
-            largest = np.array([balls.largest(int(i)) for i in rows])
-            start = None if known is None else known[rows]
-            radius[rows], points[rows] = nearest_counterexamples(
-                objective, level, sets, labels[rows], largest, rtol, start
-            )
-    return radius, points
-
-
-def _objective(post: Posterior, threshold: float) -> tuple[Objective, float]:
-    """What to make small, and the level below which it is a counterexample."""
-    if post.n_classes > 2:
-        return Margin(post), -_CLEAR
-    if only_the_mean_matters(post, threshold):
-        return LatentMargin(post), -_CLEAR * float(np.sqrt(post.kernels[0].prior_variance))
-    return LogOdds(post), float(np.log(threshold) - np.log1p(-threshold)) - _CLEAR
-
-
 class _Search:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
@@ -268,18 +216,15 @@ class _Search:
             start = settle(ball, sets.points(sets.offsets(self._point[None]))[0])
         nodes = min(self._settings.max_nodes, self._balls.budget)
         settings = replace(self._settings, max_seconds=left, max_nodes=nodes)
-        asked = ball, self._label, self._threshold, settings, self._report, start
-        d = decide(self._post, self._factory, *asked)
+        question = ball, self._label, self._threshold, settings, self._report, start
+        d = decide(self._post, self._factory, *question)
         self._tests += 1
         self._nodes += d.nodes
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
             self._found(d.point)
-            one, label = self._balls.row(self._row), np.array([self._label])
+            asked = self._balls.row(self._row), np.array([self._label]), self._threshold, _fine(self._rtol)
             deadline = self._begin + self._settings.max_seconds
-            _, points = nearest(
-                self._post, one, label, self._threshold, _fine(self._rtol), d.point[None], deadline
-            )
-            self._found(points[0])
+            self._found(nearest(self._post, *asked, d.point[None], deadline)[1][0])
         if d.status is not VerdictStatus.SAFE:
             self._ended = d.ended
         return None if d.ended is Status.INTERRUPTED else d.status

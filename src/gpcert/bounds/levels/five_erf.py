@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.bounds.levels.curves import Level, LevelCurves, Line, LogitCurves, Root, corners
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, corners
+from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gpcert.bounds.levels.curves import LevelCurves, LogitCurves, ProbitCurves
+from gpcert.bounds.levels.curves import LevelCurves, ProbitCurves
 from gpcert.bounds.levels.five_erf import FiveErfCurves
 from gpcert.bounds.levels.floored import FlooredCurves
+from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.bounds.levels.steps import StepCurves, step_curves
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, Probit
