@@ -130,7 +130,7 @@ def test_stopped_in_a_batch_the_rest_is_not_asked(stop):
 
     def progress(*report):
         seen.append(report)
-        if len(seen) == 25:
+        if len(seen) == 80:
             if stop == "Ctrl-C":
                 raise KeyboardInterrupt
             return True
@@ -142,7 +142,7 @@ def test_stopped_in_a_batch_the_rest_is_not_asked(stop):
     first = begun.index(False)
     assert 0 < first < 5
     assert not any(begun[first:])
-    assert len(seen) == 25
+    assert len(seen) == 80
     for i, (r, best) in enumerate(zip(radii, whole, strict=True)):
         assert r.label == best.label
         assert r.safe <= best.unsafe
@@ -155,7 +155,7 @@ def test_stopped_in_a_batch_the_rest_is_not_asked(stop):
     ended = [v.ended == "interrupted" for v in verdicts]
     assert ended.index(True) > 0
     assert all(ended[ended.index(True) :])
-    assert len(seen) == 25
+    assert len(seen) == 80
     for v, x in zip(verdicts, X, strict=True):
         assert v.label == post.probability([x])[0].argmax()
 

@@ -225,9 +225,13 @@ class _Search:
             asked = self._balls.row(self._row), np.array([self._label]), self._threshold, _fine(self._rtol)
             deadline = self._begin + self._settings.max_seconds
             self._found(nearest(self._post, *asked, d.point[None], deadline)[1][0])
+        if d.ended is Status.INTERRUPTED:  # perhaps right after the box that decided
+            self._ended = d.ended
+            self._safe = max(self._safe, radius) if d.status is VerdictStatus.SAFE else self._safe
+            return None
         if d.status is not VerdictStatus.SAFE:
             self._ended = d.ended
-        return None if d.ended is Status.INTERRUPTED else d.status
+        return d.status
 
     def _report(self, lower: float, upper: float, nodes: int, seconds: float) -> bool:
         """One step of a proof tells of the bracket."""
@@ -236,6 +240,7 @@ class _Search:
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""
         done = self._whole or self._unsafe == 0.0 or self._close(self._safe, self._unsafe)
+        done = done and self._ended is not Status.INTERRUPTED  # the batch has to hear of it
         ended = Status.NODES if self._ended is Status.CONVERGED else self._ended
         p = None if self._point is None else float(self._post.probability(self._point[None])[0, self._label])
         return CertifiedRadius(

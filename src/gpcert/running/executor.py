@@ -122,7 +122,7 @@ class _Batch:
 
     def _report(self, i: int, known: Sequence[float], at: int) -> bool:
         """Tell the listener where a piece stands, at which of its regions; whether to stop."""
-        if self.tell is not None:
+        if self.tell is not None and not self.stopping:
             self._last[i], self._at[i] = known, at
             self._say(i + at, known)
         return self.stopping
