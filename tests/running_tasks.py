@@ -66,4 +66,4 @@ def fails(shared, piece, report):
 def where(shared, piece, report):
     """Process and thread, and the BLAS threads that it was given."""
     time.sleep(0.05)
-    return os.getpid(), threading.current_thread() is threading.main_thread(), os.environ["OMP_NUM_THREADS"]
+    return os.getpid(), threading.current_thread() is threading.main_thread(), os.environ.get("OMP_NUM_THREADS")
