@@ -66,4 +66,5 @@ def fails(shared, piece, report):
 def where(shared, piece, report):
     """Process and thread, and the BLAS threads that it was given."""
     time.sleep(0.05)
-    return os.getpid(), threading.current_thread() is threading.main_thread(), os.environ.get("OMP_NUM_THREADS")
+    main = threading.current_thread() is threading.main_thread()
+    return os.getpid(), main, os.environ.get("OMP_NUM_THREADS")
