@@ -38,9 +38,9 @@ test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml
 	$(LOWEST)/bin/python -m pytest -n 2 -m "not full"
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
-	$(BIN)/python -m pytest -m "full or not full" tests/test_sklearn_adapter.py tests/test_gpy_adapter.py
-	$(TORCH)/bin/python -m pytest -W ignore tests/adapters/test_gpytorch.py tests/adapters/test_tutorials.py
-	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/adapters/test_gpflow.py tests/adapters/test_tutorials.py
+	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py
+	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_tutorials.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

@@ -16,13 +16,13 @@ import numpy as np
 import gpcert as gc
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
-sys.path += [str(TESTS), str(TESTS / "adapters")]
+sys.path += [str(TESTS), str(TESTS / "adapters"), str(TESTS / "foreign")]
 
 Row = tuple[str, gc.Posterior]
 
 
 def sklearn() -> Iterator[Row]:
-    """The models of tests/test_sklearn_adapter.py."""
+    """The models of tests/adapters/test_sklearn_adapter.py."""
     import test_sklearn_adapter as t
 
     names = ("StandardScaler, RBF", "MinMaxScaler, RBF, ARD", "RobustScaler, RBF, 3 classes")
@@ -33,7 +33,7 @@ def sklearn() -> Iterator[Row]:
 
 
 def gpy() -> Iterator[Row]:
-    """The models of tests/test_gpy_adapter.py."""
+    """The models of tests/adapters/test_gpy_adapter.py."""
     import test_gpy_adapter as t
 
     for kind in ("ep", "laplace", "sparse", "svgp"):
@@ -41,7 +41,7 @@ def gpy() -> Iterator[Row]:
 
 
 def gpytorch() -> Iterator[Row]:
-    """The models of tests/adapters/test_gpytorch.py."""
+    """The models of tests/foreign/test_gpytorch.py."""
     import test_gpytorch as t
     import torch
 
@@ -57,7 +57,7 @@ def gpytorch() -> Iterator[Row]:
 
 
 def gpflow() -> Iterator[Row]:
-    """The models of tests/adapters/test_gpflow.py."""
+    """The models of tests/foreign/test_gpflow.py."""
     import test_gpflow as t
 
     for kind, make in t.MODELS.items():

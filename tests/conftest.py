@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-from oracle import examples
+from helpers.oracle import examples
 
 settings.register_profile(
     "gpcert",

@@ -28,7 +28,7 @@ from gpcert.rounding import (
     tail_norm_up,
     up,
 )
-from oracle import bits, examples, is_psd
+from helpers.oracle import bits, examples, is_psd
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from exact import random_kernel, random_precision
 from gpcert.kernels import RBF, Kernel, Matern12, Product, RationalQuadratic, Sum
 from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
+from helpers.exact import random_kernel, random_precision
 
 #: Names of likelihoods -> how to make one.
 TWO = {

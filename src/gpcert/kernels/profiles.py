@@ -3,7 +3,7 @@
 k(x, x') = variance * phi(z) with z = (1/2) sum_j ((x_j - x'_j) / l_j)^2 and phi(0) = 1.
 
 Every profile here is completely monotone: (-1)^m phi^(m)(z) >= 0 for all z > 0 and all m. Bounds rest on
-that fact and on the derivatives, so tests/test_kernel_facts.py sweeps both in ball arithmetic.
+that fact and on the derivatives, so tests/kernels/test_kernel_facts.py sweeps both in ball arithmetic.
 """
 
 from __future__ import annotations

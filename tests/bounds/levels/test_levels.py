@@ -1,0 +1,204 @@
+"""Level curves and corner enclosures against expectations in ball arithmetic, probit and logit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.bounds.levels.curves import ProbitCurves
+from gpcert.bounds.levels.logistic import LogitCurves
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.likelihoods import Logit, Probit
+from helpers.oracle import bits, examples
+from judge.logistic import logistic_normal
+
+LIKELIHOODS = [Probit(), Probit(0.05), Probit(30.0), Probit(1e-9), Logit()]
+EACH = pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+PROBABILITIES = (1e-6, 1e-3, 0.1, 0.4999, 0.5, 0.5001, 0.7, 0.9, 0.99, 1 - 1e-6)
+
+probabilities = st.sampled_from(PROBABILITIES) | st.floats(1e-6, 1 - 1e-6)
+variances = st.sampled_from([0.0, 1e-12, 1e4]) | st.floats(-9.0, 4.0).map(lambda e: 10.0**e)
+
+
+@bits(120)
+def expectation(likelihood, mu, S):
+    """E sigma(f), f ~ N(mu, S), as a ball; mu and S balls or doubles."""
+    mu, S = arb(mu), arb(S)
+    if isinstance(likelihood, Probit):
+        return (-mu / (2 * (S + 1 / arb(likelihood.scale) ** 2)).sqrt()).erfc() / 2
+    return logistic_normal(mu, S if S > 1e-20 else arb(0, S))  # below, a ball around 0 is sharp enough
+
+
+def grid(largest):
+    """Variances from 0 to the largest, where an affine function and a curve may part."""
+    shares = [0.0, 1.0, *np.geomspace(1e-9, 1.0, 12).tolist(), *np.linspace(0.0, 1.0, 12).tolist()]
+    return [share * largest for share in shares]
+
+
+@bits(120)
+def line(affine, S):
+    """tau S - kappa as a ball."""
+    tau, kappa = affine
+    return arb(tau) * arb(S) - arb(kappa)
+
+
+@bits(120)
+def probit_curve(level, scale, S):
+    """t sqrt(scale^-2 + S) as a ball."""
+    return arb(level.t) * (1 / arb(scale) ** 2 + arb(S)).sqrt()
+
+
+def curve(likelihood, level, S):
+    """m_p(S) as a ball for the probit; for the logit no more than its enclosure above it."""
+    if isinstance(likelihood, Probit):
+        return probit_curve(level, likelihood.scale, S)
+    return arb(level.curve(S)[1])
+
+
+def clears(likelihood, level, affine, S):
+    """Whether mu = tau S - kappa has probability at least `level.p`, for certain."""
+    return bool(expectation(likelihood, line(affine, S), S) >= arb(level.p))
+
+
+@EACH
+@settings(max_examples=examples(30))
+@given(
+    p=st.sampled_from([q for q in PROBABILITIES if q >= 0.5]) | st.floats(0.5, 1 - 1e-6),
+    S=variances,
+    largest=variances,
+)
+def test_tangents_dominate_concave_curves(likelihood, p, S, largest):
+    level = curves_of(likelihood).level(p)
+    assert level.concave
+    affine = level.tangent(min(S, largest), largest)
+    assert all(clears(likelihood, level, affine, x) for x in [*grid(largest), min(S, largest)])
+
+
+@EACH
+@settings(max_examples=examples(30))
+@given(
+    p=st.sampled_from([q for q in PROBABILITIES if q < 0.5]) | st.floats(1e-6, 0.4999),
+    one=variances,
+    other=variances,
+)
+def test_chords_dominate_convex_curves_on_their_piece(likelihood, p, one, other):
+    level = curves_of(likelihood).level(p)
+    assert not level.concave
+    start, end = sorted((one, other))
+    affine = level.chord(start, end)
+    inside = [start + x * (end - start) for x in np.linspace(0, 1, 12).tolist()]
+    assert all(clears(likelihood, level, affine, min(max(x, start), end)) for x in [start, end, *inside])
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.05, 1.0, 30.0, 1e9])
+@given(p=probabilities, S=variances, other=variances)
+def test_probit_lines_dominate_the_curve_itself(scale, p, S, other):
+    """Sharper than through probabilities, which round: tau S' - kappa >= t sqrt(scale^-2 + S') as reals."""
+    level = ProbitCurves(scale).level(p)
+    start, end = sorted((S, other))
+    affine = level.tangent(S, end) if level.concave else level.chord(start, end)
+    for x in grid(1e4) if level.concave else np.linspace(start, end, 20).clip(start, end).tolist():
+        assert level.t == 0 or line(affine, x) >= probit_curve(level, scale, x)
+
+
+@EACH
+@pytest.mark.parametrize("p", PROBABILITIES)
+@pytest.mark.parametrize("S", [0.0, 0.3, 40.0])
+def test_lines_touch_the_curve(likelihood, p, S):
+    """Close to the curve where they are asked to be: the probability is not given away."""
+    level = curves_of(likelihood).level(p)
+    assert level.p == pytest.approx(p, rel=1e-9)
+    affine = level.tangent(S, 100.0) if level.concave else level.chord(S, S)
+    reached = expectation(likelihood, line(affine, S), S)
+    assert abs(float(reached) - p) <= 1e-3 * min(p, 1 - p)
+
+
+@EACH
+@settings(max_examples=examples(60))
+@given(p=probabilities, S=variances, deficit=st.floats(-12.0, 3.0), share=st.floats(0.0, 1.0))
+def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit, share):
+    """mu = m_p(S) - deficit, S >= smallest: the probability is at least `after_deficit`."""
+    level, drop = curves_of(likelihood).level(p), 10.0**deficit
+    certified = level.after_deficit(drop, share * S)
+    mean = curve(likelihood, level, S)
+    assert 0.0 <= certified <= level.p + 2.0**-52  # two lower ends, each rounded by itself
+    with bits(120):
+        mean = mean - arb(drop)
+    assert certified == 0.0 or expectation(likelihood, mean, S) >= arb(certified)
+
+
+@EACH
+@settings(max_examples=examples(60))
+@given(p=probabilities, S=variances, surplus=st.floats(-12.0, 3.0), share=st.floats(1.0, 10.0))
+def test_a_surplus_gains_no_more_than_what_is_there(likelihood, p, S, surplus, share):
+    """mu = m_p(S) + surplus, S <= largest: the probability is at least `after_surplus`."""
+    level, rise = curves_of(likelihood).level(p), 10.0**surplus
+    certified = level.after_surplus(rise, share * S)
+    with bits(120):
+        mean = curve(likelihood, level, S) + arb(rise)
+    assert expectation(likelihood, mean, S) >= arb(certified)
+
+
+@pytest.mark.parametrize("likelihood", [Probit(), Logit()], ids=repr)
+def test_a_small_deficit_costs_little(likelihood):
+    level = curves_of(likelihood).level(0.7)
+    assert level.after_deficit(1e-9, 0.0) == pytest.approx(0.7, abs=1e-9)
+
+
+@settings(max_examples=examples(60))
+@given(p=probabilities, S=variances)
+def test_the_logit_curve_is_enclosed(p, S):
+    lower, upper = LogitCurves(Logit()).level(p).curve(S)
+    assert expectation(Logit(), lower, S) <= arb(p) <= expectation(Logit(), upper, S)
+    # 1 - p is known to rounding only, and the curve no better than that.
+    assert upper - lower <= (1e-11 + 1e-14 / min(p, 1 - p)) * (1 + abs(lower)) * (1 + math.sqrt(S))
+
+
+@EACH
+@settings(max_examples=examples(60))
+@given(
+    mu=st.floats(-30.0, 30.0),
+    width=st.sampled_from([0.0, 1e-12]) | st.floats(0.0, 10.0),
+    S=variances,
+    height=st.sampled_from([0.0, 1e-12]) | st.floats(0.0, 100.0),
+    below=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_corners_enclose_every_inner_value(likelihood, mu, width, S, height, below, seed):
+    """Variances below zero are clipped there, as the predictor does."""
+    low, high = (-S if below else S), S + height
+    ends = (mu, mu + width)
+    enclosure = curves_of(likelihood).bounds(ends, (low, high))
+    rng = np.random.default_rng(seed)
+    corners = [(m, v) for m in ends for v in (low, high)]
+    inside = [(float(rng.uniform(*ends)), float(rng.uniform(low, high))) for _ in range(3)]
+    for m, v in [*corners, *inside]:
+        value = expectation(likelihood, m, max(v, 0.0))
+        assert enclosure[0] == 0.0 or arb(enclosure[0]) <= value
+        assert enclosure[1] == 1.0 or value <= arb(enclosure[1])
+
+
+@EACH
+def test_points_are_enclosed_narrowly(likelihood):
+    for mu in (-20.0, -1.0, 0.0, 1e-9, 3.0, 25.0):
+        for S in (0.0, 0.1, 7.0, 1e4):
+            low, high = curves_of(likelihood).bounds((mu, mu), (S, S))
+            assert 0.0 <= low <= high <= 1.0
+            assert high - low <= 1e-12
+
+
+@EACH
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_finite_gives_a_trivial_enclosure(likelihood, bad):
+    link = curves_of(likelihood)
+    for mu, S in (((-bad, bad), (0.0, 1.0)), ((math.nan, 0.0), (0.0, bad))):
+        low, high = link.bounds(mu, S)
+        assert low == 0.0
+        assert high >= 0.5
+    assert link.bounds((1.0, 2.0), (0.0, bad))[0] <= 0.5
+    assert link.bounds((-2.0, -1.0), (0.0, bad))[1] >= 0.5

@@ -1,0 +1,266 @@
+"""Supporting planes and bounds of sums of kernels, in ball arithmetic at corners, random points, minima."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpcert as gc
+from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
+from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.local.gaussian.plane import plane_at
+from gpcert.bounds.local.radial.plane import radial_plane
+from gpcert.bounds.one.sign import mean_over
+from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
+from gpcert.regions import Ball
+from helpers.exact import Case, random_region
+from helpers.exact import random_posterior as several_kernels
+from helpers.oracle import bits, examples, half_square, lengthscale, posteriors, random_box, random_posterior
+from judge import Truth
+from judge.links import expectation
+
+seeds = st.integers(0, 2**32 - 1)
+levels = st.sampled_from([1e-9, 1e-3, 0.05, 0.2, 0.4, 0.499999, 0.5, 0.5001, 0.6, 0.8, 0.95, 0.999, 1 - 1e-9])
+BITS = 240
+KERNELS = [
+    "matern52", "matern32", "matern12", "rational quadratic", "sum", "product", "other sum", "other product",
+    "sum of products",
+]  # fmt: skip
+
+
+def placed(post, box, sign=1.0):
+    slice_ = make_slice(model_of(post), box.reference, np.arange(post.n_features), sign)
+    return slice_, BoxDomain(*scaled_box(box.lower, box.upper, box.reference, lengthscale(post)))
+
+
+def plane_of(post, box, p, sign=1.0):
+    slice_, domain = placed(post, box, sign)
+    level = curves_of(post.likelihood).level(p)
+    with np.errstate(all="ignore"):
+        level = level.within(lambda: (0.0, slice_.largest_variance))
+        return level, plane_at(slice_, domain, box.reference, level, slice_.largest_variance)
+
+
+def scaled_sum(post, plane, box, x):
+    """e^r (sum_i b_i k_i(x) + constant) + still as a ball."""
+    grow = half_square(x, box.reference, post).exp()
+    variance = arb(float(post.kernel.variance))
+    kernels = (variance * (-half_square(x, centre, post)).exp() for centre in post.centres)
+    total = sum((arb(float(b)) * k for b, k in zip(plane.b, kernels, strict=True)), arb(plane.constant))
+    return total * grow + arb(plane.still)
+
+
+def points_of(box, rng, count=6):
+    return [box.reference, box.lower, box.upper, *box.points(rng, count)]
+
+
+@settings(max_examples=examples(150))
+@given(posteriors(n=st.integers(1, 12), d=st.integers(1, 5)), levels, seeds, st.sampled_from([1.0, -1.0]))
+def test_a_plane_lies_below_what_it_supports(post, p, seed, sign):
+    """G1, G2: e^r (mu - t sqrt(c + max(S, 0))) >= the plane less its excess, with the stored doubles."""
+    rng = np.random.default_rng(seed)
+    box = random_box(rng, post)
+    level, plane = plane_of(post, box, p, sign)
+    if plane is None:  # not a posterior of this kernel: how often is counted below
+        return
+    truth = Truth(post)
+    with bits(BITS):
+        c = 1 / arb(post.likelihood.scale) ** 2
+        for x in points_of(box, rng):
+            mean, S = truth.latent(x)
+            root = (c + (S if bool(S >= 0) else arb(0) if bool(S <= 0) else S.union(arb(0)))).sqrt()
+            value = (arb(sign) * mean - arb(level.t) * root) * half_square(x, box.reference, post).exp()
+            assert value >= scaled_sum(post, plane, box, x) - arb(plane.excess)
+
+
+def test_most_posteriors_have_planes():
+    """Definite ones all have; nothing above would notice if none had."""
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(60):
+        post = random_posterior(rng, 8, 3, "laplace")
+        box = random_box(rng, post)
+        found += all(plane_of(post, box, p)[1] is not None for p in (0.1, 0.9))
+    assert found >= 55
+
+
+def test_a_plane_is_exact_at_its_reference():
+    """To rounding and to the clipped share: value at xh; and a wrong plane is seen by the same arithmetic."""
+    rng = np.random.default_rng(1)
+    for p in (0.03, 0.3, 0.7, 0.97):
+        post = random_posterior(rng, 8, 3, "laplace")
+        box = random_box(rng, post)
+        level, plane = plane_of(post, box, p)
+        x = box.reference
+        with bits(BITS):
+            mean, S = Truth(post).latent(x)
+            value = mean - arb(level.t) * (1 / arb(post.likelihood.scale) ** 2 + S).sqrt()
+            size = abs(value) + abs(arb(plane.constant)) + abs(arb(plane.still)) + 1
+            assert abs(value - scaled_sum(post, plane, box, x)) <= arb(1e-6) * size
+            assert not value >= scaled_sum(post, plane, box, x) + arb(plane.excess) + arb(1e-6) * size
+
+
+@settings(max_examples=examples(120))
+@given(posteriors(n=st.integers(1, 14), d=st.integers(1, 5)), levels, seeds, st.booleans())
+def test_the_bound_of_a_sum_holds(post, p, seed, forms):
+    """Few features: value <= e^r f less the excess, at corners, random points, the relaxation's minimum."""
+    check_sum(post, p, seed, forms)
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(posteriors(n=st.integers(2, 12), d=st.integers(25, 30)), levels, seeds, st.booleans())
+def test_the_bound_of_a_sum_of_many_features_holds(post, p, seed, forms):
+    """The same by flattened forms, orders four to seven included."""
+    check_sum(post, p, seed, forms)
+
+
+def check_sum(post, p, seed, forms):
+    rng = np.random.default_rng(seed)
+    box = random_box(rng, post, 1.0 / math.sqrt(post.n_features))
+    slice_, domain = placed(post, box)
+    plane = plane_of(post, box, p)[1] or mean_over(slice_, domain, box.reference)
+    with np.errstate(all="ignore"):
+        bound = plane.lower_bound(forms)
+    assert not math.isnan(bound.value)
+    if bound.value == -math.inf:
+        return
+    least = np.clip(box.reference + bound.point * lengthscale(post), box.lower, box.upper)
+    with bits(BITS):
+        for x in [least, *points_of(box, rng, 5)]:
+            lowest = scaled_sum(post, plane, box, x) - arb(plane.excess)
+            assert arb(bound.value) <= lowest
+            grow = half_square(x, box.reference, post).exp()
+            assert arb(bound.latent) <= lowest / grow
+
+
+def test_bounds_of_sums_are_worth_having():
+    """On small sets the bound is near the smallest value: it is not sound by being empty."""
+    rng = np.random.default_rng(2)
+    for d in (3, 27):
+        post = random_posterior(rng, 12, d, "laplace")
+        box = random_box(rng, post, 0.1 / math.sqrt(d))
+        plane = plane_of(post, box, 0.3)[1]
+        values = [float(scaled_sum(post, plane, box, x).mid()) for x in points_of(box, rng, 60)]
+        for forms in (False, True):
+            bound = plane.lower_bound(forms).value
+            assert min(values) - bound <= 0.4 * (max(values) - min(values)) + 1e-6
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.sampled_from([0.001, 0.02, 0.1, 0.2, 0.3, 0.4, 0.49, 0.4999]),
+    st.floats(-6.0, 4.0),
+    st.floats(0.0, 1.0),
+    st.sampled_from([Logit(), Probit(), Probit(3.0), Floored(Logit(), 0.01), FiveErf()]),
+    seeds,
+)
+def test_a_root_lies_above_the_level_curve(p, exponent, share, likelihood, seed):
+    """G3: at mu = -(steep sqrt(c + S) + kappa) the probability is at least p, for every S in [0, largest]."""
+    largest = 10.0**exponent
+    level = curves_of(likelihood).level(p).within(lambda: (0.0, largest))
+    root = level.root(share * largest, largest)
+    if root is None:
+        assert level.concave or isinstance(likelihood, FiveErf | Floored)
+        return
+    steep, c, kappa = root
+    assert steep >= 0 < c
+    rng = np.random.default_rng(seed)
+    inside = [0.0, largest, share * largest, *(largest * rng.random(2)), *(largest * 1e-3 * rng.random(2))]
+    with bits(BITS):
+        for S in inside:
+            mu = -(arb(steep) * (arb(c) + arb(float(S))).sqrt() + arb(kappa))
+            assert expectation(likelihood, mu, arb(float(S)), 1) >= arb(level.p) - arb(1e-13)
+
+
+def test_a_root_is_near_the_curve_where_it_is_asked():
+    """Within some tenths of a latent unit, also near p = 1/2 and where the variance may be large."""
+    for p in (0.01, 0.1, 0.2, 0.4, 0.49):
+        level = curves_of(Logit()).level(p)
+        for S in (0.0, 0.5, 3.0, 60.0):
+            steep, c, kappa = level.root(S, 100.0)
+            gap = -(steep * math.sqrt(c + S) + kappa) - level.curve(S)[1]
+            assert 0.0 <= gap <= 0.25 * (1.0 + math.sqrt(S))
+
+
+@settings(max_examples=examples(120), deadline=None)
+@given(st.sampled_from(KERNELS), levels, seeds, st.sampled_from(["laplace", "stiff", "spectrum"]))
+def test_a_plane_of_any_kernel_is_bounded_from_below(kernel, p, seed, precision):
+    """G5: the bound over the set is below mu - t sqrt(c + max(S, 0)) at its points, in ball arithmetic."""
+    rng = np.random.default_rng(seed)
+    case = Case(
+        n=int(rng.integers(1, 9)), d=int(rng.integers(1, 4)), link="scaled probit", precision=precision,
+        layout="multimodal", shape="box", place="near", width=0.5, label=1, tolerance=0.02, stop="none",
+        seed=seed, kernel=kernel,
+    )  # fmt: skip
+    post = several_kernels(case, rng)
+    region = random_region(case, post, rng)
+    slice_ = make_radial_slice(model_of(post), region.centre, np.arange(case.d))
+    if not slice_.moderate:
+        return
+    level = curves_of(post.likelihood).level(p)
+    domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
+    bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
+    if bound is None:
+        assert "matern12" in kernel or "sum" in kernel or "product" in kernel or precision != "laplace"
+        return
+    if bound.latent == -math.inf:
+        return
+    truth = Truth(post)
+    least = np.clip(region.centre + bound.point * slice_.lengthscale, region.lower, region.upper)
+    with bits(BITS):
+        c = 1 / arb(post.likelihood.scale) ** 2
+        for x in [
+            least,
+            region.centre,
+            region.lower,
+            region.upper,
+            *rng.uniform(region.lower, region.upper, (4, case.d)),
+        ]:
+            mean, S = truth.latent(x)
+            S = S if bool(S >= 0) else arb(0) if bool(S <= 0) else S.union(arb(0))
+            assert arb(bound.latent) <= mean - arb(level.t) * (c + S).sqrt()
+
+
+@pytest.mark.parametrize("kernel", ["matern52", "matern32", "rational quadratic", "sum", "other product"])
+def test_planes_of_other_kernels_settle_boxes(kernel):
+    """They exist and are sharp: nothing above would notice if they were empty."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        case = Case(
+            n=8, d=2, link="probit", precision="laplace", layout="multimodal", shape="box", place="near",
+            width=0.2, label=1, tolerance=0.02, stop="none", seed=seed, kernel=kernel,
+        )  # fmt: skip
+        post = several_kernels(case, rng)
+        region = random_region(case, post, rng)
+        slice_ = make_radial_slice(model_of(post), region.centre, np.arange(2))
+        domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
+        p = post.probability(np.array([region.lower, region.upper, region.centre]))[:, 1].min()
+        level = curves_of(post.likelihood).level(float(np.clip(p - 0.1, 1e-3, 0.999)))
+        bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
+        found.append(bound is not None and bound.latent > -1.0)
+    assert sum(found) >= 6
+
+
+@pytest.mark.parametrize("norm", [np.inf, 2.0, 1.0, 3.0])
+def test_hard_regions_are_settled_and_true(norm):
+    """Twenty-six features, half a standard deviation: the range of S would be hopeless there."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 26))
+    y = (X[:, :4].sum(axis=1) > 0).astype(int)
+    post = gc.GPClassifier(kernel=gc.RBF(6.0, 8.0), max_evals=0).fit(X, y).posterior_
+    radius = {np.inf: 0.4, 3.0: 0.8, 2.0: 1.0, 1.0: 1.5}[norm]
+    truth, narrow = Truth(post), 0
+    for x in X[:4]:
+        ball = Ball(x, radius, norm=norm)
+        answer = gc.probability_range(post, ball, max_nodes=20)
+        narrow += answer.status == "converged"
+        worst = gc.attack(post, ball, label=1, starts=4).x
+        assert truth.at_least(worst, 1, answer.min.lower)
+        assert truth.at_most(answer.argmin, 1, answer.min.upper)
+    assert narrow >= 3

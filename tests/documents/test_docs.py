@@ -1,0 +1,135 @@
+"""The documents: every Python block runs, shown output is what is printed, links and paths are in order."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import gpcert
+from helpers.documents import BLOCK, ELSEWHERE, ROOT, assert_shown, commands, identify, run_blocks
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
+ADDRESS = re.compile(r"https?://([\w.-]+)")
+
+
+WITH_CODE = [
+    pytest.param(path, marks=pytest.mark.full) if path.parent.name == "tutorials" else path
+    for path in DOCUMENTS
+    if BLOCK.search(path.read_text(encoding="utf-8")) and path.name not in ELSEWHERE
+]
+
+
+def test_shown_numbers_are_compared_to_their_last_digit() -> None:
+    assert_shown("0.553 <= P, 12 nodes, 1. x", "0.554 <= P, 12 nodes, 1. x")
+    assert_shown("in [0.10, 0.30]", "in  [0.25, 0.40]")
+    for other in ("0.555 <= P, 12 nodes, 1. x", "0.553 < P, 12 nodes, 1. x", "0.553 <= P, 13 nodes, 1. x"):
+        with pytest.raises(AssertionError):
+            assert_shown("0.553 <= P, 12 nodes, 1. x", other)
+    with pytest.raises(AssertionError):
+        assert_shown("in [0.10, 0.30]", "in [0.35, 0.40]")
+
+
+@pytest.mark.parametrize("path", WITH_CODE, ids=identify)
+def test_blocks_run_and_print_what_is_shown(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        if path.name == "gpy.md":
+            warnings.simplefilter("default")  # GPy's own warnings are not ours
+        run_blocks(path)
+
+
+def test_the_readme_and_the_start_page_hold_code_and_sessions_with_output() -> None:
+    for path in (ROOT / "README.md", ROOT / "docs" / "start.md"):
+        blocks = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
+        assert any(block["shown"] for block in blocks)
+        told = [pair for block in blocks if block["session"] for pair in commands(block["session"])]
+        assert any(shown for _, shown in told)
+        assert 4 <= len(told) < 10  # from `pip install` to a certificate of one's own table
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=identify)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
+        if not ADDRESS.match(target):
+            assert (path.parent / target).exists(), target
+
+
+def anchors(path: Path) -> set[str]:
+    """What `#name` can point to: headings as mkdocs names them, and explicit ids."""
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*?)(?:\s*\{#[\w-]+\})?$", text, flags=re.MULTILINE)
+    named = re.findall(r"\{#([\w-]+)\}|id=\"([\w-]+)\"", text)
+    slugs = {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", h).strip().lower()) for h in headings}
+    return slugs | {a or b for a, b in named}
+
+
+def test_statements_cited_in_the_code_exist() -> None:
+    for source in sorted((ROOT / "src").rglob("*.py")):
+        for name, anchor in re.findall(
+            r"\b(docs/[\w-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")
+        ):
+            assert (ROOT / name).exists(), f"{identify(source)} cites {name}"
+            assert not anchor or anchor in anchors(ROOT / name), f"{identify(source)} cites {name}#{anchor}"
+
+
+def test_files_named_in_the_documents_exist() -> None:
+    """In full, or from some folder on: `bounds/one/level.py`, `level.py`."""
+    files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("[!.]*/**/*") if path.is_file()]
+    assert files
+    for path in DOCUMENTS:
+        if path.name != "CHANGELOG.md":  # what it names may have gone
+            for name in re.findall(r"`([\w./-]+\.py)`", path.read_text(encoding="utf-8")):
+                assert any(file.endswith(f"/{name}") for file in files), f"{identify(path)} names {name}"
+
+
+def test_the_words_of_the_bounds_are_in_order_and_in_use() -> None:
+    """Every term of the glossary's last table, alphabetically; names of code are words of the code."""
+    _, _, table = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8").partition("## Bounds and search")
+    terms = re.findall(r"^\| (.*?) \|", table, flags=re.MULTILINE)[1:]
+    plain = [term.replace("`", "").lower() for term in terms]
+    assert len(plain) > 90
+    assert plain == sorted(set(plain))
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for name in re.findall(r"`(\w+)`", " ".join(terms)):
+        assert re.search(rf"\b{name}\b", code), name
+
+
+def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "images" / "draw.py"
+    drawn = runpy.run_path(str(script))["main"](tmp_path)
+    stored = script.parent / drawn.name
+    assert f"(docs/images/{drawn.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    # Fonts and rounding differ by machine: nearly all pixels, not each bit.
+    assert np.mean(np.abs(imread(stored) - imread(drawn)) > 0.1) < 0.05
+    assert stored.stat().st_size < 50_000
+
+
+def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
+    texts = [
+        *DOCUMENTS,
+        ROOT / "Makefile",
+        ROOT / "pyproject.toml",
+        ROOT / "mkdocs.yml",
+        ROOT / ".ci" / "run",
+    ]
+    for folder in ("src", "scripts", "benchmarks", "docs"):
+        texts += [p for p in (ROOT / folder).rglob("*") if p.suffix in {".py", ".md"}]
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        assert not MACHINE_PATH.search(text), identify(path)
+        assert not re.search(r"index-url|pypi\.org|find-links", text), identify(path)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = {line.rsplit(".", 1)[1] for line in reference.splitlines() if line.startswith("::: gpcert.")}
+    assert set(gpcert.__all__) - {"datasets", "plots"} <= listed

@@ -1,0 +1,94 @@
+"""Labels of statements: each one cited in the code or in a page is defined on exactly one page, exactly once.
+
+A statement is defined where a line begins with its label in bold and a full stop: `**X8.**` or `**X8 (range
+of the variance).**`. A label anywhere else, outside formulas, is a citation.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LABEL = r"(?:Theorem (?:\d|K)|Lemma K|[A-Z]\d{1,2}'?)(?!\w)"
+BOLD = re.compile(rf"\*\*({LABEL})")
+DEFINITION = re.compile(rf"^\*\*({LABEL})(?: \([^*]*\))?\.\*\*", flags=re.MULTILINE)
+CITATION = re.compile(rf"(?<![\w.$\\])({LABEL})")
+#: "docs/maths.md, X8": the page is part of what is claimed.
+PLACED = re.compile(rf"\bdocs/([\w-]+\.md),? ({LABEL})")
+#: Formulas and code: what stands in them is not a citation.
+FORMULA = re.compile(r"^```.*?^```|^ {4}\S.*?$|\$\$.*?\$\$|\$[^$\n]+\$|`[^`\n]*`", flags=re.M | re.S)
+#: Variables and spaces that comments mention without being labels.
+NAMES = {"G2", "L0", "M0", "N2", "N3", "Z0"}
+
+
+def citations(text: str) -> set[str]:
+    return set(CITATION.findall(FORMULA.sub(" ", text))) - NAMES
+
+
+def spoken(source: str) -> Iterator[str]:
+    """Comments and docstrings of a module; other strings are data."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        comment = token.type == tokenize.COMMENT and "noqa" not in token.string
+        if comment or (token.type == tokenize.STRING and token.string.startswith('"""')):
+            yield token.string
+
+
+def complaints(pages: Mapping[str, str], modules: Mapping[str, str]) -> list[str]:
+    """What is wrong with the labels of these pages and modules, a sentence each."""
+    found: list[str] = []
+    homes: dict[str, list[str]] = {}
+    for name, text in pages.items():
+        for label in DEFINITION.findall(text):
+            homes.setdefault(label, []).append(name)
+        if len(BOLD.findall(text)) != len(DEFINITION.findall(text)):
+            found.append(f"{name} has a label in bold that does not begin a paragraph as a definition does")
+    found += [f"{label} is defined on {' and '.join(where)}" for label, where in homes.items() if where[1:]]
+    cited = {name: citations(text) for name, text in pages.items()}
+    for name, source in modules.items():
+        text = " ".join(spoken(source))
+        cited[name] = citations(text)
+        for page, label in PLACED.findall(text):
+            if homes.get(label) != [page]:
+                found.append(f"{name} cites {label} of {page}, which does not define it")
+    for name, labels in cited.items():
+        found += [f"{name} cites {label}, which is defined nowhere" for label in sorted(labels - set(homes))]
+    return found
+
+
+def test_every_label_cited_is_defined_exactly_once() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/**/*.md"))}
+    folders = ("src", "tests", "benchmarks", "scripts")
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    paths.remove(Path(__file__).resolve())
+    modules = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+    assert complaints(pages, modules) == []
+
+
+PAGE = "**X8 (range).** The set `B9`, $Q7$ and H200 are no labels.\n\n**Theorem 2.** By X8.\n\n    U7 = 1\n"
+CODE = 'M0, K9 = 1, "L9"  # X8\n"""Theorem 2 (docs/a.md, X8)."""\n'
+
+
+@pytest.mark.parametrize(
+    ("pages", "code", "complaint"),
+    [
+        ({"a.md": PAGE}, CODE, None),
+        ({"a.md": PAGE, "b.md": "**X8.** Another."}, CODE, "X8 is defined on a.md and b.md"),
+        ({"a.md": PAGE + "\n**X8.** Again.\n"}, CODE, "X8 is defined on a.md and a.md"),
+        ({"a.md": PAGE + "\nBy L2.\n"}, CODE, "a.md cites L2, which is defined nowhere"),
+        ({"a.md": PAGE}, "x = 1  # by B8\n", "code.py cites B8, which is defined nowhere"),
+        ({"a.md": PAGE}, '"""Theorem 7."""\n', "code.py cites Theorem 7, which is defined nowhere"),
+        ({"a.md": PAGE}, "#: F3' of the model\n", "code.py cites F3', which is defined nowhere"),
+        ({"a.md": PAGE, "b.md": ""}, "# docs/b.md, X8\n", "code.py cites X8 of b.md, which does not define"),
+        ({"a.md": PAGE + "\nThen **K4**: in bold.\n**K4.** Here.\n"}, CODE, "a.md has a label in bold"),
+    ],
+)
+def test_the_finder_of_labels(pages: dict[str, str], code: str, complaint: str | None) -> None:
+    found = complaints(pages, {"code.py": code})
+    assert bool(found) == (complaint is not None)
+    assert not found or found[0].startswith(str(complaint))

@@ -1,0 +1,170 @@
+"""Every proved number that people see is rounded to the side on which it holds, in exact rationals."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_report import Outline
+
+import gpcert as gc
+from gpcert.cli.verbs.attack import _summary as attack_summary
+from gpcert.cli.verbs.certify import _summary as certify_summary
+from gpcert.cli.verbs.explain import _Mean
+from gpcert.numbers import (
+    at_least,
+    at_most,
+    exact_mean,
+    exactly,
+    percent_at_least,
+    percent_at_most,
+    radius_at_least,
+    radius_at_most,
+)
+from gpcert.records.results_file import read_results
+from gpcert.records.rows import Row
+from gpcert.report.page import report
+from gpcert.report.points import merge
+from helpers.report_files import about, results, write
+
+COUNTS = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+UNIT = st.floats(0.0, 1.0)
+
+
+def percent(text: str) -> Fraction:
+    return Fraction(re.fullmatch(r"([\d.]+) %", text).group(1)) / 100
+
+
+@given(COUNTS)
+def test_shares(counted: tuple[int, int]) -> None:
+    share = Fraction(*counted)
+    low, high = percent(percent_at_least(share)), percent(percent_at_most(share))
+    assert low <= share <= high
+    assert high - low <= Fraction(1, 1000)
+
+
+@given(st.floats(min_value=5e-324, max_value=8e307))
+def test_radii_of_every_size(radius: float) -> None:
+    low, high = Fraction(radius_at_least(radius)), Fraction(radius_at_most(radius))
+    assert low <= Fraction(radius) <= high
+    assert high - low <= Fraction(radius) / 500
+    assert len(radius_at_most(radius)) <= 13
+    assert float(exactly(radius)) == radius
+
+
+@given(st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=20))
+def test_means(values: list[float]) -> None:
+    truth = sum(map(Fraction, values)) / len(values)
+    assert exact_mean(values) == truth
+    assert Fraction(at_least(exact_mean(values))) <= truth <= Fraction(at_most(exact_mean(values)))
+
+
+@pytest.mark.parametrize(("right", "n"), [(2, 3), (1, 3), (1999, 2000), (1, 2000), (5, 6)])
+def test_shares_on_the_terminal(right: int, n: int) -> None:
+    found = [SimpleNamespace(status="safe" if k < right else "unknown", success=k >= right) for k in range(n)]
+    answers = [Row(k, None, "a", "a", None, None, 0.1, a) for k, a in enumerate(found)]
+    proved = percent(certify_summary(answers).rpartition(": ")[2])
+    left = percent(attack_summary(answers).rpartition(": ")[2])
+    assert proved <= Fraction(right, n) <= left
+
+
+@given(st.lists(st.tuples(UNIT, UNIT), min_size=1, max_size=5))
+def test_mean_influences_on_the_terminal(pairs: list[tuple[float, float]]) -> None:
+    ends = [sorted(pair) for pair in pairs]
+    found = [(np.array([[a]]), np.array([[b]]), (gc.Ball([0.0], 0.1),), 0, None, None) for a, b in ends]
+    answers = [Row(0, None, None, None, None, None, 0.1, gc.Explanation.of(*each)) for each in found]
+    line = _Mean(SimpleNamespace(features=("f",), classes=("c",)), 0)(answers)
+    low, high = re.search(r"\[([\d.-]+), ([\d.-]+)\]", line.splitlines()[1]).groups()
+    assert Fraction(low) <= sum(Fraction(a) for a, _ in ends) / len(ends)
+    assert Fraction(high) >= sum(Fraction(b) for _, b in ends) / len(ends)
+
+
+def row(i: int, **entries: Any) -> dict[str, Any]:
+    return {**about(i), "label": "8", "predicted": "8", "probability": [0.1, 0.9], **entries}
+
+
+def table_of(text: str, heading: str) -> list[str]:
+    """The cells of the column with this heading in the table by radius."""
+    head, body = re.search(r"<thead>(.*?)</thead><tbody>(.*?)</tbody>", text, re.DOTALL).groups()
+    names = re.findall(r"<th>(.*?)</th>", head)
+    rows = [re.findall(r"<t[hd]>(.*?)</t[hd]>", line) for line in body.split("</tr>")[:-1]]
+    return [cells[names.index(heading)] for cells in rows]
+
+
+@pytest.mark.parametrize("n", [3, 7, 2001])
+def test_shares_on_the_page(n: int, tmp_path: Path) -> None:
+    """2/3, 6/7 and 1999/2001 are no round percentages."""
+    safe = n - 1
+    margin = {"safe": [0.1, 0.2], "unsafe": [-0.2, -0.1]}
+    other = {"safe": None, "unsafe": [0.0] * 4}
+    verdicts = ["safe" if i < safe else "unsafe" for i in range(n)]
+    certify = [
+        row(i, radius=0.1, verdict=v, margin=margin[v], counterexample=other[v])
+        for i, v in enumerate(verdicts)
+    ]
+    attack = [
+        row(i, radius=0.1, method="pgd", success=i >= safe, attacked_probability=0.5, attacked=[0.0] * 4)
+        for i in range(n)
+    ]
+    paths = [
+        write(tmp_path / f"{verb}.json", results(verb, rows))
+        for verb, rows in (("certify", certify), ("attack", attack))
+    ]
+    text = report(paths)
+    truth = Fraction(safe, n)
+    for heading in ("proved safe", "certified accuracy"):
+        (shown,) = table_of(text, heading)
+        assert truth - Fraction(1, 1000) < percent(shown) <= truth
+    for heading in ("at most", "attacked accuracy"):
+        (shown,) = table_of(text, heading)
+        assert truth <= percent(shown) < truth + Fraction(1, 1000)
+    assert percent(table_of(text, "unsafe")[0]) <= 1 - truth
+    assert percent(table_of(text, "not decided")[0]) == 0
+    for share, what in ((percent_at_least(truth), "certified"), (percent_at_most(truth), "attacked")):
+        assert f"<b>{share}</b><span>{what} accuracy at radius 0.1</span>" in text
+
+
+@given(low=UNIT, high=UNIT)
+def test_what_a_range_implies_is_exact(
+    low: float, high: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """1 - P rounds; the margin of the other class, and delta, are told as if it did not."""
+    low, high = sorted((low, high))
+    answer = row(0, radius=0.1, min=[low, low], max=[high, high], seconds=0.0)
+    answer["class"] = 0
+    path = write(tmp_path_factory.getbasetemp() / "implied.json", results("range", [answer]))
+    (point,) = merge([(path, *read_results(path))])
+    verdict = point.verdicts[0.1]
+    truth = 1 - Fraction(high) - Fraction(1, 2)
+    assert verdict.status == ("safe" if truth > 0 else "unsafe" if truth < 0 else "unknown")
+    assert verdict.margin == (truth, truth)
+    assert point.ranges[0].delta == Fraction(high) - Fraction(low)
+    text = Outline(report([path])).text
+    said = re.search(r"margin (at least|at most|in) \[?(-?[\d.]+)", text)
+    if said.group(1) == "at most":
+        assert Fraction(said.group(2)) >= truth
+    else:
+        assert Fraction(said.group(2)) <= truth
+    largest = re.search(r"median [\d.]+, smallest [\d.]+, largest ([\d.]+)", text).group(1)
+    assert Fraction(largest) >= Fraction(high) - Fraction(low)
+
+
+def test_captions_of_radii_and_the_radius_that_was_asked(tmp_path: Path) -> None:
+    safe = [0.123456789, 0.2000000001, 0.99999]
+    rows = [row(i, safe=s, unsafe=None) for i, s in enumerate(safe)]
+    text = Outline(report([write(tmp_path / "radius.json", results("radius", rows))])).text
+    shown = re.search(r"median ([\d.]+), smallest ([\d.]+), largest ([\d.]+)", text).groups()
+    for told, truth in zip(shown, (safe[1], safe[0], safe[2]), strict=True):
+        assert Fraction(truth) * Fraction(999, 1000) < Fraction(told) <= Fraction(truth)
+    asked = 0.12345678901
+    certify = row(0, radius=asked, verdict="safe", margin=[0.0, 0.1], counterexample=None)
+    text = Outline(report([write(tmp_path / "certify.json", results("certify", [certify]))])).text
+    assert f"at radius {asked}" in text
+    assert f"r = {asked}: the label cannot change" in text
