@@ -29,13 +29,13 @@ curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/image
 	$(BIN)/python benchmarks/curve.py
 
 test: lint ## lint, types, layers, and every test that is not heavy
-	$(BIN)/python -m pytest -n 2 -m "not full"
+	$(BIN)/python -m pytest -n 2 --durations=25 -m "not full"
 
 test-full: $(VENV)/.ready-full docs test-lowest ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26
-	$(BIN)/python -m pytest -n 2 -m full
+	$(BIN)/python -m pytest -n 2 --durations=15 -m full
 
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
-	$(LOWEST)/bin/python -m pytest -n 2 -m "not full"
+	GPCERT_THIN=4 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py

@@ -1,7 +1,8 @@
-"""Settings shared by all tests: GPCERT_SOAK multiplies the number of examples of every property.
+"""Settings shared by all tests: GPCERT_SOAK multiplies the number of examples of every property, GPCERT_THIN
+divides it (the run on the lowest versions asks whether they do, not whether the mathematics holds).
 
-Without it the examples are the same on every run, so that a commit is judged by its own changes; the soak run
-draws new ones.
+Without them the examples are the same on every run, so that a commit is judged by its own changes; the soak
+run draws new ones.
 """
 
 from __future__ import annotations

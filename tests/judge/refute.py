@@ -112,9 +112,9 @@ class Judge:
         facts = [inside(claim.region, claim.point)]
         if facts[0] is True and (claim.lower > -np.inf or claim.upper < np.inf):
             value = lambda: self._value(claim.quantity, claim.point)  # noqa: E731
-            facts.append(at_least(value, claim.lower) if claim.lower > -np.inf else True)
-            upper = below if claim.strict else at_most
-            facts.append(upper(value, claim.upper) if claim.upper < np.inf else True)
+            bounds = _beyond_doubt(claim)
+            facts.append(bounds[0] or at_least(value, claim.lower))
+            facts.append(bounds[1] or (below if claim.strict else at_most)(value, claim.upper))
         return False if False in facts else None if None in facts else True
 
     def _witness(self, claim: Witness) -> None:
@@ -182,15 +182,19 @@ class Judge:
         return found, found
 
 
-def _beyond_doubt(claim: Everywhere) -> tuple[bool, bool]:
-    """Ends that hold by the nature of the quantity: a ball of a softmax may reach beyond [0, 1]."""
+def _beyond_doubt(claim: Everywhere | Witness) -> tuple[bool, bool]:
+    """Ends that hold by the nature of the quantity: no ball need be narrow enough to tell 1 - e^-5000 from 1.
+
+    A strict claim is strict at its lower end where it is made everywhere, at its upper end where of a point.
+    """
     low, high = {
         "probability": (0.0, 1.0),
         "margin": (-1.0, 1.0),
         "mean": (-np.inf, np.inf),
         "variance": (0.0, np.inf),
     }[claim.quantity.name]
-    return claim.lower <= low and not claim.strict, claim.upper >= high
+    strict = claim.strict, isinstance(claim, Witness)
+    return claim.lower <= low and strict != (True, False), claim.upper >= high and strict != (True, True)
 
 
 def same(a: Region, b: Region) -> bool:
