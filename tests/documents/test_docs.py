@@ -73,7 +73,7 @@ def anchors(path: Path) -> set[str]:
 
 
 def test_statements_cited_in_the_code_exist() -> None:
-    for source in sorted((ROOT / "src").rglob("*.py")):
+    for source in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")]):
         for name, anchor in re.findall(
             r"\b(docs/[\w-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")
         ):
@@ -121,7 +121,7 @@ def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
         ROOT / "mkdocs.yml",
         ROOT / ".ci" / "run",
     ]
-    for folder in ("src", "scripts", "benchmarks", "docs"):
+    for folder in ("src", "experiments", "scripts", "benchmarks", "docs"):
         texts += [p for p in (ROOT / folder).rglob("*") if p.suffix in {".py", ".md"}]
     for path in texts:
         text = path.read_text(encoding="utf-8")

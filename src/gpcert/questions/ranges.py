@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory
-from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import (
     about,
@@ -27,6 +26,9 @@ from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.running import Listener, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
+
+if TYPE_CHECKING:
+    from gpcert_experiments.paper import PaperFactory
 
 __all__ = ["probability_range"]
 
@@ -107,6 +109,8 @@ class _Task:
     def factory(self) -> BoundFactory | PaperFactory:
         """The bounds of the method, with slices and Gram matrices shared."""
         if self.method == "paper":
+            from gpcert_experiments.paper import PaperFactory
+
             return PaperFactory(self.post, self.settings.tolerance)
         return BoundFactory(self.post)
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from gpcert.cli.show import warn
-from gpcert.reproduce import EXPERIMENTS, reproduce
-from gpcert.reproduce.job import remembering_interrupts
+from gpcert_experiments.reproduce import EXPERIMENTS, reproduce
+from gpcert_experiments.reproduce.job import remembering_interrupts
 
 __all__ = ["configure", "run"]
 

@@ -12,11 +12,11 @@ from gpcert.bounds.several.two_latents import TwoLatents
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, Probit, Softmax
-from gpcert.paper.bound import PaperBound
-from gpcert.paper.latent_space import Partition, partition
-from gpcert.paper.softmax import EntryModels, PaperSoftmaxBound
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Mask
+from gpcert_experiments.paper.bound import PaperBound
+from gpcert_experiments.paper.latent_space import Partition, partition
+from gpcert_experiments.paper.softmax import EntryModels, PaperSoftmaxBound
 
 #: Intervals of the latent space: the paper's 2 / tolerance, within these limits.
 _FEWEST, _MOST = 20, 20_000

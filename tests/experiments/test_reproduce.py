@@ -11,13 +11,13 @@ from scipy.special import log_ndtr
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.reproduce import EXPERIMENTS, registry, reproduce
-from gpcert.reproduce.dynamic_hmc import _Target, dynamic_sample
-from gpcert.reproduce.hmc import Chains, _draws, _Walls, sample
-from gpcert.reproduce.job import Job, Table
-from gpcert.reproduce.page import Claim, Findings, write_page
-from gpcert.reproduce.quality import _distance
-from gpcert.reproduce.registry import _experiment
+from gpcert_experiments.reproduce import EXPERIMENTS, registry, reproduce
+from gpcert_experiments.reproduce.dynamic_hmc import _Target, dynamic_sample
+from gpcert_experiments.reproduce.hmc import Chains, _draws, _Walls, sample
+from gpcert_experiments.reproduce.job import Job, Table
+from gpcert_experiments.reproduce.page import Claim, Findings, write_page
+from gpcert_experiments.reproduce.quality import _distance
+from gpcert_experiments.reproduce.registry import _experiment
 from helpers.cli_files import Running
 from helpers.exact import small_model
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds import RbfBound
-from gpcert.paper.box import Answer, PublishedBound
-from gpcert.paper.covariance import Covariances, Extreme
-from gpcert.paper.latent_space import Interval, Partition, integral_bounds
-from gpcert.paper.variance import largest_variance, smallest_variance
 from gpcert.rounding import UNIT, down
+from gpcert_experiments.paper.box import Answer, PublishedBound
+from gpcert_experiments.paper.covariance import Covariances, Extreme
+from gpcert_experiments.paper.latent_space import Interval, Partition, integral_bounds
+from gpcert_experiments.paper.variance import largest_variance, smallest_variance
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.reproduce.models import kernel_of
 from gpcert.validation import Float
+from gpcert_experiments.reproduce.models import kernel_of
 
 __all__ = ["Chains", "sample", "summarised"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from gpcert.paper.latent_space import Interval, masses
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
+from gpcert_experiments.paper.latent_space import Interval, masses
 
 #: Standard deviations that the bounded cells cover on either side.
 _REACH = 5.0

@@ -10,13 +10,13 @@ import numpy as np
 from gpcert.bounds import Model
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.several.softmax import SoftmaxBound
-from gpcert.paper.box import Answer, PublishedBound
-from gpcert.paper.covariance import Covariances, Extreme
-from gpcert.paper.several import LatentRanges, softmax_bounds
-from gpcert.paper.variance import largest_variance, smallest_variance
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
+from gpcert_experiments.paper.box import Answer, PublishedBound
+from gpcert_experiments.paper.covariance import Covariances, Extreme
+from gpcert_experiments.paper.several import LatentRanges, softmax_bounds
+from gpcert_experiments.paper.variance import largest_variance, smallest_variance
 
 
 @dataclass(frozen=True, eq=False)

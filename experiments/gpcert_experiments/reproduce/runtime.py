@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpcert.bounds import BoundFactory
-from gpcert.paper import PaperFactory
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Ball
-from gpcert.reproduce.draw import BLUE, GREY, ORANGE
-from gpcert.reproduce.job import Job, Table, Value
-from gpcert.reproduce.models import Recipe, data_of, posterior_of
-from gpcert.reproduce.page import Claim, Findings, new_figure, paragraphs, save
-from gpcert.reproduce.sift import strongest_pixels
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
+from gpcert_experiments.paper import PaperFactory
+from gpcert_experiments.reproduce.draw import BLUE, GREY, ORANGE
+from gpcert_experiments.reproduce.job import Job, Table, Value
+from gpcert_experiments.reproduce.models import Recipe, data_of, posterior_of
+from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_experiments.reproduce.sift import strongest_pixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,18 +14,18 @@ from gpcert.bounds import BoxShape, RbfBound, curves_of, make_slice, model_of
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Link, Logit, Probit
-from gpcert.paper import PaperBound
-from gpcert.paper.covariance import covariances
-from gpcert.paper.latent_space import _below, _centred, integral_bounds, masses, partition
-from gpcert.paper.variance import (
+from gpcert.questions import probability_range
+from gpcert.regions import Box
+from gpcert_experiments.paper import PaperBound
+from gpcert_experiments.paper.covariance import covariances
+from gpcert_experiments.paper.latent_space import _below, _centred, integral_bounds, masses, partition
+from gpcert_experiments.paper.variance import (
     _quadratic_programme,
     decompose,
     largest_variance,
     rotated_ranges,
     smallest_variance,
 )
-from gpcert.questions import probability_range
-from gpcert.regions import Box
 from helpers.exact import CHOICES, Case, falsehoods, random_region, small_model
 from helpers.exact import random_posterior as random_case_posterior
 from helpers.oracle import bits, examples, posteriors, random_box, random_posterior

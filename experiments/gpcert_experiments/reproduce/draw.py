@@ -9,9 +9,9 @@ import numpy as np
 
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
-from gpcert.reproduce.job import Row
-from gpcert.reproduce.models import class_of
 from gpcert.validation import Float, Index
+from gpcert_experiments.reproduce.job import Row
+from gpcert_experiments.reproduce.models import class_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

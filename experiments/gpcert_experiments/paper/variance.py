@@ -14,9 +14,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gpcert.bounds import Model
-from gpcert.paper.covariance import Covariances, Extreme
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
+from gpcert_experiments.paper.covariance import Covariances, Extreme
 
 _ITERATIONS = 60
 

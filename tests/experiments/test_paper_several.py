@@ -9,14 +9,14 @@ from gpcert.bounds import make_slice
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.kernels import RBF
 from gpcert.likelihoods import OneVsRest, Probit, Softmax
-from gpcert.paper import several
-from gpcert.paper.covariance import covariances
-from gpcert.paper.several import LatentRanges, softmax_bounds
-from gpcert.paper.softmax import EntryModels
-from gpcert.paper.variance import largest_variance, smallest_variance
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Box
+from gpcert_experiments.paper import several
+from gpcert_experiments.paper.covariance import covariances
+from gpcert_experiments.paper.several import LatentRanges, softmax_bounds
+from gpcert_experiments.paper.softmax import EntryModels
+from gpcert_experiments.paper.variance import largest_variance, smallest_variance
 from helpers.oracle import examples
 from helpers.several import Setting, falsehoods, random_box, random_model
 

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gpcert.posterior import Posterior
-from gpcert.reproduce.hmc import Chains, summarised
-from gpcert.reproduce.models import kernel_of
 from gpcert.validation import Float
+from gpcert_experiments.reproduce.hmc import Chains, summarised
+from gpcert_experiments.reproduce.models import kernel_of
 
 __all__ = ["dynamic_sample"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from gpcert.errors import GpcertError, InvalidInputError
-from gpcert.reproduce.job import Job, Progress
-from gpcert.reproduce.page import Findings, write_index, write_page
 from gpcert.validation import require
+from gpcert_experiments.reproduce.job import Job, Progress
+from gpcert_experiments.reproduce.page import Findings, write_index, write_page
 
 __all__ = ["EXPERIMENTS", "reproduce"]
 
@@ -83,5 +83,7 @@ def _try_folder(folder: Path) -> None:
 
 def _experiment(name: str) -> Callable[[Job], Findings]:
     module, function, _ = EXPERIMENTS[name]
-    found: Callable[[Job], Findings] = getattr(import_module(f"gpcert.reproduce.{module}"), function)
+    found: Callable[[Job], Findings] = getattr(
+        import_module(f"gpcert_experiments.reproduce.{module}"), function
+    )
     return found
