@@ -19,8 +19,10 @@ if TYPE_CHECKING:
         from_gpy as from_gpy,
         from_gpytorch as from_gpytorch,
         from_sklearn as from_sklearn,
+        posterior_of as posterior_of,
         replay as replay,
     )
+    from gpcert.answers import Answers as Answers
     from gpcert.errors import (
         GpcertError as GpcertError,
         InvalidInputError as InvalidInputError,
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
         robustness as robustness,
     )
     from gpcert.records import load_answers as load_answers, save_answers as save_answers
-    from gpcert.regions import Ball as Ball, Box as Box
+    from gpcert.regions import Ball as Ball, Box as Box, balls as balls
     from gpcert.results import (
         Attack as Attack,
         CertifiedRadius as CertifiedRadius,
@@ -79,7 +81,8 @@ if TYPE_CHECKING:
 
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
-    "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn replay",
+    "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
+    "answers": "Answers",
     "errors": "GpcertError InvalidInputError ModelFileError NotFittedError",
     "estimator": "GPClassifier",
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
@@ -88,7 +91,7 @@ _NAMES = {
     "questions": "attack certified_radius certify compare_with_lime evaluate explain latent_range "
     "probability_range robustness",
     "records": "load_answers save_answers",
-    "regions": "Ball Box",
+    "regions": "Ball Box balls",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",
     "store": "load save",

@@ -34,6 +34,7 @@ from gpcert.posterior_validation import (
     described,
 )
 from gpcert.schema import digest
+from gpcert.tables import matrix
 from gpcert.validation import Float, as_matrix, as_names, freeze, require
 
 __all__ = ["Posterior"]
@@ -216,7 +217,7 @@ class Posterior:
 
     def _chunks(self, X: ArrayLike) -> Iterator[Float]:
         """X in pieces of rows whose kernel blocks stay small; at least one piece, possibly empty."""
-        points = as_matrix("X", X, columns=self.n_features)
+        points = matrix("X", X, self.feature_names, self.n_features)
         step = max(1, _CHUNK // (self.n_centres * self.n_latents))
         return (points[start : start + step] for start in range(0, max(1, len(points)), step))
 

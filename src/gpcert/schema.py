@@ -11,7 +11,7 @@ import json
 import math
 import reprlib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from hashlib import sha256
@@ -24,7 +24,18 @@ from numpy.typing import NDArray
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["LARGEST", "SCHEMA", "NotNegative", "Point", "Record", "Share", "digest", "encoded", "read"]
+__all__ = [
+    "LARGEST",
+    "SCHEMA",
+    "NotNegative",
+    "Point",
+    "Record",
+    "Share",
+    "digest",
+    "encoded",
+    "optional",
+    "read",
+]
 
 SCHEMA = 1
 _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -38,6 +49,11 @@ _Limits = tuple[tuple[float, float], bool]  # least and largest; whether NaN may
 #: By name: newer versions of numpy tell less about what their aliases stand for.
 _ARRAYS: dict[Any, type] = {Float: np.float64, Mask: np.bool_, Index: np.intp, NDArray[np.str_]: np.str_}
 _hints = cache(partial(get_type_hints, include_extras=True))
+
+
+def optional() -> Any:
+    """A field that is left out of the data where it is None: records without it stay as they were."""
+    return field(default=None, metadata={"optional": True})
 
 
 class Record:
@@ -85,7 +101,9 @@ def encoded(value: Any) -> Any:
         value = value.tolist()
     if is_dataclass(value):
         own: dict[str, Any] = {"kind": type(value).__name__} if isinstance(value, Record) else {}
-        return own | {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
+        told = {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
+        missing = {each.name for each in fields(value) if each.metadata and told[each.name] is None}
+        return own | {name: entry for name, entry in told.items() if name not in missing}
     if isinstance(value, list | tuple):
         return [encoded(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -165,6 +183,7 @@ class _Reader:
             )
             kind = kinds[names.index(name)]
         hints = {each.name: _hints(kind)[each.name] for each in fields(kind)}
+        told = {each.name: None for each in fields(kind) if each.metadata} | told
         wrong = sorted(str(name)[:40] for name in told.keys() ^ hints.keys())[:5]
         _must(not wrong, place or kind.__name__, "must have its entries and no others", wrong)
         # Regions first: they say how many features there are.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ __all__ = [
     "Float",
     "Index",
     "Mask",
+    "as_doubles",
     "as_floats",
     "as_matrix",
     "as_names",
     "as_vector",
     "freeze",
+    "meant",
     "positive",
     "require",
     "shown",
@@ -41,19 +44,53 @@ def shown(value: object) -> str:
 
 
 def as_floats(name: str, value: ArrayLike) -> Float:
-    """A finite float64 copy of `value`, any shape."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # OverflowError: an integer beyond the doubles
-        raise InvalidInputError(f"{name} must be numbers, got {_short(value)}") from None
-    if np.iscomplexobj(value):
-        raise InvalidInputError(f"{name} must be real, got complex numbers")
+    """A finite float64 copy of `value`, any shape; tensors of torch as they are, wherever they are."""
+    array = as_doubles(name, value)
     bad = ~np.isfinite(array)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f" at index {where if len(where) > 1 else where[0]}" if where else ""
-        raise InvalidInputError(f"{name} must be finite, got {array[where]}{place}")
+        raise InvalidInputError(f"{name} must be finite, got {array[where]}{_place(where)}")
     return array
+
+
+def as_doubles(name: str, value: ArrayLike) -> Float:
+    """A float64 copy of numbers, any shape; texts, dates and masked entries are none."""
+    tensor: Any = value
+    if hasattr(value, "detach"):  # torch: gradients, and memory elsewhere, are not the numbers' business
+        tensor = tensor.detach().cpu()
+        tensor = tensor if tensor.is_complex() else tensor.double()
+    try:
+        raw = np.asarray(tensor)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInputError(f"{name} must be numbers, got {_short(value)}") from None
+    if raw.dtype.kind == "c":
+        raise InvalidInputError(f"{name} must be real, got complex numbers")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
+        raise InvalidInputError(f"{name} must be finite, got a masked entry{_place(where)}")
+    if raw.dtype.kind in "biuf":
+        return np.array(raw, dtype=np.float64)
+    flat = raw.ravel().tolist() if raw.dtype.kind == "O" else raw.ravel()
+    for i, entry in enumerate(flat):
+        if not _is_number(entry):
+            where = tuple(int(k) for k in np.unravel_index(i, raw.shape))
+            told = f"{_short(entry)}{_place(where)}" if where else _short(value)
+            raise InvalidInputError(f"{name} must be numbers, got {told}")
+    return np.array(raw, dtype=np.float64)
+
+
+def _is_number(entry: Any) -> bool:
+    if isinstance(entry, str | bytes | np.datetime64 | np.timedelta64 | np.ndarray):
+        return False
+    try:
+        float(entry)
+    except (TypeError, ValueError, OverflowError):  # OverflowError: an integer beyond the doubles
+        return False
+    return True
+
+
+def _place(where: tuple[int, ...]) -> str:
+    return f" at index {where if len(where) > 1 else where[0]}" if where else ""
 
 
 def as_vector(name: str, value: ArrayLike, size: int | None = None) -> Float:
@@ -80,6 +117,13 @@ def positive(name: str, value: ArrayLike) -> Float:
     if not (array > 0).all():
         raise InvalidInputError(f"{name} must be > 0, got {array[~(array > 0)].flat[0]}")
     return array
+
+
+def meant(name: object, known: Iterable[object]) -> str:
+    """A question to append to a sentence about an unknown name: " (did you mean 'age'?)", or nothing."""
+    by_letters = {str(each).casefold(): each for each in known}
+    close = get_close_matches(str(name).casefold(), by_letters, 1)
+    return f" (did you mean {shown(by_letters[close[0]])}?)" if close else ""
 
 
 def as_names(name: str, value: Iterable[Any] | None, size: int) -> tuple[str, ...] | None:

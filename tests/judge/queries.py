@@ -7,6 +7,7 @@ that is not drawn here does not exist. A query is given back by its number alone
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -88,7 +89,7 @@ class Query:
         post = self.model.posterior()
         asking = _Asking(self, post, np.random.default_rng(self.seed + 1))
         found = getattr(asking, self.question)()
-        return post, list(found) if isinstance(found, list) else [found]
+        return post, list(found) if isinstance(found, Sequence) else [found]
 
 
 def _choice(rng: np.random.Generator, values: Any) -> Any:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import Kernel, Product, Stationary, Sum
+from gpcert.validation import Float
 
 
 @dataclass(frozen=True)
@@ -55,3 +59,11 @@ def rescaled(kernel: Kernel, ratio: float) -> Kernel:
         return Product((rescaled(kernel.parts[0], ratio), *kernel.parts[1:]))
     assert isinstance(kernel, Stationary)
     return replace(kernel, variance=kernel.variance * ratio)
+
+
+def stretched(kernel: Kernel, lengthscales: Callable[[Float], Float]) -> Kernel:
+    """The kernel with other lengthscales, each (d,) from what it was."""
+    if isinstance(kernel, Sum | Product):
+        return type(kernel)(tuple(stretched(part, lengthscales) for part in kernel.parts))
+    assert isinstance(kernel, Stationary)
+    return replace(kernel, lengthscale=lengthscales(np.asarray(kernel.lengthscale)))

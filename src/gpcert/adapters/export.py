@@ -31,10 +31,15 @@ def export(model: Any, path: str | os.PathLike[str], **options: Any) -> Posterio
 
     `options` go to the library's `from_...`. Nothing of gpcert that certifies is imported.
     """
-    for base in type(model).__mro__:
-        reader = _READERS.get(base.__module__.partition(".")[0])
-        if reader is not None:
-            post = reader(model, **options)
-            save(post, path)
-            return post
-    refuse("model", "a model of scikit-learn, GPy, GPyTorch or GPflow", model)
+    reader = reader_of(model)
+    if reader is None:
+        refuse("model", "a model of scikit-learn, GPy, GPyTorch or GPflow", model)
+    post = reader(model, **options)
+    save(post, path)
+    return post
+
+
+def reader_of(model: Any) -> Callable[..., Posterior] | None:
+    """What reads models of the library that defines the model's type, or a type it is derived from."""
+    libraries = (base.__module__.partition(".")[0] for base in type(model).__mro__)
+    return next((_READERS[library] for library in libraries if library in _READERS), None)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from gpcert.adapters.covariance import Covariance
 from gpcert.adapters.foreign import Foreign, check_points, checked_posterior, checked_target, named, refuse
-from gpcert.adapters.scaling import Affine, affine_of, split_pipeline
+from gpcert.adapters.pipelines import from_ours
+from gpcert.adapters.scaling import Affine, affine_of, input_size, quietly, split_pipeline, transformed
 from gpcert.adapters.variational import widened
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
@@ -46,6 +44,9 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
     """
     exact = checked_target(target)
     steps, classifier = split_pipeline(model)
+    own = getattr(classifier, "posterior_", None)
+    if isinstance(own, Posterior):
+        return from_ours(model, steps, own, tolerance) if steps else own
     if named(classifier, "sklearn") != "GaussianProcessClassifier":
         hint = " (its best_estimator_ may be)" if hasattr(classifier, "best_estimator_") else ""
         refuse("model", f"a GaussianProcessClassifier or a Pipeline that ends in one{hint}", classifier)
@@ -56,8 +57,7 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
     inner = classifier.base_estimator_
     binary = [inner] if hasattr(inner, "pi_") else list(inner.estimators_)
     training = _numbers(binary[0].X_train_)
-    sizes = [step.n_features_in_ for step in steps if hasattr(step, "n_features_in_")]
-    affine = affine_of(steps, int(sizes[0]) if sizes else training.shape[1])
+    affine = affine_of(steps, input_size(steps, training.shape[1]))
     parts = [_binary(each, affine) for each in binary]
     link = Logit() if exact else FiveErf()
     single = len(parts) == 1
@@ -71,8 +71,8 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
         likelihood=link if single else OneVsRest(link),
         target=_TARGETS[exact],
         latent=lambda X: _latents(steps, binary, X),
-        probability=lambda X: _quietly(model.predict_proba, X),
-        labels=lambda X: _quietly(model.predict, X, None),
+        probability=lambda X: quietly(model.predict_proba, X),
+        labels=lambda X: quietly(model.predict, X, None),
         credible=_CREDIBLE,
         classes=classifier.classes_,
         feature_names=getattr(model, "feature_names_in_", None),
@@ -94,7 +94,7 @@ def _numbers(X: Any) -> Float:
 def _in_single_precision(foreign: Foreign, post: Posterior, model: Any, tolerance: float | None) -> Foreign:
     """With the record of what the pipeline says about float32 points: its scalers then compute in float32."""
     X = check_points(post.centres).astype(np.float32)
-    theirs = _quietly(model.predict_proba, X)
+    theirs = quietly(model.predict_proba, X)
     deviation = float(np.abs(post.probability(X.astype(np.float64)) - theirs).max())
     limit = 5e-3 if tolerance is None else tolerance
     if not deviation <= limit:
@@ -107,19 +107,19 @@ def _in_single_precision(foreign: Foreign, post: Posterior, model: Any, toleranc
 
 def _binary(estimator: Any, affine: Affine) -> tuple[Kernel, Float, Float]:
     """Kernel, weights y - pi and precision (L^-1 sqrt W)^T (L^-1 sqrt W): algorithm 3.2 of the GP book."""
-    read = _covariance(estimator.kernel_, affine.scale if affine.steps else None)
+    read = _covariance(estimator.kernel_, affine if affine.steps else None)
     half = solve_triangular(estimator.L_, np.diag(estimator.W_sr_), lower=True)
     weights = np.asarray(estimator.y_train_ - estimator.pi_, dtype=np.float64)
     return widened(read.kernel(), read.noise, weights, half.T @ half)
 
 
-def _covariance(kernel: Any, scale: Float | None) -> Covariance:
-    """A scikit-learn kernel with its lengthscales multiplied by `scale` (d,)."""
+def _covariance(kernel: Any, affine: Affine | None) -> Covariance:
+    """A scikit-learn kernel with its lengthscales before the map."""
     name = named(kernel, "sklearn")
     if name == "Sum":
-        return _covariance(kernel.k1, scale) + _covariance(kernel.k2, scale)
+        return _covariance(kernel.k1, affine) + _covariance(kernel.k2, affine)
     if name == "Product":
-        return _covariance(kernel.k1, scale) * _covariance(kernel.k2, scale)
+        return _covariance(kernel.k1, affine) * _covariance(kernel.k2, affine)
     if name == "ConstantKernel":
         return Covariance(constant=float(kernel.constant_value))
     if name == "WhiteKernel":
@@ -128,8 +128,8 @@ def _covariance(kernel: Any, scale: Float | None) -> Covariance:
         lengthscale = np.asarray(kernel.length_scale, dtype=np.float64)
         if lengthscale.ndim and lengthscale.size == 1:
             lengthscale = lengthscale.reshape(())
-        if scale is not None:
-            lengthscale = lengthscale * np.abs(scale)
+        if affine is not None:
+            lengthscale = affine.lengthscales(lengthscale)
         return Covariance((_stationary(kernel, name, lengthscale),))
     refuse(
         "kernel", "a sum or product of ConstantKernel, RBF, Matern, RationalQuadratic and WhiteKernel", kernel
@@ -148,10 +148,7 @@ def _stationary(kernel: Any, name: str, lengthscale: Float) -> Kernel:
 
 def _latents(steps: list[Any], binary: list[Any], X: Float) -> tuple[Float, Float]:
     """scikit-learn's own latent mean and variance (m, C)."""
-    Z = X
-    for step in steps:
-        if step is not None and not isinstance(step, str):
-            Z = _quietly(step.transform, Z)
+    Z = transformed(steps, X)
     moments = [_moments(each, Z) for each in binary]
     return np.stack([m for m, _ in moments], axis=1), np.stack([v for _, v in moments], axis=1)
 
@@ -162,12 +159,3 @@ def _moments(estimator: Any, Z: Float) -> tuple[Float, Float]:
     v = solve_triangular(estimator.L_, estimator.W_sr_[:, None] * k, lower=True)
     variance = estimator.kernel_.diag(Z) - np.einsum("ij,ij->j", v, v)
     return k.T @ (estimator.y_train_ - estimator.pi_), variance
-
-
-def _quietly(
-    method: Callable[[Any], Any], X: NDArray[np.floating[Any]], dtype: type | None = np.float64
-) -> NDArray[Any]:
-    """method(X) without the warning that an array has no column names, if the model saw a table."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        return np.asarray(method(X), dtype=dtype)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
+    Label,
     about,
     check_classifier,
     check_count,
     check_method,
     check_seed,
-    check_shape,
     checked_labels,
     checked_points,
-    listed_regions,
 )
-from gpcert.regions import Ball, Region
+from gpcert.regions import Ball, Region, Regions
 from gpcert.results import Attack
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
@@ -29,42 +28,17 @@ from gpcert.validation import Float, Index
 __all__ = ["attack", "strongest"]
 
 
-@overload
+@about_regions
 def attack(
     post: Posterior,
-    region: Region,
+    region: Regions,
     x: ArrayLike | None = None,
-    label: int | None = None,
+    label: Label | Sequence[Label] | None = None,
     method: str = "pgd",
     *,
     starts: int = 5,
     seed: int = 0,
-) -> Attack: ...
-
-
-@overload
-def attack(
-    post: Posterior,
-    region: Sequence[Region],
-    x: ArrayLike | None = None,
-    label: int | Sequence[int] | None = None,
-    method: str = "pgd",
-    *,
-    starts: int = 5,
-    seed: int = 0,
-) -> list[Attack]: ...
-
-
-def attack(
-    post: Posterior,
-    region: Region | Sequence[Region],
-    x: ArrayLike | None = None,
-    label: int | Sequence[int] | None = None,
-    method: str = "pgd",
-    *,
-    starts: int = 5,
-    seed: int = 0,
-) -> Attack | list[Attack]:
+) -> list[Attack]:
     """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
 
     `x`: where the attack starts, default the region's centre; `label`: default the label the model gives x.
@@ -76,22 +50,18 @@ def attack(
     check_method(method, "pgd", "gpfgs", "gpjm")
     check_count("starts", starts)
     check_seed(seed)
-    regions, single = listed_regions(region)
-    for each in regions:
-        check_shape(post, each)
-    X = checked_points(post, x, regions, single)
+    X = checked_points(post, x, region)
     labels = checked_labels(post, label, X)
-    if not regions:
+    if not region:
         return []
-    points = strongest(post, regions, X, labels, method, starts=starts, seed=seed)
+    points = strongest(post, region, X, labels, method, starts=starts, seed=seed)
     p = post.probability(points)
     asked = method, int(starts), int(seed)
     told = about(post, Settings())
-    answers = [
+    return [
         Attack(z, float(row[c]), bool(row.argmax() != c), int(c), *asked, start, each, told)
-        for z, row, c, start, each in zip(points, p, labels, X, regions, strict=True)
+        for z, row, c, start, each in zip(points, p, labels, X, region, strict=True)
     ]
-    return answers[0] if single else answers
 
 
 def strongest(

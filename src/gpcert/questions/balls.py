@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_number, frozen
-from gpcert.regions import Ball
+from gpcert.questions.checks import check_number
+from gpcert.regions import Ball, deviations
 from gpcert.rounding import UNIT, norm_up
-from gpcert.validation import Float, as_floats, as_matrix, require
+from gpcert.tables import arranged, ends, positions, read, units
+from gpcert.validation import Float, as_matrix, require
 
 __all__ = ["Balls", "checked_balls"]
 
@@ -28,6 +30,8 @@ class Balls:
     features: Sequence[int] | None
     domain: tuple[ArrayLike, ArrayLike] | None
     scale: ArrayLike | None
+    single: bool = False  #: one point (d,) was given
+    ids: tuple[Any, ...] | None = None  #: what the rows are called
 
     def ball(self, row: int, radius: float) -> Ball:
         """The ball of this radius around one point."""
@@ -77,27 +81,25 @@ class Balls:
 
 
 def checked_balls(
-    post: Posterior,
-    x: ArrayLike,
-    norm: float,
-    max_radius: float,
-    features: Sequence[int] | None,
-    domain: tuple[ArrayLike, ArrayLike] | None,
-    scale: ArrayLike | None,
-) -> tuple[Balls, bool]:
-    """The balls, and whether x was a single point (d,)."""
-    single = as_floats("x", x).ndim == 1
-    X = as_matrix("x", np.atleast_2d(as_floats("x", x)), post.n_features)
+    post: Posterior, x: Any, norm: float, max_radius: float, features: Any, domain: Any, scale: Any
+) -> Balls:
+    """The balls; names are the model's, "std" means the deviations of its training data."""
+    table, d = read("x", x), post.n_features
+    single, names = table.values.ndim == 1, post.feature_names or table.names
+    X = as_matrix("x", np.atleast_2d(arranged("x", table, post.feature_names)), d)
     require(len(X) > 0, "x must hold at least one point, got none")
     check_number("max_radius", max_radius, least=0.0, strict=False)
-    balls = Balls(X, norm, float(max_radius), frozen(features), domain, scale)
+    moving = positions(features, names, d)
+    spread = deviations(post.centres, moving, names) if isinstance(scale, str) else None
+    shape = moving, ends(domain, names, d), units(scale, names, d, spread)
+    balls = Balls(X, norm, float(max_radius), *shape, single, table.ids)
     for row in range(len(X)):
         require(
             math.isfinite(balls.largest(row)),
             f"max_radius must be finite where no finite radius covers the domain, got {max_radius}",
         )
         balls.ball(row, balls.largest(row))  # checks the rest
-    return balls, single
+    return balls
 
 
 def _above(size: Float) -> Float:

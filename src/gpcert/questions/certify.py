@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
     about,
     check_model,
     check_threshold,
     checked_points,
-    checked_regions,
     checked_running,
     checked_settings,
 )
 from gpcert.questions.decision import Decision, decide, labelled
-from gpcert.regions import Region
+from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
 from gpcert.running import Listener, Report, ask_all
 from gpcert.settings import Settings
-from gpcert.validation import require
 
 __all__ = ["certify"]
 
@@ -35,11 +32,11 @@ _TIE = 1e-9
 _TINY = 4.0 * float(np.finfo(np.float64).eps)
 
 
-@overload
+@of_points
 def certify(
     post: Posterior,
-    x: ArrayLike,
-    region: Region,
+    x: ArrayLike | None,
+    region: Regions,
     threshold: float = 0.5,
     *,
     tolerance: float = 0.02,
@@ -47,37 +44,10 @@ def certify(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
-) -> Verdict: ...
-
-
-@overload
-def certify(
-    post: Posterior,
-    x: ArrayLike,
-    region: Sequence[Region],
-    threshold: float = 0.5,
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> list[Verdict]: ...
-
-
-def certify(
-    post: Posterior,
-    x: ArrayLike,
-    region: Region | Sequence[Region],
-    threshold: float = 0.5,
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> Verdict | list[Verdict]:
+) -> list[Verdict]:
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
+
+    `certify(post, region)`: x is the centre of the region, of each of several.
 
     "safe": proved, P(label) > threshold on the whole region, label = the label the model gives x. "unsafe":
     a point of the region with P(label) < threshold, proved, and confirmed by the predictor. The sign is
@@ -90,19 +60,16 @@ def certify(
     check_model(post)
     check_threshold(post, threshold)
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
-    regions, single = checked_regions(post, region)
-    require(x is not None, "x must be a point of the region, got None")
-    points = checked_points(post, x, regions, single)
+    points = checked_points(post, x, region)
     pursued = replace(settings, tolerance=_TIE)
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings))
     labels, ties = labelled(post, points)
-    pieces = dict(enumerate(zip(regions, labels.tolist(), ties.tolist(), strict=True)))
+    pieces = dict(enumerate(zip(region, labels.tolist(), ties.tolist(), strict=True)))
     found = ask_all(_ask, task, pieces, running, what="certify", stopped=_interrupted)
-    answers = [
+    return [
         found[i] if i in found else _nothing(task, piece[0], piece[1], Status.INTERRUPTED)
         for i, piece in pieces.items()
     ]
-    return answers[0] if single else answers
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gpcert.bounds import check_certifiable
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Box, Region
+from gpcert.regions import Regions
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
-from gpcert.validation import Float, Index, as_matrix, as_vector, require, shown
+from gpcert.tables import matrix, row
+from gpcert.validation import Float, Index, meant, require, shown
 
 __all__ = [
+    "Label",
     "about",
     "check_classifier",
     "check_count",
-    "check_label",
     "check_method",
     "check_model",
     "check_number",
-    "check_region",
     "check_seed",
-    "check_shape",
     "check_threshold",
     "checked_labels",
     "checked_points",
-    "checked_regions",
     "checked_running",
     "checked_settings",
-    "frozen",
+    "class_index",
+    "class_indices",
     "interrupted",
-    "listed_regions",
 ]
+
+#: A class by its index or by its value.
+Label = int | str
 
 
 def checked_settings(tolerance: float, max_seconds: float | None, max_nodes: int | None) -> Settings:
@@ -73,7 +73,6 @@ def interrupted(answer: ProbabilityRange | CertifiedRadius | LatentRange) -> boo
 
 def check_classifier(post: Posterior) -> None:
     """A posterior with probabilities."""
-    require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
     if post.likelihood is None:
         raise InvalidInputError("post must have a likelihood for probabilities, got a regression posterior")
 
@@ -84,14 +83,42 @@ def check_model(post: Posterior) -> None:
     check_certifiable(post)
 
 
-def check_label(post: Posterior, label: int) -> None:
-    """A class index: a column of `post.probability`."""
-    count = post.n_classes
-    rule = "0 or 1" if count == 2 else f"0 to {count - 1}"
-    require(
-        isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < count,
-        f"label must be a class index, {rule}, got {shown(label)}",
-    )
+def class_index(post: Posterior, label: Label | None, rule: str = "a class index") -> int:
+    """A column of `post.probability`, from the index or from the value of the class.
+
+    A whole number that is an index is meant as one; others, and texts, are values as they print.
+    """
+    count = post.n_latents if post.classes is None else post.n_classes
+    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    if whole and 0 <= cast(int, label) < count:
+        return int(cast(int, label))
+    values = [] if post.classes is None else [str(value) for value in post.classes.tolist()]
+    if (whole or isinstance(label, str)) and str(label) in values:
+        return values.index(str(label))
+    span = "0 or 1" if count == 2 else f"0 to {count - 1}"
+    known = f" or one of {', '.join(map(repr, values[:12]))}" if isinstance(label, str) else ""
+    raise InvalidInputError(f"label must be {rule}, {span}{known}, got {shown(label)}{meant(label, values)}")
+
+
+def class_indices(post: Posterior, y: Any, m: int) -> Index:
+    """Class indices (m,) of class values y (m,), which match if they print the same: 3, 3.0, "3"."""
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise InvalidInputError(f"y must hold one label per point, got {shown(y)[:60]}") from None
+    require(labels.shape == (m,), f"y must hold one label per point, {m}, got shape {labels.shape}")
+    assert post.classes is not None
+    known = {_printed(value): c for c, value in enumerate(post.classes.tolist())}
+    columns = [known.get(_printed(value), -1) for value in labels.tolist()]
+    if -1 in columns:
+        odd = labels[columns.index(-1)]
+        told = f"{shown(odd)}{meant(odd, post.classes.tolist())}"
+        raise InvalidInputError(f"y must hold labels of the model's classes, got {told}")
+    return np.array(columns, dtype=np.intp)
+
+
+def _printed(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool | float) and value == int(value) else str(value)
 
 
 def check_threshold(post: Posterior, threshold: float) -> None:
@@ -127,72 +154,32 @@ def check_count(name: str, value: object) -> None:
     require(whole and cast(int, value) >= 1, f"{name} must be a whole number >= 1, got {shown(value)}")
 
 
-def frozen(features: Sequence[int] | None) -> Sequence[int] | None:
-    """What several balls share must not be used up by the first of them (an iterator); checked by `Ball`."""
-    return tuple(features) if isinstance(features, Iterable) else features
-
-
 def check_seed(seed: object) -> None:
     """A whole number that starts a random generator."""
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     require(whole and cast(int, seed) >= 0, f"seed must be a whole number >= 0, got {shown(seed)}")
 
 
-def checked_regions(post: Posterior, region: Region | Sequence[Region]) -> tuple[list[Region], bool]:
-    """The regions as a list, each checked, and whether a single one was given."""
-    regions, single = listed_regions(region)
-    for each in regions:
-        check_region(post, each)
-    return regions, single
-
-
-def listed_regions(region: Region | Sequence[Region]) -> tuple[list[Region], bool]:
-    """The regions as a list, and whether a single one was given."""
-    if isinstance(region, Box | Ball):
-        return [region], True
-    try:
-        return list(region), False
-    except TypeError:
-        raise InvalidInputError(
-            f"region must be a Box, a Ball or a sequence of them, got {region!r}"
-        ) from None
-
-
-def checked_points(post: Posterior, x: ArrayLike | None, regions: Sequence[Region], single: bool) -> Float:
+def checked_points(post: Posterior, x: Any, regions: Regions) -> Float:
     """One point (m, d) per region, in it; None: its centre. A single region takes a single point (d,)."""
     if x is None:
         return np.stack([region.centre for region in regions]) if regions else np.empty((0, post.n_features))
-    points = as_vector("x", x, post.n_features)[None] if single else as_matrix("x", x, post.n_features)
+    read = row if regions.single else matrix
+    points = np.atleast_2d(read("x", x, post.feature_names, post.n_features))
     require(
         len(points) == len(regions), f"x must hold one point per region, {len(regions)}, got {len(points)}"
     )
     for i, (point, region) in enumerate(zip(points, regions, strict=True)):
-        where = "" if single else f" of index {i}"
+        where = "" if regions.single else f" of index {i}"
         require(region.contains(point), f"x must lie in the region, got a point{where} outside")
     return points
 
 
-def checked_labels(post: Posterior, label: int | Sequence[int] | None, X: Float) -> Index:
+def checked_labels(post: Posterior, label: Label | Sequence[Label] | None, X: Float) -> Index:
     """One class index per point X (m, d); None: the label the model gives it."""
     if label is None:
         return np.asarray(post.probability(X).argmax(axis=1))
-    labels = [label] * len(X) if isinstance(label, int | np.integer | str | float) else list(label)
+    one = isinstance(label, str | bytes) or not isinstance(label, Iterable)
+    labels: list[Any] = [label] * len(X) if one else list(cast(Iterable[Any], label))
     require(len(labels) == len(X), f"label must hold one class index per region, {len(X)}, got {len(labels)}")
-    for each in labels:
-        check_label(post, each)
-    return np.array(labels, dtype=np.intp)
-
-
-def check_shape(post: Posterior, region: object) -> None:
-    """A region of the posterior's features."""
-    require(isinstance(region, Box | Ball), f"region must be a Box or a Ball, got {type(region).__name__}")
-    assert isinstance(region, Box | Ball)
-    require(
-        region.n_features == post.n_features,
-        f"region must have {post.n_features} features, got {region.n_features}",
-    )
-
-
-def check_region(post: Posterior, region: object) -> None:
-    """A region of the posterior's features that can be certified."""
-    check_shape(post, region)
+    return np.array([class_index(post, each) for each in labels], dtype=np.intp)

@@ -11,22 +11,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
-from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.checks import (
     about,
     check_model,
-    check_region,
     check_threshold,
     checked_running,
     checked_settings,
+    class_indices,
 )
 from gpcert.questions.decision import decide, enclosed, labelled, refutes
 from gpcert.questions.nearest import nearest
@@ -34,7 +34,7 @@ from gpcert.regions import Ball
 from gpcert.results import About, Evaluation, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
-from gpcert.validation import Float, Index, as_vector, require, shown
+from gpcert.validation import Float, Index, as_vector, require
 
 __all__ = ["evaluate"]
 
@@ -46,15 +46,16 @@ _BLOCK = 32
 _NODES = 3
 
 
+@question
 def evaluate(
     post: Posterior,
-    X: ArrayLike,
+    X: Any,
     y: ArrayLike,
     radii: ArrayLike,
     norm: float = np.inf,
-    features: Sequence[int] | None = None,
-    domain: tuple[ArrayLike, ArrayLike] | None = None,
-    scale: ArrayLike | None = None,
+    features: Sequence[int | str] | None = None,
+    domain: Any = None,
+    scale: Any = None,
     *,
     threshold: float = 0.5,
     tolerance: float = 1e-3,
@@ -76,9 +77,8 @@ def evaluate(
     check_threshold(post, threshold)
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     wanted = _checked_radii(radii)
-    balls, _ = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale)
-    check_region(post, balls.ball(0, 0.0))
-    truth = _checked_truth(post, y, len(balls.X))
+    balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale)
+    truth = class_indices(post, y, len(balls.X))
     start = time.perf_counter()
     asked = float(threshold), settings, about(post, settings)
     task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked)
@@ -95,23 +95,6 @@ def _checked_radii(radii: ArrayLike) -> Float:
     require(bool((values >= 0).all()), f"radii must be >= 0, got {values.min()}")
     require(bool((np.diff(values) > 0).all()), f"radii must increase, got {values.tolist()[:6]}")
     return values
-
-
-def _checked_truth(post: Posterior, y: ArrayLike, m: int) -> Index:
-    """Class indices (m,) of the labels y."""
-    try:
-        labels = np.asarray(y)
-    except ValueError:
-        raise InvalidInputError(f"y must hold one label per point, got {shown(y)[:60]}") from None
-    require(labels.shape == (m,), f"y must hold one label per point, {m}, got shape {labels.shape}")
-    assert post.classes is not None
-    columns = np.full(m, -1)
-    for c, value in enumerate(post.classes):
-        columns[labels == value] = c
-    unknown = np.flatnonzero(columns < 0)
-    if unknown.size:
-        require(False, f"y must hold labels of the model's classes, got {shown(labels[unknown[0]])}")
-    return columns
 
 
 class _Row(NamedTuple):

@@ -13,41 +13,44 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gpcert.bounds import SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import question
 from gpcert.questions.checks import (
+    Label,
     about,
-    check_label,
     check_model,
     check_number,
     checked_running,
     checked_settings,
-    frozen,
+    class_index,
 )
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
 from gpcert.results import Explanation, Status
 from gpcert.running import Listener, Progress, Report, Stopped, ask_all
 from gpcert.settings import Settings
-from gpcert.validation import Float, Index, as_floats, as_matrix
+from gpcert.tables import arranged, ends, positions, read
+from gpcert.validation import Float, Index, as_matrix
 
 __all__ = ["explain"]
 
 
+@question
 def explain(
     post: Posterior,
-    X: ArrayLike,
+    X: Any,
     radius: float,
-    label: int = 1,
+    label: Label = 1,
     *,
-    features: Sequence[int] | None = None,
-    domain: tuple[ArrayLike, ArrayLike] | None = None,
+    features: Sequence[int | str] | None = None,
+    domain: Any = None,
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
@@ -63,18 +66,19 @@ def explain(
     unknown ([-2, 2]). `progress` else, and `n_jobs`, as for `probability_range`.
     """
     check_model(post)
-    check_label(post, label)
+    c = class_index(post, label)
     check_number("radius", radius, least=0.0, strict=False)
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
-    points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
-    moving = frozen(features)
-    balls = tuple(Ball(x, radius, features=moving, domain=domain) for x in points)
+    d, names = post.n_features, post.feature_names
+    points = as_matrix("X", np.atleast_2d(arranged("X", read("X", X), names)), d)
+    shape = positions(features, names, d), ends(domain, names, d)
+    balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     pieces = dict(enumerate(balls))
-    found = ask_all(_ask, (post, int(label), settings), pieces, running, what="explain")
+    found = ask_all(_ask, (post, c, settings), pieces, running, what="explain")
     for i, known in found.items():
         lower[i], upper[i] = known
-    return Explanation.of(lower, upper, balls, int(label), post.feature_names, about(post, settings))
+    return Explanation.of(lower, upper, balls, c, names, about(post, settings))
 
 
 def _ask(task: tuple[Posterior, int, Settings], ball: Ball, report: Report) -> Float:
@@ -116,10 +120,10 @@ def _sides(
             lengths = (np.minimum(ball.radius, room[j]) for room in (x - low, high - x))
         # Copies: what is unknown of both sides may be one array, and each side is written to below.
         sides = [SideRanges(*map(np.array, side)) for side in line_ranges(post, x, j, *lengths)]
-    for ranges, ends in zip(sides, ((low, x), (x, high)), strict=True):
+    for ranges, within in zip(sides, ((low, x), (x, high)), strict=True):
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
         for i in np.flatnonzero(~(wide <= settings.tolerance)):
-            side = Ball(x, ball.radius, features=[int(j[i])], domain=ends)
+            side = Ball(x, ball.radius, features=[int(j[i])], domain=within)
             r = probability_range(post, side, label, **asdict(settings), progress=unknown, n_jobs=1)
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
                 raise Stopped

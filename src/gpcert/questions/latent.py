@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import about_regions
 from gpcert.questions.cells import CellSweep
-from gpcert.questions.checks import about, checked_regions, checked_running, checked_settings, interrupted
-from gpcert.regions import Region
+from gpcert.questions.checks import Label, about, checked_running, checked_settings, class_index, interrupted
+from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
 from gpcert.running import Listener, Progress, Report, ask_all, listener, wants_to_stop
 from gpcert.search import Minimiser, Search, run, widest
@@ -26,45 +26,18 @@ _UNKNOWN = Extremes(Enclosure(-np.inf, np.inf), Enclosure(-np.inf, np.inf), None
 _UNKNOWN_VARIANCE = Extremes(Enclosure(0.0, np.inf), Enclosure(0.0, np.inf), None, None)
 
 
-@overload
+@about_regions
 def latent_range(
     post: Posterior,
-    region: Region,
-    label: int | None = None,
+    region: Regions,
+    label: Label | None = None,
     *,
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
-) -> LatentRange: ...
-
-
-@overload
-def latent_range(
-    post: Posterior,
-    region: Sequence[Region],
-    label: int | None = None,
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> list[LatentRange]: ...
-
-
-def latent_range(
-    post: Posterior,
-    region: Region | Sequence[Region],
-    label: int | None = None,
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> LatentRange | list[LatentRange]:
+) -> list[LatentRange]:
     """Enclosures of min and max of the latent mean and variance over a region, or each of a sequence.
 
     Any posterior, regression included. `label` selects the latent of a posterior that has several. Both ends
@@ -73,34 +46,24 @@ def latent_range(
     (cells) shares its work. `progress(p)`: the mean stays in [p.lower, p.upper] on region p.index; `progress`
     else, and `n_jobs`, as for `probability_range`.
     """
-    require(isinstance(post, Posterior), f"post must be a Posterior, got {type(post).__name__}")
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
-    regions, single = checked_regions(post, region)
-    one = _one_latent(post, label)
-    task = _Task(BoundFactory(one), label, settings, about(post, settings))
+    latent = _latent_index(post, label)
+    one = post if latent is None else post.one_latent(latent)
+    task = _Task(BoundFactory(one), latent, settings, about(post, settings))
     with listener(running.progress, "latent_range") as tell:
-        swept, stopped = _sweep(one, regions, settings, tell)
-        rest = {} if stopped else {i: each for i, each in enumerate(regions) if i not in swept}
+        swept, stopped = _sweep(one, region, settings, tell)
+        rest = {} if stopped else {i: each for i, each in enumerate(region) if i not in swept}
         running = replace(running, progress=tell)
-        found = ask_all(_ask, task, rest, running, stopped=interrupted, total=len(regions))
-    answers = [
-        found[i] if i in found else _Query(task, r).answer(swept.get(i)) for i, r in enumerate(regions)
-    ]
-    return answers[0] if single else answers
+        found = ask_all(_ask, task, rest, running, stopped=interrupted, total=len(region))
+    return [found[i] if i in found else _Query(task, r).answer(swept.get(i)) for i, r in enumerate(region)]
 
 
-def _one_latent(post: Posterior, label: int | None) -> Posterior:
-    """The posterior of the latent asked for, without its likelihood."""
-    count = post.n_latents
+def _latent_index(post: Posterior, label: Label | None) -> int | None:
+    """Which of several latents is asked for; None: the only one."""
     if post.weights.ndim == 1:
         require(label is None, f"label must be None for a posterior with one latent, got {shown(label)}")
-        return post
-    require(
-        isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < count,
-        f"label must be the index of a latent, 0 to {count - 1}, got {shown(label)}",
-    )
-    assert label is not None
-    return post.one_latent(int(label))
+        return None
+    return class_index(post, label, "the index of a latent")
 
 
 def _sweep(

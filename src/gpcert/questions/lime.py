@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gpcert.errors import GpcertError
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import question
+from gpcert.questions.checks import Label
 from gpcert.questions.explain import explain
 from gpcert.results import LimeComparison
-from gpcert.validation import Float, as_floats, as_matrix, require
+from gpcert.tables import matrix
+from gpcert.validation import Float, require
 
 __all__ = ["compare_with_lime", "lime_weights"]
 
 
+@question
 def compare_with_lime(
     post: Posterior,
-    X: ArrayLike,
+    X: Any,
     radius: float,
-    X_train: ArrayLike,
-    label: int = 1,
+    X_train: Any,
+    label: Label = 1,
     *,
     samples: int = 5000,
     width: float | None = None,
-    domain: tuple[ArrayLike, ArrayLike] | None = None,
+    domain: Any = None,
 ) -> LimeComparison:
     """Our Delta and LIME's weights of P(label) at the same points X (m, d), and how far they agree.
 
@@ -31,10 +36,11 @@ def compare_with_lime(
     and its kernel width (None: the package's default). Needs the package: pip install 'gpcert[lime]'.
     """
     ours = explain(post, X, radius, label, domain=domain)
-    points = as_matrix("X", np.atleast_2d(as_floats("X", X)), post.n_features)
-    train = as_matrix("X_train", X_train, post.n_features)
+    names, d = post.feature_names, post.n_features
+    points = np.stack([ball.x for ball in ours.balls]) if ours.balls else np.empty((0, d))
+    train = matrix("X_train", X_train, names, d)
     require(int(samples) >= 1, f"samples must be >= 1, got {samples}")
-    weights = lime_weights(post, train, points, label, int(samples), post.n_features, width)
+    weights = lime_weights(post, train, points, ours.label, int(samples), post.n_features, width)
     return LimeComparison.of(ours, weights)
 
 

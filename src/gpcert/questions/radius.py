@@ -11,13 +11,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from gpcert.answers import Answers
 from gpcert.attacks import Sets, settle
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.checks import (
     about,
@@ -48,15 +50,16 @@ _ATTACK = 0.5
 _COARSER = 5.0
 
 
+@question
 def certified_radius(
     post: Posterior,
-    x: ArrayLike,
+    x: Any,
     norm: float = np.inf,
     max_radius: float = 1.0,
     rtol: float = 1e-3,
-    features: Sequence[int] | None = None,
-    domain: tuple[ArrayLike, ArrayLike] | None = None,
-    scale: ArrayLike | None = None,
+    features: Sequence[int | str] | None = None,
+    domain: Any = None,
+    scale: Any = None,
     *,
     threshold: float = 0.5,
     tolerance: float = 1e-5,
@@ -64,7 +67,7 @@ def certified_radius(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
-) -> CertifiedRadius | list[CertifiedRadius]:
+) -> CertifiedRadius | Answers[CertifiedRadius]:
     """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
 
     x (m, d): a list, one for each point. `norm`, `features`, `domain`, `scale` as for `Ball`; radii up to
@@ -78,7 +81,7 @@ def certified_radius(
     check_threshold(post, threshold)
     check_number("rtol", rtol, least=0.0, strict=True)
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
-    balls, single = checked_balls(post, x, norm, max_radius, features, domain, scale)
+    balls = checked_balls(post, x, norm, max_radius, features, domain, scale)
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
     task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)
@@ -86,7 +89,7 @@ def certified_radius(
     done = ask_all(_ask, task, blocks, running, what="certified_radius", stopped=_cut_short, size=len)
     found = {b + i: radius for b, radii in done.items() for i, radius in enumerate(radii)}
     answers = [found[i] if i in found else _Search(task, i).answer() for i in range(len(balls.X))]
-    return answers[0] if single else answers
+    return answers[0] if balls.single else Answers(answers, balls.ids, post)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
+    Label,
     about,
-    check_label,
     check_method,
     check_model,
-    checked_regions,
     checked_running,
     checked_settings,
+    class_index,
     interrupted,
 )
-from gpcert.regions import Region
+from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.running import Listener, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["probability_range"]
 
 
-@overload
+@about_regions
 def probability_range(
     post: Posterior,
-    region: Region,
-    label: int = 1,
+    region: Regions,
+    label: Label = 1,
     method: str = "auto",
     *,
     tolerance: float = 0.02,
@@ -45,36 +46,7 @@ def probability_range(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
-) -> ProbabilityRange: ...
-
-
-@overload
-def probability_range(
-    post: Posterior,
-    region: Sequence[Region],
-    label: int = 1,
-    method: str = "auto",
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> list[ProbabilityRange]: ...
-
-
-def probability_range(
-    post: Posterior,
-    region: Region | Sequence[Region],
-    label: int = 1,
-    method: str = "auto",
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> ProbabilityRange | list[ProbabilityRange]:
+) -> list[ProbabilityRange]:
     """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
 
     Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at
@@ -84,15 +56,13 @@ def probability_range(
     2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays).
     """
     check_model(post)
-    check_label(post, label)
+    c = class_index(post, label)
     check_method(method, "auto", "paper")
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
-    regions, single = checked_regions(post, region)
-    task = _Task(post, method, int(label), settings, about(post, settings))
-    pieces = dict(enumerate(regions))
+    task = _Task(post, method, c, settings, about(post, settings))
+    pieces = dict(enumerate(region))
     found = ask_all(_ask, task, pieces, running, what="probability_range", stopped=interrupted)
-    answers = [found[i] if i in found else _Query(task, r).answer() for i, r in enumerate(regions)]
-    return answers[0] if single else answers
+    return [found[i] if i in found else _Query(task, r).answer() for i, r in enumerate(region)]
 
 
 @dataclass(frozen=True, eq=False)

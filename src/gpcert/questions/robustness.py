@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import overload
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_model, checked_points, checked_regions
+from gpcert.questions.asking import about_regions
+from gpcert.questions.checks import Label, check_model, checked_points
 from gpcert.questions.ranges import probability_range
-from gpcert.regions import Box, Region
+from gpcert.regions import Box, Regions
 from gpcert.results import ProbabilityRange, Robustness, Status
 from gpcert.running import Listener
 from gpcert.validation import Float
@@ -19,11 +17,11 @@ from gpcert.validation import Float
 __all__ = ["robustness"]
 
 
-@overload
+@about_regions
 def robustness(
     post: Posterior,
-    region: Region,
-    label: int = 1,
+    region: Regions,
+    label: Label = 1,
     x: ArrayLike | None = None,
     *,
     tolerance: float = 0.02,
@@ -31,36 +29,7 @@ def robustness(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
-) -> Robustness: ...
-
-
-@overload
-def robustness(
-    post: Posterior,
-    region: Sequence[Region],
-    label: int = 1,
-    x: ArrayLike | None = None,
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> list[Robustness]: ...
-
-
-def robustness(
-    post: Posterior,
-    region: Region | Sequence[Region],
-    label: int = 1,
-    x: ArrayLike | None = None,
-    *,
-    tolerance: float = 0.02,
-    max_seconds: float | None = None,
-    max_nodes: int | None = None,
-    progress: Listener | bool | None = None,
-    n_jobs: int | None = None,
-) -> Robustness | list[Robustness]:
+) -> list[Robustness]:
     """An enclosure of delta = max - min of P(label) over a region, or over each region of a sequence.
 
     With x, a point of the region (or one per region): of the smallest delta such that P(label) differs from
@@ -68,11 +37,10 @@ def robustness(
     are those of `probability_range`, whose answer is kept in `range`.
     """
     check_model(post)
-    regions, single = checked_regions(post, region)
-    points = None if x is None else checked_points(post, x, regions, single)
+    points = None if x is None else checked_points(post, x, region)
     ranges = probability_range(
         post,
-        regions,
+        list(region),
         label,
         tolerance=tolerance,
         max_seconds=max_seconds,
@@ -81,18 +49,12 @@ def robustness(
         n_jobs=n_jobs,
     )
     if points is None:
-        answers = [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
-    else:
-        asked = [i for i, r in enumerate(ranges) if r.status is not Status.INTERRUPTED]
-        boxes = [Box(points[i], points[i]) for i in asked]  # one evaluation each: no limit could shorten it
-        at = dict(
-            zip(asked, probability_range(post, boxes, label, tolerance=tolerance, n_jobs=1), strict=True)
-        )
-        # P(x) is in the range, too
-        answers = [
-            _definition_1(r, at.get(i, r), x) for i, (r, x) in enumerate(zip(ranges, points, strict=True))
-        ]
-    return answers[0] if single else answers
+        return [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
+    asked = [i for i, r in enumerate(ranges) if r.status is not Status.INTERRUPTED]
+    boxes = [Box(points[i], points[i]) for i in asked]  # one evaluation each: no limit could shorten it
+    at = dict(zip(asked, probability_range(post, boxes, label, tolerance=tolerance, n_jobs=1), strict=True))
+    # P(x) is in the range, too
+    return [_definition_1(r, at.get(i, r), x) for i, (r, x) in enumerate(zip(ranges, points, strict=True))]
 
 
 def _delta(r: ProbabilityRange, lower: float, upper: float, x: Float | None = None) -> Robustness:

@@ -1,6 +1,18 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
+from gpcert.regions.batch import Regions, balls, deviations
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Region, region_from_dict
 
-__all__ = ["Ball", "Box", "Region", "lowest", "nearest", "project", "region_from_dict"]
+__all__ = [
+    "Ball",
+    "Box",
+    "Region",
+    "Regions",
+    "balls",
+    "deviations",
+    "lowest",
+    "nearest",
+    "project",
+    "region_from_dict",
+]

@@ -12,29 +12,36 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
-from gpcert.schema import Point, Record, read
-from gpcert.validation import Float, Mask, as_floats, as_vector, freeze, positive, require, shown
+from gpcert.schema import Point, Record, optional, read
+from gpcert.tables import Table, ends, order, positions, units
+from gpcert.tables import read as read_table
+from gpcert.validation import Float, Mask, as_doubles, as_floats, as_vector, freeze, positive, require, shown
 
 __all__ = ["Ball", "Box", "Region", "region_from_dict"]
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Box(Record):
-    """The set of all z with lower <= z <= upper, both (d,)."""
+    """The set of all z with lower <= z <= upper, both (d,).
+
+    Ends by name (a dict, a row of a table) keep their `names`: a question puts them in its model's order.
+    """
 
     lower: Point
     upper: Point
+    names: tuple[str, ...] | None = optional()
 
-    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
-        low = as_vector("lower", lower)
-        high = as_vector("upper", upper, low.size)
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, names: Sequence[str] | None = None) -> None:
+        low, names = _row("lower", lower, names)
+        high, names = _row("upper", upper, names)
+        require(high.size == low.size, f"upper must have length {low.size}, got {high.size}")
         require(low.size > 0, "lower must have at least one feature, got none")
         bad = np.flatnonzero(low > high)
         if bad.size:
@@ -42,6 +49,14 @@ class Box(Record):
             raise InvalidInputError(f"lower must be <= upper, got {low[j]} > {high[j]} at feature {j}")
         object.__setattr__(self, "lower", freeze(low))
         object.__setattr__(self, "upper", freeze(high))
+        object.__setattr__(self, "names", names)
+
+    def ordered(self, names: Sequence[str] | None) -> Box:
+        """The same set with its features in the order of these names, which it does not keep."""
+        if self.names is None:
+            return self
+        at = slice(None) if names is None else order("region", self.names, names)
+        return Box(self.lower[at], self.upper[at])
 
     @property
     def n_features(self) -> int:
@@ -72,6 +87,10 @@ class Box(Record):
 class Ball(Record):
     """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see
     `docs/regions`.
+
+    `features`: positions, a mask, or names; `scale`, `domain`: by position or by name (`{"age": 0.5}`,
+    `{"age": (0, 120)}`); names are those that x brings (a dict, a row of a table), and are kept in `names`:
+    a question puts the features in its model's order.
     """
 
     x: Point
@@ -80,30 +99,42 @@ class Ball(Record):
     features: tuple[int, ...] | None
     domain: tuple[Annotated[Float, "d"], Annotated[Float, "d"]] | None
     scale: Point | None
+    names: tuple[str, ...] | None = optional()
 
     def __init__(
         self,
         x: ArrayLike,
         radius: float,
         norm: float = np.inf,
-        features: Sequence[int] | None = None,
-        domain: tuple[ArrayLike, ArrayLike] | None = None,
-        scale: ArrayLike | None = None,
+        features: Sequence[int | str] | None = None,
+        domain: Any = None,
+        scale: Any = None,
+        names: Sequence[str] | None = None,
     ) -> None:
-        centre = as_vector("x", x)
+        centre, names = _row("x", x, names)
         d = centre.size
         require(d > 0, "x must have at least one feature, got none")
         set_ = object.__setattr__
         set_(self, "x", freeze(centre))
         set_(self, "norm", _norm(norm))
         set_(self, "radius", _radius(radius, self.norm))
-        set_(self, "features", _features(features, d))
-        set_(self, "domain", _domain(domain, centre))
-        set_(
-            self, "scale", None if scale is None else freeze(_broadcast("scale", positive("scale", scale), d))
-        )
+        set_(self, "features", positions(features, names, d))
+        set_(self, "domain", _domain(ends(domain, names, d), centre))
+        unit = units(scale, names, d)
+        set_(self, "scale", None if unit is None else freeze(_broadcast("scale", positive("scale", unit), d)))
+        set_(self, "names", names)
         if self.norm == 0 and self.domain is None:
             raise InvalidInputError("domain must be given with norm=0, got None")
+
+    def ordered(self, names: Sequence[str] | None) -> Ball:
+        """The same set with its features in the order of these names, which it does not keep."""
+        if self.names is None:
+            return self
+        at = list(range(self.n_features)) if names is None else order("region", self.names, names)
+        features = None if self.features is None else [k for k, j in enumerate(at) if j in self.features]
+        domain = None if self.domain is None else (self.domain[0][at], self.domain[1][at])
+        scale = None if self.scale is None else self.scale[at]
+        return Ball(self.x[at], self.radius, self.norm, features, domain, scale)
 
     @property
     def n_features(self) -> int:
@@ -227,20 +258,17 @@ def _radius(radius: float, norm: float) -> float:
     return value
 
 
-def _features(features: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
-    if features is None:
-        return None
-    try:
-        iter(features)
-    except TypeError:
-        raise InvalidInputError(f"features must be a sequence of indices, got {features!r}") from None
-    indices = []
-    for f in features:
-        integer = isinstance(f, int | np.integer) and not isinstance(f, bool | np.bool_)
-        require(integer and 0 <= int(f) < d, f"features must be indices in 0..{d - 1}, got {shown(f)}")
-        indices.append(int(f))
-    require(len(set(indices)) == len(indices), f"features must be distinct, got {indices}")
-    return tuple(sorted(indices))
+def _row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float, tuple[str, ...] | None]:
+    """One point (d,), and what its features are called: as the value says, else as given."""
+    if type(value) is np.ndarray and value.dtype.names is None:
+        found = Table(as_vector(what, value))
+    else:
+        found = read_table(what, value)
+        require(found.values.ndim == 1, f"{what} must be one-dimensional, got shape {found.values.shape}")
+    given = None if names is None else tuple(names)
+    if found.names is None or given is None:
+        return found.values, found.names or given
+    return found.values[order(what, found.names, given)], given
 
 
 def _broadcast(name: str, value: Float, d: int) -> Float:
@@ -252,10 +280,7 @@ def _broadcast(name: str, value: Float, d: int) -> Float:
 
 def _bound(name: str, value: ArrayLike, d: int) -> Float:
     """One end of a domain: numbers, infinities allowed (a one-sided domain), NaN not."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(f"{name} must be numbers, got {shown(value)}") from None
+    array = as_doubles(name, value)
     if np.isnan(array).any():  # a sentence is dear where the domain is: not before it is needed
         raise InvalidInputError(f"{name} must not be NaN, got {shown(value)}")
     return _broadcast(name, array, d)
@@ -264,9 +289,6 @@ def _bound(name: str, value: ArrayLike, d: int) -> Float:
 def _domain(domain: tuple[ArrayLike, ArrayLike] | None, x: Float) -> tuple[Float, Float] | None:
     if domain is None:
         return None
-    if not isinstance(domain, tuple | list):
-        raise InvalidInputError(f"domain must be (low, high), got {domain!r}")
-    require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
     low, high = _bound("domain", domain[0], x.size), _bound("domain", domain[1], x.size)
     bad = np.flatnonzero(~(low <= high))
     if bad.size:

@@ -1,0 +1,137 @@
+"""The one door of all questions: any model, regions and tables as users have them, one answer or a batch.
+
+`question` turns (model, region) into (Posterior, Regions in the model's order) and what is found into an
+answer or `Answers`; an option that does not exist is one sentence with the one that was perhaps meant.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+from numpy.typing import ArrayLike
+
+from gpcert.adapters import posterior_of
+from gpcert.answers import Answers
+from gpcert.errors import InvalidInputError
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region, Regions
+from gpcert.results import Answer
+from gpcert.validation import meant, require, shown
+
+__all__ = ["about_regions", "of_points", "question"]
+
+P = ParamSpec("P")
+A = TypeVar("A", bound=Answer, covariant=True)
+R = TypeVar("R")
+
+
+class UnknownOptionError(InvalidInputError, TypeError):
+    """An argument that a question does not have, or one too many: also what Python raises for it."""
+
+
+class OfRegions(Protocol[P, A]):
+    """A question about a region, or about each of several."""
+
+    __wrapped__: Any
+
+    @overload
+    def __call__(self, post: Any, region: Region, *args: P.args, **kwargs: P.kwargs) -> A: ...
+    @overload
+    def __call__(
+        self, post: Any, region: Iterable[Region], *args: P.args, **kwargs: P.kwargs
+    ) -> Answers[A]: ...
+
+
+class OfPoints(Protocol[P, A]):
+    """A question about a point and a region, or a region that has a centre; or about each of several."""
+
+    __wrapped__: Any
+
+    @overload
+    def __call__(self, post: Any, x: Region, *args: P.args, **kwargs: P.kwargs) -> A: ...
+    @overload
+    def __call__(self, post: Any, x: ArrayLike, region: Region, *args: P.args, **kwargs: P.kwargs) -> A: ...
+    @overload
+    def __call__(self, post: Any, x: Iterable[Region], *args: P.args, **kwargs: P.kwargs) -> Answers[A]: ...
+    @overload
+    def __call__(
+        self, post: Any, x: Any, region: Iterable[Region], *args: P.args, **kwargs: P.kwargs
+    ) -> Answers[A]: ...
+
+
+def about_regions(ask: Callable[Concatenate[Posterior, Regions, P], list[A]]) -> OfRegions[P, A]:
+    """A question that is asked about regions."""
+    return cast(OfRegions[P, A], _door(ask))
+
+
+def of_points(ask: Callable[Concatenate[Posterior, Any, Regions, P], list[A]]) -> OfPoints[P, A]:
+    """A question that is asked about points in regions; without a point: about the centre."""
+    return cast(OfPoints[P, A], _door(ask))
+
+
+def question(ask: Callable[Concatenate[Posterior, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A question that reads its points itself."""
+    return cast(Callable[Concatenate[Any, P], R], _door(ask))
+
+
+def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(ask)
+
+    @wraps(ask)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        given = _bound(ask.__name__, signature, args, kwargs)
+        post = given["post"] = posterior_of(given["post"])
+        if "region" not in signature.parameters:
+            return ask(**given)
+        if given.get("region") is None:
+            given["region"], given["x"] = given.pop("x", None), None
+        regions = given["region"] = _in_order(post, given["region"], given.get("x"))
+        found = ask(**given)
+        return found[0] if regions.single else Answers(found, regions.ids, post)
+
+    return asked
+
+
+def _bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
+    known = list(signature.parameters)
+    for option in kwargs:
+        if option not in known:
+            raise UnknownOptionError(f"{name} has no option {option!r}{meant(option, known)}")
+    try:
+        given = dict(signature.bind_partial(*args, **kwargs).arguments)
+    except TypeError as error:  # too many, or twice: as Python says it
+        raise UnknownOptionError(f"{name}: {error}") from None
+    needed = [n for n, p in signature.parameters.items() if p.default is p.empty and n not in given]
+    if needed and needed != ["region"]:  # for which x may stand
+        raise UnknownOptionError(f"{name} needs {needed[0]!r}, got none")
+    return given
+
+
+def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
+    """The regions in the order of the model's features."""
+    if isinstance(x, Box | Ball) and not isinstance(region, Box | Ball):
+        raise InvalidInputError(
+            f"region must be a Box or a Ball, got {_told(region)}: x stands before region"
+        )
+    single = isinstance(region, Box | Ball)
+    try:
+        given = [region] if single else list(region)
+    except TypeError:
+        raise InvalidInputError(
+            f"region must be a Box, a Ball or a sequence of them, got {_told(region)}"
+        ) from None
+    for each in given:
+        require(isinstance(each, Box | Ball), f"region must be a Box or a Ball, got {type(each).__name__}")
+    made = [each.ordered(post.feature_names) for each in given]
+    for each in made:
+        n = each.n_features
+        require(n == post.n_features, f"region must have {post.n_features} features, got {n}")
+    return Regions(made, region.ids if isinstance(region, Regions) else None, single)
+
+
+def _told(value: object) -> str:
+    text = shown(value)
+    return text if len(text) <= 60 else type(value).__name__
