@@ -22,12 +22,13 @@ if TYPE_CHECKING:
         posterior_of as posterior_of,
         replay as replay,
     )
-    from gpcert.answers import Answers as Answers
+    from gpcert.answers import Answers as Answers, report as report
     from gpcert.errors import (
         GpcertError as GpcertError,
         InvalidInputError as InvalidInputError,
         ModelFileError as ModelFileError,
         NotFittedError as NotFittedError,
+        UnitsWarning as UnitsWarning,
     )
     from gpcert.estimator import GPClassifier as GPClassifier
     from gpcert.kernels import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         attack as attack,
         certified_radius as certified_radius,
         certify as certify,
+        certify_table as certify_table,
         compare_with_lime as compare_with_lime,
         evaluate as evaluate,
         explain as explain,
@@ -82,14 +84,14 @@ if TYPE_CHECKING:
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
     "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
-    "answers": "Answers",
-    "errors": "GpcertError InvalidInputError ModelFileError NotFittedError",
+    "answers": "Answers report",
+    "errors": "GpcertError InvalidInputError ModelFileError NotFittedError UnitsWarning",
     "estimator": "GPClassifier",
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",
     "posterior": "Posterior",
-    "questions": "attack certified_radius certify compare_with_lime evaluate explain latent_range "
-    "probability_range robustness",
+    "questions": "attack certified_radius certify certify_table compare_with_lime evaluate explain "
+    "latent_range probability_range robustness",
     "records": "load_answers save_answers",
     "regions": "Ball Box balls",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "

@@ -1,17 +1,28 @@
-"""A batch of answers: a sequence that comes back as a table, a file, a page, or a summary."""
+"""A batch of answers: a sequence that comes back as a table, a file, a page, or a summary; `report`."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
+from gpcert.errors import InvalidInputError
+from gpcert.files import write_whole
+from gpcert.numbers import percent_at_least
 from gpcert.posterior import Posterior
-from gpcert.results import Answer
+from gpcert.records.answer_file import save_answers
+from gpcert.records.batch import batch_document
+from gpcert.records.documents import dumps
+from gpcert.records.flat import columns, flat, write_table
+from gpcert.results import Answer, Verdict, VerdictStatus
 from gpcert.validation import require
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "report"]
 
 A = TypeVar("A", bound=Answer, covariant=True)
 
@@ -76,3 +87,107 @@ class Answers(Sequence[A], Generic[A]):
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The answers as columns by name: `id`, `true` where it is known, then what the answer says.
+
+        `min_lower` is `answer.min.lower`, and so on; labels are class values. Points are left out.
+        """
+        classes = self._classes()
+        lines = []
+        for i, answer in enumerate(self):
+            known = {"id": self.ids[i]} | ({} if self.truth is None else {"true": classes[self.truth[i]]})
+            lines += [known | line for line in flat(answer, classes)]
+        return columns(lines)
+
+    def _classes(self) -> list[Any]:
+        known = self.post is not None and self.post.classes is not None
+        return self.post.classes.tolist() if known else []  # type: ignore[union-attr]
+
+    def to_pandas(self) -> Any:
+        """A data frame of pandas, one line per answer, its index the ids of the rows."""
+        import pandas
+
+        frame = pandas.DataFrame(self.columns())
+        return frame.set_index("id") if len(frame) else frame
+
+    def to_polars(self) -> Any:
+        """A data frame of polars, one line per answer."""
+        import polars
+
+        return polars.DataFrame(self.columns(), strict=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file, whole or not at all: .csv and .parquet hold `columns`, .json everything.
+
+        A JSON file is read by `load_answers` and, of ranges, verdicts, radii and attacks of a known model, by
+        `gpcert report`.
+        """
+        place = Path(path)
+        if place.suffix in (".csv", ".parquet"):
+            write_table(place, self.columns())
+            return
+        known = ".json, .csv or .parquet"
+        require(place.suffix == ".json", f"path must end in {known}, got {place.name!r}")
+        try:
+            require(self.post is not None, "")
+            write_whole(place, dumps(self._document({})[0]))
+        except InvalidInputError:  # no page can be made of them; they are answers all the same
+            save_answers(place, list(self))
+
+    def _document(self, order: dict[Any, int]) -> tuple[dict[str, Any], Any]:
+        if self.post is None:
+            raise InvalidInputError("answers must be of one model that is known, got answers without one")
+        return batch_document(self.post, self._answers, self.ids, self.truth, order)
+
+    def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
+        """Write the page of `gpcert report`."""
+        report(self, path, title)
+
+    def summary(self) -> str:
+        """One line: how many answers of which kind say what."""
+        n = len(self)
+        if not n:
+            return "no answers"
+        told = Counter(str(getattr(answer, "status", "")) for answer in self)
+        verdicts = [answer for answer in self if isinstance(answer, Verdict)]
+        if len(verdicts) == n:
+            told = Counter({str(status): told[status] for status in VerdictStatus})
+        kinds = ", ".join(sorted({type(answer).__name__ for answer in self}))
+        counts = ", ".join(f"{count} {status}" for status, count in told.items() if status)
+        line = f"{n} x {kinds}: {counts}" if counts else f"{n} x {kinds}"
+        if len(verdicts) == n and self.truth is not None:
+            pairs = zip(verdicts, self.truth, strict=True)
+            right = sum(v.status is VerdictStatus.SAFE and v.label == true for v, true in pairs)
+            line += f"; right and safe: {percent_at_least(Fraction(right, n))}"
+        return line
+
+
+def report(
+    answers: Answers[Answer] | Sequence[Answers[Answer]],
+    path: str | os.PathLike[str],
+    title: str | None = None,
+) -> None:
+    """Write one HTML page about a batch, or several batches about the same rows of one model.
+
+    The page is that of `gpcert report`: headline figures, curves, a table that sorts and filters, settings.
+
+    >>> import gpcert as gc, tempfile, pathlib
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> answers = gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25))
+    >>> page = pathlib.Path(tempfile.mkdtemp(), "report.html")
+    >>> gc.report(answers, page, title="Two rows")
+    >>> "Two rows" in page.read_text(encoding="utf-8")
+    True
+    """
+    from gpcert.pages import report_on  # a page is dear to import, and most batches become none
+
+    batches = [answers] if isinstance(answers, Answers) else list(answers)
+    for each in batches:
+        told = type(each).__name__
+        require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {told}")
+    require(bool(batches), "answers must be one batch of answers, or several, got none")
+    order: dict[Any, int] = {}
+    made = [batch._document(order) for batch in batches]
+    named = [(Path(document["verb"]), document, rows) for document, rows in made]
+    write_whole(Path(path), report_on(named, title))

@@ -5,7 +5,7 @@ Every message is one sentence: the parameter, the rule, the value received.
 
 from __future__ import annotations
 
-__all__ = ["GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError"]
+__all__ = ["GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError", "UnitsWarning"]
 
 
 class GpcertError(Exception):
@@ -22,3 +22,7 @@ class ModelFileError(GpcertError, ValueError):
 
 class NotFittedError(GpcertError, ValueError, AttributeError):
     """An estimator was asked to predict before `fit`."""
+
+
+class UnitsWarning(UserWarning):
+    """One radius for columns that are measured in very different units."""

@@ -140,6 +140,11 @@ class Posterior:
             told = uuid4().hex
         return digest(told, self.centres, self.weights, self.precision)
 
+    @cached_property
+    def spread(self) -> Float:
+        """Standard deviations (d,) of the columns of the centres."""
+        return freeze(np.asarray(self.centres.std(axis=0)))
+
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """One kernel per latent."""

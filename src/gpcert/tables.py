@@ -15,7 +15,20 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, as_doubles, as_floats, as_matrix, as_vector, meant, require, shown
 
-__all__ = ["Table", "arranged", "column", "ends", "matrix", "order", "positions", "read", "row", "units"]
+__all__ = [
+    "Table",
+    "arranged",
+    "column",
+    "column_names",
+    "ends",
+    "matrix",
+    "order",
+    "position",
+    "positions",
+    "read",
+    "row",
+    "units",
+]
 
 Names = Sequence[str] | None
 
@@ -40,8 +53,10 @@ def read(what: str, value: Any) -> Table:
     if hasattr(value, "collect") and hasattr(value, "columns"):
         raise InvalidInputError(f"{what} must be in memory, got a {type(value).__name__}: call its collect()")
     if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        rows, names = getattr(value, "index", None), list(getattr(value, "column_names", value.columns))
-        return _columns(what, names, value)._replace(ids=None if rows is None else tuple(rows))
+        rows = getattr(value, "index", None)
+        return _columns(what, column_names(value) or [], value)._replace(
+            ids=None if rows is None else tuple(rows)
+        )
     if hasattr(value, "to_numpy") and hasattr(value, "index"):
         labels = tuple(value.index)
         named = bool(labels) and all(isinstance(name, str) for name in labels)
@@ -77,9 +92,17 @@ def _numbers(what: str, name: Any, values: Any) -> Float:
     return as_floats(f"column {shown(name)} of {what}", plain)
 
 
+def column_names(table: Any) -> list[Any] | None:
+    """The names of a table's columns; None: it has none."""
+    if isinstance(table, Mapping):
+        return list(table)
+    found = getattr(table, "column_names", getattr(table, "columns", None))
+    return None if found is None else list(found)
+
+
 def column(what: str, value: Any, name: str) -> Any:
     """One column of a table, as it is."""
-    known = list(value if isinstance(value, Mapping) else getattr(value, "column_names", value.columns))
+    known = column_names(value) or []
     require(name in known, f"{what} must name a column of the table, got {name!r}{meant(name, known)}")
     found = value[name]
     return found.to_numpy() if hasattr(found, "to_numpy") else np.asarray(found)
@@ -130,12 +153,13 @@ def positions(features: Any, names: Names, d: int) -> tuple[int, ...] | None:
     if given and all(isinstance(f, bool | np.bool_) for f in given):
         require(len(given) == d, f"features must be a mask of length {d}, got {len(given)}")
         return tuple(int(j) for j in np.flatnonzero(given))
-    indices = [_position("features", f, names, d) for f in given]
+    indices = [position("features", f, names, d) for f in given]
     require(len(set(indices)) == len(indices), f"features must be distinct, got {given}")
     return tuple(sorted(indices))
 
 
-def _position(what: str, feature: Any, names: Names, d: int) -> int:
+def position(what: str, feature: Any, names: Names, d: int) -> int:
+    """One feature by position or name."""
     if isinstance(feature, str):
         if names is None:
             raise InvalidInputError(
@@ -176,7 +200,7 @@ def units(scale: Any, names: Names, d: int, spread: Float | None = None) -> Floa
         return as_floats("scale", scale)
     found = np.ones(d)
     for name, unit in named.items():
-        found[_position("scale", name, names, d)] = as_vector("scale", [unit])[0]
+        found[position("scale", name, names, d)] = as_vector("scale", [unit])[0]
     return found
 
 
@@ -204,5 +228,5 @@ def _end(given: Any, names: Names, d: int, otherwise: float) -> Any:
         return given
     found = np.full(d, otherwise)
     for name, value in named.items():
-        found[_position("domain", name, names, d)] = as_doubles("domain", value)
+        found[position("domain", name, names, d)] = as_doubles("domain", value)
     return found

@@ -362,7 +362,7 @@ def test_files_of_format_1_are_read_and_still_true() -> None:
 
 
 def test_a_verb_does_not_import_the_page() -> None:
-    code = "import sys, gpcert.cli.verbs.certify; sys.exit('gpcert.report.page' in sys.modules)"
+    code = "import sys, gpcert.cli.verbs.certify; sys.exit('gpcert.pages.page' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

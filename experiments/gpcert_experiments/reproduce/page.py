@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpcert.files import write_whole
-from gpcert.report.html import Html, join, page, table, tag
+from gpcert.html import Html, join, table, tag
+from gpcert.pages.html import page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

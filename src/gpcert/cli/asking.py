@@ -7,11 +7,13 @@ file again, so that all answer for the same model.
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gpcert.cli.progress import Interrupt
 from gpcert.cli.show import warn
+from gpcert.errors import UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.running import Bar, Listener, Progress, Report, Running, ask_all
 
@@ -62,4 +64,5 @@ def answer_all(
 
 def _row(task: tuple[Ask, Posterior], query: Any, report: Report) -> Answer:
     ask, post = task
+    warnings.simplefilter("ignore", UnitsWarning)  # said once, by `read_shape`
     return ask(post, query, lambda p: report(p.lower, p.upper, p.nodes, p.seconds))

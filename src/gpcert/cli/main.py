@@ -15,6 +15,7 @@ from gpcert import __version__
 from gpcert.cli.show import printable, tell, warn
 from gpcert.errors import GpcertError
 from gpcert.running import THREADS, on_signals
+from gpcert.validation import meant
 
 __all__ = ["VERBS", "declare", "main", "make_parser"]
 
@@ -38,7 +39,19 @@ VERBS = {
 class _Parser(argparse.ArgumentParser):
     """argparse with its errors as one line, as everywhere in gpcert."""
 
+    options: tuple[str, ...] = ()  #: those of the verb, which the parser above it is asked about
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += meant(value, action.choices or ())
+            raise
+
     def error(self, message: str) -> NoReturn:
+        unknown = message.partition("unrecognized arguments: ")[2].split()[:1]
+        for option in unknown if message.startswith("unrecognized") else ():
+            message += meant(option, self.options)
         self.exit(2, printable(f"{self.prog}: {message}; see {self.prog} --help") + "\n")
 
 
@@ -58,6 +71,7 @@ def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
         )
         if verb == wanted:
             declare(own, verb)
+            parser.options = tuple(name for action in own._actions for name in action.option_strings)
     return parser
 
 

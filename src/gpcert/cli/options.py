@@ -96,7 +96,8 @@ def add_jobs(group: argparse._ArgumentGroup) -> None:
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Where answers go."""
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", type=Path, metavar="FILE", help="save the results (JSON) here")
+    told = "save the results here: a table if it ends in .csv or .parquet, else all of them as JSON"
+    group.add_argument("-o", "--output", type=Path, metavar="FILE", help=told)
     group.add_argument("--json", action="store_true", help="print the results as JSON in place of a table")
     group.add_argument("--quiet", action="store_true", help="no progress line")
 

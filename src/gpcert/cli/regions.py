@@ -13,9 +13,12 @@ import numpy as np
 from gpcert.cli.io.csv_table import read_csv
 from gpcert.cli.io.sources import SHIPPED, feature_names
 from gpcert.cli.io.tables import Columns, Table
+from gpcert.cli.show import warn
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Box, Region
+from gpcert.questions.checks import units_apart
+from gpcert.regions import Ball, Box, Region, checked_spread
+from gpcert.tables import position
 from gpcert.validation import Float, require
 
 __all__ = ["Shape", "balls", "boxes", "read_radii", "read_shape"]
@@ -43,22 +46,15 @@ class Shape:
             "scale": self.scale,
         }
 
-    def told(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """The same in JSON, features by name; an infinite end is null."""
-        return {
-            "norm": "inf" if self.norm == math.inf else self.norm,
-            "features": None if self.features is None else [names[j] for j in self.features],
-            "domain": None if self.domain is None else [_finite(end) for end in self.domain],
-            "scale": None if self.scale is None else self.scale.tolist(),
-        }
-
 
 def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None) -> Shape:
     """Norm, moving features, domain and units from the options; a shipped data set brings its domain."""
     names = feature_names(post)
-    moving = (
-        None if parsed.features is None else tuple(_position(names, f, "--features") for f in parsed.features)
-    )
+    moving = None
+    if parsed.features is not None:
+        moving = tuple(position("--features", f, names, len(names)) for f in parsed.features)
+    if parsed.scale is None and parsed.norm != 0 and (told := units_apart(post, moving, "--scale std")):
+        warn(told)
     given = parsed.domain
     if given is None and table is not None and table.domain is not None:
         given = ["{}:{}".format(*table.domain)]
@@ -136,20 +132,13 @@ def boxes(
     return made
 
 
-def _position(names: tuple[str, ...], name: str, option: str) -> int:
-    if name not in names:
-        shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-        raise InvalidInputError(f"{option} must name features of the model, {shown}, got {name!r}")
-    return names.index(name)
-
-
 def _domain(given: list[str] | None, names: tuple[str, ...]) -> tuple[Float, Float] | None:
     if given is None:
         return None
     low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
     for text in given:
         name, equals, span = text.rpartition("=")
-        where = slice(None) if not equals else _position(names, name, "--domain")
+        where = slice(None) if not equals else position("--domain", name, names, len(names))
         ends = span.split(":")
         try:
             require(len(ends) == 2, "")
@@ -168,10 +157,10 @@ def _scale(
     scale = np.ones(len(names))
     for text in given:
         if text == "std":
-            scale = _deviations(names, post, moving)
+            scale = checked_spread(post.spread, moving, names, "--scale std")
             continue
         name, _, unit = text.rpartition("=")
-        j = _position(names, name, "--scale")
+        j = position("--scale", name, names, len(names))
         try:
             scale[j] = float(unit)
             require(bool(scale[j] > 0) and math.isfinite(scale[j]), "")
@@ -180,20 +169,3 @@ def _scale(
                 f"--scale must be std or NAME=UNIT with a unit > 0, got {text!r}"
             ) from None
     return scale
-
-
-def _deviations(names: tuple[str, ...], post: Posterior, moving: tuple[int, ...] | None) -> Float:
-    """Standard deviations of the training columns (d,); a constant column may not move, and counts as 1."""
-    deviations = np.asarray(post.centres.std(axis=0))
-    flat = np.flatnonzero(~(deviations > 0)).tolist()
-    stuck = flat if moving is None else [j for j in flat if j in moving]
-    if stuck:
-        raise InvalidInputError(
-            f"--scale std needs columns that vary in training, got {names[stuck[0]]!r}, a constant"
-        )
-    deviations[flat] = 1.0
-    return deviations
-
-
-def _finite(ends: Float) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in ends.tolist()]

@@ -19,12 +19,13 @@ from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
 from gpcert.records.documents import dumps
+from gpcert.records.flat import TABLES, check_extension, columns, line_of, write_table
 from gpcert.records.results_file import describe_model, document
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.running import cores
 from gpcert.store import load_hashed
-from gpcert.validation import require
+from gpcert.validation import meant, require
 
 __all__ = ["Model", "Rows", "class_position", "open_model", "run_session"]
 
@@ -45,6 +46,10 @@ def open_model(parsed: argparse.Namespace) -> Model:
     """The model of a question: one that classifies. Everything about options is checked before the work."""
     inputs = (getattr(parsed, name, None) for name in ("model", "data", "boxes"))
     check_output(parsed.output, *inputs)
+    if parsed.output is not None:
+        check_extension(parsed.output)
+    swapped = str(parsed.data).endswith(".safetensors") and not parsed.model.endswith(".safetensors")
+    require(not swapped, f"MODEL must stand before DATA, got {parsed.model} and then {parsed.data}")
     model = Model(parsed.model)
     if model.post.likelihood is None:
         raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
@@ -57,7 +62,8 @@ def class_position(classes: Sequence[str], label: str | None) -> int:
         require(len(classes) == 2, f"--label must be one of {', '.join(classes)}, got none")
         return 1
     if label not in classes:
-        raise InvalidInputError(f"--label must be one of {', '.join(classes)}, got {label!r}")
+        told = f"--label must be one of {', '.join(classes)}, got {label!r}{meant(label, classes)}"
+        raise InvalidInputError(told)
     return classes.index(label)
 
 
@@ -119,7 +125,7 @@ def run_session(
             seconds=time.perf_counter() - start,
         )
         text = dumps(results)
-        kept = _save(parsed.output, results, text)
+        kept = _save(parsed.output, results, text, model.classes)
         told = _tell(parsed, results, text, kept, table_of, summary_of)
     if outcome.failure:
         warn(outcome.failure)
@@ -128,13 +134,16 @@ def run_session(
     return interrupt.status if outcome.interrupted else int(not told)
 
 
-def _save(path: Path | None, results: dict[str, Any], text: str) -> Kept:
+def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequence[str]) -> Kept:
     """Before anything is printed: a reader of standard output that has gone costs no file."""
     if path is None:
         return Kept(None)
     if not results["answers"]:
         return Kept(None, f"no row was answered: nothing is saved in {path}")
-    return keep(path, lambda place: write_whole(place, text), results["complete"])
+    if path.suffix not in TABLES:
+        return keep(path, lambda place: write_whole(place, text), results["complete"])
+    lines = [line for row in results["answers"] for line in line_of(row, classes)]
+    return keep(path, lambda place: write_table(place, columns(lines)), results["complete"])
 
 
 def _tell(

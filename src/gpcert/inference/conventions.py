@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.errors import InvalidInputError, NotFittedError
+from gpcert.tables import column_names
 from gpcert.validation import require
 
 Labels = NDArray[Any]
@@ -64,10 +65,10 @@ def not_fitted_error() -> type[Exception]:
 
 def feature_names(X: Any) -> NDArray[Any] | None:
     """Column names (d,) of a data frame if all are strings, else None; a mixture is an error."""
-    columns = getattr(X, "columns", None)
+    columns = column_names(X)
     if columns is None:
         return None
-    names = np.array(list(columns), dtype=object)
+    names = np.array(columns, dtype=object)
     strings = [isinstance(name, str) for name in names]
     require(
         all(strings) or not any(strings),

@@ -17,6 +17,7 @@ from gpcert.adapters import posterior_of
 from gpcert.answers import Answers
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
+from gpcert.questions.checks import warn_of_units
 from gpcert.regions import Ball, Box, Region, Regions
 from gpcert.results import Answer
 from gpcert.validation import meant, require, shown
@@ -126,6 +127,9 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
     for each in given:
         require(isinstance(each, Box | Ball), f"region must be a Box or a Ball, got {type(each).__name__}")
     made = [each.ordered(post.feature_names) for each in given]
+    plain = [each for each in made if isinstance(each, Ball) and each.scale is None and each.radius > 0]
+    if plain and plain[0].norm != 0:
+        warn_of_units(post, plain[0].features, level=4)
     for each in made:
         n = each.n_features
         require(n == post.n_features, f"region must have {post.n_features} features, got {n}")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_number
-from gpcert.regions import Ball, deviations
+from gpcert.questions.checks import check_number, warn_of_units
+from gpcert.regions import Ball, checked_spread
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, ends, positions, read, units
 from gpcert.validation import Float, as_matrix, require
@@ -81,18 +81,27 @@ class Balls:
 
 
 def checked_balls(
-    post: Posterior, x: Any, norm: float, max_radius: float, features: Any, domain: Any, scale: Any
+    post: Posterior,
+    x: Any,
+    norm: float,
+    max_radius: float,
+    features: Any,
+    domain: Any,
+    scale: Any,
+    what: str = "x",
 ) -> Balls:
     """The balls; names are the model's, "std" means the deviations of its training data."""
-    table, d = read("x", x), post.n_features
+    table, d = read(what, x), post.n_features
     single, names = table.values.ndim == 1, post.feature_names or table.names
-    X = as_matrix("x", np.atleast_2d(arranged("x", table, post.feature_names)), d)
-    require(len(X) > 0, "x must hold at least one point, got none")
+    X = as_matrix(what, np.atleast_2d(arranged(what, table, post.feature_names)), d)
+    require(len(X) > 0, f"{what} must hold at least one point, got none")
     check_number("max_radius", max_radius, least=0.0, strict=False)
     moving = positions(features, names, d)
-    spread = deviations(post.centres, moving, names) if isinstance(scale, str) else None
+    spread = checked_spread(post.spread, moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
     balls = Balls(X, norm, float(max_radius), *shape, single, table.ids)
+    if scale is None:
+        warn_of_units(post, moving)
     for row in range(len(X)):
         require(
             math.isfinite(balls.largest(row)),

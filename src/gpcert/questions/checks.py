@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from gpcert.bounds import check_certifiable
-from gpcert.errors import InvalidInputError
+from gpcert.errors import InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.regions import Regions
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
 from gpcert.tables import matrix, row
-from gpcert.validation import Float, Index, meant, require, shown
+from gpcert.validation import Float, Index, as_vector, meant, require, shown
 
 __all__ = [
     "Label",
@@ -29,15 +30,20 @@ __all__ = [
     "check_threshold",
     "checked_labels",
     "checked_points",
+    "checked_radii",
     "checked_running",
     "checked_settings",
     "class_index",
     "class_indices",
     "interrupted",
+    "units_apart",
+    "warn_of_units",
 ]
 
 #: A class by its index or by its value.
 Label = int | str
+#: Deviations that differ by more are of different units.
+_UNLIKE = 100.0
 
 
 def checked_settings(tolerance: float, max_seconds: float | None, max_nodes: int | None) -> Settings:
@@ -119,6 +125,36 @@ def class_indices(post: Posterior, y: Any, m: int) -> Index:
 
 def _printed(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool | float) and value == int(value) else str(value)
+
+
+def checked_radii(radii: Any) -> Float:
+    """Increasing radii (k,), at least one."""
+    values = as_vector("radii", radii)
+    require(values.size > 0, "radii must hold at least one radius, got none")
+    require(bool((values >= 0).all()), f"radii must be >= 0, got {values.min()}")
+    require(bool((np.diff(values) > 0).all()), f"radii must increase, got {values.tolist()[:6]}")
+    return values
+
+
+def warn_of_units(post: Posterior, moving: Sequence[int] | None, level: int = 5) -> None:
+    """Say that one radius for columns of very different units is hardly meant; `level`: to the caller."""
+    if told := units_apart(post, moving, "scale='std'"):
+        warnings.warn(told, UnitsWarning, stacklevel=level)
+
+
+def units_apart(post: Posterior, moving: Sequence[int] | None, option: str) -> str:
+    """The sentence about columns whose deviations differ by more than 100 times, "" where none do."""
+    names, chosen = post.feature_names, list(range(post.n_features)) if moving is None else list(moving)
+    spread = {j: float(post.spread[j]) for j in chosen if post.spread[j] > 0}
+    if names is None or not spread:  # an array, perhaps an image: nobody chose units
+        return ""
+    least, most = min(spread, key=lambda j: spread[j]), max(spread, key=lambda j: spread[j])
+    if spread[most] <= _UNLIKE * spread[least]:
+        return ""
+    return (
+        f"one radius for all columns, of which {names[least]!r} varies by {spread[least]:.3g} in training "
+        f"and {names[most]!r} by {spread[most]:.3g}: {option} counts in standard deviations"
+    )
 
 
 def check_threshold(post: Posterior, threshold: float) -> None:

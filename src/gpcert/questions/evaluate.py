@@ -24,6 +24,7 @@ from gpcert.questions.checks import (
     about,
     check_model,
     check_threshold,
+    checked_radii,
     checked_running,
     checked_settings,
     class_indices,
@@ -34,7 +35,7 @@ from gpcert.regions import Ball
 from gpcert.results import About, Evaluation, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
-from gpcert.validation import Float, Index, as_vector, require
+from gpcert.validation import Float, Index
 
 __all__ = ["evaluate"]
 
@@ -76,8 +77,8 @@ def evaluate(
     check_model(post)
     check_threshold(post, threshold)
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
-    wanted = _checked_radii(radii)
-    balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale)
+    wanted = checked_radii(radii)
+    balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
     truth = class_indices(post, y, len(balls.X))
     start = time.perf_counter()
     asked = float(threshold), settings, about(post, settings)
@@ -87,14 +88,6 @@ def evaluate(
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len)
     rows = {b + i: row for b, block in done.items() for i, row in enumerate(block) if row is not None}
     return _summary(task, rows, time.perf_counter() - start)
-
-
-def _checked_radii(radii: ArrayLike) -> Float:
-    values = as_vector("radii", radii)
-    require(values.size > 0, "radii must hold at least one radius, got none")
-    require(bool((values >= 0).all()), f"radii must be >= 0, got {values.min()}")
-    require(bool((np.diff(values) > 0).all()), f"radii must increase, got {values.tolist()[:6]}")
-    return values
 
 
 class _Row(NamedTuple):

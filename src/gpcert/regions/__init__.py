@@ -1,6 +1,6 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
-from gpcert.regions.batch import Regions, balls, deviations
+from gpcert.regions.batch import Regions, balls, checked_spread
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Region, region_from_dict
 
@@ -10,7 +10,7 @@ __all__ = [
     "Region",
     "Regions",
     "balls",
-    "deviations",
+    "checked_spread",
     "lowest",
     "nearest",
     "project",

@@ -8,10 +8,10 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from gpcert.regions.sets import Ball, Region
-from gpcert.tables import column, ends, positions, read, units
+from gpcert.tables import column, column_names, ends, positions, read, units
 from gpcert.validation import Float, as_vector, require
 
-__all__ = ["Regions", "balls", "deviations"]
+__all__ = ["Regions", "balls", "checked_spread"]
 
 
 class Regions(list[Region]):
@@ -55,7 +55,7 @@ def balls(
     >>> len(regions), regions[1].x.tolist(), regions[1].features
     (2, [50.0, 30.0], (1,))
     """
-    ids = None if id is None else column("id", X, id)
+    ids = getattr(X, "index", None) if id is None else column("id", X, id)
     radii = column("radius", X, radius) if isinstance(radius, str) else radius
     aside = [name for name in (id, radius) if isinstance(name, str)]
     table = read("X", _without(X, aside) if aside else X)
@@ -65,23 +65,21 @@ def balls(
     require(d > 0, "X must have at least one feature, got none")
     each = as_vector("radius", np.broadcast_to(radii, (m,)) if np.ndim(radii) == 0 else radii, m)
     moving = positions(features, names, d)
-    spread = deviations(values, moving, names) if isinstance(scale, str) else None
+    spread = checked_spread(values.std(axis=0), moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
     made = [Ball(x, float(r), norm, *shape, names=names) for x, r in zip(values, each, strict=True)]
-    return Regions(made, table.ids if ids is None else ids.tolist())
+    return Regions(made, None if ids is None or isinstance(X, Sequence) else list(ids))
 
 
 def _without(X: Any, aside: list[str]) -> Any:
-    kept = [name for name in getattr(X, "column_names", getattr(X, "columns", X)) if name not in aside]
-    return {name: X[name] for name in kept}
+    return {name: X[name] for name in column_names(X) or () if name not in aside}
 
 
-def deviations(X: Float, moving: Sequence[int] | None, names: Sequence[str] | None) -> Float:
-    """Standard deviations (d,) of columns; a constant one may not move, and counts as 1."""
-    found = np.asarray(np.std(X, axis=0))
-    flat = np.flatnonzero(~(found > 0)).tolist()
-    stuck = [j for j in flat if moving is None or j in moving]
-    told = [] if not stuck else [repr(names[stuck[0]]) if names is not None else f"column {stuck[0]}"]
-    require(not stuck, f"scale='std' needs columns that vary, got {''.join(told)}, a constant")
-    found[flat] = 1.0
-    return found
+def checked_spread(
+    spread: Float, moving: Sequence[int] | None, names: Sequence[str] | None, what: str = "scale='std'"
+) -> Float:
+    """Standard deviations (d,) as units; a constant column may not move, and counts as 1."""
+    flat = np.flatnonzero(~(spread > 0)).tolist()
+    stuck = [repr(j if names is None else names[j]) for j in flat if moving is None or j in moving]
+    require(not stuck, f"{what} needs columns that vary, got {''.join(stuck[:1])}, a constant")
+    return np.where(spread > 0, spread, 1.0)

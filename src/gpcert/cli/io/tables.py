@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float
+from gpcert.validation import Float, meant
 
 __all__ = ["Columns", "Table", "missing_column", "outside", "take_rows"]
 
@@ -59,7 +59,7 @@ class Table:
                 known = ", ".join(classes)
                 raise InvalidInputError(
                     f"{self.place(row, self.target or 'y')} must be one of the model's classes {known}, "
-                    f"got {label!r}"
+                    f"got {label!r}{meant(label, classes)}"
                 )
         return self.labels
 
@@ -88,4 +88,5 @@ def outside(source: str, n: int, row: int) -> InvalidInputError:
 def missing_column(source: str, name: str, present: Sequence[str]) -> InvalidInputError:
     """The sentence for a column that is not there, with those that are."""
     shown = ", ".join(map(repr, present[:12])) + (", ..." if len(present) > 12 else "")
-    return InvalidInputError(f"{source} must have a column {name!r}, got {shown or 'none'}")
+    told = f"{source} must have a column {name!r}, got {shown or 'none'}{meant(name, present)}"
+    return InvalidInputError(told)

@@ -14,6 +14,7 @@ from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import percent_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import attack
+from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import Attack
@@ -57,7 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
     shape = read_shape(parsed, model.post, table)
     regions = balls(table, read_radii(parsed, table), shape)
     queries = [_Query(table.X[i], region, parsed.method) for i, region in regions]
-    settings = {"method": parsed.method, **shape.told(model.features)}
+    settings = {"method": parsed.method, **shape_told(shape, model.features)}
     rows = Rows(model, table, regions)
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 

@@ -15,6 +15,7 @@ from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between, percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.questions import certify
+from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import Verdict, VerdictStatus
@@ -61,7 +62,7 @@ def run(parsed: argparse.Namespace) -> int:
     regions = balls(table, read_radii(parsed, table), shape)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     queries = [_Query(table.X[i], region, parsed.threshold, limits) for i, region in regions]
-    settings = {"threshold": parsed.threshold, **shape.told(model.features), **limits}
+    settings = {"threshold": parsed.threshold, **shape_told(shape, model.features), **limits}
     rows = Rows(model, table, regions)
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 

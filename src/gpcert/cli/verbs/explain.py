@@ -17,6 +17,7 @@ from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
+from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
 from gpcert.results import Explanation
@@ -68,7 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
     queries = [_Query(x, radius, label, shape, limits) for x, radius in zip(table.X, radii, strict=True)]
     regions = [(i, shape.ball(table.X[i], radius)) for i, radius in enumerate(radii)]
     rows = Rows(model, table, regions)
-    settings = {"class": model.classes[label], **shape.told(model.features), **limits}
+    settings = {"class": model.classes[label], **shape_told(shape, model.features), **limits}
     return run_session(parsed, model, table, _ask, queries, rows, settings, _no_table, _Mean(model, label))
 
 

@@ -17,6 +17,7 @@ from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import radius_at_least, radius_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import certified_radius
+from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.results import CertifiedRadius
 from gpcert.running import Listener
@@ -64,7 +65,7 @@ def run(parsed: argparse.Namespace) -> int:
     limits = {name: getattr(parsed, name) for name in ("max_radius", "rtol", "max_seconds", "max_nodes")}
     queries = [_Query(x, shape, limits) for x in table.X]
     rows = Rows(model, table, [(i, None) for i in range(len(table.X))])
-    settings = {**shape.told(model.features), **limits}
+    settings = {**shape_told(shape, model.features), **limits}
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 

@@ -16,6 +16,7 @@ from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
+from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import ProbabilityRange
@@ -70,7 +71,7 @@ def run(parsed: argparse.Namespace) -> int:
         assert table is not None
         form = read_shape(parsed, model.post, table)
         regions = balls(table, read_radii(parsed, table), form)
-        shape = form.told(model.features)
+        shape = shape_told(form, model.features)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     queries = [_Query(region, label, parsed.method, limits) for _, region in regions]
     settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.show import printable, tell, warn
 from gpcert.files import write_whole
-from gpcert.report import report
+from gpcert.pages import report
 
 __all__ = ["configure", "run"]
 

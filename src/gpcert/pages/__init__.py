@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gpcert.report.page import report
+from gpcert.pages.page import report, report_on
 
-__all__ = ["report"]
+__all__ = ["report", "report_on"]

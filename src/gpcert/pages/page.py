@@ -8,23 +8,29 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.html import Html, join, tag
+from gpcert.pages import sections
+from gpcert.pages.html import page
+from gpcert.pages.points import Point, merge
+from gpcert.pages.table import Pictures, card, points_table
 from gpcert.records.results_file import read_results
-from gpcert.report import sections
-from gpcert.report.html import Html, join, page, tag
-from gpcert.report.points import Point, merge
-from gpcert.report.table import Pictures, card, points_table
+from gpcert.records.rows import Row
 from gpcert.validation import require
 
-__all__ = ["report"]
+__all__ = ["report", "report_on"]
 
 _CARDS = 12
 
 
 def report(paths: Sequence[Path], title: str | None = None) -> str:
     """The HTML text of a report on results files about one model and one data file."""
-    results = [(path, *read_results(path)) for path in paths]
+    return report_on([(path, *read_results(path)) for path in paths], title)
+
+
+def report_on(results: Sequence[tuple[Path, dict[str, Any], list[Row]]], title: str | None = None) -> str:
+    """The HTML text of a report on results, each with a name, its document and its rows."""
     points = merge(results)
-    require(bool(points), f"{paths[0]} must hold at least one answer, got none")
+    require(bool(points), f"{results[0][0]} must hold at least one answer, got none")
     first = results[0][1]
     pictures = _pictures(first, points)
     named = [(path.name, document) for path, document, _ in results]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gpcert.html import Html, join, table, tag
 from gpcert.numbers import (
     at_most,
     between,
@@ -18,11 +19,10 @@ from gpcert.numbers import (
     percent_at_most,
     radius_at_least,
 )
-from gpcert.report.html import Html, join, table, tag
-from gpcert.report.pictures import heat_image
-from gpcert.report.points import Point
-from gpcert.report.summary import AtRadius, Shares, clean_accuracy, median_radius, radii_asked
-from gpcert.report.svg import Plot
+from gpcert.pages.pictures import heat_image
+from gpcert.pages.points import Point
+from gpcert.pages.summary import AtRadius, Shares, clean_accuracy, median_radius, radii_asked
+from gpcert.pages.svg import Plot
 
 __all__ = ["curves", "distributions", "explanations", "headline", "settings"]
 

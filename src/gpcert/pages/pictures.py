@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcert.report.html import Html, tag
+from gpcert.html import Html, tag
 from gpcert.validation import Float
 
 __all__ = ["grey_image", "heat_image"]

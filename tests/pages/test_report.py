@@ -17,14 +17,14 @@ from matplotlib.image import imread
 
 import gpcert as gc
 from gpcert.cli import main
+from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_least, at_most, radius_at_least, radius_at_most
+from gpcert.pages.page import report
+from gpcert.pages.pictures import grey_image, heat_image
+from gpcert.pages.points import merge
+from gpcert.pages.summary import Shares, clean_accuracy, median_radius, radii_asked
+from gpcert.pages.svg import Plot, ticks
 from gpcert.records.results_file import read_results
-from gpcert.report.html import Html, join, table, tag
-from gpcert.report.page import report
-from gpcert.report.pictures import grey_image, heat_image
-from gpcert.report.points import merge
-from gpcert.report.summary import Shares, clean_accuracy, median_radius, radii_asked
-from gpcert.report.svg import Plot, ticks
 from helpers.report_files import HOSTILE, about, edited, every_verb, results, write
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpcert.report.html import Html, tag
+from gpcert.html import Html, tag
 
 __all__ = ["Plot", "ticks"]
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from gpcert.report.points import Point
+from gpcert.pages.points import Point
 from gpcert.validation import Mask
 
 __all__ = ["AtRadius", "Shares", "clean_accuracy", "median_radius", "radii_asked"]

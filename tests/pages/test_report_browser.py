@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpcert.report.page import report
+from gpcert.pages.page import report
 from helpers.chromium import Page
 from helpers.report_files import HOSTILE, edited, every_verb
 

@@ -28,10 +28,10 @@ from gpcert.numbers import (
     radius_at_least,
     radius_at_most,
 )
+from gpcert.pages.page import report
+from gpcert.pages.points import merge
 from gpcert.records.results_file import read_results
 from gpcert.records.rows import Row
-from gpcert.report.page import report
-from gpcert.report.points import merge
 from helpers.report_files import about, results, write
 
 COUNTS = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

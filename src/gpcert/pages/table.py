@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_least, at_most, between, exactly, radius_at_least, radius_at_most
-from gpcert.report.html import Html, join, table, tag
-from gpcert.report.pictures import grey_image, heat_image
-from gpcert.report.points import Point, Ranged
-from gpcert.report.summary import radii_asked
+from gpcert.pages.pictures import grey_image, heat_image
+from gpcert.pages.points import Point, Ranged
+from gpcert.pages.summary import radii_asked
 from gpcert.results import ProbabilityRange
 from gpcert.validation import Float
 

@@ -1,0 +1,83 @@
+"""Verdicts for all rows of a table in one call: `certify_table`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.answers import Answers
+from gpcert.errors import InvalidInputError
+from gpcert.posterior import Posterior
+from gpcert.questions.asking import question
+from gpcert.questions.balls import checked_balls
+from gpcert.questions.certify import certify
+from gpcert.questions.checks import checked_radii, class_indices
+from gpcert.regions import Regions
+from gpcert.results import Verdict
+from gpcert.running import Listener
+from gpcert.tables import column, column_names
+
+__all__ = ["certify_table"]
+
+
+@question
+def certify_table(
+    post: Posterior,
+    table: Any,
+    target: str | None = None,
+    radii: Sequence[float] = (0.1,),
+    norm: float = np.inf,
+    features: Sequence[int | str] | None = None,
+    domain: Any = None,
+    scale: Any = None,
+    *,
+    id: str | None = None,
+    threshold: float = 0.5,
+    tolerance: float = 0.02,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
+) -> Answers[Verdict]:
+    """A verdict of `certify` for every row of a table and every radius, row by row.
+
+    `target`: the column of the true labels, `id`: a column that names the rows; of the others only the
+    model's are read. `scale="std"`: deviations of the training data. All else as for `certify` and `Ball`.
+
+    >>> import gpcert as gc
+    >>> clf = gc.GPClassifier(max_evals=0).fit({"dose": [0.0, 1.0, 2.0, 3.0]}, ["a", "a", "b", "b"])
+    >>> rows = {"dose": [0.5, 2.5], "state": ["a", "b"]}
+    >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary())
+    2 x Verdict: 2 safe, 0 unsafe, 0 unknown; right and safe: 100.0 %
+    """
+    known = column_names(table)
+    if known is None:
+        raise InvalidInputError(f"table must have named columns, got {type(table).__name__}: see gc.balls")
+    own = [name for name in known if name in (post.feature_names or known) and name not in (target, id)]
+    chosen = checked_radii(radii)
+    shape = norm, float(chosen[-1]), features, domain, scale
+    balls = checked_balls(post, {name: table[name] for name in own}, *shape, what="table")
+    m = len(balls.X)
+    given = getattr(table, "index", None) if id is None else column("id", table, id)
+    ids = list(range(m)) if given is None else list(given)
+    truth = None if target is None else class_indices(post, column("target", table, target), m)
+    regions = Regions(
+        [balls.ball(i, balls.whole(float(radius))) for i in range(m) for radius in chosen],
+        [each for each in ids for _ in chosen],
+    )
+    found = certify(
+        post,
+        None,
+        regions,
+        threshold,
+        tolerance=tolerance,
+        max_seconds=max_seconds,
+        max_nodes=max_nodes,
+        progress=progress,
+        n_jobs=n_jobs,
+    )
+    return Answers(
+        found, regions.ids, post, None if truth is None else np.repeat(truth, len(chosen)).tolist()
+    )

@@ -1,0 +1,101 @@
+"""A batch of Python answers as the document that a command writes: pages and files are the same for both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InvalidInputError
+from gpcert.posterior import Posterior
+from gpcert.records.results_file import describe_model, document
+from gpcert.records.rows import Row
+from gpcert.regions import Ball
+from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
+from gpcert.settings import Settings
+from gpcert.validation import require
+
+__all__ = ["batch_document", "shape_told"]
+
+_VERBS: dict[type, str] = {
+    ProbabilityRange: "range",
+    Verdict: "certify",
+    CertifiedRadius: "radius",
+    Attack: "attack",
+}
+
+
+def batch_document(
+    post: Posterior,
+    answers: Sequence[Any],
+    ids: Sequence[Any],
+    truth: Sequence[int] | None = None,
+    order: dict[Any, int] | None = None,
+) -> tuple[dict[str, Any], list[Row]]:
+    """The document with its rows; `order`: positions of the ids, shared by documents about the same rows."""
+    kinds = {type(answer) for answer in answers}
+    if len(kinds) != 1 or not kinds <= set(_VERBS):
+        told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
+        raise InvalidInputError(
+            f"answers must be ranges, verdicts, radii or attacks, of one kind, got {told}"
+        )
+    order = {} if order is None else order
+    regions = [getattr(answer, answer.subject) for answer in answers]
+    X = np.stack([region.centre for region in regions])
+    probability = post.probability(X)
+    classes = [] if post.classes is None else [str(value) for value in post.classes.tolist()]
+    rows = []
+    for i, (answer, region) in enumerate(zip(answers, regions, strict=True)):
+        drawn, at = isinstance(region, Ball), order.setdefault(ids[i], len(order))
+        rows.append(
+            Row(
+                row=at,
+                id=None if ids[i] == at else str(ids[i]),
+                label=None if truth is None else classes[truth[i]],
+                predicted=classes[int(probability[i].argmax())] if drawn else None,
+                probability=probability[i] if drawn else None,
+                x=X[i] if drawn else None,
+                radius=region.radius if drawn and not isinstance(answer, CertifiedRadius) else None,
+                answer=answer,
+            )
+        )
+    kind = _VERBS[kinds.pop()]
+    settings = _settings(post, regions, answers[0].settings)
+    stopped = any(
+        str(getattr(answer, "ended", getattr(answer, "status", ""))) == "interrupted" for answer in answers
+    )
+    return document(
+        kind,
+        settings=settings,
+        model=describe_model(post, "in memory", post.digest),
+        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": None},
+        answers=rows,
+        asked=len(rows),
+        interrupted=stopped,
+        seconds=sum(float(getattr(answer, "seconds", 0.0)) for answer in answers),
+    ), rows
+
+
+def _settings(post: Posterior, regions: Sequence[Any], asked: Settings) -> dict[str, Any]:
+    names = post.feature_names or tuple(f"x{j}" for j in range(post.n_features))
+    shapes = [shape_told(region, names) for region in regions if isinstance(region, Ball)]
+    same = all(shape == shapes[0] for shape in shapes)
+    require(same, "answers must be about one kind of region (norm, features, domain, scale), got several")
+    limits = {name: None if math.isinf(value) else value for name, value in vars(asked).items()}
+    return (shapes[0] if shapes else {}) | limits
+
+
+def shape_told(shape: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What a ball is besides its centre and radius, JSON-able, features by name; an infinite end is null."""
+    return {
+        "norm": "inf" if shape.norm == math.inf else shape.norm,
+        "features": None if shape.features is None else [names[j] for j in shape.features],
+        "domain": None if shape.domain is None else [_finite(end) for end in shape.domain],
+        "scale": None if shape.scale is None else shape.scale.tolist(),
+    }
+
+
+def _finite(ends: Any) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in ends.tolist()]
