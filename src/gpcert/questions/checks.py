@@ -92,14 +92,16 @@ def check_model(post: Posterior) -> None:
 def class_index(post: Posterior, label: Label | None, rule: str = "a class index") -> int:
     """A column of `post.probability`, from the index or from the value of the class.
 
-    A whole number that is an index is meant as one; others, and texts, are values as they print.
+    A text is a value as it prints. A whole number is an index; a value only where no class prints as an
+    index, so that no number means one thing for one class and another for the next.
     """
     count = post.n_latents if post.classes is None else post.n_classes
     whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
     if whole and 0 <= cast(int, label) < count:
         return int(cast(int, label))
     values = [] if post.classes is None else [str(value) for value in post.classes.tolist()]
-    if (whole or isinstance(label, str)) and str(label) in values:
+    plain = whole and not set(values) & set(map(str, range(count)))
+    if (plain or isinstance(label, str)) and str(label) in values:
         return values.index(str(label))
     span = "0 or 1" if count == 2 else f"0 to {count - 1}"
     known = f" or one of {', '.join(map(repr, values[:12]))}" if isinstance(label, str) else ""
