@@ -1,0 +1,191 @@
+"""The arrays that the engine computes with: numpy's, or torch's on a device.
+
+Code of this package is written once, against what numpy and the array API standard have in common
+(`array_api_compat` brings torch to it); what neither offers is here: conversions, special functions, and
+which matrices of a batch are certainly positive semidefinite.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+from scipy import special
+
+from gpcert.errors import InvalidInputError
+from gpcert.rounding import gamma, is_certainly_psd
+from gpcert.validation import Float, require, shown
+
+__all__ = ["Array", "Backend", "chosen"]
+
+#: An array of a backend: numpy's or torch's.
+Array = Any
+
+DEVICES = ("auto", "cpu", "cuda")
+#: Rows below which a GPU does not pay: a pass over it is some thousand launches.
+_WORTH_A_GPU = 2048
+#: Bytes that the arrays of one chunk may take on the CPU, where a cache is faster than memory.
+_CPU_BYTES = 64e6
+
+
+class Backend:
+    """numpy: the namespace `xp` and the few functions that it lacks."""
+
+    xp: Any = np
+    name = "cpu"
+
+    def array(self, values: Any) -> Array:
+        """Doubles on this device; shared with `values` where they are there already."""
+        return np.asarray(values, dtype=np.float64)
+
+    def indices(self, values: Any) -> Array:
+        """Whole numbers on this device."""
+        return np.asarray(values, dtype=np.int64)
+
+    def mask(self, values: Any) -> Array:
+        """Truth values on this device."""
+        return np.asarray(values, dtype=np.bool_)
+
+    def numpy(self, values: Array) -> Any:
+        """As a numpy array."""
+        return np.asarray(values)
+
+    def single(self, values: Array) -> Array:
+        """In float32: for choices and searches, never for a bound."""
+        return values.astype(np.float32)
+
+    def double(self, values: Array) -> Array:
+        """In float64."""
+        return values.astype(np.float64)
+
+    def concat(self, arrays: list[Array]) -> Array:
+        """Along the first axis."""
+        return np.concatenate(arrays)
+
+    def erfc(self, values: Array) -> Array:
+        """The library's, whose error is assumed in `engine.rounding`."""
+        return special.erfc(values)
+
+    def ndtri(self, values: Array) -> Array:
+        """An estimate: what it returns becomes the level."""
+        return special.ndtri(values)
+
+    @property
+    def bytes(self) -> float:
+        """Memory that one chunk of rows may take."""
+        return _CPU_BYTES
+
+    def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
+        """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d) symmetric.
+
+        R4: a Cholesky factorisation that runs to completion; R4's shift covers the rounding of H + D.
+        """
+        A = H.copy()
+        np.einsum("ijj->ij", A)[...] += D
+        return np.array([is_certainly_psd(each) for each in A], dtype=bool), D
+
+
+class Torch(Backend):
+    """torch on the CPU or a GPU."""
+
+    def __init__(self, device: str) -> None:
+        try:
+            import array_api_compat.torch as xp
+            import torch
+        except ImportError:
+            raise InvalidInputError(
+                f"device={device!r} needs torch, got none: pip install 'gpcert[torch]'"
+            ) from None
+        self.xp, self.torch, self.device = xp, torch, torch.device(device)
+        self.name = device
+
+    def array(self, values: Any) -> Array:
+        return self.torch.as_tensor(values, dtype=self.torch.float64, device=self.device)
+
+    def indices(self, values: Any) -> Array:
+        return self.torch.as_tensor(values, dtype=self.torch.int64, device=self.device)
+
+    def mask(self, values: Any) -> Array:
+        return self.torch.as_tensor(values, dtype=self.torch.bool, device=self.device)
+
+    def numpy(self, values: Array) -> Any:
+        return values.cpu().numpy()
+
+    def single(self, values: Array) -> Array:
+        return values.to(self.torch.float32)
+
+    def double(self, values: Array) -> Array:
+        return values.to(self.torch.float64)
+
+    def concat(self, arrays: list[Array]) -> Array:
+        return self.torch.cat(arrays)
+
+    def erfc(self, values: Array) -> Array:
+        return self.torch.special.erfc(values)
+
+    def ndtri(self, values: Array) -> Array:
+        return self.torch.special.ndtri(values)
+
+    @property
+    def bytes(self) -> float:
+        if self.device.type != "cuda":
+            return _CPU_BYTES
+        return 0.4 * float(self.torch.cuda.mem_get_info(self.device)[0])
+
+    def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
+        """J7: any factor L at all; what is left of A - L L^T in norm is smaller than what was added."""
+        torch, d = self.torch, H.shape[1]
+        diagonal = torch.diagonal(H, dim1=1, dim2=2)
+        trace = (diagonal.abs() + D).sum(1)
+        room = (64 * gamma(d + 8) + 1e-9 / d) * trace
+        A = H.clone()
+        torch.diagonal(A, dim1=1, dim2=2).add_(D + room[:, None])
+        L, info = torch.linalg.cholesky_ex(A)
+        L.tril_()
+        rest = torch.linalg.vector_norm(torch.baddbmm(A, L, L.mT, beta=-1.0), dim=(1, 2))
+        sizes = (L * L).sum((1, 2)) + torch.linalg.vector_norm(A, dim=(1, 2))
+        left = rest * (1.0 + gamma(d * d + 8)) + 1.01 * gamma(d + 8) * sizes
+        return (info == 0) & (left <= 0.99 * room), D + 2.0 * room[:, None]
+
+
+def checked_device(device: object) -> str:
+    """One of the known names."""
+    names = ", ".join(repr(name) for name in DEVICES)
+    require(device in DEVICES, f"device must be one of {names}, got {shown(device)}")
+    return cast(str, device)
+
+
+def chosen(device: str, rows: int) -> Backend:
+    """The backend for so many rows: a GPU for "cuda", or, for "auto", where there is one that pays and passes
+    its tests; one that fails them is refused with the reason if it was asked for.
+    """
+    if device == "cpu" or (device == "auto" and (rows < _WORTH_A_GPU or not _has_cuda())):
+        return Backend()
+    from gpcert.engine.trust import trusted
+
+    reason = trusted("cuda")
+    if reason is None:
+        return _torch("cuda")
+    if device == "auto":
+        return Backend()
+    raise InvalidInputError(f"device must be one whose float64 can be trusted, got 'cuda': {reason}")
+
+
+def _has_cuda() -> bool:
+    try:
+        import array_api_compat  # noqa: F401
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
+
+
+@lru_cache(maxsize=4)
+def _torch(device: str) -> Torch:
+    return Torch(device)
+
+
+def to_numpy(backend: Backend, values: Array) -> Float:
+    """Doubles of numpy."""
+    return np.asarray(backend.numpy(values), dtype=np.float64)

@@ -1,0 +1,221 @@
+"""One model on one set of moving features, as the batched products need it; made once and kept.
+
+Coordinates are z = (x - origin) / lengthscale on the moving features, origin the mean of the centres. Distances
+come from products of these, not from differences: E2 with the errors of J1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpcert.bounds import Model, model_of
+from gpcert.bounds.facts.contraction import block_contraction
+from gpcert.bounds.facts.model import kept
+from gpcert.engine.backend import Array, Backend
+from gpcert.kernels import RBF
+from gpcert.likelihoods import Logit, Probit
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Region
+from gpcert.rounding import UNIT
+from gpcert.validation import Float, Index
+
+__all__ = ["Facts", "facts_of", "knows"]
+
+#: J1: what the numbers of a model may be, so that underflow changes less than 2^-400 in any bound.
+_LARGEST = 2.0**30
+#: J2: |L^-1 z|^2 stays below this, for the same reason.
+_WIDEST = 50.0
+#: Features up to which the metric of the tails is isotropic.
+FEW = 32
+#: Planes are for models whose variance is negative by rounding alone: this share of the prior variance.
+_DEEPEST = 1e-3
+#: Rank of the precision in the local search.
+_RANK = 160
+#: Sets of features kept per model.
+_KEPT = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The arrays of a backend; n centres, d moving features. Names as in docs/maths-batches.md."""
+
+    backend: Backend
+    model: Model
+    features: Index
+    origin: Float  #: of all features (D,)
+
+    @cached_property
+    def moving(self) -> Float:
+        """Centred and scaled centres on the moving features (n, d)."""
+        return self._scaled[:, self.features]
+
+    @cached_property
+    def _scaled(self) -> Float:
+        return np.asarray((self.model.centres - self.origin) / self.model.lengthscale)
+
+    @cached_property
+    def Z(self) -> Array:
+        """`moving` on the device."""
+        return self.backend.array(self.moving)
+
+    @cached_property
+    def half(self) -> Array:
+        """|z_i|^2 / 2 on the moving features (n,)."""
+        return 0.5 * self.backend.xp.sum(self.Z * self.Z, axis=1)
+
+    @cached_property
+    def reach(self) -> float:
+        """At least max |z_i| on the moving features."""
+        return _longest(self.moving)
+
+    @cached_property
+    def rest(self) -> Index:
+        """The features that stand still."""
+        return np.setdiff1d(np.arange(self.model.centres.shape[1]), self.features)
+
+    @cached_property
+    def standing(self) -> tuple[Array, Array, float]:
+        """The same three for the features that stand still."""
+        Z = self.backend.array(self._scaled[:, self.rest])
+        return Z, 0.5 * self.backend.xp.sum(Z * Z, axis=1), _longest(self._scaled[:, self.rest])
+
+    @cached_property
+    def alpha(self) -> Array:
+        """(n,)."""
+        return self.backend.array(self.model.weights)
+
+    @cached_property
+    def precision(self) -> Array:
+        """R (n, n)."""
+        return self.backend.array(self.model.precision)
+
+    @cached_property
+    def row_weight(self) -> Array:
+        """F2 (n,)."""
+        return self.backend.array(self.model.row_weight)
+
+    @cached_property
+    def defect(self) -> Array:
+        """F1 (n,)."""
+        defect = np.broadcast_to(self.model.parts.defect, self.model.weights.shape)
+        return self.backend.array(np.array(defect))
+
+    @cached_property
+    def lift(self) -> float:
+        """F3: S >= -lift everywhere, for the stored precision, definite or not."""
+        model = self.model
+        if model.definite:
+            return model.deepest
+        c = min(
+            model.contraction_precision, block_contraction(model.precision, *model.unit_gram, model.variance)
+        )
+        return max(0.0, c * model.variance - model.prior) + 4 * UNIT * (abs(model.prior) + model.variance)
+
+    @property
+    def has_planes(self) -> bool:
+        """G1: S is negative by rounding alone."""
+        return self.lift <= _DEEPEST * self.model.prior
+
+    @cached_property
+    def metric(self) -> Float:
+        """J2: L^2 (d,); any is sound. Coordinates that hardly vary need not pay for those that do."""
+        spread = self.moving.std(axis=0)
+        few = len(spread) <= FEW
+        share = np.ones(len(spread)) if few else np.maximum(spread / max(spread.max(), 1e-300), 0.02) ** 0.5
+        metric = (2.56 if few else 4.0) * share
+        longest = _longest(self.moving / np.sqrt(metric)) ** 2
+        return np.asarray(metric * max(1.0, longest / _WIDEST))
+
+    @cached_property
+    def tilted(self) -> Array:
+        """z L^-2 (n, d): p = y . this."""
+        return self.backend.array(self.moving / self.metric)
+
+    @cached_property
+    def exponentials(self) -> tuple[Array, Array, float]:
+        """J2: exp(z_i L^-2 z_j) (n, n), exp(|L^-1 z_i|^2 / 2) (n,), and at least max |L^-1 z_i|."""
+        units = self.moving / np.sqrt(self.metric)
+        half = 0.5 * np.einsum("ij,ij->i", units, units)
+        E = np.exp(units @ units.T)
+        return self.backend.array(E), self.backend.array(np.exp(half)), _longest(units)
+
+    @cached_property
+    def triangle(self) -> tuple[Array, Array, Array]:
+        """Rows and columns of a packed triangle, and where each entry of the full matrix is in it (d d,)."""
+        d = len(self.features)
+        rows, columns = np.triu_indices(d)
+        place = np.zeros((d, d), dtype=np.int64)
+        place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+        return tuple(self.backend.indices(each) for each in (rows, columns, place.ravel()))  # type: ignore[return-value]
+
+    @cached_property
+    def pairs(self) -> Array:
+        """Products z_ij z_ik, packed (n, d (d + 1) / 2)."""
+        Z = self.moving
+        packed = np.empty((len(Z), Z.shape[1] * (Z.shape[1] + 1) // 2))
+        start = 0
+        for j in range(Z.shape[1]):
+            stop = start + Z.shape[1] - j
+            np.multiply(Z[:, j : j + 1], Z[:, j:], out=packed[:, start:stop])
+            start = stop
+        return self.backend.array(packed)
+
+    @cached_property
+    def low_rank(self) -> tuple[Array, Array]:
+        """V (q, n), signs (q,), float32: k^T R k is about sum_l signs_l (V k)_l^2. For the search only."""
+        n = len(self.model.weights)
+        K, R = self.model.unit_gram[0], self.model.precision
+        draws = np.random.default_rng(0).standard_normal((n, min(_RANK, n)))
+        Q = np.linalg.qr(K @ (K @ draws))[0]
+        values, vectors = np.linalg.eigh(Q.T @ (R @ Q))
+        V = (Q @ vectors).T * np.sqrt(np.abs(values))[:, None]
+        backend = self.backend
+        return backend.single(backend.array(V)), backend.single(backend.array(np.sign(values)))
+
+
+def _longest(rows: Float) -> float:
+    """At least the largest length of a row."""
+    d = rows.shape[1]
+    return math.sqrt(float(np.einsum("ij,ij->i", rows, rows).max(initial=0.0))) * (1.0 + (d + 16) * UNIT)
+
+
+def knows(post: Posterior) -> bool:
+    """Whether the engine has bounds for the model: two classes, probit or logit, a Gaussian kernel, and
+    numbers far from the ends of the doubles (J1).
+    """
+    if not (isinstance(post.kernel, RBF) and isinstance(post.likelihood, Probit | Logit)):
+        return False
+    model = model_of(post)
+    noise = getattr(post.likelihood, "scale", 1.0)
+    numbers = [model.variance, 1.0 / model.variance, noise, 1.0 / noise, abs(model.mean)]
+    numbers += [float(np.abs(each).max()) for each in (model.weights, model.precision, model.row_weight)]
+    return model.moderate and len(model.weights) < 2**20 and max(numbers) <= _LARGEST
+
+
+def is_box(region: Region) -> bool:
+    """Whether the region is a box of its moving features."""
+    return not isinstance(region, Ball) or region.norm == np.inf
+
+
+@dataclass(eq=False)
+class _Kept:
+    facts: dict[bytes, Facts] = field(default_factory=dict)
+
+
+_facts: WeakKeyDictionary[Posterior, _Kept] = WeakKeyDictionary()
+
+
+def facts_of(post: Posterior, features: Index, backend: Backend) -> Facts:
+    """The facts of a model on its moving features (d,), kept as long as the posterior lives."""
+    cache = _facts.setdefault(post, _Kept()).facts
+
+    def make() -> Facts:
+        model = model_of(post)
+        return Facts(backend, model, features, model.centres.mean(axis=0))
+
+    return kept(cache, backend.name.encode() + features.tobytes(), _KEPT, make)

@@ -1,0 +1,131 @@
+"""A point of small probability per row: vertices first, projected gradients where they do not settle.
+
+In float32, with a precision of low rank. Any point is sound; a good one saves work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpcert.engine.backend import Array
+from gpcert.engine.facts import Facts
+
+#: Steps from vertex to vertex, and projected ones.
+_VERTICES, _PROJECTED = 4, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """mu / sqrt(noise + S), or mu alone where noise is None, in float32; `log_amplitude` (B, n) or None."""
+
+    facts: Facts
+    noise: float | None
+    log_amplitude: Array | None
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        single, facts = self.facts.backend.single, self.facts
+        return single(facts.Z), single(facts.half), single(facts.alpha)
+
+    def __call__(self, x: Array, rows: Array, sign: Array) -> tuple[Array, Array]:
+        """Values (N,) and gradients (N, d) at x (N, d); the standing features are those of `rows` (N,)."""
+        facts, xp, model = self.facts, self.facts.backend.xp, self.facts.model
+        Z, half, alpha = self._arrays
+        e = x @ Z.T
+        e -= half
+        e -= 0.5 * xp.sum(x * x, axis=1)[:, None]
+        if self.log_amplitude is not None:
+            e += self.log_amplitude[rows]
+        k = xp.exp(e)
+        k *= model.variance
+        mu = sign * (k @ alpha + model.mean)
+        if self.noise is None:
+            k *= alpha
+            return mu, sign[:, None] * (k @ Z - xp.sum(k, axis=1)[:, None] * x)
+        V, signs = facts.low_rank
+        t = k @ V.T
+        spread = xp.clip(model.prior - (t * t) @ signs, 0.0, None) + self.noise
+        root = xp.sqrt(spread)
+        t *= (mu / (spread * root))[:, None] * signs
+        weights = t @ V
+        weights += (sign / root)[:, None] * alpha
+        weights *= k
+        return mu / root, weights @ Z - xp.sum(weights, axis=1)[:, None] * x
+
+
+@dataclass(eq=False)
+class _Best:
+    """The best point so far of every row (N, d), its value and gradient."""
+
+    xp: object
+    x: Array
+    value: Array
+    gradient: Array
+
+    def offer(self, rows: Array, x: Array, value: Array, gradient: Array) -> None:
+        """Take what is better; `rows` (m,) are those the offer is about."""
+        better = value < self.value[rows]
+        rows, x, value, gradient = rows[better], x[better], value[better], gradient[better]
+        self.x[rows], self.value[rows], self.gradient[rows] = x, value, gradient
+
+
+def descend(objective: Objective, low: Array, high: Array, sign: Array) -> Array:
+    """Shares t (N, d) of [low, high], scaled coordinates: exactly 0 or 1 at the ends. sign (N,): of the side."""
+    facts, backend = objective.facts, objective.facts.backend
+    xp = backend.xp
+    a, b, sign = backend.single(low), backend.single(high), backend.single(sign)
+    rows = backend.indices(range(len(a)))
+    # Features without data have zero gradient at the centre, a saddle: start a little beside it.
+    tilt = [0.01 if j * 0x9E3779B1 & 0x10000 else -0.01 for j in range(a.shape[1])]
+    x = 0.5 * (a + b) + backend.single(backend.array(tilt)) * (b - a)
+    value, gradient = objective(x, rows, sign)
+    best = _Best(xp, x + 0.0, value, gradient + 0.0)
+    _visit_vertices(objective, best, a, b, sign, x, gradient)
+    moving = xp.any(_vertex(xp, best.gradient, best.x, a, b) != best.x, axis=1)
+    left = rows[moving]
+    if len(left):
+        _project(objective, best, a, b, sign, left)
+    width = b - a
+    share = backend.double((best.x - a) / xp.where(width > 0, width, width * 0.0 + 1.0))
+    return xp.where(share <= 1e-6, share * 0.0, xp.where(share >= 1.0 - 1e-6, share * 0.0 + 1.0, share))
+
+
+def _vertex(xp: object, gradient: Array, x: Array, a: Array, b: Array) -> Array:
+    where = xp.where  # type: ignore[attr-defined]
+    return where(gradient > 0, a, where(gradient < 0, b, x))
+
+
+def _visit_vertices(
+    objective: Objective, best: _Best, a: Array, b: Array, sign: Array, x: Array, gradient: Array
+) -> None:
+    """Each row until its vertex does not change any more."""
+    backend = objective.facts.backend
+    rows = backend.indices(range(len(a)))
+    for _ in range(_VERTICES):
+        vertex = _vertex(backend.xp, gradient, x, a[rows], b[rows])
+        moved = backend.xp.any(vertex != x, axis=1)
+        rows, x = rows[moved], vertex[moved]
+        if not len(rows):
+            return
+        value, gradient = objective(x, rows, sign[rows])
+        best.offer(rows, x, value, gradient)
+
+
+def _project(objective: Objective, best: _Best, a: Array, b: Array, sign: Array, rows: Array) -> None:
+    """Steps of Barzilai and Borwein in units of the widths, projected onto the boxes."""
+    xp = objective.facts.backend.xp
+    a, b, sign = a[rows], b[rows], sign[rows]
+    x, gradient = best.x[rows], best.gradient[rows]
+    width = b - a
+    inverse = xp.where(width > 0, 1.0 / xp.where(width > 0, width, width * 0.0 + 1.0), width * 0.0)
+    length = 1.0 / xp.clip(xp.max(xp.abs(gradient * width), axis=1)[:, None], 1e-30, None)
+    for _ in range(_PROJECTED):
+        new = xp.minimum(xp.maximum(x - length * gradient * width * width, a), b)
+        value, slope = objective(new, rows, sign)
+        best.offer(rows, new, value, slope)
+        moved, turned = (new - x) * inverse, (slope - gradient) * width
+        bend, size = xp.sum(moved * turned, axis=1)[:, None], xp.sum(moved * moved, axis=1)[:, None]
+        longer = xp.clip(size / xp.clip(bend, 1e-12, None), 1e-6, 1e6)
+        length = xp.where(bend > 1e-12, longer, 2.0 * length)
+        x, gradient = new, slope

@@ -1,0 +1,223 @@
+"""Lower bounds of one sum of Gaussian kernels per row, over one box per row (docs/maths-batches.md, J2 and J5).
+
+    e^r f = still + sum_i b_i k_i e^{a_i} + constant e^r - (lost, bend),    a_i = d . v_i,  r = |d|^2 / 2:
+
+`order_two` needs the gradient alone, and its minimum over a box is termwise; `quadratic` knows the Hessian. What
+lies beyond is bounded by one norm in the metric L, a product with one fixed matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpcert.engine.backend import Array
+from gpcert.engine.facts import Facts
+from gpcert.engine.planes import Plane
+from gpcert.engine.quadratic import lower_bounds
+from gpcert.engine.rounding import exp_up, sqrt_up, tail_squares
+from gpcert.engine.values import Points
+from gpcert.rounding import UNDERFLOW, UNIT, gamma
+from gpcert.validation import Float
+
+#: Widths at the edge of underflow are enlarged to this.
+_NARROWEST = 1e-60
+#: J1: (|L^-1 z| + |L^-1 y|)^2 of rows that are bounded at all.
+_FARTHEST = 180.0
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Displacements of one box per row from its reference: low <= 0 <= high (N, d), rounded outward."""
+
+    facts: Facts
+    low: Array
+    high: Array
+
+    def take(self, rows: Array) -> Boxes:
+        """Those of some rows."""
+        return Boxes(self.facts, self.low[rows], self.high[rows])
+
+    @cached_property
+    def reach(self) -> Array:
+        """The largest |d_j| (N, d)."""
+        return self.facts.backend.xp.maximum(-self.low, self.high)
+
+    @cached_property
+    def squares(self) -> Array:
+        """sup |d|^2 (N,), up."""
+        return self.facts.backend.xp.sum(self.reach * self.reach, axis=1) * self._more
+
+    @cached_property
+    def span(self) -> Array:
+        """sup |L d|^2 (N,), up."""
+        return (self.reach * self.reach) @ self.facts.backend.array(self.facts.metric) * self._more
+
+    @property
+    def _more(self) -> float:
+        return 1.0 + 4.0 * gamma(2 * self.low.shape[1] + 16)
+
+
+def boxes(facts: Facts, lower: Float, upper: Float, reference: Float) -> Boxes:
+    """As `scaled_box`, for raw doubles (N, d)."""
+    backend, length = facts.backend, facts.model.lengthscale[facts.features]
+    low = backend.array((lower - reference) / length * (1.0 + 4 * UNIT))
+    high = backend.array((upper - reference) / length * (1.0 + 4 * UNIT))
+    return Boxes(facts, low, backend.xp.clip(high, _NARROWEST, None))
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sums of a batch of planes, expanded at their points over their boxes."""
+
+    at: Points
+    boxes: Boxes
+    plane: Plane
+
+    def take(self, rows: Array) -> Sums:
+        """Those of some rows, with what is known of them."""
+        few = Sums(self.at.take(rows), self.boxes.take(rows), Plane(*(each[rows] for each in self.plane)))
+        for name in ("bk", "value", "gradient", "_form", "_size", "excess", "slope", "_grow"):
+            if name in self.__dict__:
+                few.__dict__[name] = self.__dict__[name][rows]
+        return few
+
+    @property
+    def _facts(self) -> Facts:
+        return self.at.facts
+
+    @property
+    def _features(self) -> int:
+        return int(self.at.y.shape[1])
+
+    @cached_property
+    def bk(self) -> Array:
+        """b_i k_i (N, n): from here on these doubles define the sum."""
+        return self.plane.b * self.at.k
+
+    @cached_property
+    def value(self) -> Array:
+        """Order zero (N,)."""
+        return self._facts.backend.xp.sum(self.bk, axis=1)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Order one (N, d)."""
+        return self.bk @ self._facts.Z - self.value[:, None] * self.at.y
+
+    @cached_property
+    def _grow(self) -> Array:
+        """At least e^r on the box (N,)."""
+        return exp_up(self._facts.backend, 0.5 * self.boxes.squares * (1.0 + 4 * UNIT))
+
+    @cached_property
+    def slope(self) -> Array:
+        """X6: constant e^r - bend 2 (e^r - 1) >= constant + slope r (N,): tangents where convex, else chords."""
+        xp = self._facts.backend.xp
+        radius = 0.5 * self.boxes.squares * (1.0 + 4 * UNIT)
+        chord = xp.expm1(radius) / radius * (1.0 + 64 * UNIT)
+        constant, bend = self.plane.constant, self.plane.bend
+        slope = xp.where(constant >= 0, constant, constant * chord)
+        return slope - 2.0 * bend * chord * (1.0 + 8 * UNIT) - 64 * UNIT * xp.abs(constant) * self._grow
+
+    @cached_property
+    def excess(self) -> Array:
+        """What e^r f may lack besides the remainders (N,): J5, (i) to (iii)."""
+        plane, xp = self.plane, self._facts.backend.xp
+        s = xp.sqrt(self.boxes.squares) * (1.0 + 8 * UNIT)
+        longest = (self.at.norms + self._facts.reach) * (1.0 + 1e-9)  # |z_i| + |y|
+        moved = self.at.unit + 8 * UNIT * (1.0 + s * longest)
+        stretched = s * longest
+        polynomial = 1.0 + stretched + 0.5 * stretched * stretched
+        n = self.bk.shape[1]
+        found = (plane.lost + plane.blur + 1.02 * moved * plane.size) * self._grow
+        found = found + 3.1 * gamma(n + 32) * xp.sum(xp.abs(self.bk), axis=1) * polynomial
+        sizes = xp.abs(self.value) + plane.still + xp.abs(plane.constant)
+        return found * (1.0 + 1e-9) + gamma(80) * sizes * self._grow + UNDERFLOW
+
+    @cached_property
+    def _form(self) -> Array:
+        """J2: sum_ij bk_i bk_j exp(v_i L^-2 v_j) (N,)."""
+        facts, xp = self._facts, self._facts.backend.xp
+        u = self._tilted
+        return xp.sum((u @ facts.exponentials[0]) * u, axis=1) * self._turned**2
+
+    @cached_property
+    def _tilted(self) -> Array:
+        u = self._facts.backend.xp.exp(-(self.at.y @ self._facts.tilted.T))
+        u *= self.bk
+        return u
+
+    @cached_property
+    def _turned(self) -> Array:
+        """exp(|L^-1 y|^2 / 2) (N,)."""
+        y, metric = self.at.y, self._facts.backend.array(self._facts.metric)
+        return self._facts.backend.xp.exp(0.5 * ((y * y) @ (1.0 / metric)))
+
+    @cached_property
+    def _size(self) -> Array:
+        """At least sum_i |bk_i| exp(|L^-1 v_i|^2 / 2) (N,)."""
+        xp = self._facts.backend.xp
+        return (xp.abs(self._tilted) @ self._facts.exponentials[1]) * self._turned * (1.0 + 1e-8)
+
+    def remainder(self, known: Array, order: int) -> Array:
+        """J2: t (N,) with |orders from `order` on| <= t |L d|^2 on the box, if the orders below have the squared
+        norm `known` (N,) in units of L.
+        """
+        facts, backend = self._facts, self._facts.backend
+        xp, d, n = backend.xp, self._features, self.bk.shape[1]
+        longest = facts.exponentials[2]
+        turned = xp.sqrt((self.at.y * self.at.y) @ backend.array(1.0 / facts.metric)) * (1.0 + 1e-9) + longest
+        # (i) terms of the form: exponents of E, of u twice and of e^c; exp thrice; two sums over n
+        squared = turned * turned
+        entry = 16.0 * UNIT * (d + 16) * squared + 160 * UNIT + gamma(2 * n + 16)
+        # (ii) the head in norm: sums over n of terms (1, |v|, |v|^2/sqrt 2) with |v| <= |z| + |y|
+        head = 3.1 * gamma(n + 32) * xp.sqrt(1.0 + squared + 0.5 * squared * squared) * (1.0 + 1e-9)
+        size = self._size
+        slack = size * size * (2.0 * entry + head * head) + 2.0 * head * size * xp.sqrt(known)
+        square = xp.clip(self._form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
+        usable = xp.where(squared < _FARTHEST, square, square * 0.0 + float("inf"))
+        tail = tail_squares(order, self.boxes.span)
+        return sqrt_up(backend, usable) * sqrt_up(backend, tail) / self.boxes.span * (1.0 + 1e-9)
+
+    def latent(self, values: Array) -> Array:
+        """From bounds of e^r f to bounds of f (N,): a positive one shrinks by e^R, a negative one is kept."""
+        return self._facts.backend.xp.where(values > 0, values / self._grow * (1.0 - 16 * UNIT), values)
+
+    def order_two(self) -> Array:
+        """J5: a lower bound of e^r f on the box (N,), without a Hessian."""
+        facts, xp = self._facts, self._facts.backend.xp
+        metric, g, box = facts.backend.array(facts.metric), self.gradient, self.boxes
+        known = self.value**2 + (g * g) @ (1.0 / metric)
+        lam = self.remainder(known, 2)[:, None] * metric
+        lam = lam + 0.5 * xp.clip(-self.slope, 0.0, None)[:, None]
+        ends = xp.minimum((g - lam * box.low) * box.low, (g - lam * box.high) * box.high)
+        size = xp.sum((xp.abs(g) + lam * box.reach) * box.reach, axis=1)
+        total = self.value + self.plane.still + self.plane.constant
+        return total + xp.sum(xp.clip(ends, None, 0.0), axis=1) - self.excess - gamma(2 * self._features + 80) * size
+
+    def hessian(self) -> Array:
+        """G5 of the packed products: order two (N, d, d), symmetric to the last bit."""
+        facts, xp, y = self._facts, self._facts.backend.xp, self.at.y
+        rows, columns, place = facts.triangle
+        first = self.gradient + 0.5 * self.value[:, None] * y
+        packed = self.bk @ facts.pairs
+        packed -= y[:, rows] * first[:, columns] + first[:, rows] * y[:, columns]
+        return xp.reshape(packed[:, place], (len(y), self._features, self._features))
+
+    def order_three(self, tries: int) -> Array:
+        """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two."""
+        facts, xp, box, d = self._facts, self._facts.backend.xp, self.boxes, self._features
+        H = self.hessian()
+        metric = facts.backend.array(facts.metric)
+        inverse = 1.0 / metric
+        known = self.value**2 + (self.gradient * self.gradient) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
+        diagonal = self.slope[:, None] - 2.0 * self.remainder(known, 3)[:, None] * metric
+        reach = box.reach
+        size = xp.sum(xp.abs(diagonal) * reach * reach, axis=1) + xp.sqrt(xp.sum(H * H, axis=(1, 2))) * box.squares
+        xp.reshape(H, (len(H), d * d))[:, :: d + 1] += diagonal
+        base = self.value + self.plane.still + self.plane.constant
+        lack = self.excess + gamma(64) * size * 1.01
+        need = lack - base + 32 * UNIT * (xp.abs(base) + lack)
+        found = lower_bounds(facts.backend, self.gradient, H, box.low, box.high, need, tries)
+        return found + base - lack - 32 * UNIT * (xp.abs(base) + xp.abs(found) + lack)

@@ -1,0 +1,169 @@
+"""Covariances, means and variances at one point per row (docs/maths-batches.md, J1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.engine.backend import Array
+from gpcert.engine.facts import Facts
+from gpcert.engine.rounding import EXP
+from gpcert.rounding import UNDERFLOW, UNIT, gamma
+from gpcert.validation import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Amplitudes:
+    """What the standing features leave of the kernel: s2 exp(-z) (N, n), or s2 alone, and the errors of z (N,)."""
+
+    facts: Facts
+    value: Array
+    error: Array
+
+    def take(self, rows: Array) -> Amplitudes:
+        """Those of some rows."""
+        value = self.value if isinstance(self.value, float) else self.value[rows]
+        return Amplitudes(self.facts, value, self.error[rows])
+
+    def sum(self, weights: Array) -> Array:
+        """At least sum_i weights_i amplitude_i, for weights (n,) or (N, n) >= 0: (N,) or one number."""
+        if isinstance(self.value, float):
+            found = self.facts.backend.xp.sum(weights, axis=-1) * self.value
+        elif weights.ndim == 1:
+            found = self.value @ weights
+        else:
+            found = self.facts.backend.xp.sum(self.value * weights, axis=-1)
+        return found * _MORE
+
+    @cached_property
+    def weighted(self) -> Array:
+        """F2: at least |V a| for the amplitudes a; (N,) or one number."""
+        return self._root(self.facts.row_weight)
+
+    @cached_property
+    def defect(self) -> Array:
+        """F1: at least sum_i defect_i amplitude_i^2."""
+        return self._root(self.facts.defect) ** 2 * _MORE
+
+    def _root(self, weights: Array) -> Array:
+        xp = self.facts.backend.xp
+        if isinstance(self.value, float):
+            return xp.sqrt(xp.sum(weights)) * (self.value * _MORE)
+        return xp.sqrt((self.value * self.value) @ weights) * _MORE + UNDERFLOW
+
+    @property
+    def largest_variance(self) -> Array:
+        """F1: at least S, and 0, everywhere on the row's slice; (N,) or one number."""
+        model = self.facts.model
+        most = (model.prior + self.defect) * _MORE
+        if model.definite:
+            return most
+        xp = self.facts.backend.xp
+        gain = self.weighted**2 * _MORE
+        return (most + xp.minimum(gain, gain * 0.0 + model.contraction_negative * model.variance)) * _MORE
+
+
+#: Exponents are known to within this, or their row is left alone.
+_CLOSE = 1e-9
+#: Covers the roundings of a positive sum of fewer than 2^20 terms, and an amplitude's own error.
+_MORE = 1.0 + 1e-8
+
+
+def amplitudes(facts: Facts, x: Float) -> Amplitudes:
+    """At the points x (N, D), raw units; only their standing features matter."""
+    backend, model = facts.backend, facts.model
+    if not facts.rest.size:
+        return Amplitudes(facts, float(model.variance), backend.array(np.zeros(len(x))))
+    xp, rest = backend.xp, facts.rest
+    Z, half, reach = facts.standing
+    y = backend.array((x[:, rest] - facts.origin[rest]) / model.lengthscale[rest])
+    norms = xp.sum(y * y, axis=1)
+    exponent = y @ Z.T - half - 0.5 * norms[:, None]
+    value = xp.exp(xp.clip(exponent, None, 0.0)) * model.variance
+    return Amplitudes(facts, value, _exponent_error(rest.size, norms, reach, xp))
+
+
+def _exponent_error(d: int, norms: Array, reach: float, xp: object) -> Array:
+    """J1: of y.z - |z|^2/2 - |y|^2/2 for |y|^2 = norms (N,), |z| <= reach."""
+    return 4.0 * UNIT * (d + 16) * (norms * (1.0 + 1e-9) + reach * reach) * 1.01
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """One point per row: y (N, d) in scaled coordinates, k (N, n), `unit` (N,) the relative error of each k_i."""
+
+    facts: Facts
+    amplitudes: Amplitudes
+    y: Array
+    k: Array
+    unit: Array
+
+    def take(self, rows: Array) -> Points:
+        """Those of some rows."""
+        few = Points(self.facts, self.amplitudes.take(rows), self.y[rows], self.k[rows], self.unit[rows])
+        for name in ("r", "norms", "variance"):
+            if name in self.__dict__:
+                known = self.__dict__[name]
+                few.__dict__[name] = tuple(each[rows] for each in known) if name == "variance" else known[rows]
+        return few
+
+    @cached_property
+    def norms(self) -> Array:
+        """|y| (N,), up."""
+        xp = self.facts.backend.xp
+        return xp.sqrt(xp.sum(self.y * self.y, axis=1)) * (1.0 + 1e-9)
+
+    @cached_property
+    def r(self) -> Array:
+        """R k (N, n); R is symmetric."""
+        return self.k @ self.facts.precision
+
+    @cached_property
+    def _relative(self) -> Array:
+        return self.unit + gamma(len(self.facts.model.weights) + 64)
+
+    def mean(self) -> tuple[Array, Array]:
+        """E3: the mean of class 1 from below and above (N,)."""
+        facts = self.facts
+        mu = self.k @ facts.alpha
+        size = (self.k @ facts.backend.xp.abs(facts.alpha)) * _MORE
+        error = size * self._relative * 1.01 + 8 * UNIT * (size + abs(facts.model.mean)) + UNDERFLOW
+        return mu + facts.model.mean - error, mu + facts.model.mean + error
+
+    @cached_property
+    def weighted(self) -> Array:
+        """F2: at least |V k| (N,)."""
+        xp = self.facts.backend.xp
+        return xp.sqrt((self.k * self.k) @ self.facts.row_weight) * (_MORE + 2.0 * self.unit) + UNDERFLOW
+
+    @cached_property
+    def variance(self) -> tuple[Array, Array]:
+        """E3: S, not clipped, from below and above (N,)."""
+        facts = self.facts
+        S = facts.model.prior - facts.backend.xp.sum(self.k * self.r, axis=1)
+        error = 2.02 * self._relative * self.weighted * self.weighted
+        error = error + 16 * UNIT * (abs(facts.model.prior) + facts.backend.xp.abs(S)) + UNDERFLOW
+        return S - error, S + error
+
+    def wrong(self) -> Array:
+        """G4: what rounding does to k(x)^T (R k) at any x of the slice (N,): F2 twice."""
+        return 1.02 * self._relative * self.weighted * self.amplitudes.weighted
+
+
+def points(facts: Facts, x: Float, around: Amplitudes) -> Points:
+    """At x (N, d), raw units of the moving features."""
+    backend, model = facts.backend, facts.model
+    xp, moving = backend.xp, facts.features
+    y = backend.array((x - facts.origin[moving]) / model.lengthscale[moving])
+    norms = xp.sum(y * y, axis=1)
+    exponent = y @ facts.Z.T
+    exponent -= facts.half
+    exponent -= 0.5 * norms[:, None]
+    k = xp.exp(xp.clip(exponent, None, 0.0))
+    k *= around.value
+    error = _exponent_error(len(moving), norms, facts.reach, xp) + around.error
+    # e^error - 1 <= 2 error; a row whose error is larger is unknown: 0 * inf is NaN, which is never certain.
+    unit = xp.where(error < _CLOSE, 2.0 * error, error * 0.0 + float("inf")) + 4 * EXP
+    return Points(facts, around, y, k, unit)
