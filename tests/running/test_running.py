@@ -19,7 +19,7 @@ from gpcert.running import Progress, Running, ask_all, cores, executor
 from helpers import running_tasks
 from helpers.exact import small_model
 
-REGIONS = [gc.Ball(x, 0.2) for x in np.random.default_rng(2).standard_normal((9, 2))]
+REGIONS = [gc.Ball(x, 0.2, norm=2) for x in np.random.default_rng(2).standard_normal((9, 2))]
 TOLD = "a worker ran out of memory or was killed"
 
 

@@ -8,20 +8,21 @@ which matrices of a batch are certainly positive semidefinite.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from gpcert.errors import InvalidInputError
 from gpcert.rounding import gamma, is_certainly_psd
-from gpcert.validation import Float, require, shown
+from gpcert.validation import Float
 
-__all__ = ["Array", "Backend", "chosen"]
+__all__ = ["DEVICES", "Array", "Backend", "chosen"]
 
 #: An array of a backend: numpy's or torch's.
 Array = Any
 
+#: Names of `device`; "auto": a GPU where there is one that pays.
 DEVICES = ("auto", "cpu", "cuda")
 #: Rows below which a GPU does not pay: a pass over it is some thousand launches.
 _WORTH_A_GPU = 2048
@@ -77,7 +78,8 @@ class Backend:
         return _CPU_BYTES
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
-        """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d) symmetric.
+        """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d)
+        symmetric.
 
         R4: a Cholesky factorisation that runs to completion; R4's shift covers the rounding of H + D.
         """
@@ -147,13 +149,6 @@ class Torch(Backend):
         sizes = (L * L).sum((1, 2)) + torch.linalg.vector_norm(A, dim=(1, 2))
         left = rest * (1.0 + gamma(d * d + 8)) + 1.01 * gamma(d + 8) * sizes
         return (info == 0) & (left <= 0.99 * room), D + 2.0 * room[:, None]
-
-
-def checked_device(device: object) -> str:
-    """One of the known names."""
-    names = ", ".join(repr(name) for name in DEVICES)
-    require(device in DEVICES, f"device must be one of {names}, got {shown(device)}")
-    return cast(str, device)
 
 
 def chosen(device: str, rows: int) -> Backend:

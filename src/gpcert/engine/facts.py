@@ -1,12 +1,11 @@
 """One model on one set of moving features, as the batched products need it; made once and kept.
 
-Coordinates are z = (x - origin) / lengthscale on the moving features, origin the mean of the centres. Distances
-come from products of these, not from differences: E2 with the errors of J1.
+Coordinates are z = (x - origin) / lengthscale on the moving features, origin the mean of the centres.
+Distances come from products of these, not from differences: E2 with the errors of J1.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -151,7 +150,7 @@ class Facts:
         rows, columns = np.triu_indices(d)
         place = np.zeros((d, d), dtype=np.int64)
         place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-        return tuple(self.backend.indices(each) for each in (rows, columns, place.ravel()))  # type: ignore[return-value]
+        return tuple(self.backend.indices(each) for each in (rows, columns, place.ravel()))
 
     @cached_property
     def pairs(self) -> Array:
@@ -181,7 +180,8 @@ class Facts:
 def _longest(rows: Float) -> float:
     """At least the largest length of a row."""
     d = rows.shape[1]
-    return math.sqrt(float(np.einsum("ij,ij->i", rows, rows).max(initial=0.0))) * (1.0 + (d + 16) * UNIT)
+    longest = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)))
+    return longest * (1.0 + (d + 16) * UNIT)
 
 
 def knows(post: Posterior) -> bool:
@@ -191,10 +191,10 @@ def knows(post: Posterior) -> bool:
     if not (isinstance(post.kernel, RBF) and isinstance(post.likelihood, Probit | Logit)):
         return False
     model = model_of(post)
-    noise = getattr(post.likelihood, "scale", 1.0)
+    noise = float(getattr(post.likelihood, "scale", 1.0))
     numbers = [model.variance, 1.0 / model.variance, noise, 1.0 / noise, abs(model.mean)]
     numbers += [float(np.abs(each).max()) for each in (model.weights, model.precision, model.row_weight)]
-    return model.moderate and len(model.weights) < 2**20 and max(numbers) <= _LARGEST
+    return bool(model.moderate and len(model.weights) < 2**20 and max(numbers) <= _LARGEST)
 
 
 def is_box(region: Region) -> bool:

@@ -1,7 +1,8 @@
 """What is asked of mean and variance so that P >= p: the roots and tangents of level curves, row by row.
 
-Probit in closed form on the device; any other link through its `Level`, one row at a time on the CPU, at targets
-and variances of a fixed grid, so that neighbouring rows share what was computed (docs/maths-batches.md, J3).
+Probit in closed form on the device; any other link through its `Level`, one row at a time on the CPU, at
+targets and variances of a fixed grid, so that neighbouring rows share what was computed
+(docs/maths-batches.md, J3).
 """
 
 from __future__ import annotations
@@ -14,17 +15,16 @@ import numpy as np
 
 from gpcert.bounds.levels.curves import Level, LevelCurves, ProbitCurves
 from gpcert.engine.backend import Array, Backend, to_numpy
-from gpcert.engine.rounding import normal_down, normal_up, sqrt_down
+from gpcert.engine.rounding import normal_down, normal_up, sqrt_down, sqrt_up
 from gpcert.rounding import UNIT
-from gpcert.validation import Float
 
 #: Other links: targets are multiples of this share of the tolerance, variances powers of this ratio.
 _SHARE, _RATIO = 0.1, 1.15
 
 
 class Lines(NamedTuple):
-    """Per row: where `rising`, m_p(S) <= slope S - constant (L2), else m_p(S) <= -(slope sqrt(c + S) + constant)
-    (G3), for S in [0, largest]; p is certified.
+    """Per row: where `rising`, m_p(S) <= slope S - constant (L2), else m_p(S) <= -(slope sqrt(c + S) +
+    constant) (G3), for S in [0, largest]; p is certified.
     """
 
     rising: Array
@@ -42,29 +42,42 @@ class Lines(NamedTuple):
 def probabilities(
     backend: Backend, curves: LevelCurves, mu: tuple[Array, Array], S: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """L4: P from below and above (N,) for means and variances within bounds; (0, 1) where they are unknown."""
+    """L4: P from below and above (N,) for means and variances within bounds; (0, 1) where they are
+    unknown.
+    """
     xp = backend.xp
     low, high = xp.clip(S[0], 0.0, None), xp.clip(S[1], 0.0, None)
     corners = xp.where(mu[0] >= 0, high, low), xp.where(mu[1] >= 0, low, high)
     if isinstance(curves, ProbitCurves):
         ends = []
-        for side, mean, variance, bound in ((-1, mu[0], corners[0], normal_down), (1, mu[1], corners[1], normal_up)):
+        for side, mean, variance, bound in (
+            (-1, mu[0], corners[0], normal_down),
+            (1, mu[1], corners[1], normal_up),
+        ):
             z = mean / xp.sqrt(curves.noise + variance)
             ends.append(bound(backend, z + side * 32 * UNIT * xp.abs(z)))
         return ends[0], ends[1]
     rows = [to_numpy(backend, each) for each in (*mu, *S)]
-    found = [curves.bounds((a, b), (c, d)) for a, b, c, d in zip(*(row.tolist() for row in rows), strict=True)]
+    found = [
+        curves.bounds((a, b), (c, d)) for a, b, c, d in zip(*(row.tolist() for row in rows), strict=True)
+    ]
     return backend.array([each[0] for each in found]), backend.array([each[1] for each in found])
 
 
 def lines(
     backend: Backend, curves: LevelCurves, targets: Array, S: Array, largest: Array, tolerance: float
 ) -> Lines:
-    """For targets (N,) in (0, 1), variances S (N,) at the references, and at most `largest` (N,) on the slices."""
+    """For targets (N,) in (0, 1), variances S (N,) at the references, and at most `largest` (N,) on the
+    slices.
+    """
     if isinstance(curves, ProbitCurves):
         return _probit(backend, curves, targets, S)
     step = _SHARE * tolerance
-    grid = [np.ceil(to_numpy(backend, targets) / step) * step, to_numpy(backend, S), to_numpy(backend, largest)]
+    grid = [
+        np.ceil(to_numpy(backend, targets) / step) * step,
+        to_numpy(backend, S),
+        to_numpy(backend, largest),
+    ]
     rows = [_other(curves, *row) for row in zip(*(column.tolist() for column in grid), strict=True)]
     rising, *numbers = (np.array(column) for column in zip(*rows, strict=True))
     return Lines(backend.mask(rising), *(backend.array(column) for column in (*numbers, numbers[0] * 0.0)))
@@ -83,7 +96,9 @@ def _probit(backend: Backend, curves: ProbitCurves, targets: Array, S: Array) ->
     return Lines(rising, slope, t * 0.0 + low, constant, normal_down(backend, t), t)
 
 
-def _other(curves: LevelCurves, p: float, S: float, largest: float) -> tuple[bool, float, float, float, float]:
+def _other(
+    curves: LevelCurves, p: float, S: float, largest: float
+) -> tuple[bool, float, float, float, float]:
     """One row; a line that says nothing where none is known."""
     if not (0.0 < p < 1.0 and math.isfinite(S) and math.isfinite(largest)):
         return False, math.nan, 1.0, math.nan, 0.0
@@ -111,10 +126,23 @@ def _level_line(
     return False, *root, level.p
 
 
-def after_deficit(
-    backend: Backend, curves: LevelCurves, found: Lines, deficit: Array
+def after_surplus(
+    backend: Backend, curves: LevelCurves, found: Lines, surplus: Array, largest: Array
 ) -> Array:
-    """A certified P (N,) if mu >= m_p(S) - deficit, S >= 0; deficit (N,) > 0, inf or NaN: nothing is known."""
+    """A certified P (N,) if mu >= m_p(S) + surplus, S <= largest; both (N,), surplus >= 0."""
+    if not isinstance(curves, ProbitCurves):
+        return found.p
+    xp, t = backend.xp, found.t
+    root = sqrt_up(backend, curves.noise * (1.0 + 4 * UNIT) + largest)
+    gain = surplus / root * (1.0 - 64 * UNIT)
+    moved = normal_down(backend, t + gain - 8 * UNIT * (xp.abs(t) + gain))
+    return xp.maximum(found.p, moved)
+
+
+def after_deficit(backend: Backend, curves: LevelCurves, found: Lines, deficit: Array) -> Array:
+    """A certified P (N,) if mu >= m_p(S) - deficit, S >= 0; deficit (N,) > 0, inf or NaN: nothing is
+    known.
+    """
     xp = backend.xp
     if isinstance(curves, ProbitCurves):
         t = found.t

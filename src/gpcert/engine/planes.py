@@ -1,4 +1,6 @@
-"""The supporting plane of each row (docs/maths.md, G1 and G2; for any precision, docs/maths-batches.md, J4)."""
+"""The supporting plane of each row (docs/maths.md, G1 and G2; for any precision, docs/maths-batches.md,
+J4).
+"""
 
 from __future__ import annotations
 
@@ -40,17 +42,23 @@ def plane(at: Points, sign: Array, line: Lines) -> Plane:
     low, high = at.variance
     rising, slope, c = line.rising, line.slope, line.c
     # G1: any smaller factor is sound.
-    factor = slope / (sqrt_up(backend, c + xp.clip(high + lift, 0.0, None)) * (1.0 + 8 * UNIT)) * (1.0 - 8 * UNIT)
+    factor = (
+        slope / (sqrt_up(backend, c + xp.clip(high + lift, 0.0, None)) * (1.0 + 8 * UNIT)) * (1.0 - 8 * UNIT)
+    )
     lost_falling = slope * lift / (sqrt_down(backend, c) + sqrt_down(backend, c + lift)) * (1.0 + 64 * UNIT)
     lost_falling = lost_falling + 16 * UNIT * (xp.abs(line.constant) + xp.abs(mean) + factor * c)
     # G2: q0 <= prior - S.
     taken = slope * (2.0 * prior - low + lift)
-    lost_rising = 32 * UNIT * (xp.abs(line.constant) + xp.abs(mean) + slope * (2.0 * prior + xp.abs(low) + lift))
+    lost_rising = (
+        32 * UNIT * (xp.abs(line.constant) + xp.abs(mean) + slope * (2.0 * prior + xp.abs(low) + lift))
+    )
     lost_rising = lost_rising + slope * at.amplitudes.defect * (1.0 + 8 * UNIT)
     beta = xp.where(rising, 2.0 * slope, -factor)
     still = xp.where(rising, slope * 0.0, factor * (prior * (1.0 - 8 * UNIT)))
     constant = line.constant + mean + xp.where(rising, -taken, factor * c)
-    bend = xp.where(rising, slope, slope * 0.0) * (model.contraction_negative * model.variance * (1.0 + 8 * UNIT))
+    bend = xp.where(rising, slope, slope * 0.0) * (
+        model.contraction_negative * model.variance * (1.0 + 8 * UNIT)
+    )
     b = sign[:, None] * facts.alpha + beta[:, None] * at.r
     parts = at.amplitudes.sum(xp.abs(facts.alpha)) + xp.abs(beta) * at.amplitudes.sum(xp.abs(at.r))
     blur = xp.abs(beta) * at.wrong() + gamma(8) * parts

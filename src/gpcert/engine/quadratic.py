@@ -1,7 +1,8 @@
 """Quadratics over boxes, many at once: Q2 with a dual in closed form (docs/maths-batches.md, J6 and J7).
 
-Everything up to the choice of D and y is in float32 and certifies nothing: any y, and any D with H + D >= 0, is
-sound. That is verified, by a Frobenius norm or a Cholesky factorisation, and the value evaluated in doubles.
+Everything up to the choice of D and y is in float32 and certifies nothing: any y, and any D with H + D >=
+0, is sound. That is verified, by a Frobenius norm or a Cholesky factorisation, and the value evaluated in
+doubles.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def _verified(
 
 
 def dominated(backend: Backend, H: Array, D: Array) -> Array:
-    """J7: H + diag(D) >= 0, because the rest of a^{-1/2} H a^{-1/2}, a = D + diag H > 0, has Frobenius norm < 1."""
+    """J7: H + diag(D) >= 0, because the rest of a^{-1/2} H a^{-1/2}, a = D + diag H > 0, has Frobenius
+    norm < 1.
+    """
     xp, d = backend.xp, H.shape[1]
     diagonal = xp.reshape(H, (len(H), d * d))[:, :: d + 1]
     a = (D + diagonal) - 4.0 * gamma(4) * (D + xp.abs(diagonal))
@@ -81,9 +84,7 @@ def dominated(backend: Backend, H: Array, D: Array) -> Array:
     return positive & (squares - own + room <= 0.999)
 
 
-def dual(
-    backend: Backend, g: Array, H: Array, D: Array, y: Array, low: Array, high: Array
-) -> Array:
+def dual(backend: Backend, g: Array, H: Array, D: Array, y: Array, low: Array, high: Array) -> Array:
     """Q2 at y with D (N,), rounded down: sound if H + diag(D) >= 0."""
     xp, d = backend.xp, H.shape[1]
     c = g - 0.5 * D * (low + high)
@@ -118,7 +119,9 @@ class Choices:
 
     def local_minimiser(self) -> tuple[Array, Array]:
         """About a local minimiser (N, d), and the gradient there: projected steps of Barzilai and Borwein."""
-        return self._descend(self.g * 0.0, self.g * 0.0, self.g, 3.0 / self.xp.clip(self._norm, 1e-30, None), _STEPS)
+        return self._descend(
+            self.g * 0.0, self.g * 0.0, self.g, 3.0 / self.xp.clip(self._norm, 1e-30, None), _STEPS
+        )
 
     def convex_minimiser(self, D: Array, y: Array) -> Array:
         """About the minimiser (N, d) of the quadratic with H + D and Q2's linear part, from y on."""
@@ -147,7 +150,9 @@ class Choices:
         return 2.0 * xp.clip(pull, 0.0, None) / xp.clip(width, 1e-30, None)
 
     def largest_shift(self, mult: Array, y: Array, slack: Array) -> Array:
-        """delta (N,): D = max(mult, delta) costs the slack at y, sum_j (delta - mult_j)_+ m_j (Newton's method)."""
+        """delta (N,): D = max(mult, delta) costs the slack at y, sum_j (delta - mult_j)_+ m_j (Newton's
+        method).
+        """
         xp = self.xp
         m = 0.5 * xp.maximum(y - self.low, self.high - y) ** 2
         slack = xp.clip(slack, 0.0, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,12 +12,12 @@ from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.clock import check
 from gpcert.engine.backend import Array, to_numpy
 from gpcert.engine.facts import FEW, Facts
-from gpcert.engine.lines import after_deficit, lines, probabilities
+from gpcert.engine.lines import after_deficit, after_surplus, lines, probabilities
 from gpcert.engine.planes import mean_plane, plane
 from gpcert.engine.search import Objective, descend
 from gpcert.engine.sums import Sums, boxes
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
-from gpcert.validation import Float
+from gpcert.validation import Float, Index
 
 __all__ = ["Rows", "Settled", "smallest", "verdicts"]
 
@@ -26,8 +27,8 @@ _TRIES = (2, 4)
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower, inner_upper]
-    inside the region; x (N, D) has the standing features; sign (N,) = 1 for P(1), -1 for P(0).
+    """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
+    inner_upper] inside the region; x (N, D) has the standing features; sign (N,) = 1 for P(1), -1 for P(0).
     """
 
     lower: Float
@@ -40,15 +41,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.sign)
 
-    def take(self, rows: object) -> Rows:
+    def take(self, rows: Index | slice) -> Rows:
         """Some of them."""
         few = (self.lower, self.upper, self.inner_lower, self.inner_upper, self.x, self.sign)
-        return Rows(*(each[rows] for each in few))  # type: ignore[index]
+        return Rows(*(each[rows] for each in few))
 
 
 class Settled(NamedTuple):
-    """Per row: lower <= min P <= upper, `witness` (N, d), a point of the region where `upper` holds, and how many
-    bounds were tried (0 or 1 box).
+    """Per row: lower <= min P <= upper, `witness` (N, d), a point of the region where `upper` holds, and
+    how many bounds were tried (0 or 1 box).
     """
 
     lower: Float
@@ -60,8 +61,8 @@ class Settled(NamedTuple):
 def smallest(
     facts: Facts, curves: LevelCurves, rows: Rows, tolerance: float, target: float | None = None
 ) -> Settled:
-    """The minimum of P over each box, as well as one plane can tell; `target`: what the bound has to reach, else
-    the tolerance below the witness's value.
+    """The minimum of P over each box, as well as one plane can tell; `target`: what the bound has to
+    reach, else the tolerance below the witness's value.
     """
     return _chunked(facts, rows, lambda few: _smallest(facts, curves, few, tolerance, target))
 
@@ -71,14 +72,14 @@ def verdicts(facts: Facts, curves: LevelCurves, rows: Rows) -> Settled:
     return _chunked(facts, rows, lambda few: _signs(facts, curves, few))
 
 
-def _chunked(facts: Facts, rows: Rows, answer: object) -> Settled:
+def _chunked(facts: Facts, rows: Rows, answer: Callable[[Rows], Settled]) -> Settled:
     d, n = len(facts.features), len(facts.model.weights)
     step = max(16, int(facts.backend.bytes / (8.0 * (8 * n + 5 * d * d + 64 * d))))
     found = []
     with np.errstate(all="ignore"):
         for start in range(0, len(rows), step):
             check()
-            found.append(answer(rows.take(slice(start, start + step))))  # type: ignore[operator]
+            found.append(answer(rows.take(slice(start, start + step))))
     return Settled(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
@@ -93,7 +94,9 @@ def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None
     share = to_numpy(backend, descend(Objective(facts, noise, scaled), low, high, backend.array(rows.sign)))
     inside = rows.inner_lower + share * (rows.inner_upper - rows.inner_lower)
     inside = np.where(share == 1.0, rows.inner_upper, inside)
-    return np.asarray(np.clip(np.where(np.isfinite(inside), inside, rows.inner_lower), rows.inner_lower, rows.inner_upper))
+    return np.asarray(
+        np.clip(np.where(np.isfinite(inside), inside, rows.inner_lower), rows.inner_lower, rows.inner_upper)
+    )
 
 
 def _at(facts: Facts, rows: Rows, witness: Float, around: Amplitudes) -> tuple[Points, tuple[Array, Array]]:
@@ -122,18 +125,24 @@ def _smallest(
     upper = to_numpy(backend, probabilities(backend, curves, mean, at.variance)[1])
     wanted = upper - 0.999 * tolerance if target is None else np.full(len(rows), target)
     lower, nodes = np.zeros(len(rows)), np.zeros(len(rows))
-    todo = np.flatnonzero((wanted > 0.0) & (wanted < upper)) if facts.has_planes else np.empty(0, dtype=np.intp)
+    todo = (
+        np.flatnonzero((wanted > 0.0) & (wanted < upper)) if facts.has_planes else np.empty(0, dtype=np.intp)
+    )
     nodes[todo] = 1
     for attempt, tries in enumerate(_TRIES):
         if not len(todo):
             break
         few = rows.take(todo)
         known = at.take(backend.indices(todo)) if attempt == 0 else None
-        start, here = _references(facts, few, witness[todo], around.take(backend.indices(todo)), attempt, known)
+        start, here = _references(
+            facts, few, witness[todo], around.take(backend.indices(todo)), attempt, known
+        )
         goals = backend.array(wanted[todo])
         found = _planes(facts, curves, few, start, here, goals, tolerance, tries)
         lower[todo] = np.maximum(lower[todo], found)
-        todo = todo[~(lower[todo] >= np.minimum(wanted[todo], upper[todo] - tolerance if target is None else np.inf))]
+        todo = todo[
+            ~(lower[todo] >= np.minimum(wanted[todo], upper[todo] - tolerance if target is None else np.inf))
+        ]
     return Settled(np.minimum(lower, upper), upper, witness, nodes)
 
 
@@ -152,7 +161,14 @@ def _references(
 
 
 def _planes(
-    facts: Facts, curves: LevelCurves, rows: Rows, start: Float, at: Points, goals: Array, tolerance: float, tries: int
+    facts: Facts,
+    curves: LevelCurves,
+    rows: Rows,
+    start: Float,
+    at: Points,
+    goals: Array,
+    tolerance: float,
+    tries: int,
 ) -> Float:
     """Certified P (N,) by one plane per row: order two first, the Hessian where that does not suffice."""
     backend = facts.backend
@@ -165,7 +181,8 @@ def _planes(
     values = _values(sums, tries)
     deficit = xp.where(values < 0, -values, values * 0.0)
     lost = after_deficit(backend, curves, line, deficit)
-    found = xp.where(values >= 0, line.p, lost)
+    gained = after_surplus(backend, curves, line, sums.latent(values), largest)
+    found = xp.where(values >= 0, gained, lost)
     return np.nan_to_num(to_numpy(backend, found), nan=0.0, neginf=0.0)
 
 
@@ -196,7 +213,9 @@ def _signs(facts: Facts, curves: LevelCurves, rows: Rows) -> Settled:
         few, index = rows.take(todo), backend.indices(todo)
         known = at.take(index) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(index), attempt, known)
-        sums = Sums(here, boxes(facts, few.lower, few.upper, start), mean_plane(here, backend.array(few.sign)))
+        sums = Sums(
+            here, boxes(facts, few.lower, few.upper, start), mean_plane(here, backend.array(few.sign))
+        )
         values = sums.latent(_values(sums, tries))
         largest = here.amplitudes.largest_variance + values * 0.0
         bound = probabilities(backend, curves, (values, values), (largest * 0.0, largest))[0]

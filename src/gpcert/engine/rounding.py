@@ -7,14 +7,16 @@ import math
 from gpcert.engine.backend import Array, Backend
 from gpcert.rounding import TINY, UNIT
 
-#: Terms of the series of a tail that are summed, and the largest h^2 for which twice the last bounds the rest.
+#: Terms of the series of a tail that are summed, and the largest h^2 for which twice the last bounds the
+#: rest.
 _TERMS, LARGEST_SPAN = 40, 16.0
 #: Assumed relative errors of exp, expm1 and sqrt: 8 ulp (R2).
 EXP = 16 * UNIT
 
 
 def tail_squares(order: int, squares: Array) -> Array:
-    """R5: at least sum_{p >= order} h^(2p) / p! for h^2 = `squares` (N,); inf above LARGEST_SPAN, NaN for NaN.
+    """R5: at least sum_{p >= order} h^(2p) / p! for h^2 = `squares` (N,); inf above LARGEST_SPAN, NaN for
+    NaN.
 
     The ratio of terms is below 16/41 after 40 of them: the rest is at most the last one.
     """
@@ -63,4 +65,4 @@ def _normal(backend: Backend, x: Array, side: float, unknown: float) -> Array:
     value = value * (1.0 + side * UNIT * (64.0 + 16.0 * tail * tail)) + side * TINY
     value = xp.clip(value, 0.0, 1.0)
     value = xp.where((x < -37.0) & (value > 0.0), value * 0.0 + (0.0 if side < 0 else 1e-290), value)
-    return xp.where(x == x, value, value * 0.0 + unknown)  # noqa: PLR0124 - NaN alone is not itself
+    return xp.where(x == x, value, value * 0.0 + unknown)  # NaN alone is not itself

@@ -71,8 +71,10 @@ class _Best:
 
 
 def descend(objective: Objective, low: Array, high: Array, sign: Array) -> Array:
-    """Shares t (N, d) of [low, high], scaled coordinates: exactly 0 or 1 at the ends. sign (N,): of the side."""
-    facts, backend = objective.facts, objective.facts.backend
+    """Shares t (N, d) of [low, high], scaled coordinates: exactly 0 or 1 at the ends. sign (N,): of the
+    side.
+    """
+    backend = objective.facts.backend
     xp = backend.xp
     a, b, sign = backend.single(low), backend.single(high), backend.single(sign)
     rows = backend.indices(range(len(a)))

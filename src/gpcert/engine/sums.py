@@ -1,9 +1,10 @@
-"""Lower bounds of one sum of Gaussian kernels per row, over one box per row (docs/maths-batches.md, J2 and J5).
+"""Lower bounds of one sum of Gaussian kernels per row, over one box per row (docs/maths-batches.md, J2
+and J5).
 
     e^r f = still + sum_i b_i k_i e^{a_i} + constant e^r - (lost, bend),    a_i = d . v_i,  r = |d|^2 / 2:
 
-`order_two` needs the gradient alone, and its minimum over a box is termwise; `quadratic` knows the Hessian. What
-lies beyond is bounded by one norm in the metric L, a product with one fixed matrix.
+`order_two` needs the gradient alone, and its minimum over a box is termwise; `quadratic` knows the
+Hessian. What lies beyond is bounded by one norm in the metric L, a product with one fixed matrix.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ class Sums:
 
     @cached_property
     def slope(self) -> Array:
-        """X6: constant e^r - bend 2 (e^r - 1) >= constant + slope r (N,): tangents where convex, else chords."""
+        """X6: constant e^r - bend 2 (e^r - 1) >= constant + slope r (N,): tangents where convex, else
+        chords.
+        """
         xp = self._facts.backend.xp
         radius = 0.5 * self.boxes.squares * (1.0 + 4 * UNIT)
         chord = xp.expm1(radius) / radius * (1.0 + 64 * UNIT)
@@ -161,8 +164,8 @@ class Sums:
         return (xp.abs(self._tilted) @ self._facts.exponentials[1]) * self._turned * (1.0 + 1e-8)
 
     def remainder(self, known: Array, order: int) -> Array:
-        """J2: t (N,) with |orders from `order` on| <= t |L d|^2 on the box, if the orders below have the squared
-        norm `known` (N,) in units of L.
+        """J2: t (N,) with |orders from `order` on| <= t |L d|^2 on the box, if the orders below have the
+        squared norm `known` (N,) in units of L.
         """
         facts, backend = self._facts, self._facts.backend
         xp, d, n = backend.xp, self._features, self.bk.shape[1]
@@ -175,7 +178,9 @@ class Sums:
         head = 3.1 * gamma(n + 32) * xp.sqrt(1.0 + squared + 0.5 * squared * squared) * (1.0 + 1e-9)
         size = self._size
         slack = size * size * (2.0 * entry + head * head) + 2.0 * head * size * xp.sqrt(known)
-        square = xp.clip(self._form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
+        square = (
+            xp.clip(self._form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
+        )
         usable = xp.where(squared < _FARTHEST, square, square * 0.0 + float("inf"))
         tail = tail_squares(order, self.boxes.span)
         return sqrt_up(backend, usable) * sqrt_up(backend, tail) / self.boxes.span * (1.0 + 1e-9)
@@ -194,7 +199,12 @@ class Sums:
         ends = xp.minimum((g - lam * box.low) * box.low, (g - lam * box.high) * box.high)
         size = xp.sum((xp.abs(g) + lam * box.reach) * box.reach, axis=1)
         total = self.value + self.plane.still + self.plane.constant
-        return total + xp.sum(xp.clip(ends, None, 0.0), axis=1) - self.excess - gamma(2 * self._features + 80) * size
+        return (
+            total
+            + xp.sum(xp.clip(ends, None, 0.0), axis=1)
+            - self.excess
+            - gamma(2 * self._features + 80) * size
+        )
 
     def hessian(self) -> Array:
         """G5 of the packed products: order two (N, d, d), symmetric to the last bit."""
@@ -211,10 +221,15 @@ class Sums:
         H = self.hessian()
         metric = facts.backend.array(facts.metric)
         inverse = 1.0 / metric
-        known = self.value**2 + (self.gradient * self.gradient) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
+        known = (
+            self.value**2 + (self.gradient * self.gradient) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
+        )
         diagonal = self.slope[:, None] - 2.0 * self.remainder(known, 3)[:, None] * metric
         reach = box.reach
-        size = xp.sum(xp.abs(diagonal) * reach * reach, axis=1) + xp.sqrt(xp.sum(H * H, axis=(1, 2))) * box.squares
+        size = (
+            xp.sum(xp.abs(diagonal) * reach * reach, axis=1)
+            + xp.sqrt(xp.sum(H * H, axis=(1, 2))) * box.squares
+        )
         xp.reshape(H, (len(H), d * d))[:, :: d + 1] += diagonal
         base = self.value + self.plane.still + self.plane.constant
         lack = self.excess + gamma(64) * size * 1.01

@@ -16,7 +16,9 @@ from gpcert.validation import Float
 
 @dataclass(frozen=True, eq=False)
 class Amplitudes:
-    """What the standing features leave of the kernel: s2 exp(-z) (N, n), or s2 alone, and the errors of z (N,)."""
+    """What the standing features leave of the kernel: s2 exp(-z) (N, n), or s2 alone, and the errors of z
+    (N,).
+    """
 
     facts: Facts
     value: Array
@@ -92,7 +94,9 @@ def _exponent_error(d: int, norms: Array, reach: float, xp: object) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """One point per row: y (N, d) in scaled coordinates, k (N, n), `unit` (N,) the relative error of each k_i."""
+    """One point per row: y (N, d) in scaled coordinates, k (N, n), `unit` (N,) the relative error of each
+    k_i.
+    """
 
     facts: Facts
     amplitudes: Amplitudes
@@ -106,7 +110,9 @@ class Points:
         for name in ("r", "norms", "variance"):
             if name in self.__dict__:
                 known = self.__dict__[name]
-                few.__dict__[name] = tuple(each[rows] for each in known) if name == "variance" else known[rows]
+                few.__dict__[name] = (
+                    tuple(each[rows] for each in known) if name == "variance" else known[rows]
+                )
         return few
 
     @cached_property

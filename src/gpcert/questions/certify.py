@@ -9,20 +9,23 @@ from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
     about,
+    check_device,
     check_model,
     check_threshold,
     checked_points,
     checked_running,
     checked_settings,
 )
-from gpcert.questions.decision import Decision, decide, labelled
+from gpcert.questions.decision import Decision, decide, labelled, settled
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
 from gpcert.running import Listener, Report, ask_all
 from gpcert.settings import Settings
+from gpcert.validation import Float
 
 __all__ = ["certify"]
 
@@ -44,6 +47,7 @@ def certify(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> list[Verdict]:
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
 
@@ -54,8 +58,8 @@ def certify(
     pursued however small the margin is: "unknown", with what is known of the margin, is answered only at a
     limit, where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie; `tolerance` ends
     nothing here. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
-    label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs` as for
-    `probability_range`.
+    label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs`, `device`
+    as for `probability_range`.
     """
     check_model(post)
     check_threshold(post, threshold)
@@ -64,11 +68,31 @@ def certify(
     pursued = replace(settings, tolerance=_TIE)
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings))
     labels, ties = labelled(post, points)
-    pieces = dict(enumerate(zip(region, labels.tolist(), ties.tolist(), strict=True)))
-    found = ask_all(_ask, task, pieces, running, what="certify", stopped=_interrupted)
+    check_device(device)
+    roots, stopped = rooted.decisions(post, region, labels, task.threshold, settings, device)
+    roots = {i: root for i, root in roots.items() if not ties[i]}
+    decided = settled(post, roots, labels, task.threshold)
+    found = {i: _verdict(task, region[i], int(labels[i]), each) for i, each in decided.items()}
+    pieces = {
+        i: (each, int(labels[i]), bool(ties[i]), roots[i].point if i in roots else None)
+        for i, each in enumerate(region)
+        if i not in found
+    }
+    if not stopped:
+        ask_all(
+            _ask,
+            task,
+            pieces,
+            running,
+            what="certify",
+            stopped=_interrupted,
+            total=len(region),
+            found=found,
+            told={i: (d.smallest.lower, d.smallest.upper, d.nodes, d.seconds) for i, d in decided.items()},
+        )
     return [
-        found[i] if i in found else _nothing(task, piece[0], piece[1], Status.INTERRUPTED)
-        for i, piece in pieces.items()
+        found[i] if i in found else _nothing(task, each, int(labels[i]), Status.INTERRUPTED)
+        for i, each in enumerate(region)
     ]
 
 
@@ -83,11 +107,11 @@ class _Task:
     about: About
 
 
-def _ask(task: _Task, piece: tuple[Region, int, bool], report: Report) -> Verdict:
-    region, label, tie = piece
+def _ask(task: _Task, piece: tuple[Region, int, bool, Float | None], report: Report) -> Verdict:
+    region, label, tie, start = piece
     if tie:
         return _nothing(task, region, label, Status.NUMERICAL)
-    d = decide(task.post, task.factory, region, label, task.threshold, task.settings, report)
+    d = decide(task.post, task.factory, region, label, task.threshold, task.settings, report, start)
     return _verdict(task, region, label, d)
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpcert.bounds import check_certifiable
+from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.regions import Regions
@@ -23,6 +24,7 @@ __all__ = [
     "about",
     "check_classifier",
     "check_count",
+    "check_device",
     "check_method",
     "check_model",
     "check_number",
@@ -165,6 +167,12 @@ def check_threshold(post: Posterior, threshold: float) -> None:
     require(float(threshold) < 1.0, f"threshold must be < 1, got {threshold}")
     if post.n_classes > 2:
         require(threshold == 0.5, f"threshold must be 0.5 with several classes, got {threshold}")
+
+
+def check_device(device: object) -> None:
+    """Where batches run: a name; whether there is such a device is seen when it is used."""
+    known = isinstance(device, str) and device in DEVICES
+    require(known, f"device must be {', '.join(map(repr, DEVICES))}, got {shown(device)}")
 
 
 def check_method(method: str, *known: str) -> None:

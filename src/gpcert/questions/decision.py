@@ -8,7 +8,7 @@ symmetric link the sign of the latent mean decides, and the variance is never lo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.posterior import Posterior
+from gpcert.questions.rooted import Root
 from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
 from gpcert.running import Report
@@ -25,7 +26,7 @@ from gpcert.search import Minimiser, Search, run
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Decision", "decide", "enclosed", "labelled", "only_the_mean_matters", "refutes"]
+__all__ = ["Decision", "decide", "enclosed", "labelled", "only_the_mean_matters", "refutes", "settled"]
 
 _CLEAR = 1e-6
 
@@ -110,6 +111,27 @@ def decide(
     search = _Search(post, factory, region, label, threshold, settings, start_at)
     run(search, settings, report)
     return search.result()
+
+
+def settled(
+    post: Posterior, roots: Mapping[int, Root], labels: Index, threshold: float
+) -> dict[int, Decision]:
+    """The decisions that the roots of a batch allow: the same tests as below, the predictor asked at once."""
+    low = [i for i, root in roots.items() if root.upper < threshold]
+    agreed = set[int]()
+    if low:
+        try:
+            p = post.probability(np.stack([roots[i].point for i in low]))
+            agreed = {i for i, row in zip(low, p, strict=True) if row[labels[i]] < threshold}
+        except InvalidInputError:  # the predictor has no answer at one of them: each is asked about by itself
+            agreed = set()
+    found = {}
+    for i, root in roots.items():
+        if root.lower > threshold or i in agreed:
+            status = VerdictStatus.SAFE if root.lower > threshold else VerdictStatus.UNSAFE
+            known = Enclosure(root.lower, root.upper)
+            found[i] = Decision(status, known, root.point, Status.CONVERGED, root.nodes, root.seconds)
+    return found
 
 
 class _Search(Search):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,12 @@ import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions import rooted
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
     Label,
     about,
+    check_device,
     check_method,
     check_model,
     checked_running,
@@ -22,11 +24,13 @@ from gpcert.questions.checks import (
     class_index,
     interrupted,
 )
+from gpcert.questions.rooted import Root
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.running import Listener, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
+from gpcert.validation import Float
 
 if TYPE_CHECKING:
     from gpcert_experiments.paper import PaperFactory
@@ -46,6 +50,7 @@ def probability_range(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> list[ProbabilityRange]:
     """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
 
@@ -53,15 +58,31 @@ def probability_range(
     which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(p)`:
     P(label) stays in [p.lower, p.upper] on region p.index; True: a bar. Ctrl-C, or True from `progress`, ends
     the call with what is known (regions not started: [0, 1]). `method="paper"`: the published bounds (AISTATS
-    2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays).
+    2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays). `device`:
+    where the regions of a sequence are bounded together first, "cpu", "cuda" or, "auto", where it pays.
     """
     check_model(post)
     c = class_index(post, label)
     check_method(method, "auto", "paper")
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     task = _Task(post, method, c, settings, about(post, settings))
-    pieces = dict(enumerate(region))
-    found = ask_all(_ask, task, pieces, running, what="probability_range", stopped=interrupted)
+    check_device(device)
+    roots, stopped = ({}, False) if method == "paper" else rooted.ranges(post, region, c, settings, device)
+    found = {i: _settled(task, region[i], pair) for i, pair in roots.items() if _narrow(pair, settings)}
+    if not stopped:
+        pieces = {i: (each, roots.get(i)) for i, each in enumerate(region) if i not in found}
+        told = {i: (each.lower, each.upper, each.nodes, each.seconds) for i, each in found.items()}
+        ask_all(
+            _ask,
+            task,
+            pieces,
+            running,
+            what="probability_range",
+            stopped=interrupted,
+            total=len(region),
+            found=found,
+            told=told,
+        )
     return [found[i] if i in found else _Query(task, r).answer() for i, r in enumerate(region)]
 
 
@@ -85,26 +106,44 @@ class _Task:
         return BoundFactory(self.post)
 
 
-def _ask(task: _Task, region: Region, report: Report) -> ProbabilityRange:
-    query = _Query(task, region)
+#: Both sides at the root, where they are known.
+_Pair = tuple[Root, Root] | None
+
+
+def _ask(task: _Task, piece: tuple[Region, _Pair], report: Report) -> ProbabilityRange:
+    query = _Query(task, *piece)
     run(query, task.settings, report)
     return query.answer()
+
+
+def _narrow(pair: tuple[Root, Root], settings: Settings) -> bool:
+    return all(side.upper - side.lower <= settings.tolerance for side in pair)
+
+
+def _settled(task: _Task, region: Region, pair: tuple[Root, Root]) -> ProbabilityRange:
+    """The answer, if the root has settled it; its nodes are the boxes bounded there."""
+    low, high = pair
+    nodes, seconds = low.nodes + high.nodes, low.seconds
+    return _range(task, region, pair, (low.point, high.point), Status.CONVERGED, nodes, seconds)
 
 
 class _Query(Search):
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, task: _Task, region: Region) -> None:
+    def __init__(self, task: _Task, region: Region, roots: _Pair = None) -> None:
         super().__init__(region)
-        self._task = task
+        self._task, self._roots = task, roots
 
     def begin(self) -> Iterator[None]:
         """The minimum of P(label), and 1 - its maximum: the minimum of the complement."""
         where, ends = self.place()
         pair = self._task.factory.pair(self._task.label, *where)
-        self.sides = self.minimisers(pair, ends)
-        for side in self.sides:
-            side.start(negligible=0.999 * self._task.settings.tolerance)
+        roots = self._roots
+        known = ((0.0, 1.0), (0.0, 1.0)) if roots is None else tuple((root.lower, 1.0) for root in roots)
+        self.sides = self.minimisers(pair, ends, between=known)
+        for i, side in enumerate(self.sides):
+            point = None if roots is None else roots[i].point[self._moving]
+            side.start(point=point, negligible=0.999 * self._task.settings.tolerance)
             yield
 
     def choose(self) -> Minimiser | None:
@@ -118,30 +157,48 @@ class _Query(Search):
 
     def answer(self) -> ProbabilityRange:
         """The enclosures as they stand."""
-        task = self._task
-        smallest = largest = Enclosure(0.0, 1.0)
-        argmin = argmax = None
-        if self.sides:
-            low, high = self.sides
-            smallest = Enclosure(low.lower, low.upper)
-            # 1 - x of doubles in [0, 1] rounds to nearest: one ulp outward keeps both ends true.
-            largest = Enclosure(_complement(high.upper, -1), _complement(high.lower, 1))
-            argmin, argmax = self.point(low.witness), self.point(high.witness)
+        if not self.sides:
+            unknown = Enclosure(0.0, 1.0)
+            return _range(
+                self._task, self.region, (unknown, unknown), (None, None), self.status, 0, self.seconds
+            )
+        low, high = self.sides
+        points = self.point(low.witness), self.point(high.witness)
+        found = _range(self._task, self.region, self.sides, points, self.status, self.nodes, self.seconds)
         # A search that ran out of boxes has converged only if what it reports is narrow enough.
-        narrow = max(smallest.width, largest.width) <= task.settings.tolerance
-        return ProbabilityRange(
-            min=smallest,
-            max=largest,
-            argmin=argmin,
-            argmax=argmax,
-            status=self.exhausted() if self.status is Status.CONVERGED and not narrow else self.status,
-            nodes=self.nodes,
-            seconds=self.seconds,
-            label=task.label,
-            method=task.method,
-            region=self.region,
-            about=task.about,
+        narrow = max(found.min.width, found.max.width) <= self._task.settings.tolerance
+        return (
+            found
+            if narrow or self.status is not Status.CONVERGED
+            else replace(found, status=self.exhausted())
         )
+
+
+def _range(
+    task: _Task,
+    region: Region,
+    sides: Sequence[Minimiser | Root | Enclosure],
+    points: tuple[Float | None, Float | None],
+    status: Status,
+    nodes: int,
+    seconds: float,
+) -> ProbabilityRange:
+    """From the minima of P(label) and of 1 - P(label)."""
+    low, high = sides
+    return ProbabilityRange(
+        min=Enclosure(low.lower, low.upper),
+        # 1 - x of doubles in [0, 1] rounds to nearest: one ulp outward keeps both ends true.
+        max=Enclosure(_complement(high.upper, -1), _complement(high.lower, 1)),
+        argmin=points[0],
+        argmax=points[1],
+        status=status,
+        nodes=nodes,
+        seconds=seconds,
+        label=task.label,
+        method=task.method,
+        region=region,
+        about=task.about,
+    )
 
 
 def _complement(p: float, direction: int) -> float:

@@ -1,16 +1,19 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
 from gpcert.regions.batch import Regions, balls, checked_spread
+from gpcert.regions.columns import Columns, columns_of
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Region, region_from_dict
 
 __all__ = [
     "Ball",
     "Box",
+    "Columns",
     "Region",
     "Regions",
     "balls",
     "checked_spread",
+    "columns_of",
     "lowest",
     "nearest",
     "project",

@@ -176,8 +176,8 @@ class Ball(Record):
             return Box(lower, upper)
         if self.scale is None:
             reach = np.full(int(mask.sum()), self.radius)
-            lower[mask] = _add(self.x[mask], -reach, down=outward)
-            upper[mask] = _add(self.x[mask], reach, down=not outward)
+            lower[mask] = add(self.x[mask], -reach, down=outward)
+            upper[mask] = add(self.x[mask], reach, down=not outward)
         else:
             for j in np.flatnonzero(mask):
                 x, step = Fraction(float(self.x[j])), Fraction(self.radius) * Fraction(float(self.scale[j]))
@@ -224,7 +224,7 @@ def region_from_dict(data: object) -> Region:
     return region
 
 
-def _add(x: Float, y: Float, down: bool) -> Float:
+def add(x: Float, y: Float, down: bool) -> Float:
     """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum)."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = x + y

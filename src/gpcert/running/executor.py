@@ -63,18 +63,24 @@ def ask_all(
     size: Callable[[Any], int] = lambda piece: 1,
     total: int | None = None,
     found: dict[int, Any] | None = None,
+    told: Mapping[int, Sequence[float]] | None = None,
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
     A piece is about `size` regions, the first of them number i of `total`; those that are no piece's are
-    answered already. What was not begun, or was lost with a worker, is not `found`.
+    answered already, and `told` of first: number -> (lower, upper, nodes, seconds). What was not begun, or
+    was lost with a worker, is not `found`.
     """
     with listener(running.progress, what) as tell:
         count = sum(map(size, pieces.values())) if total is None else total
         batch = _Batch(ask, task, dict(pieces), running, tell, stopped, size, count)
         batch.found = {} if found is None else found
         try:
-            batch.run()
+            for i, known in (told or {}).items():
+                if tell is not None and not batch.stopping:
+                    batch.say(i, known)
+            if not batch.stopping:
+                batch.run()
         except KeyboardInterrupt:
             if batch.stopping:
                 raise
@@ -124,10 +130,11 @@ class _Batch:
         """Tell the listener where a piece stands, at which of its regions; whether to stop."""
         if self.tell is not None and not self.stopping:
             self._last[i], self._at[i] = known, at
-            self._say(i + at, known)
+            self.say(i + at, known)
         return self.stopping
 
-    def _say(self, index: int, known: Sequence[float]) -> None:
+    def say(self, index: int, known: Sequence[float]) -> None:
+        """Tell the listener of a region."""
         assert self.tell is not None
         lower, upper, nodes, seconds = known
         done = self._done + sum(self._at.values())
@@ -142,7 +149,7 @@ class _Batch:
         self._done += size
         self._at.pop(i, None)
         if self.tell is not None and not self.stopping:
-            self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
+            self.say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
 
     def _here(self, may_move: bool) -> None:
         """One after the other; `may_move`: until workers would pay. A search cut off then is forgotten."""
