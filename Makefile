@@ -39,7 +39,7 @@ test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
-	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py tests/foreign/test_torch.py
 	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_tutorials.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
@@ -85,7 +85,7 @@ $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py
 $(TORCH)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet torch==2.13.0
-	$(TORCH)/bin/python -m pip install --quiet --editable '.[plots,gpytorch]' pytest hypothesis
+	$(TORCH)/bin/python -m pip install --quiet --editable '.[plots,gpytorch,torch]' pytest hypothesis
 	touch $@
 
 $(GPFLOW)/.ready: pyproject.toml

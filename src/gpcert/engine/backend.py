@@ -100,9 +100,11 @@ class Torch(Backend):
                 f"device={device!r} needs torch, got none: pip install 'gpcert[torch]'"
             ) from None
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
-        self.name = device
+        self.name = f"torch {device}"
 
     def array(self, values: Any) -> Array:
+        if isinstance(values, np.ndarray) and not values.flags.writeable:  # torch does not know read-only
+            values = values.copy()
         return self.torch.as_tensor(values, dtype=self.torch.float64, device=self.device)
 
     def indices(self, values: Any) -> Array:

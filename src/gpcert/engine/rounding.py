@@ -14,7 +14,7 @@ _TERMS, LARGEST_SPAN = 40, 16.0
 EXP = 16 * UNIT
 
 
-def tail_squares(order: int, squares: Array) -> Array:
+def tail_squares(backend: Backend, order: int, squares: Array) -> Array:
     """R5: at least sum_{p >= order} h^(2p) / p! for h^2 = `squares` (N,); inf above LARGEST_SPAN, NaN for
     NaN.
 
@@ -28,7 +28,7 @@ def tail_squares(order: int, squares: Array) -> Array:
         term = term * (squares / p)
         total = total + term
     found = (total + 2.0 * term) * (1.0 + 512 * UNIT) + TINY
-    return found + (squares > LARGEST_SPAN) * 1e300 * 1e300 if bool((squares > LARGEST_SPAN).any()) else found
+    return backend.xp.where(squares > LARGEST_SPAN, backend.xp.zeros_like(found) + math.inf, found)
 
 
 def exp_up(backend: Backend, x: Array) -> Array:
@@ -65,4 +65,4 @@ def _normal(backend: Backend, x: Array, side: float, unknown: float) -> Array:
     value = value * (1.0 + side * UNIT * (64.0 + 16.0 * tail * tail)) + side * TINY
     value = xp.clip(value, 0.0, 1.0)
     value = xp.where((x < -37.0) & (value > 0.0), value * 0.0 + (0.0 if side < 0 else 1e-290), value)
-    return xp.where(x == x, value, value * 0.0 + unknown)  # NaN alone is not itself
+    return xp.where(x == x, value, xp.zeros_like(value) + unknown)  # NaN alone is not itself

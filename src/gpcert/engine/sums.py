@@ -182,7 +182,7 @@ class Sums:
             xp.clip(self._form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
         )
         usable = xp.where(squared < _FARTHEST, square, square * 0.0 + float("inf"))
-        tail = tail_squares(order, self.boxes.span)
+        tail = tail_squares(backend, order, self.boxes.span)
         return sqrt_up(backend, usable) * sqrt_up(backend, tail) / self.boxes.span * (1.0 + 1e-9)
 
     def latent(self, values: Array) -> Array:

@@ -1,0 +1,123 @@
+"""Batches through the engine: true, never contradicting single answers, the same bits for the same batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flint import arb
+
+import gpcert as gc
+from gpcert.errors import InvalidInputError
+from gpcert.questions import rooted
+from gpcert.regions import columns_of
+from gpcert.settings import Settings
+from helpers.batches import contradictions, random_questions
+from helpers.exact import small_model
+from helpers.oracle import BITS, bits, examples
+from judge import Truth
+
+LIMITS = {"max_nodes": 12, "n_jobs": 1}
+
+
+def ends(answer):
+    return answer.min, answer.max, answer.nodes, answer.argmin.tolist(), answer.argmax.tolist()
+
+
+def test_ranges_of_batches_and_of_single_questions_do_not_contradict_each_other():
+    rng = np.random.default_rng(5)
+    for _ in range(examples(4)):
+        post, regions = random_questions(rng, 18)
+        tolerance = float(rng.choice([0.1, 0.02, 1e-3]))
+        batch = gc.probability_range(post, regions, tolerance=tolerance, **LIMITS)
+        alone = [
+            gc.probability_range(post, region, tolerance=tolerance, max_nodes=8) for region in regions[::3]
+        ]
+        assert contradictions(batch[::3], alone) == []
+        truth = Truth(post)
+        with bits(BITS):
+            for answer in batch[::2]:
+                assert answer.region.contains(answer.argmin)
+                assert answer.region.contains(answer.argmax)
+                assert truth.probability(answer.argmin, 1) <= arb(answer.min.upper)
+                assert truth.probability(answer.argmax, 1) >= arb(answer.max.lower)
+
+
+def test_verdicts_of_batches_and_of_single_questions_do_not_contradict_each_other():
+    rng = np.random.default_rng(6)
+    for threshold in (0.5, 0.5, 0.8)[: examples(3)]:
+        post, regions = random_questions(rng, 18)
+        X = np.stack([region.centre for region in regions])
+        batch = gc.certify(post, X, regions, threshold, **LIMITS)
+        alone = [
+            gc.certify(post, x, region, threshold, max_nodes=20) for x, region in zip(X, regions, strict=True)
+        ]
+        assert contradictions(batch, alone) == []
+        for verdict in batch:
+            if verdict.counterexample is not None:
+                assert verdict.region.contains(verdict.counterexample)
+                assert post.probability(verdict.counterexample[None])[0, verdict.label] < threshold
+
+
+def test_most_of_an_easy_batch_is_settled_at_the_root():
+    post = small_model(n=30, d=3)
+    regions = [gc.Ball(x, 0.05) for x in np.random.default_rng(1).standard_normal((40, 3))]
+    found, stopped = rooted.ranges(post, regions, 1, Settings(0.02), "cpu")
+    settled = [max(a.upper - a.lower, b.upper - b.lower) <= 0.02 for a, b in found.values()]
+    assert (len(found), stopped) == (40, False)
+    assert sum(settled) > 30
+    decided, _ = rooted.decisions(post, regions, np.ones(40, dtype=np.intp), 0.5, Settings(0.02), "cpu")
+    assert sum(root.lower > 0.5 or root.upper < 0.5 for root in decided.values()) > 30
+
+
+def test_the_same_batch_gives_the_same_bits_and_neighbours_change_little():
+    rng = np.random.default_rng(7)
+    post, regions = random_questions(rng, 24)
+    one, two = (gc.probability_range(post, regions, **LIMITS) for _ in range(2))
+    assert list(map(ends, one)) == list(map(ends, two))
+    fewer = gc.probability_range(post, regions[:17], **LIMITS)
+    assert contradictions(fewer, one[:17]) == []
+
+
+def test_columns_are_the_boxes_of_the_regions():
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((20, 3))
+    domain = (x.min(axis=0) - 0.01, np.array([np.inf, 9.0, 9.0]))
+    plain = [gc.Ball(each, 0.1 * i, features=[0, 2] if i % 2 else None) for i, each in enumerate(x)]
+    cut = [gc.Ball(each, 0.3, domain=domain) for each in x]
+    scaled = [gc.Ball(each, 0.3, scale=[0.1, 1.0, 7.0]) for each in x]
+    for regions in (plain, plain + cut, scaled, [*plain, gc.Box(x[0], x[0] + 1.0)]):
+        columns = columns_of(regions)
+        for i, region in enumerate(regions):
+            outer, inner = region.box(), region.inner_box()
+            for column, end in zip(
+                columns, (outer.lower, outer.upper, inner.lower, inner.upper), strict=True
+            ):
+                assert column[i].tolist() == end.tolist()
+
+
+def test_limits_progress_and_interrupts_keep_their_meaning(monkeypatch):
+    post = small_model(n=30, d=3)
+    regions = [gc.Ball(x, 0.05) for x in np.random.default_rng(1).standard_normal((20, 3))]
+    assert all(answer.nodes == 0 for answer in gc.probability_range(post, regions, max_nodes=0, n_jobs=1))
+    told = []
+    answers = gc.probability_range(post, regions, progress=told.append, n_jobs=1)
+    assert {p.index for p in told} == set(range(20))
+    assert {p.total for p in told} == {20}
+    assert all(answer.status == "converged" for answer in answers)
+    stopped = gc.probability_range(post, regions, progress=lambda p: True, n_jobs=1)
+    assert all(answer.status in ("converged", "interrupted") for answer in stopped)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rooted, "smallest", interrupted)
+    monkeypatch.setattr(rooted, "verdicts", interrupted)
+    assert all(answer.status == "interrupted" for answer in gc.probability_range(post, regions))
+    X = np.stack([region.centre for region in regions])
+    assert all(verdict.ended == "interrupted" for verdict in gc.certify(post, X, regions))
+
+
+@pytest.mark.parametrize("device", ["gpu", None, 3])
+def test_a_device_has_one_of_three_names(device):
+    with pytest.raises(InvalidInputError, match="device must be 'auto', 'cpu', 'cuda', got"):
+        gc.probability_range(small_model(), gc.Ball([0.0, 0.0], 0.1), device=device)

@@ -1,0 +1,202 @@
+"""Every statement of docs/maths-batches.md that a bound rests on, in ball arithmetic at random rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flint import arb, fmpq
+
+from gpcert.bounds import curves_of
+from gpcert.engine.backend import Backend
+from gpcert.engine.lines import lines
+from gpcert.engine.planes import mean_plane, plane
+from gpcert.engine.quadratic import dominated, lower_bounds
+from gpcert.engine.rounding import normal_down, normal_up, tail_squares
+from gpcert.engine.sums import Sums
+from helpers.oracle import BITS, bits, examples, is_psd, rational
+from helpers.rows import random_batch
+from judge import Truth
+
+KINDS = ("laplace", "psd", "indefinite", "zero")
+CPU = Backend()
+
+
+def batches(seed, count, **options):
+    rng = np.random.default_rng(seed)
+    found = 0
+    for i in range(6 * count):
+        batch = random_batch(rng, kind=KINDS[i % 4], offset=float(rng.choice([0.0, 1e3])), **options)
+        if batch is not None:
+            found += 1
+            yield rng, batch
+        if found == count:
+            return
+    raise AssertionError("too few models that the engine knows")
+
+
+def test_means_and_variances_at_points_are_enclosed():
+    for _, batch in batches(1, examples(12)):
+        truth = Truth(batch.post)
+        with np.errstate(all="ignore"):
+            mean, variance = batch.at.mean(), batch.at.variance
+        with bits(BITS):
+            for row, x in enumerate(batch.references):
+                mu, S = truth.latent(batch.point(row, x))
+                assert not np.isfinite(mean[0][row]) or arb(mean[0][row]) <= mu
+                assert not np.isfinite(mean[1][row]) or arb(mean[1][row]) >= mu
+                assert not np.isfinite(variance[0][row]) or arb(variance[0][row]) <= S
+                assert not np.isfinite(variance[1][row]) or arb(variance[1][row]) >= S
+
+
+def test_most_enclosures_are_narrow():
+    widths = [
+        (batch.at.mean()[1] - batch.at.mean()[0]) / (1.0 + np.abs(batch.at.mean()[1]))
+        for _, batch in batches(2, 12)
+    ]
+    assert np.median(np.concatenate(widths)) < 1e-9
+
+
+def level(batch, t, x, truth):
+    """sign mu - t sqrt(c + max(S, 0)) at a point (D,), c = 1 for the probit; m_p at p = Phi(t)."""
+    mu, S = truth.latent(x)
+    return mu, (arb(1) + S.max(arb(0))).sqrt() * arb(t)
+
+
+def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_box():
+    tight = 0
+    for rng, batch in batches(3, examples(16)):
+        if not batch.facts.has_planes:
+            continue
+        truth, targets = Truth(batch.post), rng.uniform(0.03, 0.97, len(batch.rows))
+        with np.errstate(all="ignore"):
+            low, high = batch.at.variance
+            line = lines(CPU, curves_of(batch.post.likelihood), targets, 0.5 * (low + high), low, 0.02)
+            sums = Sums(batch.at, batch.boxes, plane(batch.at, batch.rows.sign, line))
+            bounds = sums.order_two(), sums.order_three(2)
+        with bits(BITS):
+            for row, sign in enumerate(batch.rows.sign):
+                for x in batch.inside(row, rng, 2):
+                    mu, curve = level(batch, float(line.t[row]), x, truth)
+                    value = batch.grown(row, x) * (arb(sign) * mu - curve)
+                    for bound in bounds:
+                        assert not bound[row] > -np.inf or value >= arb(float(bound[row]))
+                        tight += bool(value - arb(float(bound[row])) < 0.1) if bound[row] > -np.inf else 0
+    assert tight > 100  # and they say something
+
+
+def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_box():
+    for rng, batch in batches(4, examples(12)):
+        truth = Truth(batch.post)
+        with np.errstate(all="ignore"):
+            sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
+            rough = sums.order_two()
+            bounds = rough, sums.order_three(2)
+            means = sums.latent(rough)
+        with bits(BITS):
+            for row, sign in enumerate(batch.rows.sign):
+                for x in batch.inside(row, rng, 2):
+                    mu = arb(sign) * truth.latent(x)[0]
+                    for bound in bounds:
+                        assert not bound[row] > -np.inf or batch.grown(row, x) * mu >= arb(float(bound[row]))
+                    assert not means[row] > -np.inf or mu >= arb(float(means[row]))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_remainders_in_the_metric_are_bounded(order):
+    for rng, batch in batches(5 + order, examples(8)):
+        with np.errstate(all="ignore"):
+            sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
+            H, metric = sums.hessian(), batch.facts.metric
+            known = sums.value**2 + (sums.gradient**2) @ (1.0 / metric)
+            if order == 3:
+                known = known + 0.5 * np.einsum("ijk,j,k->i", H * H, 1.0 / metric, 1.0 / metric)
+            found = sums.remainder(known, order)
+        Z = batch.facts.moving
+        with bits(BITS):
+            for row in np.flatnonzero(np.isfinite(found)):
+                box = batch.boxes
+                d = box.low[row] + rng.random(len(metric)) * (box.high[row] - box.low[row])
+                total = arb(0)
+                for beta, z in zip(sums.bk[row], Z, strict=True):
+                    v = [arb(a) - arb(b) for a, b in zip(z.tolist(), batch.at.y[row].tolist(), strict=True)]
+                    a = sum((arb(s) * each for s, each in zip(d.tolist(), v, strict=True)), arb(0))
+                    head = 1 + a if order == 2 else 1 + a + a * a / 2
+                    total += arb(float(beta)) * (a.exp() - head)
+                size = sum(
+                    (arb(m) * arb(s) ** 2 for m, s in zip(metric.tolist(), d.tolist(), strict=True)), arb(0)
+                )
+                # The polynomial's own rounding is paid for elsewhere: here it is exact.
+                assert abs(total) <= arb(float(found[row])) * size
+
+
+def test_quadratics_are_bounded_and_matrices_are_definite():
+    rng = np.random.default_rng(8)
+    settled = 0
+    for _ in range(examples(6)):
+        N, d = 8, int(rng.integers(1, 6))
+        A = rng.standard_normal((N, d, d)) * 10.0 ** rng.uniform(-3, 1, (N, 1, 1))
+        H, g = A + A.transpose(0, 2, 1), rng.standard_normal((N, d))
+        low, high = -rng.random((N, d)), rng.random((N, d))
+        exact = rng.standard_normal(N) * 3.0
+        found = lower_bounds(CPU, g, H, low, high, exact, 3)
+        for i in range(N):
+            for _ in range(6):
+                corner = (
+                    rng.choice([low[i], high[i]])
+                    if d == 1
+                    else np.where(rng.random(d) < 0.5, low[i], high[i])
+                )
+                point = [rational(v) for v in np.atleast_1d(corner)]
+                value = (
+                    sum((rational(g[i, j]) * point[j] for j in range(d)), fmpq(0))
+                    + sum(
+                        (rational(H[i, j, k]) * point[j] * point[k] for j in range(d) for k in range(d)),
+                        fmpq(0),
+                    )
+                    / 2
+                )
+                assert not found[i] > -np.inf or value >= rational(found[i])
+            settled += bool(found[i] >= exact[i])
+        D = 10.0 ** rng.uniform(-2, 2, (N, d))
+        for ok, certain in ((dominated(CPU, H, D), D), CPU.definite(H, D)):
+            for i in np.flatnonzero(ok):
+                assert is_psd(H[i], certain[i])
+    assert settled > 5
+
+
+def test_the_normal_law_on_arrays_is_on_its_side():
+    x = np.concatenate([np.linspace(-40.0, 40.0, 2001), 10.0 ** np.linspace(-300, 2, 200), [-1e300, 1e300]])
+    low, high = normal_down(CPU, x), normal_up(CPU, x)
+    with bits(2400):
+        for each, a, b in zip(x.tolist(), low.tolist(), high.tolist(), strict=True):
+            if abs(each) > 40:
+                assert (a, b >= 1e-290) == (0.0, True) if each < 0 else (a < 1.0 and b == 1.0)
+                continue
+            exact = (-arb(each) / arb(2).sqrt()).erfc() / 2
+            assert arb(a) <= exact <= arb(b) or b == 1.0
+    assert (high - low <= 1e-11 * high + 1e-290).all()
+    assert normal_down(CPU, np.array([np.nan]))[0] == 0.0
+    assert normal_up(CPU, np.array([np.nan]))[0] == 1.0
+
+
+def test_tails_of_the_exponential_series_are_bounded_from_above():
+    squares = np.concatenate([10.0 ** np.linspace(-30, 1.2, 60), [16.0]])
+    for order in (2, 3):
+        found = tail_squares(CPU, order, squares)
+        with bits(600):
+            for square, bound in zip(squares.tolist(), found.tolist(), strict=True):
+                x = arb(square)
+                exact = x.exp() - sum((x**p / arb(p).fac() for p in range(order)), arb(0))
+                assert arb(bound) >= exact
+                assert arb(bound) <= exact * (1 + arb(1e-6)) + arb(1e-200)
+    assert tail_squares(CPU, 2, np.array([16.1, 1.0]))[0] == np.inf
+
+
+def test_nan_is_never_certain():
+    for _, batch in batches(11, 2):
+        bad = batch.at.k * np.nan
+        at = type(batch.at)(batch.facts, batch.at.amplitudes, batch.at.y, bad, batch.at.unit)
+        with np.errstate(all="ignore"):
+            sums = Sums(at, batch.boxes, mean_plane(at, batch.rows.sign))
+            assert not (sums.order_two() >= -1e300).any()
+            assert not (sums.order_three(2) >= -1e300).any()

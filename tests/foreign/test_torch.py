@@ -1,0 +1,68 @@
+"""The engine on torch's CPU: definiteness, answers, and the tests of a device: `make test-adapters`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import engine.test_bounds_of_rows as statements
+from gpcert.bounds import curves_of, model_of
+from gpcert.engine import Backend, Rows, smallest, verdicts
+from gpcert.engine.backend import Torch
+from gpcert.engine.facts import Facts
+from gpcert.engine.trust import flaw
+from helpers.exact import small_model
+
+CPU = Torch("cpu")
+
+
+def test_this_cpu_is_trusted():
+    assert flaw(CPU) is None
+
+
+@pytest.mark.parametrize("what", ["product", "exp"])
+def test_a_device_with_fewer_digits_is_refused(monkeypatch, what):
+    class Fewer(Torch):
+        def array(self, values):
+            return super().array(np.asarray(values, dtype=np.float32).astype(np.float64))
+
+    class Rough(Torch):
+        def erfc(self, values):
+            return super().erfc(values.float()).double()
+
+    assert flaw((Fewer if what == "product" else Rough)("cpu")) is not None
+
+
+def test_matrices_are_definite_on_torch_as_well():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        A = rng.standard_normal((8, 4, 4))
+        H, D = A + A.transpose(0, 2, 1), 10.0 ** rng.uniform(-1, 2, (8, 4))
+        ok, more = CPU.definite(CPU.array(H), CPU.array(D))
+        for i in np.flatnonzero(CPU.numpy(ok)):
+            assert statements.is_psd(H[i], CPU.numpy(more)[i])
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+def test_torch_and_numpy_do_not_contradict_each_other(likelihood):
+    torch.set_num_threads(1)
+    post = small_model(n=30, d=4, likelihood=likelihood)
+    x = np.random.default_rng(4).standard_normal((50, 4))
+    for features in (np.arange(4), np.array([1, 3])):
+        few = x[:, features]
+        rows = Rows(few - 0.2, few + 0.2, few - 0.2, few + 0.2, x, np.where(x[:, 0] > 0, 1.0, -1.0))
+        found = []
+        for backend in (Backend(), CPU):
+            facts = Facts(backend, model_of(post), features, post.centres.mean(axis=0))
+            found.append(
+                (
+                    smallest(facts, curves_of(post.likelihood), rows, 0.02),
+                    verdicts(facts, curves_of(post.likelihood), rows),
+                )
+            )
+        for one, two in zip(*found, strict=True):
+            assert (one.lower <= two.upper).all()
+            assert (two.lower <= one.upper).all()
+            settled = (one.upper - one.lower <= 0.02) == (two.upper - two.lower <= 0.02)
+            assert settled.mean() > 0.9

@@ -1,0 +1,51 @@
+"""Random batches of boxes, and what two answers to the same question must not say of each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gpcert as gc
+from helpers.oracle import lengthscale, random_posterior
+
+KINDS = ("laplace", "psd", "indefinite", "laplace")
+LINKS = (gc.Probit(), gc.Logit(), gc.Probit(2.0))
+
+
+def random_questions(rng: np.random.Generator, regions: int = 20) -> tuple[gc.Posterior, list]:
+    """A two-class model with a Gaussian kernel, and boxes and balls near its data."""
+    kind, link = KINDS[int(rng.integers(4))], LINKS[int(rng.integers(3))]
+    offset = float(rng.choice([0.0, 0.0, 1e3]))
+    n, d = int(rng.integers(2, 25)), int(rng.integers(1, 6))
+    post = random_posterior(rng, n, d, kind, offset, link)
+    scale = lengthscale(post)
+    count = int(rng.integers(1, post.n_features + 1))
+    features = sorted(rng.choice(post.n_features, count, replace=False).tolist())
+    found = []
+    for _ in range(regions):
+        x = post.centres[rng.integers(post.n_centres)] + 0.7 * scale * rng.standard_normal(post.n_features)
+        r = 10.0 ** rng.uniform(-2, 0)
+        shape = int(rng.integers(4))
+        if shape == 0 and count == post.n_features:
+            found.append(gc.Box(x - r * scale, x + r * scale * rng.random(post.n_features)))
+        elif shape == 1:
+            domain = x - r * scale * rng.random(post.n_features), x + 3.0 * r * scale
+            found.append(gc.Ball(x, r, features=features, scale=scale, domain=domain))
+        else:
+            found.append(gc.Ball(x, float(r * scale.min()), features=features))
+    return post, found
+
+
+def contradictions(batch: list, alone: list) -> list[str]:
+    """What is said in a batch and denied by single answers, ranges or verdicts."""
+    found = []
+    for i, (one, two) in enumerate(zip(batch, alone, strict=True)):
+        if isinstance(one, gc.Verdict):
+            if {str(one.status), str(two.status)} == {"safe", "unsafe"}:
+                found.append(f"{i}: {one.status} and {two.status}")
+            one, two = (one.margin,), (two.margin,)
+        else:
+            one, two = (one.min, one.max), (two.min, two.max)
+        for a, b in zip(one, two, strict=True):
+            if not (a.lower <= b.upper and b.lower <= a.upper):
+                found.append(f"{i}: {a} and {b}")
+    return found

@@ -1,0 +1,83 @@
+"""Random rows for the tests of the engine: models and boxes of `oracle`, as the batched products see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+
+from gpcert.engine.backend import Backend
+from gpcert.engine.facts import Facts, knows
+from gpcert.engine.root import Rows
+from gpcert.engine.sums import Boxes, boxes
+from gpcert.engine.values import Points, amplitudes, points
+from gpcert.posterior import Posterior
+from helpers.oracle import half_square, random_box, random_posterior
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows with a reference each, and what the engine knows there."""
+
+    post: Posterior
+    facts: Facts
+    rows: Rows
+    references: np.ndarray
+    at: Points
+    boxes: Boxes
+
+    def point(self, row: int, moving: np.ndarray) -> np.ndarray:
+        """All features (D,) of a point of the row's slice."""
+        x = self.rows.x[row].copy()
+        x[self.facts.features] = moving
+        return x
+
+    def inside(self, row: int, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+        """Points (D,) of the row's box: its vertices, its inside, the reference, and near it."""
+        low, high, here = self.rows.lower[row], self.rows.upper[row], self.references[row]
+        shape = (count, len(low))
+        vertices = np.where(rng.random(shape) < 0.5, low, high)
+        within = low + rng.random(shape) * (high - low)
+        near = here + (within - here) * 10.0 ** rng.uniform(-6, 0, (count, 1))
+        return [self.point(row, np.clip(x, low, high)) for x in (*vertices, *within, *near, here)]
+
+    def grown(self, row: int, x: np.ndarray) -> arb:
+        """e^r at a point (D,) of the row's box, as a ball."""
+        return half_square(x, self.point(row, self.references[row]), self.post).exp()
+
+
+def random_batch(
+    rng: np.random.Generator,
+    backend: Backend | None = None,
+    rows: int = 6,
+    n: int = 12,
+    d: int = 4,
+    **model: object,
+) -> Batch | None:
+    """None: a model that the engine leaves alone."""
+    post = random_posterior(rng, int(rng.integers(1, n + 1)), int(rng.integers(1, d + 1)), **model)
+    if not knows(post):
+        return None
+    count = int(rng.integers(1, post.n_features + 1))
+    features = np.sort(rng.choice(post.n_features, count, replace=False))
+    facts = Facts(backend or Backend(), post_model(post), features, post.centres.mean(axis=0))
+    cases = [random_box(rng, post, largest=1.0) for _ in range(rows)]
+    low, high, here = (
+        np.stack([getattr(case, name)[features] for case in cases])
+        for name in ("lower", "upper", "reference")
+    )
+    x = np.stack([case.reference for case in cases])
+    sign = np.where(rng.random(rows) < 0.5, 1.0, -1.0)
+    with np.errstate(all="ignore"):
+        at = points(facts, here, amplitudes(facts, x))
+        return Batch(
+            post, facts, Rows(low, high, low, high, x, sign), here, at, boxes(facts, low, high, here)
+        )
+
+
+def post_model(post: Posterior) -> object:
+    """The verified model."""
+    from gpcert.bounds import model_of
+
+    return model_of(post)
