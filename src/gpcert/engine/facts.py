@@ -181,7 +181,7 @@ def _longest(rows: Float) -> float:
     """At least the largest length of a row."""
     d = rows.shape[1]
     longest = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)))
-    return longest * (1.0 + (d + 16) * UNIT)
+    return float(longest * (1.0 + (d + 16) * UNIT))
 
 
 def knows(post: Posterior) -> bool:
