@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-lowest test-adapters lint bench docs wheel soak clean
+.PHONY: help setup demo curve test test-full test-lowest test-adapters lint bench docs wheel soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ wheel: $(VENV)/.ready ## the wheel, in dist/
 soak: $(VENV)/.ready ## 30,000 random queries of every question judged in ball arithmetic, then every test with fresh seeds
 	$(BIN)/python scripts/soak.py
 	GPCERT_SOAK=10 $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s)
+
+soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 verdicts and 200,000 ranges checked
+	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --rows 65536 --checks 1000000
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(LOWEST) $(TORCH) $(GPFLOW) build dist out site benchmarks/results

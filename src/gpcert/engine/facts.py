@@ -57,6 +57,11 @@ class Facts:
     def _scaled(self) -> Float:
         return np.asarray((self.model.centres - self.origin) / self.model.lengthscale)
 
+    def scaled(self, x: Array, standing: bool = False) -> Array:
+        """Scaled coordinates of raw points (N, d) of the moving, or of the standing, features."""
+        which, array = (self.rest if standing else self.features), self.backend.array
+        return (x - array(self.origin[which])) / array(self.model.lengthscale[which])
+
     @cached_property
     def Z(self) -> Array:
         """`moving` on the device."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from gpcert.engine.planes import mean_plane, plane
 from gpcert.engine.search import Objective, descend
 from gpcert.engine.sums import Sums, boxes
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
-from gpcert.validation import Float, Index
+from gpcert.validation import Float
 
 __all__ = ["Rows", "Settled", "smallest", "verdicts"]
 
@@ -29,27 +29,33 @@ _TRIES = (2, 4)
 class Rows:
     """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
     inner_upper] inside the region; x (N, D) has the standing features; sign (N,) = 1 for P(1), -1 for P(0).
+
+    Columns of numpy; a chunk of them moves to the backend, and is the same there.
     """
 
-    lower: Float
-    upper: Float
-    inner_lower: Float
-    inner_upper: Float
-    x: Float
-    sign: Float
+    lower: Array
+    upper: Array
+    inner_lower: Array
+    inner_upper: Array
+    x: Array
+    sign: Array
 
     def __len__(self) -> int:
         return len(self.sign)
 
-    def take(self, rows: Index | slice) -> Rows:
+    def each(self, change: Callable[[Array], Array]) -> Rows:
+        """The same for every column."""
+        columns = (self.lower, self.upper, self.inner_lower, self.inner_upper, self.x, self.sign)
+        return Rows(*map(change, columns))
+
+    def take(self, rows: Array) -> Rows:
         """Some of them."""
-        few = (self.lower, self.upper, self.inner_lower, self.inner_upper, self.x, self.sign)
-        return Rows(*(each[rows] for each in few))
+        return self.each(lambda column: column[rows])
 
 
 class Settled(NamedTuple):
-    """Per row: lower <= min P <= upper, `witness` (N, d), a point of the region where `upper` holds, and
-    how many bounds were tried (0 or 1 box).
+    """Per row: lower <= min P <= upper, `witness` (N, d), a point of the region where `upper` holds, and how
+    many boxes were bounded (0 or 1).
     """
 
     lower: Float
@@ -61,8 +67,8 @@ class Settled(NamedTuple):
 def smallest(
     facts: Facts, curves: LevelCurves, rows: Rows, tolerance: float, target: float | None = None
 ) -> Settled:
-    """The minimum of P over each box, as well as one plane can tell; `target`: what the bound has to
-    reach, else the tolerance below the witness's value.
+    """The minimum of P over each box, as well as one plane can tell; `target`: what the bound has to reach,
+    else the tolerance below the witness's value.
     """
     return _chunked(facts, rows, lambda few: _smallest(facts, curves, few, tolerance, target))
 
@@ -72,118 +78,114 @@ def verdicts(facts: Facts, curves: LevelCurves, rows: Rows) -> Settled:
     return _chunked(facts, rows, lambda few: _signs(facts, curves, few))
 
 
-def _chunked(facts: Facts, rows: Rows, answer: Callable[[Rows], Settled]) -> Settled:
-    d, n = len(facts.features), len(facts.model.weights)
-    step = max(16, int(facts.backend.bytes / (8.0 * (8 * n + 5 * d * d + 64 * d))))
+def _chunked(facts: Facts, rows: Rows, answer: Callable[[Rows], tuple[Array, ...]]) -> Settled:
+    d, n, backend = len(facts.features), len(facts.model.weights), facts.backend
+    step = max(16, int(backend.bytes / (8.0 * (8 * n + 5 * d * d + 64 * d))))
     found = []
     with np.errstate(all="ignore"):
         for start in range(0, len(rows), step):
             check()
-            found.append(answer(rows.take(slice(start, start + step))))
+            few = rows.each(lambda column, start=start: backend.array(column[start : start + step]))  # type: ignore[misc]
+            found.append([to_numpy(backend, column) for column in answer(few)])
     return Settled(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Float:
+def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Array:
     """Raw points (N, d) of the regions."""
-    backend, moving = facts.backend, facts.features
-    origin, length = facts.origin[moving], facts.model.lengthscale[moving]
-    low, high = (backend.array((end - origin) / length) for end in (rows.inner_lower, rows.inner_upper))
-    scaled = None
+    backend, xp = facts.backend, facts.backend.xp
+    low, high = facts.scaled(rows.inner_lower), facts.scaled(rows.inner_upper)
+    log_amplitude = None
     if not isinstance(around.value, float):
-        scaled = backend.single(backend.xp.log(around.value / facts.model.variance + 1e-37))
-    share = to_numpy(backend, descend(Objective(facts, noise, scaled), low, high, backend.array(rows.sign)))
+        log_amplitude = backend.single(xp.log(around.value / facts.model.variance + 1e-37))
+    share = descend(Objective(facts, noise, log_amplitude), low, high, rows.sign)
     inside = rows.inner_lower + share * (rows.inner_upper - rows.inner_lower)
-    inside = np.where(share == 1.0, rows.inner_upper, inside)
-    return np.asarray(
-        np.clip(np.where(np.isfinite(inside), inside, rows.inner_lower), rows.inner_lower, rows.inner_upper)
-    )
+    inside = xp.where(share == 1.0, rows.inner_upper, xp.where(share == share, inside, rows.inner_lower))
+    return xp.minimum(xp.maximum(inside, rows.inner_lower), rows.inner_upper)
 
 
-def _at(facts: Facts, rows: Rows, witness: Float, around: Amplitudes) -> tuple[Points, tuple[Array, Array]]:
+def _at(facts: Facts, rows: Rows, witness: Array, around: Amplitudes) -> tuple[Points, tuple[Array, Array]]:
     """The points, and the mean of each row's class there."""
     at = points(facts, witness, around)
     low, high = at.mean()
-    xp, sign = facts.backend.xp, facts.backend.array(rows.sign)
-    return at, (xp.where(sign > 0, low, -high), xp.where(sign > 0, high, -low))
+    xp = facts.backend.xp
+    return at, (xp.where(rows.sign > 0, low, -high), xp.where(rows.sign > 0, high, -low))
 
 
-def retreats(facts: Facts, size: Float) -> tuple[Float, Float]:
-    """How far each reference retreats from the witness to the middle, first and then; any is sound."""
+def _retreats(facts: Facts, size: Array, attempt: int) -> Array:
+    """How far each reference retreats from the witness to the middle (N,); any is sound."""
+    xp, zero = facts.backend.xp, size * 0.0
     if len(facts.features) <= FEW:
-        return np.where(size < 0.3, 0.0, 0.3), np.where(size < 0.3, 0.15, 0.1)
-    first = np.where(size < 0.33, 0.0, np.where(size < 0.4, 0.15, 0.27))
-    return first, np.where(size < 0.33, 0.2, np.where(size < 0.45, 0.3, 0.2))
+        small, large = ((0.0, 0.3), (0.15, 0.1))[attempt]
+        return xp.where(size < 0.3, zero + small, zero + large)
+    edges, (small, middle, large) = (
+        ((0.33, 0.4), (0.33, 0.45))[attempt],
+        ((0.0, 0.15, 0.27), (0.2, 0.3, 0.2))[attempt],
+    )
+    return xp.where(size < edges[0], zero + small, xp.where(size < edges[1], zero + middle, zero + large))
+
+
+def _references(
+    facts: Facts, rows: Rows, witness: Array, around: Amplitudes, attempt: int, known: Points | None
+) -> tuple[Array, Points]:
+    """References (N, d), raw units, and what is known there."""
+    xp, backend = facts.backend.xp, facts.backend
+    width = (rows.upper - rows.lower) / backend.array(facts.model.lengthscale[facts.features])
+    retreat = _retreats(facts, xp.sqrt(xp.sum(width * width, axis=1)), attempt)[:, None]
+    if known is not None and not bool(xp.any(retreat > 0)):
+        return witness, known
+    middle = 0.5 * rows.lower + 0.5 * rows.upper
+    start = xp.minimum(xp.maximum(witness + retreat * (middle - witness), rows.lower), rows.upper)
+    return start, points(facts, start, around)
 
 
 def _smallest(
     facts: Facts, curves: LevelCurves, rows: Rows, tolerance: float, target: float | None
-) -> Settled:
-    backend = facts.backend
+) -> tuple[Array, ...]:
+    backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.x)
     witness = _witnesses(facts, rows, around, curves.noise)
     at, mean = _at(facts, rows, witness, around)
-    upper = to_numpy(backend, probabilities(backend, curves, mean, at.variance)[1])
-    wanted = upper - 0.999 * tolerance if target is None else np.full(len(rows), target)
-    lower, nodes = np.zeros(len(rows)), np.zeros(len(rows))
-    todo = (
-        np.flatnonzero((wanted > 0.0) & (wanted < upper)) if facts.has_planes else np.empty(0, dtype=np.intp)
-    )
-    nodes[todo] = 1
+    upper = probabilities(backend, curves, mean, at.variance)[1]
+    wanted = upper - 0.999 * tolerance if target is None else upper * 0.0 + target
+    enough = upper - tolerance if target is None else wanted
+    ask = (wanted > 0.0) & (wanted < upper) if facts.has_planes else upper < 0.0
+    lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
     for attempt, tries in enumerate(_TRIES):
         if not len(todo):
             break
-        few = rows.take(todo)
-        known = at.take(backend.indices(todo)) if attempt == 0 else None
-        start, here = _references(
-            facts, few, witness[todo], around.take(backend.indices(todo)), attempt, known
-        )
-        goals = backend.array(wanted[todo])
-        found = _planes(facts, curves, few, start, here, goals, tolerance, tries)
-        lower[todo] = np.maximum(lower[todo], found)
-        todo = todo[
-            ~(lower[todo] >= np.minimum(wanted[todo], upper[todo] - tolerance if target is None else np.inf))
-        ]
-    return Settled(np.minimum(lower, upper), upper, witness, nodes)
-
-
-def _references(
-    facts: Facts, rows: Rows, witness: Float, around: Amplitudes, attempt: int, known: Points | None
-) -> tuple[Float, Points]:
-    """References (N, d), raw units, and what is known there."""
-    length = facts.model.lengthscale[facts.features]
-    size = np.linalg.norm((rows.upper - rows.lower) / length, axis=1)
-    retreat = retreats(facts, size)[attempt][:, None]
-    if known is not None and not retreat.any():
-        return witness, known
-    middle = 0.5 * rows.lower + 0.5 * rows.upper
-    start = np.clip(witness + retreat * (middle - witness), rows.lower, rows.upper)
-    return start, points(facts, start, around)
+        few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
+        start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
+        found = _planes(facts, curves, few, start, here, wanted[todo], tolerance, tries)
+        lower[todo] = xp.maximum(lower[todo], found)
+        todo = todo[~(lower[todo] >= enough[todo])]
+    return xp.minimum(lower, upper), upper, witness, nodes
 
 
 def _planes(
     facts: Facts,
     curves: LevelCurves,
     rows: Rows,
-    start: Float,
+    start: Array,
     at: Points,
     goals: Array,
     tolerance: float,
     tries: int,
-) -> Float:
+) -> Array:
     """Certified P (N,) by one plane per row: order two first, the Hessian where that does not suffice."""
-    backend = facts.backend
-    xp = backend.xp
+    backend, xp = facts.backend, facts.backend.xp
     low, high = at.variance
     largest = at.amplitudes.largest_variance + low * 0.0
     line = lines(backend, curves, goals, 0.5 * (low + high), largest, tolerance)
-    sign = backend.array(rows.sign)
-    sums = Sums(at, boxes(facts, rows.lower, rows.upper, start), plane(at, sign, line))
+    sums = Sums(at, boxes(facts, rows.lower, rows.upper, start), plane(at, rows.sign, line))
     values = _values(sums, tries)
-    deficit = xp.where(values < 0, -values, values * 0.0)
-    lost = after_deficit(backend, curves, line, deficit)
+    lost = after_deficit(backend, curves, line, xp.where(values < 0, -values, values * 0.0))
     gained = after_surplus(backend, curves, line, sums.latent(values), largest)
-    found = xp.where(values >= 0, gained, lost)
-    return np.nan_to_num(to_numpy(backend, found), nan=0.0, neginf=0.0)
+    return _certain(xp, xp.where(values >= 0, gained, lost))
+
+
+def _certain(xp: Any, bound: Array) -> Array:
+    """0 for NaN."""
+    return xp.where(bound > 0.0, bound, xp.zeros_like(bound))
 
 
 def _values(sums: Sums, tries: int) -> Array:
@@ -198,31 +200,26 @@ def _values(sums: Sums, tries: int) -> Array:
     return values
 
 
-def _signs(facts: Facts, curves: LevelCurves, rows: Rows) -> Settled:
-    backend = facts.backend
+def _signs(facts: Facts, curves: LevelCurves, rows: Rows) -> tuple[Array, ...]:
+    backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.x)
     witness = _witnesses(facts, rows, around, None)
     at, mean = _at(facts, rows, witness, around)
-    upper = to_numpy(backend, probabilities(backend, curves, mean, at.variance)[1])
-    lower, nodes = np.zeros(len(rows)), np.zeros(len(rows))
-    todo = np.flatnonzero(~(to_numpy(backend, mean[1]) < 0))
-    nodes[todo] = 1
+    upper = probabilities(backend, curves, mean, at.variance)[1]
+    ask = ~(mean[1] < 0)
+    lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
     for attempt, tries in enumerate(_TRIES):
         if not len(todo):
             break
-        few, index = rows.take(todo), backend.indices(todo)
-        known = at.take(index) if attempt == 0 else None
-        start, here = _references(facts, few, witness[todo], around.take(index), attempt, known)
-        sums = Sums(
-            here, boxes(facts, few.lower, few.upper, start), mean_plane(here, backend.array(few.sign))
-        )
-        values = sums.latent(_values(sums, tries))
-        largest = here.amplitudes.largest_variance + values * 0.0
-        bound = probabilities(backend, curves, (values, values), (largest * 0.0, largest))[0]
-        found = np.nan_to_num(to_numpy(backend, bound), nan=0.0)
-        lower[todo] = np.maximum(lower[todo], found)
+        few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
+        start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
+        sums = Sums(here, boxes(facts, few.lower, few.upper, start), mean_plane(here, few.sign))
+        means = sums.latent(_values(sums, tries))
+        largest = here.amplitudes.largest_variance + means * 0.0
+        found = probabilities(backend, curves, (means, means), (largest * 0.0, largest))[0]
+        lower[todo] = xp.maximum(lower[todo], _certain(xp, found))
         todo = todo[~(lower[todo] > 0.5)]
-    return Settled(np.minimum(lower, upper), upper, witness, nodes)
+    return xp.minimum(lower, upper), upper, witness, nodes
 
 
 def both_sides(rows: Rows) -> Rows:

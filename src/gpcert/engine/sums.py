@@ -19,7 +19,6 @@ from gpcert.engine.quadratic import lower_bounds
 from gpcert.engine.rounding import exp_up, sqrt_up, tail_squares
 from gpcert.engine.values import Points
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
-from gpcert.validation import Float
 
 #: Widths at the edge of underflow are enlarged to this.
 _NARROWEST = 1e-60
@@ -59,11 +58,12 @@ class Boxes:
         return 1.0 + 4.0 * gamma(2 * self.low.shape[1] + 16)
 
 
-def boxes(facts: Facts, lower: Float, upper: Float, reference: Float) -> Boxes:
+def boxes(facts: Facts, lower: Array, upper: Array, reference: Array) -> Boxes:
     """As `scaled_box`, for raw doubles (N, d)."""
-    backend, length = facts.backend, facts.model.lengthscale[facts.features]
-    low = backend.array((lower - reference) / length * (1.0 + 4 * UNIT))
-    high = backend.array((upper - reference) / length * (1.0 + 4 * UNIT))
+    backend = facts.backend
+    length = backend.array(facts.model.lengthscale[facts.features])
+    low = (lower - reference) / length * (1.0 + 4 * UNIT)
+    high = (upper - reference) / length * (1.0 + 4 * UNIT)
     return Boxes(facts, low, backend.xp.clip(high, _NARROWEST, None))
 
 

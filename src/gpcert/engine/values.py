@@ -11,7 +11,6 @@ from gpcert.engine.backend import Array
 from gpcert.engine.facts import Facts
 from gpcert.engine.rounding import EXP
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
-from gpcert.validation import Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +72,14 @@ _CLOSE = 1e-9
 _MORE = 1.0 + 1e-8
 
 
-def amplitudes(facts: Facts, x: Float) -> Amplitudes:
+def amplitudes(facts: Facts, x: Array) -> Amplitudes:
     """At the points x (N, D), raw units; only their standing features matter."""
     backend, model = facts.backend, facts.model
     if not facts.rest.size:
         return Amplitudes(facts, float(model.variance), backend.array(np.zeros(len(x))))
     xp, rest = backend.xp, facts.rest
     Z, half, reach = facts.standing
-    y = backend.array((x[:, rest] - facts.origin[rest]) / model.lengthscale[rest])
+    y = facts.scaled(x[:, backend.indices(rest)], standing=True)
     norms = xp.sum(y * y, axis=1)
     exponent = y @ Z.T - half - 0.5 * norms[:, None]
     value = xp.exp(xp.clip(exponent, None, 0.0)) * model.variance
@@ -158,11 +157,11 @@ class Points:
         return 1.02 * self._relative * self.weighted * self.amplitudes.weighted
 
 
-def points(facts: Facts, x: Float, around: Amplitudes) -> Points:
+def points(facts: Facts, x: Array, around: Amplitudes) -> Points:
     """At x (N, d), raw units of the moving features."""
-    backend, model = facts.backend, facts.model
+    backend = facts.backend
     xp, moving = backend.xp, facts.features
-    y = backend.array((x - facts.origin[moving]) / model.lengthscale[moving])
+    y = facts.scaled(x)
     norms = xp.sum(y * y, axis=1)
     exponent = y @ facts.Z.T
     exponent -= facts.half

@@ -1,0 +1,173 @@
+"""Batches on a device: is it trusted, what does it settle per second, and does anything contradict it?
+
+    PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--rows 65536] [--checks 2048]
+    [--seconds 300]
+
+needs numpy, scipy, python-flint, safetensors, joblib, torch and array-api-compat. Trains on 1,000 digits
+(MNIST 3/8), then for each setting: rates of the root pass end to end from raw doubles to numpy columns,
+shares settled, and sampled points and attacks that would contradict a bound. Also the batched against the
+scalar answers, on a few. Exit status 1 if the device is refused or anything is contradicted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import gpcert as gc
+from gpcert.bounds import curves_of
+from gpcert.engine import Backend, Rows, Settled, facts_of, smallest, verdicts
+from gpcert.engine.backend import Torch
+from gpcert.engine.root import both_sides
+from gpcert.engine.trust import flaw
+from gpcert.posterior import Posterior
+from gpcert.validation import Float
+
+#: (question, features, radius, tolerance).
+SETTINGS = (
+    ("range", 10, 0.25, 0.02),
+    ("range", 10, 0.5, 0.02),
+    ("range", 10, 1.0, 0.02),
+    ("range", 196, 0.05, 0.02),
+    ("range", 196, 0.1, 0.02),
+    ("range", 196, 0.15, 0.02),
+    ("range", 196, 0.2, 0.02),
+    ("range", 196, 0.05, 0.001),
+    ("verdict", 196, 0.02, 0.5),
+    ("verdict", 196, 0.05, 0.5),
+    ("verdict", 196, 0.1, 0.5),
+    ("verdict", 196, 0.15, 0.5),
+)
+
+
+def model(centres: int) -> tuple[Posterior, Float]:
+    """A posterior of digits, and digits to ask about."""
+    data = gc.datasets.load("mnist38")
+    kernel = gc.RBF(6.06, 91.7)
+    clf = gc.GPClassifier(kernel, max_evals=0).fit(data.X_train[:centres], data.y_train[:centres])
+    return clf.posterior_, np.concatenate([data.X_test, data.X_train[:centres]])
+
+
+def queries(X: Float, rows: int, rng: np.random.Generator) -> Float:
+    """The digits again and again, with a little noise after the first round."""
+    many = X[np.arange(rows) % len(X)].copy()
+    many[len(X) :] += rng.uniform(-0.02, 0.02, many[len(X) :].shape)
+    return np.clip(many, 0.0, 1.0)
+
+
+def ask(
+    post: Posterior, backend: Backend, setting: tuple[str, int, float, float], X: Float
+) -> tuple[Rows, Settled, float]:
+    """Rows, answers and seconds of one call, from doubles to columns."""
+    what, count, radius, tolerance = setting
+    features = np.arange(X.shape[1]) if count == X.shape[1] else np.arange(90, 90 + count)
+    facts, curves = facts_of(post, features, backend), curves_of(post.likelihood)
+    sign = np.ones(len(X)) if what == "range" else np.where(post.latent(X)[0] > 0, 1.0, -1.0)
+    start = time.perf_counter()
+    low, high = (np.clip(X[:, features] + s * radius, 0.0, 1.0) for s in (-1.0, 1.0))
+    rows = Rows(low, high, low, high, X, sign)
+    rows = both_sides(rows) if what == "range" else rows
+    found = smallest(facts, curves, rows, tolerance) if what == "range" else verdicts(facts, curves, rows)
+    return rows, found, time.perf_counter() - start
+
+
+def share(setting: tuple[str, int, float, float], found: Settled) -> float:
+    """Of the questions, both sides settled, or decided."""
+    if setting[0] == "verdict":
+        return float(((found.lower > 0.5) | (found.upper < 0.5)).mean())
+    narrow = found.upper - found.lower <= setting[3]
+    return float((narrow[: len(narrow) // 2] & narrow[len(narrow) // 2 :]).mean())
+
+
+def contradictions(
+    post: Posterior, rows: Rows, found: Settled, features: Any, checks: int, rng: np.random.Generator
+) -> int:
+    """Points of the boxes (random, vertices, mutations of the witness) where P is below what was proved, and
+    witnesses where it is above what they are said to show.
+    """
+    few = rng.choice(len(rows), min(checks, len(rows)), replace=False)
+    wrong = 0
+    for i in few:
+        low, high = rows.lower[i], rows.upper[i]
+        part = rng.random((24, len(low)))
+        vertices = np.where(part < 0.5, low, high)
+        mutated = np.where(rng.random((24, len(low))) < 0.1, vertices, found.witness[i])
+        Z = np.tile(rows.x[i], (73, 1))
+        Z[:, features] = np.concatenate(
+            [low + part * (high - low), vertices, mutated, found.witness[i][None]]
+        )
+        p = post.probability(Z)[:, 1 if rows.sign[i] > 0 else 0]
+        wrong += int((p < found.lower[i] - 1e-9).any()) + int(p[-1] > found.upper[i] + 1e-9)
+    return wrong
+
+
+def main() -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rows", type=int, default=65536)
+    parser.add_argument("--centres", type=int, default=1000)
+    parser.add_argument("--checks", type=int, default=256)
+    parser.add_argument("--scalar", type=int, default=4)
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    backend = Backend() if options.device == "numpy" else Torch(options.device)
+    reason = flaw(backend) if isinstance(backend, Torch) else None
+    name = backend.torch.cuda.get_device_name() if options.device == "cuda" else options.device  # type:
+    ignore[attr-defined] print(json.dumps({"device": name, "refused": reason, "gpcert": gc.__version__}),
+    flush=True) if reason is not None:
+        return 1
+    rng, wrong = np.random.default_rng(0), 0
+    post, X = model(options.centres)
+    for setting in SETTINGS:
+        many = queries(X, options.rows if setting[1] < 196 or setting[2] < 0.2 else options.rows // 4, rng)
+        rows, found, first = ask(post, backend, setting, many)
+        seconds = [ask(post, backend, setting, many)[2] for _ in range(options.repeat)]
+        features = np.arange(196) if setting[1] == 196 else np.arange(90, 90 + setting[1])
+        bad = contradictions(post, rows, found, features, options.checks, rng)
+        bad += against_scalar(post, setting, many[: options.scalar], found, len(many))
+        wrong += bad
+        told = {
+            "question": setting[0],
+            "features": setting[1],
+            "radius": setting[2],
+            "tolerance": setting[3],
+            "rows": len(many),
+            "first_s": round(first, 3),
+            "per_s": round(len(many) / float(np.median(seconds))),
+            "settled": round(share(setting, found), 5),
+            "contradicted": bad,
+        }
+        print(json.dumps(told), flush=True)
+    print(json.dumps({"contradictions": wrong}))
+    return int(wrong > 0)
+
+
+def against_scalar(
+    post: Posterior, setting: tuple[str, int, float, float], X: Float, found: Settled, total: int
+) -> int:
+    """Answers one by one that contradict those of the batch."""
+    what, count, radius, tolerance = setting
+    features = None if count == X.shape[1] else list(range(90, 90 + count))
+    wrong = 0
+    for i, x in enumerate(X):
+        ball = gc.Ball(x, radius, features=features, domain=(0.0, 1.0))
+        if what == "range":
+            one = gc.probability_range(post, ball, tolerance=tolerance, max_nodes=20)
+            ends = (one.min.lower, one.min.upper), (1.0 - one.max.upper, 1.0 - one.max.lower)
+            sides = (i, i + total)
+        else:
+            verdict = gc.certify(post, x, ball, max_nodes=20)
+            ends, sides = ((verdict.margin.lower + 0.5, verdict.margin.upper + 0.5),), (i,)
+        for (low, high), row in zip(ends, sides, strict=False):
+            wrong += int(found.lower[row] > high + 1e-12 or found.upper[row] < low - 1e-12)
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
