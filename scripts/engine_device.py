@@ -118,9 +118,11 @@ def main() -> int:
     options = parser.parse_args()
     backend = Backend() if options.device == "numpy" else Torch(options.device)
     reason = flaw(backend) if isinstance(backend, Torch) else None
-    name = backend.torch.cuda.get_device_name() if options.device == "cuda" else options.device  # type:
-    ignore[attr-defined] print(json.dumps({"device": name, "refused": reason, "gpcert": gc.__version__}),
-    flush=True) if reason is not None:
+    name = options.device
+    if isinstance(backend, Torch) and name == "cuda":
+        name = backend.torch.cuda.get_device_name()
+    print(json.dumps({"device": name, "refused": reason, "gpcert": gc.__version__}), flush=True)
+    if reason is not None:
         return 1
     rng, wrong = np.random.default_rng(0), 0
     post, X = model(options.centres)
