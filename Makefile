@@ -61,8 +61,8 @@ soak: $(VENV)/.ready ## 30,000 random queries of every question judged in ball a
 	$(BIN)/python scripts/soak.py
 	GPCERT_SOAK=10 $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s)
 
-soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 verdicts and 200,000 ranges checked
-	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --rows 65536 --checks 1000000
+soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 verdicts and more ranges checked
+	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --rows 262144 --rounds 48
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(LOWEST) $(TORCH) $(GPFLOW) build dist out site benchmarks/results

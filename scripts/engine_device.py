@@ -1,7 +1,6 @@
 """Batches on a device: is it trusted, what does it settle per second, and does anything contradict it?
 
-    PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--rows 65536] [--checks 2048]
-    [--seconds 300]
+    PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--rows 65536] [--rounds 24]
 
 needs numpy, scipy, python-flint, safetensors, joblib, torch and array-api-compat. Trains on 1,000 digits
 (MNIST 3/8), then for each setting: rates of the root pass end to end from raw doubles to numpy columns,
@@ -21,10 +20,13 @@ import numpy as np
 
 import gpcert as gc
 from gpcert.bounds import curves_of
-from gpcert.engine import Backend, Rows, Settled, facts_of, smallest, verdicts
+from gpcert.bounds.levels.curves import LevelCurves
+from gpcert.engine import Backend, Facts, Rows, Settled, facts_of, smallest, verdicts
 from gpcert.engine.backend import Torch
+from gpcert.engine.lines import probabilities
 from gpcert.engine.root import both_sides
 from gpcert.engine.trust import flaw
+from gpcert.engine.values import amplitudes, points
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
@@ -85,25 +87,43 @@ def share(setting: tuple[str, int, float, float], found: Settled) -> float:
 
 
 def contradictions(
+    facts: Facts, curves: LevelCurves, rows: Rows, found: Settled, rounds: int, rng: np.random.Generator
+) -> int:
+    """Rows with a point (random, a vertex, a mutation of the witness) where P is certainly below what was proved,
+    or whose witness shows more than it is said to; on the device.
+    """
+    backend, wrong = facts.backend, 0
+    xp = backend.xp
+    for start in range(0, len(rows), 16384):
+        few = rows.each(lambda column, a=start: backend.array(column[a : a + 16384]))
+        lower, upper, witness = (backend.array(column[start : start + 16384]) for column in found[:3])
+        around, base = amplitudes(facts, few.x), backend.array(rng.random(few.lower.shape))
+        bad = lower > upper
+        for turn in range(rounds):
+            cut = int(rng.integers(len(base)))
+            part = backend.concat([base[cut:], base[:cut]])
+            vertex = xp.where(part < 0.5, few.lower, few.upper)
+            inside = few.lower + part * (few.upper - few.lower)
+            x = (inside, vertex, xp.where(part < 0.1, vertex, witness))[turn % 3]
+            at = points(facts, x, around)
+            low, high = at.mean()
+            mean = xp.where(few.sign > 0, low, -high), xp.where(few.sign > 0, high, -low)
+            p = probabilities(backend, curves, mean, at.variance)
+            bad = bad | (p[1] < lower)
+        wrong += int(xp.sum(bad * 1))
+    return wrong
+
+
+def denied(
     post: Posterior, rows: Rows, found: Settled, features: Any, checks: int, rng: np.random.Generator
 ) -> int:
-    """Points of the boxes (random, vertices, mutations of the witness) where P is below what was proved, and
-    witnesses where it is above what they are said to show.
-    """
+    """Rows whose witness has another probability by the predictor, on the CPU."""
     few = rng.choice(len(rows), min(checks, len(rows)), replace=False)
-    wrong = 0
-    for i in few:
-        low, high = rows.lower[i], rows.upper[i]
-        part = rng.random((24, len(low)))
-        vertices = np.where(part < 0.5, low, high)
-        mutated = np.where(rng.random((24, len(low))) < 0.1, vertices, found.witness[i])
-        Z = np.tile(rows.x[i], (73, 1))
-        Z[:, features] = np.concatenate(
-            [low + part * (high - low), vertices, mutated, found.witness[i][None]]
-        )
-        p = post.probability(Z)[:, 1 if rows.sign[i] > 0 else 0]
-        wrong += int((p < found.lower[i] - 1e-9).any()) + int(p[-1] > found.upper[i] + 1e-9)
-    return wrong
+    Z = rows.x[few].copy()
+    Z[:, features] = found.witness[few]
+    p = post.probability(Z)
+    p = np.where(rows.sign[few] > 0, p[:, 1], p[:, 0])
+    return int(((p > found.upper[few] + 1e-9) | (p < found.lower[few] - 1e-9)).sum())
 
 
 def main() -> int:
@@ -112,7 +132,8 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rows", type=int, default=65536)
     parser.add_argument("--centres", type=int, default=1000)
-    parser.add_argument("--checks", type=int, default=256)
+    parser.add_argument("--checks", type=int, default=256, help="witnesses asked of the predictor")
+    parser.add_argument("--rounds", type=int, default=24, help="sampled points per row, on the device")
     parser.add_argument("--scalar", type=int, default=4)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
@@ -131,7 +152,9 @@ def main() -> int:
         rows, found, first = ask(post, backend, setting, many)
         seconds = [ask(post, backend, setting, many)[2] for _ in range(options.repeat)]
         features = np.arange(196) if setting[1] == 196 else np.arange(90, 90 + setting[1])
-        bad = contradictions(post, rows, found, features, options.checks, rng)
+        facts, curves = facts_of(post, features, backend), curves_of(post.likelihood)
+        bad = contradictions(facts, curves, rows, found, options.rounds, rng)
+        bad += denied(post, rows, found, features, options.checks, rng)
         bad += against_scalar(post, setting, many[: options.scalar], found, len(many))
         wrong += bad
         told = {
