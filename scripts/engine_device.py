@@ -89,8 +89,8 @@ def share(setting: tuple[str, int, float, float], found: Settled) -> float:
 def contradictions(
     facts: Facts, curves: LevelCurves, rows: Rows, found: Settled, rounds: int, rng: np.random.Generator
 ) -> int:
-    """Rows with a point (random, a vertex, a mutation of the witness) where P is certainly below what was proved,
-    or whose witness shows more than it is said to; on the device.
+    """Rows with a point (random, a vertex, a mutation of the witness) where P is certainly below what was
+    proved; on the device.
     """
     backend, wrong = facts.backend, 0
     xp = backend.xp

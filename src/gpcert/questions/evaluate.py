@@ -18,10 +18,12 @@ from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.questions import rooted
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.checks import (
     about,
+    check_device,
     check_model,
     check_threshold,
     checked_radii,
@@ -29,7 +31,7 @@ from gpcert.questions.checks import (
     checked_settings,
     class_indices,
 )
-from gpcert.questions.decision import decide, enclosed, labelled, refutes
+from gpcert.questions.decision import Decision, decide, enclosed, labelled, refutes, settled
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
 from gpcert.results import About, Evaluation, Status, VerdictStatus
@@ -64,6 +66,7 @@ def evaluate(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    device: str = "auto",
 ) -> Evaluation:
     """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
 
@@ -71,8 +74,8 @@ def evaluate(
     have that label; as attacked if it is correct and no counterexample was found in the ball. With another
     `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
     `max_nodes` limit each proof; `progress(p)`: the smallest P(label) on the ball being proved around point
-    p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else, and
-    `n_jobs`, as for `probability_range`.
+    p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else,
+    `n_jobs` and `device` as for `probability_range`.
     """
     check_model(post)
     check_threshold(post, threshold)
@@ -81,7 +84,8 @@ def evaluate(
     balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
     truth = class_indices(post, y, len(balls.X))
     start = time.perf_counter()
-    asked = float(threshold), settings, about(post, settings)
+    check_device(device)
+    asked = float(threshold), settings, about(post, settings), device
     task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked)
     m = len(balls.X)
     blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}
@@ -114,6 +118,7 @@ class _Task:
     threshold: float
     settings: Settings
     about: About
+    device: str
 
 
 def _cut_short(rows: list[_Row | None]) -> bool:
@@ -126,12 +131,19 @@ def _block(task: _Task, index: Index, report: Report) -> list[_Row | None]:
     labels, ties = labelled(task.post, balls.X)
     radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
     rows: list[_Row | None] = [None] * len(index)
+    model = task.post, task.factory
+    lost: list[Float | None] = [
+        points[i] if np.isfinite(radius[i]) and refutes(*model, points[i], label, task.threshold) else None
+        for i, label in enumerate(labels.tolist())
+    ]
+    first = [0 if ties[i] else _first(task, balls, i, point) for i, point in enumerate(lost)]
+    try:
+        roots = _roots(task, balls, labels, first)
+    except Stopped:
+        return rows
     for i, (label, truth) in enumerate(zip(labels.tolist(), task.truth[index].tolist(), strict=True)):
-        model = task.post, task.factory
-        found = np.isfinite(radius[i]) and refutes(*model, points[i], label, task.threshold)
-        point = points[i] if found else None
         try:
-            row = _row(task, balls, i, label, bool(ties[i]), point, partial(report, at=i))
+            row = _row(task, balls, (i, label, bool(ties[i])), lost[i], roots, partial(report, at=i))
         except Stopped:
             break
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
@@ -141,19 +153,58 @@ def _block(task: _Task, index: Index, report: Report) -> list[_Row | None]:
     return rows
 
 
+def _first(task: _Task, balls: Balls, i: int, point: Float | None) -> int:
+    """How many radii a counterexample (d,) leaves to point i."""
+    lost = np.inf if point is None else balls.radius_of(i, point)
+    return int(np.searchsorted(task.radii, lost))
+
+
+def _ball(task: _Task, balls: Balls, i: int, candidate: int) -> Ball:
+    """The largest of the first `candidate` radii around point i."""
+    return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
+
+
+def _roots(task: _Task, balls: Balls, labels: Index, first: list[int]) -> dict[tuple[int, int], Decision]:
+    """(point, candidate) -> what the root of all balls together decides, from the largest radii downwards."""
+    found: dict[tuple[int, int], Decision] = {}
+    left = {i: candidate for i, candidate in enumerate(first) if candidate > 0}
+    while left:
+        which = np.array(list(left))
+        regions = [_ball(task, balls, i, candidate) for i, candidate in left.items()]
+        asked = labels[which], task.threshold
+        roots, stopped = rooted.decisions(task.post, regions, *asked, task.settings, task.device)
+        if stopped:
+            raise Stopped
+        known = {int(which[j]): d for j, d in settled(task.post, roots, *asked).items()}
+        found.update({(i, left[i]): d for i, d in known.items()})
+        # Larger balls are lost: the next smaller one is asked about; whatever is undecided, by itself.
+        unsafe = [i for i, d in known.items() if d.status is VerdictStatus.UNSAFE]
+        left = {i: left[i] - 1 for i in unsafe if left[i] > 1}
+    return found
+
+
 def _row(
-    task: _Task, balls: Balls, i: int, label: int, tie: bool, point: Float | None, report: Report
+    task: _Task,
+    balls: Balls,
+    which: tuple[int, int, bool],
+    point: Float | None,
+    roots: dict[tuple[int, int], Decision],
+    report: Report,
 ) -> _Row:
-    """Proofs from the largest radius that no counterexample (d,) has lost downwards, until one holds."""
+    """Proofs from the largest radius that no counterexample (d,) has lost downwards, until one holds; `which`
+    is the point's number, its label, and whether that is a tie.
+    """
+    i, label, tie = which
     if tie:  # there is no label to keep
         return _Row(label, 0, len(task.radii), 0, None, False, False)
-    lost = np.inf if point is None else balls.radius_of(i, point)
-    candidate = unsafe = int(np.searchsorted(task.radii, lost))
+    candidate = unsafe = _first(task, balls, i, point)
     point = point if unsafe < len(task.radii) else None
     tests = 0
     while candidate > 0:
-        ball: Ball = balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
-        d = decide(task.post, task.factory, ball, label, task.threshold, _budget(task), report)
+        d = roots.get((i, candidate))
+        if d is None:
+            ball = _ball(task, balls, i, candidate)
+            d = decide(task.post, task.factory, ball, label, task.threshold, _budget(task), report)
         tests += 1
         if d.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
             raise Stopped
