@@ -1,0 +1,88 @@
+"""Batches through the engine on one core: from regions in Python to answers in Python, CPU time.
+
+MNIST 3/8, 1,000 training points, probit, tolerance 0.02. A batch is asked twice, and the second time
+counts: the first makes what all batches on the same features share (told apart). Scalar: the same
+questions one by one, a sample, in the same run. A floor is one evaluation of mean, variance and
+gradients. `GPCERT_BENCH_POINTS` takes fewer regions.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpcert as gc
+
+TITLE = "Batched roots: 100 regions in one call, one core, against single questions"
+POINTS = int(os.environ.get("GPCERT_BENCH_POINTS", "100"))
+SAMPLE = 10
+
+Row = dict[str, str | float]
+
+#: (question, features, radius, required ms, aimed at).
+QUERIES = [
+    ("range", 196, 0.05, 3.0, 1.2),
+    ("range", 196, 0.1, 7.0, 4.0),
+    ("range", 196, 0.15, 12.0, 6.0),
+    ("range", 10, 0.25, 2.0, 0.7),
+    ("range", 10, 0.5, 2.0, 0.7),
+    ("range", 10, 1.0, 2.0, 0.7),
+    ("verdict", 196, 0.05, 1.5, 0.3),
+    ("verdict", 196, 0.1, 2.5, 0.6),
+]
+
+
+def measure() -> list[Row]:
+    data = gc.datasets.load("mnist38")
+    kernel = gc.RBF(6.06, 91.7)
+    post = gc.GPClassifier(kernel, max_evals=0).fit(data.X_train[:1000], data.y_train[:1000]).posterior_
+    X = data.X_test[:POINTS]
+    floor = _floor(post, X)
+    rows: list[Row] = []
+    for what, count, radius, required, aimed in QUERIES:
+        features = None if count == 196 else list(range(90, 90 + count))
+        regions = [gc.Ball(x, radius, features=features, domain=(0.0, 1.0)) for x in X]
+        ask = _asker(post, what)
+        ask(X[0], regions[0])  # verifies the model's facts once
+        first, _ = _timed(lambda ask=ask, regions=regions: ask(X, regions, n_jobs=1))
+        batch, answers = _timed(lambda ask=ask, regions=regions: ask(X, regions, n_jobs=1))
+        sample = range(min(SAMPLE, len(X)))
+        alone, _ = _timed(lambda ask=ask, r=regions, few=sample: [ask(X[i], r[i]) for i in few])
+        rows.append(
+            {
+                "question": what,
+                "features": count,
+                "r": radius,
+                "ms": round(1e3 * batch / len(X), 2),
+                "first ms": round(1e3 * first / len(X), 2),
+                "single ms": round(1e3 * alone / len(sample), 1),
+                "times faster": round(alone / len(sample) / (batch / len(X)), 1),
+                "floors": round(batch / len(X) / floor, 2),
+                "one box a side": round(float(np.mean([each.nodes <= 2 for each in answers])), 3),
+                "required ms": required,
+                "aimed ms": aimed,
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def _asker(post: gc.Posterior, what: str) -> Callable[..., Any]:
+    if what == "verdict":
+        return lambda x, region, **options: gc.certify(post, x, region, **options)
+    return lambda x, region, **options: gc.probability_range(post, region, **options)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    found = call()
+    return time.process_time() - start, found
+
+
+def _floor(post: gc.Posterior, X: np.ndarray) -> float:
+    seconds, _ = _timed(lambda: [(post.latent(x[None]), post.latent_gradient(x[None])) for x in X[:20]])
+    return seconds / min(20, len(X))
