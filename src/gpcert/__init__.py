@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from gpcert.questions import (
         attack as attack,
         certified_radius as certified_radius,
+        certified_score as certified_score,
         certify as certify,
         certify_table as certify_table,
         compare_with_lime as compare_with_lime,
@@ -90,8 +91,8 @@ _NAMES = {
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",
     "posterior": "Posterior",
-    "questions": "attack certified_radius certify certify_table compare_with_lime evaluate explain "
-    "latent_range probability_range robustness",
+    "questions": "attack certified_radius certified_score certify certify_table compare_with_lime evaluate "
+    "explain latent_range probability_range robustness",
     "records": "load_answers save_answers",
     "regions": "Ball Box balls",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "

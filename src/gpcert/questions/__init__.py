@@ -11,11 +11,13 @@ from gpcert.questions.lime import compare_with_lime
 from gpcert.questions.radius import certified_radius
 from gpcert.questions.ranges import probability_range
 from gpcert.questions.robustness import robustness
+from gpcert.questions.score import certified_score
 from gpcert.questions.table import certify_table
 
 __all__ = [
     "attack",
     "certified_radius",
+    "certified_score",
     "certify",
     "certify_table",
     "compare_with_lime",

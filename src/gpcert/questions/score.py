@@ -1,0 +1,58 @@
+"""Certified accuracy as a score: `certified_score` makes what scikit-learn's searches take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpcert.questions.evaluate import evaluate
+
+__all__ = ["certified_score"]
+
+
+@dataclass(frozen=True)
+class _Score:
+    """A scorer: (model, X, y) -> the share of points that are right and are proved to stay so."""
+
+    radius: float
+    shape: tuple[Any, ...]
+    options: tuple[tuple[str, Any], ...]
+
+    def __call__(self, model: Any, X: Any, y: Any) -> float:
+        found = evaluate(model, X, y, [self.radius], *self.shape, **dict(self.options))
+        return float(found.certified[0])
+
+
+def certified_score(
+    radius: float,
+    norm: float = np.inf,
+    features: Sequence[int | str] | None = None,
+    domain: Any = None,
+    scale: Any = None,
+    *,
+    threshold: float = 0.5,
+    tolerance: float = 1e-3,
+    max_seconds: float | None = None,
+    max_nodes: int | None = None,
+    n_jobs: int | None = 1,
+    device: str = "auto",
+) -> _Score:
+    """Certified accuracy at one radius as a scikit-learn scorer, for `GridSearchCV`, `cross_val_score`.
+
+    The share of points that the fitted model labels correctly and whose whole ball is proved to keep the
+    label: `evaluate(model, X, y, [radius], ...).certified`. What a limit leaves undecided does not count.
+
+    >>> import gpcert as gc
+    >>> from sklearn.model_selection import cross_val_score
+    >>> data = gc.datasets.load("synthetic2d")
+    >>> X, y = data.X_train[:60], data.y_train[:60]
+    >>> clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0)
+    >>> bool((cross_val_score(clf, X, y, cv=2, scoring=gc.certified_score(0.05)) > 0.4).all())
+    True
+    """
+    options: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance, "max_seconds": max_seconds}
+    options |= {"max_nodes": max_nodes, "n_jobs": n_jobs, "device": device}
+    return _Score(radius, (norm, features, domain, scale), tuple(options.items()))

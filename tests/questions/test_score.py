@@ -1,0 +1,31 @@
+"""`certified_score`: certified accuracy as scikit-learn's searches take it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import gpcert as gc
+
+DATA = gc.datasets.load("synthetic2d")
+X, Y = DATA.X_train[:48], DATA.y_train[:48]
+
+
+def test_the_score_is_the_certified_accuracy():
+    clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(X, Y)
+    table = gc.evaluate(clf.posterior_, X, Y, [0.05, 0.2])
+    scores = [gc.certified_score(radius)(clf, X, Y) for radius in (0.05, 0.2)]
+    assert scores == table.certified.tolist()
+    assert scores[0] >= scores[1]
+
+
+def test_searches_and_validations_take_it_and_it_travels():
+    score = pickle.loads(pickle.dumps(gc.certified_score(0.05, domain=(-10.0, 10.0))))
+    kernels = [gc.RBF(1.0, 4.0), gc.RBF(1e-3, 4.0)]
+    search = GridSearchCV(gc.GPClassifier(max_evals=0), {"kernel": kernels}, scoring=score, cv=2).fit(X, Y)
+    assert search.best_params_["kernel"].lengthscale == 1.0
+    values = cross_val_score(gc.GPClassifier(kernels[0], max_evals=0), X, Y, cv=2, scoring=score)
+    assert np.isfinite(values).all()
+    assert search.best_score_ == values.mean()
