@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpcert.cli.progress import Interrupt
@@ -33,9 +33,15 @@ class Outcome(NamedTuple):
 
 
 def answer_all(
-    ask: Ask, post: Posterior, queries: Sequence[Any], jobs: int | None, bar: Bar, interrupt: Interrupt
+    ask: Ask,
+    post: Posterior,
+    queries: Sequence[Any],
+    jobs: int | None,
+    bar: Bar,
+    interrupt: Interrupt,
+    together: Callable[[], Mapping[int, Any]] = dict,
 ) -> Outcome:
-    """The answers in the order of the queries, as many as could be had."""
+    """The answers in the order of the queries, as many as could be had; `together` answers what it can."""
     found: dict[int, Answer] = {}
     told: list[str] = []
 
@@ -45,7 +51,9 @@ def answer_all(
 
     try:
         running = Running(listen, jobs, told.append)
-        ask_all(_row, (ask, post), dict(enumerate(queries)), running, found=found)
+        found.update({i: {"answer": answer} for i, answer in together().items()})
+        left = {i: query for i, query in enumerate(queries) if i not in found}
+        ask_all(_row, (ask, post), left, running, found=found, total=len(queries))
         interrupt.over = True  # here, where a KeyboardInterrupt would still be caught
     except KeyboardInterrupt:
         interrupt.requested = True

@@ -8,6 +8,7 @@ from pathlib import Path
 
 __all__ = [
     "add_data",
+    "add_device",
     "add_jobs",
     "add_limits",
     "add_output",
@@ -86,6 +87,16 @@ def add_limits(parser: argparse.ArgumentParser, tolerance: float | None = 0.02) 
     group.add_argument("--max-seconds", type=number, metavar="S", help="limit for one row")
     group.add_argument("--max-nodes", type=count, metavar="N", help="limit for one row")
     add_jobs(group)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Where many rows are bounded together."""
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where rows are bounded together (%(default)s)",
+    )
 
 
 def add_jobs(group: argparse._ArgumentGroup) -> None:

@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def run_session(
     settings: dict[str, Any],
     table_of: Callable[[list[Row]], str],
     summary_of: Callable[[list[Row]], str] = lambda answers: "",
+    together: Callable[[], Mapping[int, Any]] = dict,
 ) -> int:
     """Ask all queries, save and print the answers; the exit status is one of docs/cli.md."""
     data = _describe(table, parsed)
@@ -112,7 +113,7 @@ def run_session(
     bar = line(parsed.verb, len(queries), parsed.quiet)
     start = time.perf_counter()
     with Interrupt() as interrupt:
-        outcome = answer_all(ask, model.post, queries, parsed.jobs, bar, interrupt)
+        outcome = answer_all(ask, model.post, queries, parsed.jobs, bar, interrupt, together)
         answers = [rows.row(k, found["answer"]) for k, found in enumerate(outcome.answers) if found]
         results = document(
             parsed.verb,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
+from gpcert.engine import knows
 from gpcert.posterior import Posterior
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
@@ -21,11 +23,12 @@ from gpcert.questions.checks import (
     checked_settings,
 )
 from gpcert.questions.decision import Decision, decide, labelled, settled
+from gpcert.questions.rooted import Root
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
 from gpcert.running import Listener, Report, ask_all
 from gpcert.settings import Settings
-from gpcert.validation import Float
+from gpcert.validation import Float, Index, Mask
 
 __all__ = ["certify"]
 
@@ -69,9 +72,7 @@ def certify(
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings))
     labels, ties = labelled(post, points)
     check_device(device)
-    roots, stopped = rooted.decisions(post, region, labels, task.threshold, settings, device)
-    roots = {i: root for i, root in roots.items() if not ties[i]}
-    decided = settled(post, roots, labels, task.threshold)
+    decided, roots, stopped = _at_the_root(task, region, labels, ties, device)
     found = {i: _verdict(task, region[i], int(labels[i]), each) for i, each in decided.items()}
     pieces = {
         i: (each, int(labels[i]), bool(ties[i]), roots[i].point if i in roots else None)
@@ -94,6 +95,37 @@ def certify(
         found[i] if i in found else _nothing(task, each, int(labels[i]), Status.INTERRUPTED)
         for i, each in enumerate(region)
     ]
+
+
+def settled_verdicts(
+    post: Posterior,
+    X: Float,
+    regions: Sequence[Region],
+    threshold: float,
+    device: str,
+    tolerance: float,
+    max_seconds: float | None,
+    max_nodes: int | None,
+) -> dict[int, Verdict]:
+    """The verdicts on those of many points X (m, d) and regions that their roots settle, by number."""
+    check_model(post)
+    check_threshold(post, threshold)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
+    if not regions or not knows(post):
+        return {}
+    task = _Task(post, BoundFactory(post), float(threshold), settings, about(post, settings))
+    labels, ties = labelled(post, X)
+    found = _at_the_root(task, regions, labels, ties, device)[0]
+    return {i: _verdict(task, regions[i], int(labels[i]), each) for i, each in found.items()}
+
+
+def _at_the_root(
+    task: _Task, regions: Sequence[Region], labels: Index, ties: Mask, device: str
+) -> tuple[dict[int, Decision], dict[int, Root], bool]:
+    """What is decided there, what is known of the others, and whether Ctrl-C has ended it."""
+    roots, stopped = rooted.decisions(task.post, regions, labels, task.threshold, task.settings, device)
+    roots = {i: root for i, root in roots.items() if not ties[i]}
+    return settled(task.post, roots, labels, task.threshold), roots, stopped
 
 
 @dataclass(frozen=True, eq=False)

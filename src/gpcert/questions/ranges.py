@@ -67,8 +67,7 @@ def probability_range(
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     task = _Task(post, method, c, settings, about(post, settings))
     check_device(device)
-    roots, stopped = ({}, False) if method == "paper" else rooted.ranges(post, region, c, settings, device)
-    found = {i: _settled(task, region[i], pair) for i, pair in roots.items() if _narrow(pair, settings)}
+    found, roots, stopped = _at_the_root(task, region, device)
     if not stopped:
         pieces = {i: (each, roots.get(i)) for i, each in enumerate(region) if i not in found}
         told = {i: (each.lower, each.upper, each.nodes, each.seconds) for i, each in found.items()}
@@ -104,6 +103,33 @@ class _Task:
 
             return PaperFactory(self.post, self.settings.tolerance)
         return BoundFactory(self.post)
+
+
+def settled_ranges(
+    post: Posterior,
+    regions: Sequence[Region],
+    label: int,
+    method: str,
+    device: str,
+    tolerance: float,
+    max_seconds: float | None,
+    max_nodes: int | None,
+) -> dict[int, ProbabilityRange]:
+    """The answers to those of many regions that their roots settle together, by number."""
+    check_model(post)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
+    return _at_the_root(_Task(post, method, label, settings, about(post, settings)), regions, device)[0]
+
+
+def _at_the_root(
+    task: _Task, regions: Sequence[Region], device: str
+) -> tuple[dict[int, ProbabilityRange], dict[int, tuple[Root, Root]], bool]:
+    """What is settled there, what is known of the others, and whether Ctrl-C has ended it."""
+    if task.method == "paper":
+        return {}, {}, False
+    roots, stopped = rooted.ranges(task.post, regions, task.label, task.settings, device)
+    narrow = {i: pair for i, pair in roots.items() if _narrow(pair, task.settings)}
+    return {i: _settled(task, regions[i], pair) for i, pair in narrow.items()}, roots, stopped
 
 
 #: Both sides at the root, where they are known.

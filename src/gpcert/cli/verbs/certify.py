@@ -6,15 +6,18 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.options import add_data, add_limits, add_output, add_region, number
+from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region, number
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between, percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.questions import certify
+from gpcert.questions.certify import settled_verdicts
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
@@ -43,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_region(parser, several_radii=True)
     add_limits(parser)
+    add_device(parser)
     add_output(parser)
 
 
@@ -64,7 +68,12 @@ def run(parsed: argparse.Namespace) -> int:
     queries = [_Query(table.X[i], region, parsed.threshold, limits) for i, region in regions]
     settings = {"threshold": parsed.threshold, **shape_told(shape, model.features), **limits}
     rows = Rows(model, table, regions)
-    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
+
+    def together() -> dict[int, Verdict]:
+        points, sets = np.array([query.x for query in queries]), [query.region for query in queries]
+        return settled_verdicts(model.post, points, sets, parsed.threshold, parsed.device, **limits)
+
+    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together)
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:

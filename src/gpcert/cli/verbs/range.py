@@ -9,13 +9,14 @@ from typing import Any
 
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.options import add_data, add_limits, add_output, add_region
+from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region
 from gpcert.cli.regions import balls, boxes, read_radii, read_shape
 from gpcert.cli.session import Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
+from gpcert.questions.ranges import settled_ranges
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
@@ -45,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_region(parser, several_radii=True, boxes=True)
     add_limits(parser)
+    add_device(parser)
     add_output(parser)
 
 
@@ -75,6 +77,11 @@ def run(parsed: argparse.Namespace) -> int:
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     queries = [_Query(region, label, parsed.method, limits) for _, region in regions]
     settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
+
+    def together() -> dict[int, ProbabilityRange]:
+        sets = [query.region for query in queries]
+        return settled_ranges(model.post, sets, label, parsed.method, parsed.device, **limits)
+
     return run_session(
         parsed,
         model,
@@ -84,6 +91,7 @@ def run(parsed: argparse.Namespace) -> int:
         Rows(model, table, regions),
         settings,
         _table(model.classes[label]),
+        together=together,
     )
 
 
