@@ -24,13 +24,13 @@ from judge.models import CHOICES, Model
 LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress", "n_jobs")
 BALLS = ("norm", "features", "domain", "scale")
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "probability_range": ("region", "label", "method", *LIMITS),
+    "probability_range": ("region", "label", "method", *LIMITS, "device"),
     "latent_range": ("region", "label", *LIMITS),
-    "certify": ("x", "region", "threshold", *LIMITS),
+    "certify": ("x", "region", "threshold", *LIMITS, "device"),
     "robustness": ("region", "label", "x", *LIMITS),
     "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS),
     "explain": ("X", "radius", "label", "features", "domain", *LIMITS),
-    "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS),
+    "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device"),
     "attack": ("region", "x", "label", "method", "starts", "seed"),
 }
 #: Questions that are not drawn, and why.
@@ -126,6 +126,8 @@ class _Asking:
         if ending in ("stop", "interrupt"):
             limits["progress"] = progress
         limits["n_jobs"] = 2 if self.query.batch == "processes" else _choice(rng, (None, 1))
+        if "device" in OPTIONS[self.query.question]:
+            limits["device"] = _choice(rng, ("auto", "cpu"))
         return limits
 
     def tolerance(self) -> float:
@@ -212,6 +214,15 @@ class _Asking:
         x = [self.inside(region) for region in found]
         return (found[0], x[0]) if self.single else (found, x)
 
+    def together(self) -> tuple[Any, Any]:
+        """The same, sometimes enough boxes to be bounded together."""
+        found, x = self.regions()
+        if self.query.batch == "list" and self.query.shape == "box":
+            while len(found) < 16:
+                more, points = self.regions()
+                found, x = [*found, *more], [*x, *points]
+        return found, x
+
     def inside(self, region: Region) -> np.ndarray:
         if isinstance(region, Ball) or self.rng.random() < 0.5:
             return np.array(region.centre)
@@ -220,7 +231,7 @@ class _Asking:
     # What is asked
 
     def probability_range(self) -> Any:
-        region, _ = self.regions()
+        region, _ = self.together()
         paper = self.rng.random() < 0.25
         whole = self.query.norm != 0 and self.post.n_centres <= 8
         method = "paper" if paper and whole and _published(self.post) else "auto"
@@ -234,7 +245,7 @@ class _Asking:
         return gc.latent_range(self.post, region, label, **self.limits())
 
     def certify(self) -> Any:
-        region, x = self.regions()
+        region, x = self.together()
         return gc.certify(self.post, x, region, self.threshold(), **self.limits())
 
     def robustness(self) -> Any:

@@ -25,7 +25,7 @@ __all__ = ["Root", "decisions", "ranges"]
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
 _FEWEST = 16
 #: Seconds per region below which the limit is left to the search, which looks at the clock between boxes.
-_SECONDS = 1.0
+_SECONDS = 0.2
 #: Features that stand still in some regions of a group may move in others, up to this share of all.
 _SHARED = 1.5
 
