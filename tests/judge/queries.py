@@ -34,7 +34,11 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "attack": ("region", "x", "label", "method", "starts", "seed"),
 }
 #: Questions that are not drawn, and why.
-NOT_DRAWN = {"compare_with_lime": "its claims are those of `explain`, which it asks; LIME's are estimates"}
+NOT_DRAWN = {
+    "compare_with_lime": "its claims are those of `explain`, which it asks; LIME's are estimates",
+    "certify_table": "its verdicts are those of `certify`, which it asks",
+    "certified_score": "its number is that of `evaluate`, which it asks",
+}
 
 NORMS = (np.inf, np.inf, 2.0, 1.0, 0.0, 1.0 + 1e-7, 1.5, 3.0, 200.0, 2000.0, 1e6)
 #: For questions that ask many others, each within this limit.
