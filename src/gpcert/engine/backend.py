@@ -99,6 +99,8 @@ class Torch(Backend):
             raise InvalidInputError(
                 f"device={device!r} needs torch, got none: pip install 'gpcert[torch]'"
             ) from None
+        if device == "cuda" and not torch.cuda.is_available():
+            raise InvalidInputError("device must be one that torch sees, got 'cuda'")
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
         self.name = f"torch {device}"
 

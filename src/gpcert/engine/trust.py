@@ -70,12 +70,22 @@ def _product_is_summed(backend: Torch, shape: tuple[int, int, int], rng: np.rand
 
 
 def _products(backend: Torch, A: Float, B: Float) -> list[Any]:
-    """Every kind of call the engine makes: one product, a batch of two, one with a sum, into an array."""
+    """Every kind of call the engine makes: one product, a batch, one with a sum, transposed, with vectors."""
     torch = backend.torch
     a, b = backend.array(A), backend.array(B)
     both = torch.stack([a, a]), torch.stack([b, b])
     zero = torch.zeros((2, len(A), B.shape[1]), dtype=torch.float64, device=backend.device)
-    return [a @ b, torch.bmm(*both)[1], torch.baddbmm(zero, *both)[0], torch.mm(b.T.contiguous(), a.T).T]
+    columns = torch.stack(
+        [torch.bmm(torch.stack([a, a]), torch.stack([c, c])[:, :, None])[1, :, 0] for c in b.T[:4]]
+    )
+    wide = torch.cat([columns.T, (a @ b)[:, 4:]], dim=1)
+    return [
+        a @ b,
+        torch.bmm(*both)[1],
+        torch.baddbmm(zero, *both)[0],
+        torch.mm(b.T.contiguous(), a.T).T,
+        wide,
+    ]
 
 
 def _functions(backend: Torch) -> dict[str, Any]:
