@@ -13,6 +13,7 @@ import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
+from gpcert.html import tag
 from gpcert.numbers import percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import save_answers
@@ -25,6 +26,7 @@ from gpcert.validation import require
 __all__ = ["Answers", "report"]
 
 A = TypeVar("A", bound=Answer, covariant=True)
+_SHOWN = 10  # answers in a repr
 
 
 class Answers(Sequence[A], Generic[A]):
@@ -43,6 +45,8 @@ class Answers(Sequence[A], Generic[A]):
     ) -> None:
         self._answers = tuple(answers)
         n = len(self._answers)
+        for each in self._answers:
+            require(isinstance(each, Answer), f"answers must be answers, got {type(each).__name__}")
         self.ids: tuple[Any, ...] = tuple(range(n)) if ids is None else tuple(ids)
         self.post = post
         self.truth = None if truth is None else tuple(truth)
@@ -162,6 +166,24 @@ class Answers(Sequence[A], Generic[A]):
             line += f"; right and safe: {percent_at_least(Fraction(right, n))}"
         return line
 
+    def __repr__(self) -> str:
+        shown = [f"{self.ids[i]}: {answer}" for i, answer in enumerate(self._answers[:_SHOWN])]
+        more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
+        lines = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
+        return "\n".join([f"Answers ({self.summary()})", *lines, *more])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            tag("tr", tag("td", str(self.ids[i])), tag("td", answer.picture()), tag("td", answer.told()))
+            for i, answer in enumerate(self._answers[:_SHOWN])
+        ]
+        more = f"{len(self) - len(rows)} more" if len(self) > len(rows) else ""
+        return tag("div", tag("b", self.summary()), tag("table", tag("tbody", *rows)), tag("div", more))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
 
 def report(
     answers: Answers[Answer] | Sequence[Answers[Answer]],
@@ -182,7 +204,7 @@ def report(
     """
     from gpcert.pages import report_on  # a page is dear to import, and most batches become none
 
-    batches = [answers] if isinstance(answers, Answers) else list(answers)
+    batches = [answers] if not isinstance(answers, list | tuple) else list(answers)
     for each in batches:
         told = type(each).__name__
         require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {told}")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
+from gpcert.html import facts
 from gpcert.inference import (
     METHODS,
     Bounds,
@@ -31,7 +32,7 @@ from gpcert.inference import (
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.validation import Float, require, shown
+from gpcert.validation import Float, meant, require, shown
 
 __all__ = ["GPClassifier"]
 
@@ -162,7 +163,8 @@ class GPClassifier:
         """Set constructor arguments by name."""
         known = self.get_params()
         for name, value in params.items():
-            require(name in known, f"parameter must be one of {', '.join(known)}, got {name!r}")
+            told = f"parameter must be one of {', '.join(known)}, got {name!r}{meant(name, known)}"
+            require(name in known, told)
             setattr(self, name, value)
         return self
 
@@ -229,6 +231,15 @@ class GPClassifier:
             classifier_tags=ClassifierTags(),
             input_tags=InputTags(),
         )
+
+    def _repr_html_(self) -> str:
+        told = [("parameters", repr(self)[:200])]
+        if self.__sklearn_is_fitted__():
+            classes = ", ".join(map(str, self.classes_[:12]))
+            told += [("classes", classes), ("trained on", f"{self.posterior_.n_centres} points")]
+            told += [("kernel", repr(self.kernel_)[:80])]
+            told += [("log marginal likelihood", f"{self.log_marginal_likelihood_:.6g}")]
+        return facts(type(self).__name__, told)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters

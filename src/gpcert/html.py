@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["Html", "join", "table", "tag"]
+__all__ = ["Html", "bar", "facts", "join", "table", "tag"]
 
 _VOID = frozenset({"br", "img", "meta"})
 
@@ -37,3 +37,31 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
     body = [tag("tr", tag("th", name), *(tag("td", cell) for cell in cells)) for name, *cells in rows]
     top = tag("thead", tag("tr", *(tag("th", cell) for cell in head))) if head else Html("")
     return tag("div", tag("table", top, tag("tbody", *body)), class_="scroll")
+
+
+def facts(title: str, entries: Iterable[tuple[str, str]]) -> Html:
+    """A small table for a notebook: a title, then names with what they are."""
+    rows = [
+        tag("tr", tag("th", name, style="text-align:left"), tag("td", told, style="text-align:left"))
+        for name, told in entries
+    ]
+    return tag("div", tag("b", title), tag("table", tag("tbody", *rows)))
+
+
+def bar(*spans: tuple[float, float]) -> Html:
+    """A picture of [0, 1] with marks at 0, 1/2 and 1; each span over the ones before, and darker."""
+    shades, left, width = ("#9ecae1", "#3182bd", "#3182bd"), 8.0, 184.0
+
+    def x(value: float) -> float:
+        return left + width * min(max(value, 0.0), 1.0)
+
+    parts = [tag("line", x1=f"{left}", x2=f"{left + width}", y1="8", y2="8", stroke="#888")]
+    for (low, high), shade in zip(spans, shades, strict=False):
+        size = {"x": f"{x(low):.1f}", "width": f"{max(x(high) - x(low), 1.5):.1f}"}
+        parts.append(tag("rect", **size, y="3", height="10", fill=shade))
+    for value, name in ((0.0, "0"), (0.5, "1/2"), (1.0, "1")):
+        at = f"{x(value):.1f}"
+        parts.append(tag("line", x1=at, x2=at, y1="1", y2="15", stroke="#888"))
+        look = {"font_size": "9", "text_anchor": "middle", "fill": "currentColor"}
+        parts.append(tag("text", name, x=at, y="25", **look))
+    return tag("svg", *parts, width="200", height="28", viewBox="0 0 200 28", role="img")

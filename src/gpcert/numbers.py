@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
 __all__ = [
     "Exact",
+    "Lower",
+    "Upper",
     "at_least",
     "at_most",
     "between",
@@ -24,13 +26,37 @@ __all__ = [
 Exact = float | Fraction
 
 
+class Lower(float):
+    """A proved lower bound: a double that format strings round down."""
+
+    __slots__ = ()
+    rounding = ROUND_FLOOR
+
+    def __format__(self, spec: str) -> str:
+        if not spec or not math.isfinite(self):
+            return super().__format__(spec)
+        with localcontext(rounding=self.rounding):
+            return format(Decimal(self), spec)
+
+
+class Upper(Lower):
+    """A proved upper bound: a double that format strings round up."""
+
+    __slots__ = ()
+    rounding = ROUND_CEILING
+
+
 def at_least(p: Exact, decimals: int = 3) -> str:
     """p to three decimals, rounded down: still a lower bound."""
+    if p in (-math.inf, math.inf):
+        return str(p)
     return _decimal(math.floor(Fraction(p) * 10**decimals), decimals)
 
 
 def at_most(p: Exact, decimals: int = 3) -> str:
     """p to three decimals, rounded up: still an upper bound."""
+    if p in (-math.inf, math.inf):
+        return str(p)
     return _decimal(math.ceil(Fraction(p) * 10**decimals), decimals)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
+from gpcert.html import facts
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest
 from gpcert.posterior_validation import (
@@ -292,6 +293,12 @@ class Posterior:
         kernel = repr(self.kernel) if len(repr(self.kernel)) <= 80 else repr(self.kernel)[:77] + "..."
         sizes = f"n_centres={self.n_centres}, n_features={self.n_features}, n_classes={self.n_classes}"
         return f"Posterior({sizes}, kernel={kernel}, likelihood={self.likelihood!r})"
+
+    def _repr_html_(self) -> str:
+        classes = "none" if self.classes is None else ", ".join(map(str, self.classes[:12]))
+        sizes = f"{self.n_centres} centres, {self.n_features} features"
+        told = ("sizes", sizes), ("classes", classes), ("kernel", repr(self.kernel)[:80])
+        return facts("Posterior", (*told, ("likelihood", repr(self.likelihood)), ("certified", self.target)))
 
     def __copy__(self) -> Posterior:
         return self

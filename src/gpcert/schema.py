@@ -77,11 +77,30 @@ class Record:
         """What entries that are each of their kind cannot be together, one sentence each."""
         yield from ()
 
+    def __repr__(self) -> str:
+        names = (each.name for each in fields(cast(Any, self)) if each.name != "about")
+        told = ((name, getattr(self, name)) for name in names)
+        listed = ", ".join(f"{name}={_brief(value)}" for name, value in told if value is not None)
+        return f"{type(self).__name__}({listed})"
+
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, type(self)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def _brief(value: Any) -> str:
+    """One line, whatever the dimension."""
+    if isinstance(value, np.ndarray):
+        if value.ndim > 1:
+            return f"array of shape {value.shape}"
+        return np.array2string(value, threshold=6, edgeitems=2, separator=", ", max_line_width=200)
+    if isinstance(value, tuple) and len(value) > 6:
+        return f"({', '.join(map(_brief, value[:2]))}, ... {len(value)} in all)"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_brief, value))})"
+    return str(value) if isinstance(value, Enum) else repr(value)
 
 
 def digest(description: Any, *arrays: Float) -> str:

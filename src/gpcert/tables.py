@@ -80,9 +80,8 @@ def _columns(what: str, names: list[Any], columns: Any) -> Table:
         values = np.array(whole, dtype=np.float64, order="C")
     else:  # one by one, so that a sentence says which
         parts = [_numbers(what, name, columns[name]) for name in names]
-        require(
-            len({part.shape for part in parts}) <= 1, f"{what} must have columns of one length, got others"
-        )
+        lengths = sorted({part.size for part in parts})
+        require(len(lengths) <= 1, f"{what} must have columns of one length, got {lengths}")
         values = np.stack(parts, axis=-1) if parts else np.empty((0, 0))
     return Table(values, tuple(names) if names and all(texts) else None)
 
@@ -108,17 +107,17 @@ def column(what: str, value: Any, name: str) -> Any:
     return found.to_numpy() if hasattr(found, "to_numpy") else np.asarray(found)
 
 
-def order(what: str, given: tuple[str, ...], names: Sequence[str]) -> list[int]:
+def order(what: str, given: tuple[str, ...], names: Sequence[str], whose: str = "the model's") -> list[int]:
     """Where each of the names stands among those given, which must be the same."""
     at = {name: j for j, name in enumerate(given)}
     for name in names:
         if name not in at:
             others = [each for each in given if each not in names]
             raise InvalidInputError(
-                f"{what} must have the model's columns, got none named {name!r}{meant(name, others)}"
+                f"{what} must have {whose} columns, got none named {name!r}{meant(name, others)}"
             )
     foreign = next((name for name in given if name not in set(names)), None)
-    require(foreign is None, f"{what} must have the model's columns and no others, got {foreign!r} as well")
+    require(foreign is None, f"{what} must have {whose} columns and no others, got {foreign!r} as well")
     return [at[name] for name in names]
 
 

@@ -38,12 +38,16 @@ def posterior_of(model: Any) -> Posterior:
         raise InvalidInputError(f"post must be {_RULE}, got {getattr(model, '__name__', repr(model))}{hint}")
     if hasattr(model, "best_estimator_"):
         return posterior_of(model.best_estimator_)
+    if library_of(model) == "sklearn" and hasattr(model, "refit"):
+        raise NotFittedError(
+            f"post must be fitted, with refit=True, got a {type(model).__name__} that is not"
+        )
     own = getattr(model, "posterior_", None)
     if isinstance(own, Posterior):
         return own
     reader = reader_of(model)
     if reader is None:
-        if library_of(model) in ("gpcert", "sklearn") or hasattr(model, "posterior_"):
+        if library_of(model) == "gpcert" and hasattr(model, "fit"):
             raise NotFittedError(f"post must be fitted, got a {type(model).__name__} before fit")
         refuse("post", _RULE, model)
     state = _state(model)

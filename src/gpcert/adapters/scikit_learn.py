@@ -9,7 +9,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpcert.adapters.covariance import Covariance
-from gpcert.adapters.foreign import Foreign, check_points, checked_posterior, checked_target, named, refuse
+from gpcert.adapters.foreign import (
+    Foreign,
+    check_points,
+    checked_posterior,
+    checked_target,
+    library_of,
+    named,
+    refuse,
+)
 from gpcert.adapters.pipelines import from_ours
 from gpcert.adapters.scaling import Affine, affine_of, input_size, quietly, split_pipeline, transformed
 from gpcert.adapters.variational import widened
@@ -47,6 +55,8 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
     own = getattr(classifier, "posterior_", None)
     if isinstance(own, Posterior):
         return from_ours(model, steps, own, tolerance) if steps else own
+    if library_of(classifier) == "gpcert" and hasattr(classifier, "fit"):
+        raise NotFittedError(f"model must be fitted, got a {type(classifier).__name__} before fit")
     if named(classifier, "sklearn") != "GaussianProcessClassifier":
         hint = " (its best_estimator_ may be)" if hasattr(classifier, "best_estimator_") else ""
         refuse("model", f"a GaussianProcessClassifier or a Pipeline that ends in one{hint}", classifier)

@@ -72,5 +72,5 @@ def answer_all(
 
 def _row(task: tuple[Ask, Posterior], query: Any, report: Report) -> Answer:
     ask, post = task
-    warnings.simplefilter("ignore", UnitsWarning)  # said once, by `read_shape`
+    warnings.simplefilter("ignore", UnitsWarning)  # said once, after the answers
     return ask(post, query, lambda p: report(p.lower, p.upper, p.nodes, p.seconds))

@@ -13,10 +13,8 @@ import numpy as np
 from gpcert.cli.io.csv_table import read_csv
 from gpcert.cli.io.sources import SHIPPED, feature_names
 from gpcert.cli.io.tables import Columns, Table
-from gpcert.cli.show import warn
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import units_apart
 from gpcert.regions import Ball, Box, Region, checked_spread
 from gpcert.tables import position
 from gpcert.validation import Float, require
@@ -53,8 +51,6 @@ def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None)
     moving = None
     if parsed.features is not None:
         moving = tuple(position("--features", f, names, len(names)) for f in parsed.features)
-    if parsed.scale is None and parsed.norm != 0 and (told := units_apart(post, moving, "--scale std")):
-        warn(told)
     given = parsed.domain
     if given is None and table is not None and table.domain is not None:
         given = ["{}:{}".format(*table.domain)]

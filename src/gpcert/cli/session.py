@@ -18,6 +18,7 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
+from gpcert.questions.checks import units_apart
 from gpcert.records.documents import dumps
 from gpcert.records.flat import TABLES, check_extension, columns, line_of, write_table
 from gpcert.records.results_file import describe_model, document
@@ -128,6 +129,10 @@ def run_session(
         text = dumps(results)
         kept = _save(parsed.output, results, text, model.classes)
         told = _tell(parsed, results, text, kept, table_of, summary_of)
+    if settings.get("norm", 0) != 0 and settings["scale"] is None:  # balls, in the units of the file
+        moving = settings["features"] and [model.features.index(name) for name in settings["features"]]
+        if apart := units_apart(model.post, moving, "--scale std"):
+            warn(apart)
     if outcome.failure:
         warn(outcome.failure)
     if outcome.failure or kept.failed:

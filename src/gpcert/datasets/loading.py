@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpcert.datasets.catalogue import CATALOGUE, Entry
 from gpcert.errors import GpcertError
-from gpcert.validation import Float, freeze, require
+from gpcert.validation import Float, freeze, meant, require
 
 __all__ = ["Dataset", "load"]
 
@@ -60,7 +60,7 @@ def load(name: str, *, features: Literal["selected", "all"] = "selected") -> Dat
     """
     require(
         isinstance(name, str) and name in CATALOGUE,
-        f"name must be one of {', '.join(CATALOGUE)}, got {name!r}",
+        f"name must be one of {', '.join(CATALOGUE)}, got {name!r}{meant(name, CATALOGUE)}",
     )
     require(features in ("selected", "all"), f"features must be 'selected' or 'all', got {features!r}")
     entry = CATALOGUE[name]

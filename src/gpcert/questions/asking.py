@@ -7,7 +7,7 @@ answer or `Answers`; an option that does not exist is one sentence with the one 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -119,6 +119,8 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
         )
     single = isinstance(region, Box | Ball)
     try:
+        if hasattr(region, "shape") or isinstance(region, str | Mapping):  # a point or a table
+            raise TypeError
         given = [region] if single else list(region)
     except TypeError:
         raise InvalidInputError(
@@ -137,5 +139,5 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
 
 
 def _told(value: object) -> str:
-    text = shown(value)
-    return text if len(text) <= 60 else type(value).__name__
+    plain = value is None or isinstance(value, str | int | float)
+    return shown(value)[:60] if plain else type(value).__name__

@@ -110,20 +110,20 @@ def class_index(post: Posterior, label: Label | None, rule: str = "a class index
     raise InvalidInputError(f"label must be {rule}, {span}{known}, got {shown(label)}{meant(label, values)}")
 
 
-def class_indices(post: Posterior, y: Any, m: int) -> Index:
+def class_indices(post: Posterior, y: Any, m: int, what: str = "y") -> Index:
     """Class indices (m,) of class values y (m,), which match if they print the same: 3, 3.0, "3"."""
     try:
         labels = np.asarray(y)
     except ValueError:
-        raise InvalidInputError(f"y must hold one label per point, got {shown(y)[:60]}") from None
-    require(labels.shape == (m,), f"y must hold one label per point, {m}, got shape {labels.shape}")
+        raise InvalidInputError(f"{what} must hold one label per point, got {shown(y)[:60]}") from None
+    require(labels.shape == (m,), f"{what} must hold one label per point, {m}, got shape {labels.shape}")
     assert post.classes is not None
     known = {_printed(value): c for c, value in enumerate(post.classes.tolist())}
     columns = [known.get(_printed(value), -1) for value in labels.tolist()]
     if -1 in columns:
         odd = labels[columns.index(-1)]
         told = f"{shown(odd)}{meant(odd, post.classes.tolist())}"
-        raise InvalidInputError(f"y must hold labels of the model's classes, got {told}")
+        raise InvalidInputError(f"{what} must hold labels of the model's classes, got {told}")
     return np.array(columns, dtype=np.intp)
 
 

@@ -62,7 +62,7 @@ def certify_table(
     m = len(balls.X)
     given = getattr(table, "index", None) if id is None else column("id", table, id)
     ids = list(range(m)) if given is None else list(given)
-    truth = None if target is None else class_indices(post, column("target", table, target), m)
+    truth = None if target is None else class_indices(post, column("target", table, target), m, "target")
     regions = Regions(
         [balls.ball(i, balls.whole(float(radius))) for i in range(m) for radius in chosen],
         [each for each in ids for _ in chosen],

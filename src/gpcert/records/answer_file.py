@@ -37,6 +37,7 @@ def load_answers(path: str | os.PathLike[str]) -> list[Answer]:
     that names the file, the answer and the rule. Whether claims are true of a model is not looked at.
     """
     place = Path(path)
+    require(place.is_file(), f"{place} must be a file of answers, got no such file")
     document = parsed(place, (_NAME, NAME))
     if document["format"] == NAME:
         return [row.answer for row in read_rows(place, document)]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
+from gpcert.html import facts
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
 from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import Table, ends, order, positions, units
@@ -27,7 +28,7 @@ from gpcert.validation import Float, Mask, as_doubles, as_floats, as_vector, fre
 __all__ = ["Ball", "Box", "Region", "region_from_dict"]
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box(Record):
     """The set of all z with lower <= z <= upper, both (d,).
 
@@ -83,7 +84,7 @@ class Box(Record):
         return bool((self.lower <= point).all() and (point <= self.upper).all())
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Ball(Record):
     """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see
     `docs/regions`.
@@ -218,6 +219,21 @@ class Ball(Record):
 Region = Box | Ball
 
 
+def _shown(region: Region) -> str:
+    """A region for a notebook: what it is in a few lines."""
+    told = [("features", str(region.n_features))]
+    if isinstance(region, Ball):
+        moving = "all" if region.features is None else str(len(region.features))
+        told += [("radius", repr(region.radius)), ("norm", repr(region.norm)), ("moving", moving)]
+        told += [(n, "given") for n in ("domain", "scale") if getattr(region, n) is not None]
+    if region.names is not None:
+        told.append(("names", ", ".join(region.names[:6]) + ", ..." * (len(region.names) > 6)))
+    return facts(type(region).__name__, told)
+
+
+Box._repr_html_ = Ball._repr_html_ = _shown  # type: ignore[attr-defined]
+
+
 def region_from_dict(data: object) -> Region:
     """The box or ball that `to_dict` told; anything else is an error of one sentence."""
     region: Region = read(Region, data)
@@ -268,7 +284,7 @@ def _row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float, tup
     given = None if names is None else tuple(names)
     if found.names is None or given is None:
         return found.values, found.names or given
-    return found.values[order(what, found.names, given)], given
+    return found.values[order(what, found.names, given, "the other end's")], given
 
 
 def _broadcast(name: str, value: Float, d: int) -> Float:

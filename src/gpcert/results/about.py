@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gpcert.claims import Claim
+from gpcert.html import Html, tag
 from gpcert.schema import Record, digest, encoded
 from gpcert.settings import Settings
 from gpcert.version import __version__
@@ -39,6 +40,20 @@ class Answer(Record, ABC):
     about: About
     asked: ClassVar[tuple[str, ...]]  #: its attributes that are parameters of the question
     subject: ClassVar[str] = "region"  #: the attribute with the region, or the regions, it is about
+
+    @abstractmethod
+    def told(self) -> str:
+        """What is known in one sentence, its bounds rounded outward."""
+
+    def picture(self) -> Html:
+        """What shows it, for a notebook."""
+        return Html("")
+
+    def __str__(self) -> str:
+        return self.told()
+
+    def _repr_html_(self) -> str:
+        return tag("div", self.picture(), tag("div", self.told()))
 
     @abstractmethod
     def claims(self) -> tuple[Claim, ...]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
+from gpcert.html import Html, bar, join, tag
+from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_most
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
 from gpcert.results.parts import Enclosure, Extremes, Status, told
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProbabilityRange(Extremes, Answer):
     """Enclosures of the smallest and the largest P(label) over a region.
 
@@ -49,8 +51,18 @@ class ProbabilityRange(Extremes, Answer):
         """What is stated, sentence by sentence."""
         return self.claims_about(Quantity("probability", self.label), self.region)
 
+    def told(self) -> str:
+        """See `Answer`."""
+        ends = f"min in {self.min}, max in {self.max}"
+        return f"P(class {self.label}) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
 
-@dataclass(frozen=True, eq=False)
+    def picture(self) -> Html:
+        """The range, its two ends as wide as they are uncertain."""
+        inner = ((ends.lower, ends.upper) for ends in (self.min, self.max))
+        return bar((self.lower, self.upper), *inner)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class LatentRange(Answer):
     """Enclosures of the extremes of the latent mean and of the latent variance over a region.
 
@@ -79,8 +91,13 @@ class LatentRange(Answer):
         of_mean = self.mean.claims_about(mean, self.region)
         return of_mean + self.variance.claims_about(variance, self.region)
 
+    def told(self) -> str:
+        """See `Answer`."""
+        mean, variance = (between(each.lower, each.upper) for each in (self.mean, self.variance))
+        return f"the latent mean stays in {mean}, its variance in {variance}; {self.status}"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Attack(Answer):
     """The best point an attack found: evidence, never a guarantee.
 
@@ -106,6 +123,11 @@ class Attack(Answer):
         """What is stated, sentence by sentence."""
         return (Witness(Quantity("probability", self.label), self.region, self.x),)
 
+    def told(self) -> str:
+        """See `Answer`."""
+        changed = "another label" if self.success else "the same label"
+        return f"P(class {self.label}) is about {self.probability:.3f} at the point found: {changed}"
+
 
 class VerdictStatus(StrEnum):
     """What is known about a label on a region."""
@@ -115,7 +137,7 @@ class VerdictStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Answer):
     """Whether the label of a point is the label of a whole region.
 
@@ -161,8 +183,18 @@ class Verdict(Answer):
             claims.append(Witness(margin, self.region, self.counterexample, upper=0.0, strict=True))
         return tuple(claims)
 
+    def told(self) -> str:
+        """See `Answer`."""
+        return f"{self.status}: the margin of class {self.label} is in {self.margin}; {self.ended}"
 
-@dataclass(frozen=True, eq=False)
+    def picture(self) -> Html:
+        """Where the smallest P(label) lies, as far as the margin says so."""
+        low, high = (float(end) + self.threshold for end in (self.margin.lower, self.margin.upper))
+        colour = {"safe": "#2a7f3f", "unsafe": "#b22222"}.get(self.status, "#777")
+        return join([tag("b", str(self.status), style=f"color:{colour}"), Html(" "), bar((low, high))])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CertifiedRadius(Answer):
     """How far a label holds: every ball of radius up to `safe` is proved safe, the one of `unsafe` is not.
 
@@ -210,8 +242,18 @@ class CertifiedRadius(Answer):
             claims.append(Witness(margin, beyond, self.counterexample, upper=0.0, strict=True))
         return tuple(claims)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "safe", Lower(self.safe))
+        object.__setattr__(self, "unsafe", Upper(self.unsafe))
 
-@dataclass(frozen=True, eq=False)
+    def told(self) -> str:
+        """See `Answer`."""
+        proved = "nothing" if self.safe == 0 else f"radius {_radius(self.safe, radius_at_least)}"
+        known = "none" if math.isinf(self.unsafe) else f"one at radius {_radius(self.unsafe, radius_at_most)}"
+        return f"proved safe: {proved}; counterexample: {known}; {self.status}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Robustness(Answer):
     """`lower` <= delta <= `upper`: how much P(label) may change over a region.
 
@@ -255,3 +297,16 @@ class Robustness(Answer):
         quantity = Quantity("probability", self.range.label)
         least = self.lower if self.lower > 0 else -math.inf  # that delta >= 0 says nothing
         return (*self.range.claims(), Balance(quantity, sums, least, self.upper))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", Lower(self.lower))
+        object.__setattr__(self, "upper", Upper(self.upper))
+
+    def told(self) -> str:
+        """See `Answer`."""
+        moves = between(self.lower, self.upper)
+        return f"P(class {self.label}) changes by delta in {moves}; {self.range.status}"
+
+
+def _radius(radius: float, told: Callable[[float], str]) -> str:
+    return "inf" if math.isinf(radius) else told(radius)

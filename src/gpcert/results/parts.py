@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpcert.claims import Claim, Everywhere, Quantity, Witness
+from gpcert.numbers import Lower, Upper, between
 from gpcert.regions import Region
-from gpcert.schema import Point
+from gpcert.schema import Point, Record
 
 __all__ = ["Enclosure", "Extremes", "Status", "told"]
 
@@ -27,10 +28,26 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Enclosure:
-    """A real number known to lie in [lower, upper]."""
+    """A real number known to lie in [lower, upper].
+
+    >>> import gpcert as gc
+    >>> e = gc.Enclosure(0.12345, 0.98765)
+    >>> f"{e}, {e:.2f}, at least {e.lower:.4f}"
+    '[0.123, 0.988], [0.12, 0.99], at least 0.1234'
+    """
 
     lower: float
     upper: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", Lower(self.lower))
+        object.__setattr__(self, "upper", Upper(self.upper))
+
+    def __str__(self) -> str:
+        return between(self.lower, self.upper)
+
+    def __format__(self, spec: str) -> str:
+        return f"[{self.lower:{spec}}, {self.upper:{spec}}]" if spec else str(self)
 
     @property
     def width(self) -> float:
@@ -43,7 +60,7 @@ class Enclosure:
             yield f"lower must be <= upper, got {self.lower} and {self.upper}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Extremes:
     """Enclosures of the smallest and the largest value of a function over a region.
 
@@ -56,6 +73,7 @@ class Extremes:
     argmax: Point | None
 
     known = -math.inf, math.inf  #: any value lies between these two
+    __repr__ = Record.__repr__
 
     @property
     def lower(self) -> float:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
+from gpcert.html import tag
+from gpcert.numbers import between, exactly, percent_at_least, percent_at_most
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
 from gpcert.results.answers import VerdictStatus
@@ -18,8 +21,10 @@ from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
 
+_LINES = 10  # of radii or features, in what is printed
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Answer):
     """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
 
@@ -114,6 +119,19 @@ class Evaluation(Answer):
             at_most=round(float(self.attacked[k]) * len(points)),
         )
 
+    def told(self) -> str:
+        """See `Answer`."""
+        m, more = len(self.labels), max(0, len(self.radii) - _LINES)
+        lines = [f"{m} points, clean accuracy {self.clean:.3f}"]
+        for r, *shares in list(zip(self.radii, self.certified, self.attacked, strict=True))[:_LINES]:
+            certified, attacked = (Fraction(round(float(share) * m), m) for share in shares)
+            told = f"certified at least {percent_at_least(certified)}"
+            lines.append(f"radius {exactly(r)}: {told}, attacked at most {percent_at_most(attacked)}")
+        return "\n".join([*lines, f"... {more} more radii"] if more else lines)
+
+    def _repr_html_(self) -> str:
+        return tag("pre", self.told())
+
     def to_pandas(self) -> Any:
         """`table` as a data frame; needs pandas."""
         import pandas
@@ -121,7 +139,7 @@ class Evaluation(Answer):
         return pandas.DataFrame(self.table())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
     """Delta^i of every point and feature: `lower <= Delta <= upper`, `value` the middle; arrays (m, d).
 
@@ -188,6 +206,20 @@ class Explanation(Answer):
         quantity = Quantity("probability", self.label)
         return Balance(quantity, (tuple(terms),), lower, upper, count=len(balls))
 
+    def told(self) -> str:
+        """See `Answer`."""
+        m, d = self.lower.shape
+        names = self.feature_names or tuple(f"x{j}" for j in range(d))
+        largest = np.abs(self.value).max(axis=0, initial=0.0)
+        lines = [f"Delta of P(class {self.label}) at {m} points, {d} features, the largest of each:"]
+        for j in np.argsort(-largest, kind="stable")[: _LINES if m else 0].tolist():
+            i = int(np.abs(self.value[:, j]).argmax())
+            lines.append(f"{names[j]}: {between(float(self.lower[i, j]), float(self.upper[i, j]))}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return tag("pre", self.told())
+
     def mean(self) -> Explanation:
         """The mean over the points, (1, d), with its enclosure."""
         m = len(self.lower)
@@ -198,7 +230,7 @@ class Explanation(Answer):
         return Explanation.of(*ends, self.balls, self.label, self.feature_names, self.about)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LimeComparison:
     """Delta with enclosures beside LIME's weights (m, d) at the same points.
 
