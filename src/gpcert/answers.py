@@ -204,7 +204,7 @@ def report(
     """
     from gpcert.pages import report_on  # a page is dear to import, and most batches become none
 
-    batches = [answers] if not isinstance(answers, list | tuple) else list(answers)
+    batches: list[Answers[Answer]] = list(answers) if type(answers) in (list, tuple) else [answers]  # type: ignore[arg-type, list-item]
     for each in batches:
         told = type(each).__name__
         require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {told}")

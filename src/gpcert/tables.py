@@ -50,7 +50,7 @@ def read(what: str, value: Any) -> Table:
         return _columns(what, list(value), value)
     if isinstance(value, np.ndarray) and value.dtype.names:
         return _columns(what, list(value.dtype.names), value)
-    if hasattr(value, "collect") and hasattr(value, "columns"):
+    if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         raise InvalidInputError(f"{what} must be in memory, got a {type(value).__name__}: call its collect()")
     if hasattr(value, "columns") and hasattr(value, "__getitem__"):
         rows = getattr(value, "index", None)

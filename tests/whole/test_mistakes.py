@@ -1,0 +1,86 @@
+"""Typical mistakes, each with the exact sentence it gets: no raw error, no silent answer."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpcert as gc
+from gpcert.cli import main
+from helpers import mistakes_questions, mistakes_tables
+from helpers.mistakes_tables import P, T, Tensor, X, Y, post
+
+MISTAKES = mistakes_tables.MISTAKES + mistakes_questions.MISTAKES
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MISTAKES) + len(COMMANDS) >= 120
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)))
+def test_a_mistake_gets_its_sentence(number: int) -> None:
+    sentence, mistake = MISTAKES[number]
+    with pytest.raises(gc.GpcertError) as caught:
+        mistake()
+    assert str(caught.value) == sentence
+
+
+def test_the_same_numbers_in_other_clothes_are_read() -> None:
+    """Order, library and kind of container do not matter where names say which column is which."""
+    expected = post.probability(X)
+    mixed = T[["dose", "age", "bmi"]]
+    for same in (T, mixed, P.select("bmi", "dose", "age"), mixed.to_dict("list"), mixed.to_dict("records")):
+        np.testing.assert_array_equal(post.probability(same), expected)
+    single = X.astype(np.float32)
+    for same in (Tensor(X), single, pd.DataFrame(single)):
+        np.testing.assert_array_equal(post.probability(same), post.probability(single.astype(np.float64)))
+
+
+def test_one_radius_for_columns_of_different_units_is_warned_about() -> None:
+    wide = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit(T * [1.0, 1000.0, 1.0], Y)
+    row = T.iloc[0] * [1.0, 1000.0, 1.0]
+    for ask in (
+        lambda: gc.certify(wide, gc.Ball(row, 0.1)),
+        lambda: gc.certified_radius(wide, row),
+        lambda: gc.evaluate(wide, row.to_frame().T, Y[:1], [0.1]),
+    ):
+        with pytest.warns(gc.UnitsWarning, match="'bmi' by .*: scale='std' counts in standard deviations"):
+            ask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gc.certify(wide, gc.Ball(row, 0.1, scale={"bmi": 1000.0}))
+        gc.certify(wide, gc.Ball(row, 0.1, features=["age", "dose"]))
+
+
+COMMANDS = {
+    "certfy model.safetensors rows.csv": "invalid choice: 'certfy'",
+    "certify model.safetensors rows.csv --raduis 1": "--raduis 1 (did you mean '--radius'?)",
+    "certify rows.csv model.safetensors --radius 1": "MODEL must stand before DATA, got rows.csv and then",
+    "certify model.safetensors rows.csv --radius 1 --features Age": "got 'Age' (did you mean 'age'?)",
+    "certify model.safetensors rows.csv --radius 1 --scale agee=1": "got 'agee' (did you mean 'age'?)",
+    "certify model.safetensors upper.csv --radius 1": "must have a column 'age', got 'Age', 'bmi', 'dose'",
+    "range model.safetensors rows.csv --radius 1 --label il": "got 'il' (did you mean 'ill'?)",
+    "attack model.safetensors rows.csv --radius 1 --method pdg": "(did you mean 'pgd'?)",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_mistaken_command_gets_its_line(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gc.save(post, "model.safetensors")
+    T[:2].to_csv("rows.csv", index=False)
+    T[:2].rename(columns={"age": "Age"}).to_csv("upper.csv", index=False)
+    try:
+        status = main(command.split())
+    except SystemExit as ended:
+        status = ended.code  # type: ignore[assignment]
+    told = capsys.readouterr().err
+    assert status == 2
+    assert COMMANDS[command] in told
+    assert told.count("\n") == 1
