@@ -34,6 +34,13 @@ class Answers(Sequence[A], Generic[A]):
 
     `ids`: what the rows are called that were asked about (a table's index, or its ids), default 0, 1, ...;
     `post`: the model, None if it is not known (answers from a file); `truth`: class indices of the rows.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> answers = gc.certify(clf, gc.balls([[0.5], [1.5], [2.5]], 0.25))
+    >>> answers.summary()
+    '3 x Verdict: 2 safe, 0 unsafe, 1 unknown'
+    >>> len(answers[:1] + answers.filter(lambda a: a.status == "safe"))
+    3
     """
 
     def __init__(
@@ -194,7 +201,7 @@ def report(
 
     The page is that of `gpcert report`: headline figures, curves, a table that sorts and filters, settings.
 
-    >>> import gpcert as gc, tempfile, pathlib
+    >>> import tempfile, pathlib
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     >>> answers = gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25))
     >>> page = pathlib.Path(tempfile.mkdtemp(), "report.html")

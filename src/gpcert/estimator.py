@@ -84,6 +84,10 @@ class GPClassifier:
         d.
     feature_names_in_ : array of shape (d,)
         The names, if X had names.
+
+    >>> clf = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> clf.predict([[0.5], [2.5]]).tolist()
+    ['a', 'b']
     """
 
     def __init__(

@@ -54,6 +54,10 @@ class Posterior:
     `classes`: the labels, default 0, 1, ...; a positive latent of two classes speaks for classes[1].
     `factors`: further named arrays kept and stored with the model ("site_precision": W (n,) or (C, n) with
     precision = (K + W^-1)^-1). `training`: JSON-able record of how the model was trained.
+
+    >>> post = gc.Posterior([[0.0], [1.0]], [-1.0, 1.0], [[0.5, 0.0], [0.0, 0.5]], kernel=gc.RBF())
+    >>> post.probability([[0.5]])
+    array([[0.5, 0.5]])
     """
 
     centres: Float

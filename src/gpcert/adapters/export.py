@@ -30,6 +30,8 @@ def export(model: Any, path: str | os.PathLike[str], **options: Any) -> Posterio
     """Convert a model of a supported library, check it, write it to a posterior file, and return it.
 
     `options` go to the library's `from_...`. Nothing of gpcert that certifies is imported.
+
+    >>> gc.export(model, "model.safetensors")  # doctest: +SKIP
     """
     reader = reader_of(model)
     if reader is None:

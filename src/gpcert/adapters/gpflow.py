@@ -34,6 +34,8 @@ def from_gpflow(model: Any, *, target: str = "library", tolerance: float | None 
     `target="exact"` without that floor. Bernoulli with the sigmoid: GPflow uses 20 quadrature points, the
     exact integral is certified, and "library" refuses where the two differ by more than `tolerance` (default
     1e-6). Softmax: GPflow samples, so the exact expectation is certified under either target.
+
+    >>> post = gc.from_gpflow(model)  # doctest: +SKIP
     """
     exact = checked_target(target)
     name = named(model, _LIBRARY)

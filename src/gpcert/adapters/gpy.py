@@ -30,6 +30,8 @@ def from_gpy(model: Any, *, tolerance: float | None = None) -> Posterior:
 
     GPClassification (EP or Laplace), SparseGPClassification and SVGP with the Bernoulli likelihood and its
     probit link. `tolerance`: refuse a model whose own prediction differs by more (default 1e-6).
+
+    >>> post = gc.from_gpy(model)  # doctest: +SKIP
     """
     if named(model, "GPy") not in _MODELS:
         refuse("model", f"a GPy model of type {', '.join(_MODELS)}", model)

@@ -30,6 +30,8 @@ def from_gpytorch(model: Any, likelihood: Any = None, *, tolerance: float | None
     exact expectation is certified. A float32 model is certified as re-evaluated in float64, and the gap to
     the library is recorded. `tolerance`: refuse a model whose own prediction differs by more (default 1e-6,
     float32: 5e-3).
+
+    >>> post = gc.from_gpytorch(model)  # doctest: +SKIP
     """
     strategy, latents = _strategy(model)
     _check_precision(strategy)

@@ -23,6 +23,10 @@ class Replay:
     "x" of an attack. `claimed` (k,): P(label) there by the certified model: for a range the inner ends, at
     most `min.upper` and at least `max.lower`. `reported` (k,): P(label) by the user's model. `changed` (k,):
     whether the user's model gives another label the largest probability there. `target`: what is certified.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.replay(gc.certify(clf, gc.Ball([1.75], 0.5)), clf.predict_proba).changed
+    (True,)
     """
 
     names: tuple[str, ...]
@@ -55,6 +59,10 @@ def replay(result: Result, predict: Callable[[Float], ArrayLike]) -> Replay:
     `predict` takes points (k, d) and returns class probabilities (k, C), as `predict_proba` does, or the
     probability of class 1 alone, (k,) or (k, 1). Nothing here is a proof: it shows that a counterexample is
     one for the model that is deployed.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.replay(gc.attack(clf, gc.Ball([1.75], 0.5)), clf.predict_proba).names
+    ('x',)
     """
     witnesses = _witnesses(result)
     require(callable(predict), f"predict must be a function of points (k, d), got {predict!r}")

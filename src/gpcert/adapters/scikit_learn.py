@@ -49,6 +49,12 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
     witnesses are in the units of the pipeline's input. `tolerance`: refuse a model whose own prediction
     differs by more (default 1e-6); one whose `predict` is not the class of the largest probability is refused
     as well.
+
+    >>> from sklearn.gaussian_process import GaussianProcessClassifier
+    >>> model = GaussianProcessClassifier().fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> post = gc.from_sklearn(model)
+    >>> bool(abs(post.probability([[2.5]]) - model.predict_proba([[2.5]])).max() < 1e-9)
+    True
     """
     exact = checked_target(target)
     steps, classifier = split_pipeline(model)

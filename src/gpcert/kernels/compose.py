@@ -100,7 +100,11 @@ class CompositeGram(Gram):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(Composite):
-    """k(x, x') = sum of the terms."""
+    """k(x, x') = sum of the terms.
+
+    >>> gc.RBF(1.0) + gc.Matern32(2.0)
+    RBF(lengthscale=1.0, variance=1.0) + Matern32(lengthscale=2.0, variance=1.0)
+    """
 
     type_name = "sum"
     part_name = "terms"
@@ -140,7 +144,11 @@ class Sum(Composite):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(Composite):
-    """k(x, x') = product of the factors."""
+    """k(x, x') = product of the factors.
+
+    >>> gc.RBF(1.0) * gc.Matern32(2.0)
+    RBF(lengthscale=1.0, variance=1.0) * Matern32(lengthscale=2.0, variance=1.0)
+    """
 
     type_name = "product"
     part_name = "factors"

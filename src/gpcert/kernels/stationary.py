@@ -191,7 +191,12 @@ class StationaryGram(Gram):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RBF(Stationary):
-    """variance * exp(-z): the squared-exponential kernel."""
+    """variance * exp(-z): the squared-exponential kernel.
+
+    >>> k = gc.RBF(lengthscale=[1.0, 2.0], variance=4.0)
+    >>> k(np.zeros((1, 2)), np.zeros((1, 2)))
+    array([[4.]])
+    """
 
     type_name = "rbf"
     profile = Gaussian()
@@ -199,7 +204,11 @@ class RBF(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern12(Stationary):
-    """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel."""
+    """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel.
+
+    >>> gc.Matern12(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
+    array([[1.]])
+    """
 
     type_name = "matern12"
     profile = HalfIntegerMatern(0)
@@ -207,7 +216,11 @@ class Matern12(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern32(Stationary):
-    """variance * (1 + s) exp(-s), s = sqrt(6 z)."""
+    """variance * (1 + s) exp(-s), s = sqrt(6 z).
+
+    >>> gc.Matern32(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
+    array([[1.]])
+    """
 
     type_name = "matern32"
     profile = HalfIntegerMatern(1)
@@ -215,7 +228,11 @@ class Matern32(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern52(Stationary):
-    """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z)."""
+    """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z).
+
+    >>> gc.Matern52(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
+    array([[1.]])
+    """
 
     type_name = "matern52"
     profile = HalfIntegerMatern(2)
@@ -223,7 +240,11 @@ class Matern52(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RationalQuadratic(Stationary):
-    """variance * (1 + z/alpha)^-alpha."""
+    """variance * (1 + z/alpha)^-alpha.
+
+    >>> gc.RationalQuadratic(1.0, alpha=2.0)(np.zeros((1, 1)), np.zeros((1, 1)))
+    array([[1.]])
+    """
 
     alpha: float = 1.0
 

@@ -39,7 +39,11 @@ _LARGEST = 1e150
 
 @dataclass(frozen=True)
 class FiveErf(PredictionOnly):
-    """sigma(f) = sum_i c_i (1 + erf(lambda_i f)) / 2, increasing from 0 to 1 - 1e-8."""
+    """sigma(f) = sum_i c_i (1 + erf(lambda_i f)) / 2, increasing from 0 to 1 - 1e-8.
+
+    >>> gc.FiveErf()
+    FiveErf()
+    """
 
     @property
     def name(self) -> str:

@@ -19,6 +19,9 @@ class Floored(PredictionOnly):
     """P(y = +1 | f) = floor + (1 - 2 floor) sigma(f), sigma a symmetric link; 0 < floor < 1/2.
 
     Read it as label noise: the label is flipped with probability `floor`.
+
+    >>> gc.Floored(gc.Probit(), 0.001)
+    Floored(link=Probit(scale=1.0), floor=0.001)
     """
 
     link: BinaryLikelihood = field(default_factory=Probit)

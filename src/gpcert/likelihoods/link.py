@@ -31,6 +31,10 @@ class Link(PredictionOnly):
     Both functions take and return arrays (k,). They are checked on a grid here; that `enclose` holds between
     the points of the grid is the caller's promise. `tolerance` is the proved error aimed at by `expectation`
     (with at most 262,144 intervals per point, which give 2.8e-6 for any link with a tight enclosure).
+
+    >>> step = lambda f: np.where(f > 0, 1.0, np.where(f < 0, 0.0, 0.5))
+    >>> gc.Link(step, lambda low, high: (step(low), step(high)), name="step")
+    Link(name='step', symmetric=False)
     """
 
     def __init__(

@@ -29,7 +29,11 @@ from gpcert.validation import Float
 
 @dataclass(frozen=True)
 class Logit(BinaryLikelihood):
-    """sigma(f) = 1 / (1 + exp(-f))."""
+    """sigma(f) = 1 / (1 + exp(-f)).
+
+    >>> gc.Logit().expectation(np.array([0.0]), np.array([1.0]))
+    array([0.5])
+    """
 
     @property
     def name(self) -> str:

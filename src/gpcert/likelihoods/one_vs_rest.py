@@ -21,6 +21,9 @@ class OneVsRest:
     """P_c = p_c / sum_j p_j with p_c = E sigma(f_c), f_c ~ N(mean_c, var_c) independent.
 
     Computed from log p_c, so that the ratio is right even where every p_c underflows.
+
+    >>> gc.OneVsRest(gc.Probit())
+    OneVsRest(link=Probit(scale=1.0))
     """
 
     link: BinaryLikelihood

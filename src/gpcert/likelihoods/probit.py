@@ -31,7 +31,11 @@ _LARGEST = 1e150
 
 @dataclass(frozen=True)
 class Probit(BinaryLikelihood):
-    """sigma(f) = Phi(scale f); E sigma(f) = Phi(mean / sqrt(scale^-2 + var))."""
+    """sigma(f) = Phi(scale f); E sigma(f) = Phi(mean / sqrt(scale^-2 + var)).
+
+    >>> gc.Probit().expectation(np.array([0.0]), np.array([1.0]))
+    array([0.5])
+    """
 
     scale: float = 1.0
 

@@ -28,6 +28,9 @@ class Softmax:
     C = 3: a tensor trapezoid rule; C >= 4: Gumbel integrals averaged over nodes for what is correlated, to
     about 1e-5 (`expectation_error`); where some difference of latents is all but certain, a lattice average,
     of which only 0 <= p <= 1 is proved.
+
+    >>> gc.Softmax()
+    Softmax()
     """
 
     @property

@@ -45,6 +45,10 @@ def attack(
     `method`: "pgd" (projected gradients on P(label), `starts` starts), "gpfgs" (one step against the sign of
     the latent mean's gradient) or "gpjm" (one feature after the other, most salient first). Never a
     guarantee: what is found is evidence, what is not found proves nothing.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.attack(clf, gc.Ball([1.75], 0.5)).success
+    True
     """
     check_classifier(post)
     check_method(method, "pgd", "gpfgs", "gpjm")

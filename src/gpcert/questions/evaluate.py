@@ -76,6 +76,12 @@ def evaluate(
     `max_nodes` limit each proof; `progress(p)`: the smallest P(label) on the ball being proved around point
     p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else,
     `n_jobs` and `device` as for `probability_range`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> print(gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 2.0]))
+    2 points, clean accuracy 1.000
+    radius 0.25: certified at least 100.0 %, attacked at most 100.0 %
+    radius 2: certified at least 0.0 %, attacked at most 0.0 %
     """
     check_model(post)
     check_threshold(post, threshold)

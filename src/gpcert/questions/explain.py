@@ -64,6 +64,10 @@ def explain(
     minimum or maximum has to be; `max_seconds`, `max_nodes` limit each interval that is searched on its own.
     `progress(p)`: the values at point p.index lie in [p.lower, p.upper]; True stops, and what is left is
     unknown ([-2, 2]). `progress` else, and `n_jobs`, as for `probability_range`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.explain(clf, [[2.5]], 0.25, label="b").sign
+    array([[1]])
     """
     check_model(post)
     c = class_index(post, label)

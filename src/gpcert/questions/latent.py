@@ -45,6 +45,11 @@ def latent_range(
     gives it. `tolerance` is in the units of the latent (and their square). A sequence of many small boxes
     (cells) shares its work. `progress(p)`: the mean stays in [p.lower, p.upper] on region p.index; `progress`
     else, and `n_jobs`, as for `probability_range`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> r = gc.latent_range(clf, gc.Ball([2.5], 0.25))
+    >>> print(r.mean.min)
+    [0.549, 0.568]
     """
     settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
     latent = _latent_index(post, label)

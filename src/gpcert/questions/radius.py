@@ -76,6 +76,11 @@ def certified_radius(
     radius is also given up once min P(label) is known to within `tolerance`. `progress(p)`: p.lower is safe,
     p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
     else, and `n_jobs`, as for `probability_range`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
+    >>> 0.9 < r.safe <= 1.0 <= r.unsafe < 1.1
+    True
     """
     check_model(post)
     check_threshold(post, threshold)

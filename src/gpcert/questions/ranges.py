@@ -60,6 +60,11 @@ def probability_range(
     the call with what is known (regions not started: [0, 1]). `method="paper"`: the published bounds (AISTATS
     2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays). `device`:
     where the regions of a sequence are bounded together first, "cpu", "cuda" or, "auto", where it pays.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25), label="b")
+    >>> print(r)
+    P(class 1) stays in [0.672, 0.716]: min in [0.672, 0.676], max in [0.710, 0.716]; converged
     """
     check_model(post)
     c = class_index(post, label)

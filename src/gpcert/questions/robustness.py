@@ -35,6 +35,10 @@ def robustness(
     With x, a point of the region (or one per region): of the smallest delta such that P(label) differs from
     its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
     are those of `probability_range`, whose answer is kept in `range`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
+    P(class 1) changes by delta in [0.034, 0.043]; converged
     """
     check_model(post)
     points = None if x is None else checked_points(post, x, region)

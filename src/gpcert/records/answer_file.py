@@ -23,6 +23,13 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     """Write answers, one or several of any kinds, to a file, whole or not at all; it replaces one.
 
     Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")
+    >>> gc.save_answers(path, gc.certify(clf, gc.Ball([2.5], 0.25)))
+    >>> gc.load_answers(path)[0].status
+    <VerdictStatus.SAFE: 'safe'>
     """
     listed = [answers] if isinstance(answers, Answer) else list(answers)
     for answer in listed:
@@ -35,6 +42,13 @@ def load_answers(path: str | os.PathLike[str]) -> list[Answer]:
 
     A file that is damaged, foreign or newer, or that holds what no answer can be, is one InvalidInputError
     that names the file, the answer and the rule. Whether claims are true of a model is not looked at.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")
+    >>> gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25)).save(path)
+    >>> len(gc.load_answers(path))
+    2
     """
     place = Path(path)
     require(place.is_file(), f"{place} must be a file of answers, got no such file")

@@ -33,6 +33,10 @@ class Box(Record):
     """The set of all z with lower <= z <= upper, both (d,).
 
     Ends by name (a dict, a row of a table) keep their `names`: a question puts them in its model's order.
+
+    >>> box = gc.Box({"age": 40, "bmi": 20}, {"age": 50, "bmi": 30})
+    >>> box.contains([45, 30]), box.names
+    (True, ('age', 'bmi'))
     """
 
     lower: Point
@@ -92,6 +96,10 @@ class Ball(Record):
     `features`: positions, a mask, or names; `scale`, `domain`: by position or by name (`{"age": 0.5}`,
     `{"age": (0, 120)}`); names are those that x brings (a dict, a row of a table), and are kept in `names`:
     a question puts the features in its model's order.
+
+    >>> ball = gc.Ball({"age": 40, "bmi": 25}, 1.0, scale={"age": 2.0}, features=["age"])
+    >>> ball.contains([42.0, 25.0]), ball.contains([40.0, 25.5])
+    (True, False)
     """
 
     x: Point

@@ -34,6 +34,11 @@ class ProbabilityRange(Extremes, Answer):
 
     `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are
     points of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25))
+    >>> r.lower <= r.min.upper <= r.max.upper
+    True
     """
 
     status: Status
@@ -67,6 +72,10 @@ class LatentRange(Answer):
     """Enclosures of the extremes of the latent mean and of the latent variance over a region.
 
     "converged": all four enclosures are at most `tolerance` wide.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.latent_range(clf, gc.Ball([2.5], 0.25)).variance.lower >= 0
+    True
     """
 
     mean: Extremes
@@ -104,6 +113,11 @@ class Attack(Answer):
     `x` (d,) is a point of the region, `probability` the model's P(label) there, `success` whether the model
     predicts another label there; both by its predictor, in floating point. That x lies in the region is all
     that is claimed. `start` (d,) is where the attack began.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> a = gc.attack(clf, gc.Ball([1.75], 0.5))
+    >>> a.region.contains(a.x)
+    True
     """
 
     x: Point
@@ -130,7 +144,11 @@ class Attack(Answer):
 
 
 class VerdictStatus(StrEnum):
-    """What is known about a label on a region."""
+    """What is known about a label on a region.
+
+    >>> gc.VerdictStatus("safe") == "safe"
+    True
+    """
 
     SAFE = "safe"  #: proved: every point of the region has the label
     UNSAFE = "unsafe"  #: a point of the region that has not, is at hand
@@ -145,6 +163,11 @@ class Verdict(Answer):
     largest other), `argmin` (d,) is a point where it is at most `margin.upper`; `counterexample` (d,), of an
     unsafe region, has P(label) = `probability` by the model's own predictor. `ended` says how the search
     ended.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> v = gc.certify(clf, gc.Ball([2.5], 0.25))
+    >>> v.status == "safe", v.margin.lower > 0
+    (True, True)
     """
 
     status: VerdictStatus
@@ -202,6 +225,11 @@ class CertifiedRadius(Answer):
     `probability`; inf if none was found up to the largest radius. `safe` = 0 says that nothing is proved.
     `status` is "converged" if the two are as near as asked, or the largest radius is safe. `tests`: how many
     radii were tried by proof. `max_radius`, `rtol`: how far and how finely was asked.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
+    >>> r.safe < r.unsafe
+    True
     """
 
     safe: NotNegative
@@ -259,6 +287,11 @@ class Robustness(Answer):
 
     delta = max - min over the region, or, for a point x, the smallest delta with |P(z) - P(x)| <= delta for
     all z of the region. `range` is what it was computed from.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> r = gc.robustness(clf, gc.Ball([2.5], 0.25))
+    >>> 0 <= r.lower <= r.upper <= 1
+    True
     """
 
     lower: Share

@@ -16,7 +16,11 @@ __all__ = ["Enclosure", "Extremes", "Status", "told"]
 
 
 class Status(StrEnum):
-    """How a search ended. The bounds are valid under every status; only their width differs."""
+    """How a search ended. The bounds are valid under every status; only their width differs.
+
+    >>> gc.Status("converged") == "converged"
+    True
+    """
 
     CONVERGED = "converged"
     TIME = "time limit"
@@ -30,7 +34,6 @@ class Status(StrEnum):
 class Enclosure:
     """A real number known to lie in [lower, upper].
 
-    >>> import gpcert as gc
     >>> e = gc.Enclosure(0.12345, 0.98765)
     >>> f"{e}, {e:.2f}, at least {e.lower:.4f}"
     '[0.123, 0.988], [0.12, 0.99], at least 0.1234'
@@ -65,6 +68,11 @@ class Extremes:
     """Enclosures of the smallest and the largest value of a function over a region.
 
     `argmin` and `argmax` are points of the region (d,) where it is at most `min.upper`, at least `max.lower`.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> mean = gc.latent_range(clf, gc.Ball([2.5], 0.25)).mean
+    >>> mean.min.lower <= mean.max.upper
+    True
     """
 
     min: Enclosure

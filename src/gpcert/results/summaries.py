@@ -35,6 +35,11 @@ class Evaluation(Answer):
     largest radius of the list proved safe (nan: none), `unsafe` the smallest with a proved counterexample
     (inf: none), which is its row of `counterexamples` (m, d), a point of that ball (nan: none). `verdicts`
     (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> e = gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25])
+    >>> bool((e.certified <= e.attacked).all())
+    True
     """
 
     radii: Annotated[Float, "k", (0.0, LARGEST)]
@@ -144,6 +149,11 @@ class Explanation(Answer):
     """Delta^i of every point and feature: `lower <= Delta <= upper`, `value` the middle; arrays (m, d).
 
     `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> e = gc.explain(clf, [[2.5]], 0.25)
+    >>> bool((e.lower <= e.value).all())
+    True
     """
 
     value: Annotated[Float, "rd", (-2.0, 2.0)]
@@ -236,6 +246,8 @@ class LimeComparison:
 
     `cosine` (m,): of the angle between the two, nan where one is zero. `agreement` (m,): the share of the
     features with a certain sign to which LIME gives that sign; nan where no sign is certain.
+
+    >>> gc.compare_with_lime(clf, X[:10], 0.1, X).cosine  # doctest: +SKIP
     """
 
     explanation: Explanation
