@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.errors import InvalidInputError
+from gpcert.html import facts
 from gpcert.validation import Float, Index, Mask
 
 __all__ = [
@@ -78,16 +79,22 @@ class Record:
         yield from ()
 
     def __repr__(self) -> str:
-        names = (each.name for each in fields(cast(Any, self)) if each.name != "about")
-        told = ((name, getattr(self, name)) for name in names)
-        listed = ", ".join(f"{name}={_brief(value)}" for name, value in told if value is not None)
-        return f"{type(self).__name__}({listed})"
+        return f"{type(self).__name__}({', '.join(f'{name}={told}' for name, told in entries(self))})"
+
+    def _repr_html_(self) -> str:
+        return facts(type(self).__name__, entries(self))
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, type(self)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def entries(record: Any) -> list[tuple[str, str]]:
+    """The fields of a record in short, but for what it is about and what it has not."""
+    values = {each.name: getattr(record, each.name) for each in fields(record) if each.name != "about"}
+    return [(name, _brief(value)) for name, value in values.items() if value is not None]
 
 
 def _brief(value: Any) -> str:

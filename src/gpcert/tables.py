@@ -22,6 +22,7 @@ __all__ = [
     "column_names",
     "ends",
     "matrix",
+    "named_row",
     "order",
     "position",
     "positions",
@@ -140,6 +141,19 @@ def row(what: str, value: Any, names: Names, size: int | None) -> Float:
     if type(value) is np.ndarray and value.dtype.names is None:
         return as_vector(what, value, size)
     return as_vector(what, arranged(what, read(what, value), names), size)
+
+
+def named_row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float, tuple[str, ...] | None]:
+    """One point (d,), and what its features are called: as the value says, else as given."""
+    if type(value) is np.ndarray and value.dtype.names is None:
+        found = Table(as_vector(what, value))
+    else:
+        found = read(what, value)
+        require(found.values.ndim == 1, f"{what} must be one-dimensional, got shape {found.values.shape}")
+    given = None if names is None else tuple(names)
+    if found.names is None or given is None:
+        return found.values, found.names or given
+    return found.values[order(what, found.names, given, "the other end's")], given
 
 
 def positions(features: Any, names: Names, d: int) -> tuple[int, ...] | None:

@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
-from gpcert.html import facts
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
 from gpcert.schema import Point, Record, optional, read
-from gpcert.tables import Table, ends, order, positions, units
-from gpcert.tables import read as read_table
+from gpcert.tables import ends, named_row, order, positions, units
 from gpcert.validation import Float, Mask, as_doubles, as_floats, as_vector, freeze, positive, require, shown
 
 __all__ = ["Ball", "Box", "Region", "region_from_dict"]
@@ -44,8 +42,8 @@ class Box(Record):
     names: tuple[str, ...] | None = optional()
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, names: Sequence[str] | None = None) -> None:
-        low, names = _row("lower", lower, names)
-        high, names = _row("upper", upper, names)
+        low, names = named_row("lower", lower, names)
+        high, names = named_row("upper", upper, names)
         require(high.size == low.size, f"upper must have length {low.size}, got {high.size}")
         require(low.size > 0, "lower must have at least one feature, got none")
         bad = np.flatnonzero(low > high)
@@ -120,7 +118,7 @@ class Ball(Record):
         scale: Any = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        centre, names = _row("x", x, names)
+        centre, names = named_row("x", x, names)
         d = centre.size
         require(d > 0, "x must have at least one feature, got none")
         set_ = object.__setattr__
@@ -227,21 +225,6 @@ class Ball(Record):
 Region = Box | Ball
 
 
-def _shown(region: Region) -> str:
-    """A region for a notebook: what it is in a few lines."""
-    told = [("features", str(region.n_features))]
-    if isinstance(region, Ball):
-        moving = "all" if region.features is None else str(len(region.features))
-        told += [("radius", repr(region.radius)), ("norm", repr(region.norm)), ("moving", moving)]
-        told += [(n, "given") for n in ("domain", "scale") if getattr(region, n) is not None]
-    if region.names is not None:
-        told.append(("names", ", ".join(region.names[:6]) + ", ..." * (len(region.names) > 6)))
-    return facts(type(region).__name__, told)
-
-
-Box._repr_html_ = Ball._repr_html_ = _shown  # type: ignore[attr-defined]
-
-
 def region_from_dict(data: object) -> Region:
     """The box or ball that `to_dict` told; anything else is an error of one sentence."""
     region: Region = read(Region, data)
@@ -280,19 +263,6 @@ def _radius(radius: float, norm: float) -> float:
     if norm == 0:
         require(value == int(value), f"radius must be an integer with norm=0, got {value}")
     return value
-
-
-def _row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float, tuple[str, ...] | None]:
-    """One point (d,), and what its features are called: as the value says, else as given."""
-    if type(value) is np.ndarray and value.dtype.names is None:
-        found = Table(as_vector(what, value))
-    else:
-        found = read_table(what, value)
-        require(found.values.ndim == 1, f"{what} must be one-dimensional, got shape {found.values.shape}")
-    given = None if names is None else tuple(names)
-    if found.names is None or given is None:
-        return found.values, found.names or given
-    return found.values[order(what, found.names, given, "the other end's")], given
 
 
 def _broadcast(name: str, value: Float, d: int) -> Float:

@@ -18,9 +18,7 @@ from gpcert.results.parts import Enclosure, Extremes, Status, told
 from gpcert.schema import NotNegative, Point, Share
 
 __all__ = [
-    "Attack",
     "CertifiedRadius",
-    "LatentRange",
     "ProbabilityRange",
     "Robustness",
     "Verdict",
@@ -65,82 +63,6 @@ class ProbabilityRange(Extremes, Answer):
         """The range, its two ends as wide as they are uncertain."""
         inner = ((ends.lower, ends.upper) for ends in (self.min, self.max))
         return bar((self.lower, self.upper), *inner)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LatentRange(Answer):
-    """Enclosures of the extremes of the latent mean and of the latent variance over a region.
-
-    "converged": all four enclosures are at most `tolerance` wide.
-
-    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
-    >>> gc.latent_range(clf, gc.Ball([2.5], 0.25)).variance.lower >= 0
-    True
-    """
-
-    mean: Extremes
-    variance: Extremes
-    status: Status
-    nodes: int
-    seconds: NotNegative
-    label: int | None
-    region: Region
-    about: About
-
-    asked = ("label",)
-
-    def flaws(self) -> Iterator[str]:
-        """See `Record`."""
-        if self.variance.lower < 0:
-            yield f"variance.min.lower must be >= 0, got {self.variance.lower}"
-
-    def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
-        mean, variance = Quantity("mean", self.label), Quantity("variance", self.label)
-        of_mean = self.mean.claims_about(mean, self.region)
-        return of_mean + self.variance.claims_about(variance, self.region)
-
-    def told(self) -> str:
-        """See `Answer`."""
-        mean, variance = (between(each.lower, each.upper) for each in (self.mean, self.variance))
-        return f"the latent mean stays in {mean}, its variance in {variance}; {self.status}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Attack(Answer):
-    """The best point an attack found: evidence, never a guarantee.
-
-    `x` (d,) is a point of the region, `probability` the model's P(label) there, `success` whether the model
-    predicts another label there; both by its predictor, in floating point. That x lies in the region is all
-    that is claimed. `start` (d,) is where the attack began.
-
-    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
-    >>> a = gc.attack(clf, gc.Ball([1.75], 0.5))
-    >>> a.region.contains(a.x)
-    True
-    """
-
-    x: Point
-    probability: Share
-    success: bool
-    label: int
-    method: str
-    starts: int
-    seed: int
-    start: Point
-    region: Region
-    about: About
-
-    asked = "label", "method", "starts", "seed", "start"
-
-    def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
-        return (Witness(Quantity("probability", self.label), self.region, self.x),)
-
-    def told(self) -> str:
-        """See `Answer`."""
-        changed = "another label" if self.success else "the same label"
-        return f"P(class {self.label}) is about {self.probability:.3f} at the point found: {changed}"
 
 
 class VerdictStatus(StrEnum):
