@@ -1,0 +1,153 @@
+"""Batches as sequences, tables, files and pages."""
+
+from __future__ import annotations
+
+import csv
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpcert as gc
+from gpcert.cli import main
+from gpcert.numbers import Lower, Upper
+
+random = np.random.default_rng(4)
+X = pd.DataFrame(
+    random.normal(size=(20, 2)), columns=["age", "<b>dose</b>"], index=[f"p{i}" for i in range(20)]
+)
+Y = np.where(X["age"] > 0, "ill", "well")
+CLF = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> gc.Answers[gc.Verdict]:
+    return gc.certify_table(CLF, X.assign(state=Y)[:6], "state", radii=[0.05, 0.4])
+
+
+def test_a_batch_is_a_sequence(verdicts: gc.Answers[gc.Verdict]) -> None:
+    listed = list(verdicts)
+    assert verdicts == listed
+    assert listed == verdicts
+    assert verdicts[2:4] == listed[2:4]
+    assert verdicts[2:4].ids == ("p1", "p1")
+    assert verdicts[np.arange(12) % 2 == 0] == listed[::2]
+    safe = verdicts.filter(lambda v: v.status == "safe")
+    assert safe == [v for v in listed if v.status == "safe"]
+    both = verdicts[:2] + verdicts[2:]
+    assert (both, both.ids, both.truth, both.post) == (listed, verdicts.ids, verdicts.truth, verdicts.post)
+    assert next(reversed(verdicts)) is listed[-1]
+    assert gc.certify(CLF, []) == []
+
+
+def test_the_numbers_come_back_as_tables(verdicts: gc.Answers[gc.Verdict], tmp_path: Path) -> None:
+    frame, other = verdicts.to_pandas(), verdicts.to_polars()
+    assert list(frame.index) == list(verdicts.ids) == other["id"].to_list()
+    for name, told in (
+        ("margin_lower", [v.margin.lower for v in verdicts]),
+        ("radius", [v.region.radius for v in verdicts]),
+        ("status", [v.status for v in verdicts]),
+        ("label", [["ill", "well"][v.label] for v in verdicts]),
+        ("true", [each for each in Y[:6] for _ in range(2)]),
+    ):
+        assert frame[name].tolist() == other[name].to_list() == told
+    for suffix in ("csv", "parquet"):
+        verdicts.save(tmp_path / f"a.{suffix}")
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(other)
+    with open(tmp_path / "a.csv", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert [float(line["margin_upper"]) for line in lines] == [v.margin.upper for v in verdicts]
+    ranges = gc.probability_range(CLF, gc.balls(X[:2], 0.1), "ill").to_pandas()
+    assert ranges["max_upper"].le(1.0).all()
+
+
+def test_files_and_pages_are_those_of_the_command_line(
+    verdicts: gc.Answers[gc.Verdict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    verdicts.save("a.json")
+    assert gc.load_answers("a.json") == list(verdicts)
+    assert main(["report", "a.json", "--title", "Ward", "-o", "command.html"]) == 0
+    gc.report(verdicts, "python.html", title="Ward")
+    pages = [Path(name).read_text(encoding="utf-8") for name in ("command.html", "python.html")]
+    for page in pages:
+        assert "p3" in page
+        assert "<b>dose" not in page
+    shared = [page[page.index("<h2>Summary") : page.index("<h2>Settings")] for page in pages]
+    assert shared[0] == shared[1]
+    radii = gc.certified_radius(CLF, X[:6], max_radius=0.4)
+    gc.report([verdicts, radii], "both.html")
+    assert "median certified radius" in Path("both.html").read_text(encoding="utf-8")
+    latents = gc.latent_range(CLF, gc.balls(X[:2], 0.1))
+    latents.save("latents.json")
+    assert gc.load_answers("latents.json") == list(latents)
+
+
+def test_the_command_line_writes_tables_by_extension(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gc.save(CLF.posterior_, "model.safetensors")
+    X[:3].to_csv("rows.csv", index=False)
+    command = ["certify", "model.safetensors", "rows.csv", "--radius", "0.1", "-o"]
+    for name in ("out.csv", "out.parquet", "out.json"):
+        assert main([*command, name]) == 0
+    expected = [a.margin.lower for a in gc.load_answers("out.json")]
+    with open("out.csv", encoding="utf-8") as file:
+        assert [float(line["margin_lower"]) for line in csv.DictReader(file)] == expected
+    assert pl.read_parquet("out.parquet")["margin_lower"].to_list() == expected
+    assert main(["explain", *command[1:], "explained.csv"]) == 0
+    assert pd.read_csv("explained.csv")["feature"].tolist() == ["age", "<b>dose</b>"] * 3
+    capsys.readouterr()
+
+
+@given(st.floats(-1e6, 1e6), st.sampled_from([".0f", ".3f", "8.2f", ".2e", ".4g", ".1%"]))
+def test_format_strings_round_proved_bounds_outward(value: float, spec: str) -> None:
+    """What is printed is a decimal: compared as a rational number with the double itself."""
+
+    def exact(text: str) -> Fraction:
+        return Fraction(text.strip("% ")) / (100 if text.endswith("%") else 1)
+
+    assert exact(format(Lower(value), spec)) <= Fraction(value) <= exact(format(Upper(value), spec))
+
+
+def test_bounds_without_a_finite_value_are_shown() -> None:
+    assert f"{gc.Enclosure(-math.inf, math.inf):.2f}" == "[-inf, inf]"
+    assert str(gc.Enclosure(0.0, math.inf)) == "[0.000, inf]"
+
+
+def test_what_is_shown_is_small_and_escaped(verdicts: gc.Answers[gc.Verdict]) -> None:
+    d = 900
+    wide = gc.GPClassifier(gc.RBF(30.0), max_evals=0).fit(random.normal(size=(9, d)), [0, 1, 2] * 3)
+    ball = gc.Ball(np.zeros(d), 0.01)
+    row = wide.posterior_.centres[0]
+    things = [
+        *(ball, ball.box(), wide, wide.posterior_, verdicts, verdicts[0]),
+        gc.probability_range(wide, ball, max_nodes=1),
+        gc.latent_range(wide, ball, label=1, max_nodes=1),
+        gc.certify(wide, [ball] * 30, max_nodes=1),
+        gc.attack(wide, ball, starts=1),
+        gc.robustness(CLF, gc.Ball(X.iloc[0], 0.1)),
+        gc.certified_radius(CLF, X.iloc[0]),
+        gc.evaluate(CLF, X, Y, np.linspace(0.0, 0.1, 30)),
+        gc.explain(CLF, X, 0.1),
+        gc.GPClassifier(),
+    ]
+    assert row.shape == (d,)
+    for thing in things:
+        for text in (repr(thing), str(thing)):
+            assert text.count("\n") < 15
+            assert len(text) < 5000
+        html = thing._repr_html_()
+        assert 0 < len(html) < 20_000
+        assert "<b>dose" not in html
+    bar = things[6]._repr_html_()
+    assert ">0<" in bar
+    assert ">1/2<" in bar
+    assert ">1<" in bar

@@ -1,0 +1,144 @@
+"""Tables by name: the same set, the same numbers, whatever the order and the container."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpcert as gc
+from gpcert.tables import Table, ends, matrix, positions, read, units
+
+NAMES = ("age", "bmi", "dose", "pulse")
+
+
+def model(d: int = 4) -> gc.GPClassifier:
+    random = np.random.default_rng(1)
+    X = random.normal(size=(25, d))
+    table = pd.DataFrame(X, columns=list(NAMES[:d]))
+    return gc.GPClassifier(gc.RBF(np.arange(1.0, d + 1)), max_evals=0).fit(table, (X[:, 0] > 0).astype(int))
+
+
+@given(st.permutations(range(4)), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 2.0, np.inf]))
+@settings(max_examples=15, deadline=None)
+def test_a_ball_by_name_is_the_ball_by_position(order: list[int], seed: int, norm: float) -> None:
+    """Membership is decided in rational arithmetic: both descriptions hold the same points."""
+    random = np.random.default_rng(seed)
+    x, scale = random.normal(size=4), random.uniform(0.5, 2.0, 4)
+    low, high = x - random.uniform(0.0, 1.0, 4), x + random.uniform(0.0, 1.0, 4)
+    direct = gc.Ball(x, 0.7, norm, [1, 3], (low, high), scale)
+    row = pd.Series({NAMES[j]: x[j] for j in order})
+    named = gc.Ball(
+        row,
+        0.7,
+        norm,
+        ["bmi", "pulse"],
+        {name: (low[j], high[j]) for j, name in enumerate(NAMES)},
+        {name: scale[j] for j, name in enumerate(NAMES)},
+    )
+    assert named.ordered(NAMES) == direct
+    for z in x + random.normal(size=(20, 4)) * [0.0, 0.6, 0.0, 0.6]:
+        assert named.contains(z[order]) == direct.contains(z)
+    assert gc.Ball.from_dict(named.to_dict()).names == tuple(NAMES[j] for j in order)
+
+
+def test_a_question_about_named_rows_is_that_about_the_model_s_order() -> None:
+    clf = model()
+    x = np.array([0.3, -0.2, 0.1, 0.4])
+    mixed = ["pulse", "age", "dose", "bmi"]
+    row = {name: x[NAMES.index(name)] for name in mixed}
+    expected = gc.probability_range(clf.posterior_, gc.Ball(x, 0.2, 2, [0, 3]))
+    found = gc.probability_range(clf, gc.Ball(row, 0.2, 2, ["pulse", "age"]))
+    assert (found.min, found.max, found.region) == (expected.min, expected.max, expected.region)
+    box = gc.Box(row, {name: value + 1 for name, value in row.items()})
+    assert gc.probability_range(clf, box).region == gc.Box(x, x + 1)
+    table = pd.DataFrame([row])
+    assert gc.evaluate(clf, table, [1], [0.1]).balls[0].x.tolist() == x.tolist()
+    assert gc.explain(clf, table, 0.1).balls[0].x.tolist() == x.tolist()
+    assert gc.certified_radius(clf, row).ball.x.tolist() == x.tolist()
+    assert gc.certify(clf, row, gc.Ball(x, 0.1)).region == gc.Ball(x, 0.1)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_every_kind_of_table_is_read(form: Any) -> None:
+    columns = {"bmi": [1.0, 2.0], "age": [3, 4], "smokes": [True, False]}
+    table = read("X", form(columns))
+    assert table.names == ("bmi", "age", "smokes")
+    np.testing.assert_array_equal(table.values, [[1.0, 3.0, 1.0], [2.0, 4.0, 0.0]])
+    np.testing.assert_array_equal(
+        matrix("X", form(columns), ("age", "bmi", "smokes"), 3), [[3.0, 1.0, 1.0], [4.0, 2.0, 0.0]]
+    )
+
+
+def test_rows_of_dicts_and_structured_arrays_are_tables() -> None:
+    expected = Table(np.array([[1.0, 2.0], [3.0, 4.0]]), ("a", "b"))
+    structured = np.array([(1.0, 2.0), (3.0, 4.0)], dtype=[("a", float), ("b", np.float32)])
+    for value in ([{"a": 1, "b": 2}, {"b": 4, "a": 3}], structured):
+        found = read("X", value)
+        assert found.names == expected.names
+        np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_features_scale_and_domain_by_position_mask_or_name() -> None:
+    assert positions(["dose", "age"], NAMES, 4) == positions([2, 0], None, 4) == (0, 2)
+    assert positions([True, False, True, False], NAMES, 4) == positions(np.array([0, 2]), NAMES, 4) == (0, 2)
+    np.testing.assert_array_equal(units({"bmi": 3.0}, NAMES, 4), [1.0, 3.0, 1.0, 1.0])
+    np.testing.assert_array_equal(units(pd.Series({"bmi": 3.0}), NAMES, 4), [1.0, 3.0, 1.0, 1.0])
+    low, high = ends({"age": (0, 120)}, NAMES, 4) or ((), ())
+    np.testing.assert_array_equal([low, high], [[0.0, *[-np.inf] * 3], [120.0, *[np.inf] * 3]])
+    low, high = ends((pd.Series({"age": 0.0}), 9.0), NAMES, 4) or ((), ())
+    assert (low[0], high) == (0.0, 9.0)
+
+
+def test_std_means_the_training_data_or_the_table_at_hand() -> None:
+    clf = model()
+    rows = pd.DataFrame(np.random.default_rng(2).normal(size=(6, 4)) * [1, 2, 3, 4], columns=NAMES)
+    assert gc.balls(rows, 0.1, scale="std")[0].scale == pytest.approx(rows.std(ddof=0).to_numpy())
+    trained = clf.posterior_.centres.std(axis=0)
+    assert gc.certified_radius(clf, rows.iloc[0], scale="std").ball.scale == pytest.approx(trained)
+    assert gc.certify_table(clf, rows, radii=[0.01], scale="std")[0].region.scale == pytest.approx(trained)
+
+
+def test_balls_keep_the_index_take_radii_from_a_column_and_ids() -> None:
+    clf = model(2)
+    table = pd.DataFrame(
+        {"bmi": [1.0, 2.0], "age": [3.0, 4.0], "r": [0.1, 0.2], "who": ["p", "q"]}, index=[7, 9]
+    )
+    regions = gc.balls(table, "r", id="who")
+    assert [ball.radius for ball in regions] == [0.1, 0.2]
+    assert (regions.ids, regions[1:].ids) == (("p", "q"), ("q",))
+    assert gc.balls(table[["bmi", "age"]], [0.1, 0.3]).ids == (7, 9)
+    answers = gc.certify(clf, regions)
+    assert answers.ids == ("p", "q")
+    assert answers[0].region.x.tolist() == [3.0, 1.0]
+
+
+def test_classes_by_value_and_labels_that_print_the_same() -> None:
+    random = np.random.default_rng(3)
+    X = random.normal(size=(20, 2))
+    digits = np.where(X[:, 0] > 0, "8", "3")
+    post = gc.GPClassifier(max_evals=0).fit(X, digits).posterior_
+    ball = gc.Ball(X[0], 0.1)
+    expected = gc.probability_range(post, ball, label=1).min
+    assert (
+        gc.probability_range(post, ball, label="8").min
+        == gc.probability_range(post, ball, label=8).min
+        == expected
+    )
+    for truth in (
+        digits,
+        digits.astype(int),
+        digits.astype(float),
+        pd.Series(digits),
+        pl.Series(digits.astype(int)),
+    ):
+        assert gc.evaluate(post, X, truth, [0.01]).clean > 0.9
+    numbers = gc.GPClassifier(max_evals=0).fit(X, digits.astype(int)).posterior_
+    assert gc.probability_range(numbers, ball, label="8").label == 1
+    assert gc.attack(post, [ball, ball], label=["3", 8])[1].label == 1
