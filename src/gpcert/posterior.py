@@ -148,7 +148,8 @@ class Posterior:
     @cached_property
     def spread(self) -> Float:
         """Standard deviations (d,) of the columns of the centres."""
-        return freeze(np.asarray(self.centres.std(axis=0)))
+        with np.errstate(all="ignore"):
+            return freeze(np.asarray(self.centres.std(axis=0)))
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

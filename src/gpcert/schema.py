@@ -132,8 +132,8 @@ def encoded(value: Any) -> Any:
         return own | {name: entry for name, entry in told.items() if name not in missing}
     if isinstance(value, list | tuple):
         return [encoded(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else repr(value)
     return str(value) if isinstance(value, Enum) else value
 
 

@@ -226,7 +226,6 @@ X = np.array([0.25, -0.125])
     ("arguments", "names"),
     [
         ({"x": X + 9}, "x"),
-        ({"x": None}, "x"),
         ({"x": [0.0]}, "x"),
         ({"region": gc.Ball([0.0], 1.0)}, "region"),
         ({"threshold": 0.0}, "threshold"),

@@ -148,9 +148,11 @@ def warn_of_units(post: Posterior, moving: Sequence[int] | None, level: int = 5)
 
 def units_apart(post: Posterior, moving: Sequence[int] | None, option: str) -> str:
     """The sentence about columns whose deviations differ by more than 100 times, "" where none do."""
-    names, chosen = post.feature_names, list(range(post.n_features)) if moving is None else list(moving)
-    spread = {j: float(post.spread[j]) for j in chosen if post.spread[j] > 0}
-    if names is None or not spread:  # an array, perhaps an image: nobody chose units
+    names, chosen = post.feature_names, range(post.n_features) if moving is None else moving
+    if names is None:  # an array, perhaps an image: nobody chose units
+        return ""
+    spread = {j: float(post.spread[j]) for j in chosen if 0 < post.spread[j] < np.inf}
+    if not spread:
         return ""
     least, most = min(spread, key=lambda j: spread[j]), max(spread, key=lambda j: spread[j])
     if spread[most] <= _UNLIKE * spread[least]:
