@@ -107,7 +107,9 @@ def test_the_command_line_writes_tables_by_extension(
     capsys.readouterr()
 
 
-@given(st.floats(-1e6, 1e6), st.sampled_from([".0f", ".3f", "8.2f", ".2e", ".4g", ".1%"]))
+@given(
+    st.floats(-1e6, 1e6), st.sampled_from([".0f", ".3f", "8.2f", ".2e", ".4g", ".1%", "f", "e", ".3", "%"])
+)
 def test_format_strings_round_proved_bounds_outward(value: float, spec: str) -> None:
     """What is printed is a decimal: compared as a rational number with the double itself."""
 
@@ -117,7 +119,10 @@ def test_format_strings_round_proved_bounds_outward(value: float, spec: str) -> 
     assert exact(format(Lower(value), spec)) <= Fraction(value) <= exact(format(Upper(value), spec))
 
 
-def test_bounds_without_a_finite_value_are_shown() -> None:
+def test_bounds_are_shown_as_doubles_are() -> None:
+    assert (
+        f"{Lower(0.1)} {Lower(0.1):8} {Upper(0.25):f} {Lower(0.5):e}" == "0.1      0.1 0.250000 5.000000e-1"
+    )
     assert f"{gc.Enclosure(-math.inf, math.inf):.2f}" == "[-inf, inf]"
     assert str(gc.Enclosure(0.0, math.inf)) == "[0.000, inf]"
 

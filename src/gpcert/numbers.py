@@ -33,10 +33,13 @@ class Lower(float):
     rounding = ROUND_FLOOR
 
     def __format__(self, spec: str) -> str:
-        if not spec or not math.isfinite(self):
+        kind = spec[-1:] if spec[-1:] in tuple("eEfFgG%") else ""
+        if not math.isfinite(self) or not (kind or "." in spec):  # as it is, every digit
             return super().__format__(spec)
+        rest = spec.removesuffix(kind)
+        rest = rest if "." in rest else f"{rest}.6"  # what a double has where nothing is said
         with localcontext(rounding=self.rounding):
-            return format(Decimal(self), spec)
+            return format(Decimal(self), f"{rest}{kind or 'g'}")
 
 
 class Upper(Lower):

@@ -70,6 +70,8 @@ def as_doubles(name: str, value: ArrayLike) -> Float:
         raise InvalidInputError(f"{name} must be finite, got a masked entry{_place(where)}")
     if raw.dtype.kind in "biuf":
         return np.array(raw, dtype=np.float64)
+    if raw.dtype.kind in "mM":
+        raise InvalidInputError(f"{name} must be numbers, got dates or times")
     flat = raw.ravel().tolist() if raw.dtype.kind == "O" else raw.ravel()
     for i, entry in enumerate(flat):
         if not _is_number(entry):
@@ -80,7 +82,7 @@ def as_doubles(name: str, value: ArrayLike) -> Float:
 
 
 def _is_number(entry: Any) -> bool:
-    if isinstance(entry, str | bytes | np.datetime64 | np.timedelta64 | np.ndarray):
+    if isinstance(entry, str | bytes | np.ndarray):
         return False
     try:
         float(entry)

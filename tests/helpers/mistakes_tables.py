@@ -107,7 +107,7 @@ MISTAKES: Mistakes = [
         lambda: post.probability({"age": 1.0, "bmi": 2.0, "dose": 3.0}),
     ),
     (
-        "column 'dose' of X must be numbers, got datetime.datetime(2020, 1, 1, 0, 0) at index 0",
+        "column 'dose' of X must be numbers, got dates or times",
         lambda: post.probability(T.assign(dose=pd.Timestamp("2020-01-01"))),
     ),
     ("X must be two-dimensional (points, features), got shape (3,)", lambda: post.probability(x)),
