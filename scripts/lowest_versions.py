@@ -9,7 +9,7 @@ import re
 import tomllib
 from pathlib import Path
 
-GROUPS = ("plots", "progress", "sklearn", "test")
+GROUPS = ("plots", "progress", "tables", "sklearn", "test")
 
 
 def main() -> None:
