@@ -17,10 +17,11 @@ from gpcert.html import tag
 from gpcert.numbers import percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import save_answers
-from gpcert.records.batch import batch_document
+from gpcert.records.batch import batch_document, unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
 from gpcert.results import Answer, Verdict, VerdictStatus
+from gpcert.results.wording import Words, sentences
 from gpcert.validation import require
 
 __all__ = ["Answers", "report"]
@@ -156,7 +157,7 @@ class Answers(Sequence[A], Generic[A]):
         report(self, path, title)
 
     def summary(self) -> str:
-        """One line: how many answers of which kind say what."""
+        """How many answers of which kind say what; then, sentence by sentence, what is proved."""
         n = len(self)
         if not n:
             return "no answers"
@@ -171,7 +172,18 @@ class Answers(Sequence[A], Generic[A]):
             pairs = zip(verdicts, self.truth, strict=True)
             right = sum(v.status is VerdictStatus.SAFE and v.label == true for v, true in pairs)
             line += f"; right and safe: {percent_at_least(Fraction(right, n))}"
-        return line
+        return "\n".join([line, *self.sentences()])
+
+    def sentences(self) -> list[str]:
+        """What is proved, as the page says it: one sentence for each kind of answer and radius."""
+        labels = [getattr(answer, "label", None) for answer in self]
+        right = None if self.truth is None else [a == b for a, b in zip(labels, self.truth, strict=True)]
+        if self.post is None:
+            return sentences(list(self), right=right)
+        names = self.post.feature_names or ()
+        scale = next((getattr(getattr(a, a.subject), "scale", None) for a in self), None)
+        words = Words([str(c) for c in self._classes()], names, unit=unit_of(self.post, scale))
+        return sentences(list(self), words, right)
 
     def __repr__(self) -> str:
         shown = [f"{self.ids[i]}: {answer}" for i, answer in enumerate(self._answers[:_SHOWN])]
@@ -197,9 +209,9 @@ def report(
     path: str | os.PathLike[str],
     title: str | None = None,
 ) -> None:
-    """Write one HTML page about a batch, or several batches about the same rows of one model.
+    """Write one HTML page about a batch, or several batches about the same rows; of several models, compared.
 
-    The page is that of `gpcert report`: headline figures, curves, a table that sorts and filters, settings.
+    The page is that of `gpcert report`: the claim, classes apart, curves, a table that sorts and filters.
 
     >>> import tempfile, pathlib
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])

@@ -16,6 +16,7 @@ __all__ = [
     "between",
     "exact_mean",
     "exactly",
+    "percent",
     "percent_at_least",
     "percent_at_most",
     "radius_at_least",
@@ -76,6 +77,12 @@ def percent_at_least(share: Exact) -> str:
 def percent_at_most(share: Exact) -> str:
     """A share as a percentage, rounded up."""
     return f"{at_most(100 * Fraction(share), 1)} %"
+
+
+def percent(share: Exact) -> str:
+    """A share that was counted as a percentage, rounded to the nearest; 100 and 0 only where it is."""
+    tenths = min(max(round(1000 * Fraction(share)), int(share > 0)), 1000 - int(share < 1))
+    return f"{_decimal(tenths, 1)} %"
 
 
 def radius_at_least(r: float) -> str:

@@ -48,7 +48,7 @@ def certify_table(
 
     >>> clf = gc.GPClassifier(max_evals=0).fit({"dose": [0.0, 1.0, 2.0, 3.0]}, ["a", "a", "b", "b"])
     >>> rows = {"dose": [0.5, 2.5], "state": ["a", "b"]}
-    >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary())
+    >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary().splitlines()[0])
     2 x Verdict: 2 safe, 0 unsafe, 0 unknown; right and safe: 100.0 %
     """
     known = column_names(table)

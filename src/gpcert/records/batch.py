@@ -17,7 +17,7 @@ from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
 from gpcert.settings import Settings
 from gpcert.validation import require
 
-__all__ = ["batch_document", "shape_told"]
+__all__ = ["batch_document", "shape_told", "unit_of"]
 
 _VERBS: dict[type, str] = {
     ProbabilityRange: "range",
@@ -84,7 +84,15 @@ def _settings(post: Posterior, regions: Sequence[Any], asked: Settings) -> dict[
     same = all(shape == shapes[0] for shape in shapes)
     require(same, "answers must be about one kind of region (norm, features, domain, scale), got several")
     limits = {name: None if math.isinf(value) else value for name, value in vars(asked).items()}
-    return (shapes[0] if shapes else {}) | limits
+    shape = shapes[0] if shapes else {}
+    return shape | {"unit": unit_of(post, shape.get("scale"))} | limits
+
+
+def unit_of(post: Posterior, scale: Sequence[float] | None) -> str | None:
+    """What radius 1 means, in words, where a scale has a name: deviations of the training columns."""
+    spread = np.where(post.spread > 0, post.spread, 1.0)
+    known = scale is not None and np.array_equal(np.asarray(scale, dtype=np.float64), spread)
+    return "standard deviations" if known else None
 
 
 def shape_told(shape: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import os
 import platform
 import reprlib
 import time
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from gpcert.posterior import Posterior
 from gpcert.records.documents import parsed
 from gpcert.records.format1 import upgraded
 from gpcert.records.rows import Row
+from gpcert.results.wording import Words, sentences
 from gpcert.running import THREADS
 from gpcert.validation import require
 
@@ -28,7 +30,9 @@ __all__ = [
     "document",
     "read_results",
     "read_rows",
+    "summary",
     "surroundings",
+    "words_of",
 ]
 
 NAME = "gpcert results"
@@ -99,6 +103,20 @@ def surroundings() -> dict[str, str]:
     told = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     told |= {name: _version(name) for name in _PACKAGES}
     return told | {name: os.environ.get(name, "not set") for name in THREADS}
+
+
+def words_of(document: dict[str, Any]) -> Words:
+    """The names that sentences about its answers use."""
+    model, unit = document["model"], document["settings"].get("unit")
+    noun = "features" if document["data"].get("image_shape") is None else "pixels"
+    known = unit if isinstance(unit, str) else None
+    return Words(model.get("classes", []), model.get("features", []), noun, known)
+
+
+def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
+    """What the rows of a document prove, one sentence for each kind of answer and radius."""
+    right = [None if row.label is None else row.label == row.predicted for row in rows]
+    return sentences([row.answer for row in rows], words_of(document), right, [row.radius for row in rows])
 
 
 def read_results(path: Path) -> tuple[dict[str, Any], list[Row]]:

@@ -1,0 +1,280 @@
+"""What answers prove, in one sentence for people: the same on the page, in a summary and on a terminal.
+
+Nothing is rounded to the wrong side: shares that are proved go down, those that attacks leave go up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gpcert.numbers import (
+    Exact,
+    at_least,
+    at_most,
+    between,
+    exact_mean,
+    exactly,
+    percent_at_least,
+    percent_at_most,
+    radius_at_least,
+)
+from gpcert.regions import Ball, Region
+from gpcert.results.about import Answer
+from gpcert.results.answers import Attack, CertifiedRadius, LatentRange, ProbabilityRange, Robustness, Verdict
+from gpcert.results.summaries import Evaluation, Explanation
+
+__all__ = ["NOT_MEANT", "Words", "median", "proved", "sentences", "while_moving", "wilson"]
+
+_Z = Fraction(196, 100)  # two-sided 95 % of the normal law, rounded up
+_FEW = 3  # features that are called by their names
+_RADII = 8  # more than these are "the radius of its row"
+
+#: Said under every claim.
+NOT_MEANT = (
+    "It does not say that the predictions are right beyond these rows, nor that real errors stay this small: "
+    "that is for you to know.",
+    "It holds for the model as stored, and for every change of that size at once, tried or not; for another "
+    "model, retrained or rounded, it has to be proved again.",
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The names that sentences use: of classes and features, of what a feature is, of radius 1."""
+
+    classes: Sequence[str] = ()
+    features: Sequence[str] = ()
+    noun: str = "features"
+    unit: str | None = None
+
+    def label(self, k: int | None) -> str:
+        """The class at a position."""
+        known = k is not None and k < len(self.classes)
+        return f"“{self.classes[k]}”" if known and k is not None else f"class {k}"
+
+    def feature(self, j: int) -> str:
+        """The feature at a position."""
+        return self.features[j] if j < len(self.features) else f"x{j}"
+
+
+_PLAIN = Words()
+
+
+def wilson(count: int, n: int) -> tuple[Fraction, Fraction]:
+    """Wilson's 95 % interval for the share behind count of n independent rows, rounded outward."""
+    spread = Fraction(count * (n - count), n) + _Z**2 / 4
+    grid = 10**9
+    root = Fraction(math.isqrt(math.ceil(spread * grid**2)) + 1, grid)
+    middle = count + _Z**2 / 2
+    low, high = (middle - _Z * root) / (n + _Z**2), (middle + _Z * root) / (n + _Z**2)
+    return max(low, Fraction()), min(high, Fraction(1))
+
+
+def median(values: Sequence[Exact], upper: bool = False) -> Exact:
+    """What half of the values reach: the lower of two middles, the `upper` of bounds from above."""
+    return sorted(values)[(len(values) - (not upper)) // 2]
+
+
+def proved(count: int, n: int, labelled: bool, threshold: float, moving: str) -> str:
+    """The claim of verdicts: `count` of `n` rows are safe, and right where labels are known."""
+    right = "is right and " if labelled else ""
+    what = f"the predicted class {right}{'is ' if not right else ''}proved not to change"
+    if threshold != 0.5:
+        what = f"the predicted class {right}has a probability proved to stay above {exactly(threshold)}"
+    return f"For {_share(count, n)} {what} {moving}."
+
+
+def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> str:
+    """The region around a row, in words: what moves, how far, within which limits."""
+    if not isinstance(region, Ball):
+        return "while the row is anywhere in its box"
+    moving = np.flatnonzero(region.moving())
+    if not len(moving):
+        return "while nothing moves"
+    which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
+    unit = words.unit or ("" if region.scale is None else "units of the scale")
+    far = f"{radius} {unit}".rstrip()
+    within = _within(region, moving.tolist())
+    if region.norm == 0:
+        return f"while up to {radius} of {which} take any values{within}"
+    are = "is" if one else "are"
+    how = {
+        math.inf: f"by up to {far}" + ("" if one else " each, in any combination"),
+        2.0: f"by a Euclidean distance of up to {far}",
+        1.0: f"by up to {far} in sum",
+    }.get(region.norm, f"by up to {far} in the {region.norm:g}-norm")
+    return f"while {which} {are} off {how}{within}"
+
+
+def _which(moving: list[int], d: int, words: Words) -> str:
+    if len(moving) < d and len(moving) <= _FEW:
+        *most, last = (f"“{words.feature(j)}”" for j in moving)
+        return f"{', '.join(most)} and {last}" if most else last
+    if len(moving) == d:
+        return f"all {d} {words.noun}" if d > 1 else f"“{words.feature(0)}”"
+    return f"{len(moving)} of {d} {words.noun}"
+
+
+def _within(ball: Ball, moving: list[int]) -> str:
+    if ball.domain is None or not moving:
+        return ""
+    pairs = {
+        (float(low), float(high)) for low, high in zip(*(end[moving] for end in ball.domain), strict=True)
+    }
+    if len(pairs) > 1:
+        return ", each within its own limits"
+    low, high = pairs.pop()
+    if math.isinf(low) and math.isinf(high):
+        return ""
+    if math.isinf(high):
+        return f", staying at or above {exactly(low)}"
+    return f", staying {'at or below' if math.isinf(low) else f'between {exactly(low)} and'} {exactly(high)}"
+
+
+def _share(count: int, n: int, told: Callable[[Fraction], str] = percent_at_least) -> str:
+    if n == 1:
+        return f"{count} of 1 row"
+    low, high = (f"{f(100 * end, 1)}" for f, end in zip((at_least, at_most), wilson(count, n), strict=True))
+    return f"{count:,} of {n:,} rows ({told(Fraction(count, n))}, 95 % Wilson interval {low} to {high} %)"
+
+
+def sentences(
+    answers: Sequence[Answer],
+    words: Words = _PLAIN,
+    right: Sequence[bool | None] | None = None,
+    radii: Sequence[float | None] | None = None,
+) -> list[str]:
+    """One sentence for the answers of each kind and radius.
+
+    `right`: whether the predicted label of each is the true one; `radii`: as they were asked, where the
+    answers do not tell.
+    """
+    known = [None] * len(answers) if right is None else list(right)
+    given = [_radius(a) for a in answers] if radii is None else list(radii)
+    many = len(set(given)) > _RADII
+    groups: dict[tuple[int, str, float], list[int]] = {}
+    for i, (answer, radius) in enumerate(zip(answers, given, strict=True)):
+        # One label for all where the predicted one is meant.
+        own = "" if isinstance(answer, Verdict | CertifiedRadius | Attack) else getattr(answer, "label", "")
+        more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')}"
+        kind = list(_KINDS).index(type(answer))
+        groups.setdefault((kind, more, -1.0 if many or radius is None else radius), []).append(i)
+    found: list[str] = []
+    for (kind, _, radius), members in sorted(groups.items()):
+        far = "the radius of its row" if many else exactly(radius)
+        told = list(_KINDS.values())[kind]
+        found += told([answers[i] for i in members], [known[i] for i in members], far, words)
+    return found
+
+
+def _radius(answer: Answer) -> float | None:
+    subject = getattr(answer, answer.subject)
+    first = subject[0] if isinstance(subject, tuple) and subject else subject
+    return first.radius if isinstance(first, Ball) else None
+
+
+def _where(answer: Any, radius: str, words: Words) -> str:
+    return while_moving(getattr(answer, answer.subject), radius, words)
+
+
+_Told = Iterator[str]
+_Right = list[bool | None]
+
+
+def _verdicts(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
+    labelled = None not in right
+    count = sum(a.status == "safe" and r is not False for a, r in zip(some, right, strict=True))
+    yield proved(count, len(some), labelled, some[0].threshold, _where(some[0], radius, words))
+
+
+def _evaluated(some: list[Evaluation], right: _Right, radius: str, words: Words) -> _Told:
+    for a in some:
+        for k, asked in enumerate(a.radii.tolist()):
+            moving = while_moving(a.balls[0] if a.balls else None, exactly(asked), words)
+            yield proved(round(float(a.certified[k]) * len(a.truth)), len(a.truth), True, a.threshold, moving)
+
+
+def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words) -> _Told:
+    safe = [a.safe for a in some]
+    moving = _where(some[0], radius_at_least(float(median(safe))), words)
+    every = f"; for all of them up to {radius_at_least(min(safe))}" if min(safe) > 0 < len(safe) - 1 else ""
+    who = f"At least half of {len(some):,} rows keep" if len(some) > 1 else "1 row keeps"
+    most = exactly(max(a.max_radius for a in some))
+    yield f"{who} the predicted class, proved, {moving}{every} (radii up to {most} were asked about)."
+
+
+def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
+    widths = [Fraction(a.upper) - Fraction(a.lower) for a in some]
+    if isinstance(some[0], Robustness):
+        widths = [Fraction(a.upper) for a in some]
+    searched = [a.range if isinstance(a, Robustness) else a for a in some]
+    ended = all(a.status == "converged" for a in searched)
+    near = f" (each end known to within {exactly(some[0].tolerance)})" if ended else ""
+    yield _moves(
+        f"the probability of {words.label(some[0].label)}", widths, _where(some[0], radius, words), near
+    )
+
+
+def _latents(some: list[LatentRange], right: _Right, radius: str, words: Words) -> _Told:
+    for name in ("mean", "variance"):
+        ends = [getattr(a, name) for a in some]
+        finite = [Fraction(e.upper) - Fraction(e.lower) for e in ends if math.isfinite(e.upper - e.lower)]
+        if len(finite) == len(ends):
+            yield _moves(f"the latent {name}", finite, _where(some[0], radius, words))
+
+
+def _moves(what: str, widths: Sequence[Fraction], moving: str, near: str = "") -> str:
+    most, n = at_most(max(widths)), len(widths)
+    if n == 1:
+        return f"For 1 row {what} is proved to stay in an interval of width {most} {moving}{near}."
+    half = at_most(median(widths, upper=True))
+    return (
+        f"For {n:,} rows {what} is proved to stay in an interval of its own {moving}: "
+        f"of width at most {half} for half of the rows, at most {most} for all{near}."
+    )
+
+
+def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _Told:
+    labelled, n = None not in right, len(some)
+    stood = sum(not a.success and r is not False for a, r in zip(some, right, strict=True))
+    changed = sum(a.success for a in some)
+    held = "is right and withstood it" if labelled else "withstood it"
+    yield (
+        f"An attack ({some[0].method}) looked for a change of the predicted class "
+        f"{_where(some[0], radius, words)}, and found one for {changed:,} of {n:,} rows; for "
+        f"{_share(stood, n, percent_at_most)} the class {held}: evidence, no proof."
+    )
+
+
+def _explained(some: list[Explanation], right: _Right, radius: str, words: Words) -> _Told:
+    lower, upper = np.vstack([a.lower for a in some]), np.vstack([a.upper for a in some])
+    ends = [
+        (exact_mean(lower[:, j].tolist()), exact_mean(upper[:, j].tolist())) for j in range(lower.shape[1])
+    ]
+    best = max(range(len(ends)), key=lambda j: abs(ends[j][0] + ends[j][1]))
+    certain = sum(low > 0 or high < 0 for low, high in ends)
+    unit = words.unit or ("" if not some[0].balls or some[0].balls[0].scale is None else "units of the scale")
+    yield (
+        f"While one of {len(ends)} {words.noun} alone is off by up to {radius} {unit}".rstrip()
+        + f", its mean influence on the probability of {words.label(some[0].label)} over {len(lower):,} "
+        f"{'row' if len(lower) == 1 else 'rows'} is proved to lie in an interval; {certain} have a proved "
+        f"direction, and “{words.feature(best)}” moves most, {between(*ends[best])}."
+    )
+
+
+_KINDS: dict[type[Answer], Callable[[list[Any], _Right, str, Words], _Told]] = {
+    Verdict: _verdicts,
+    Evaluation: _evaluated,
+    CertifiedRadius: _radii,
+    ProbabilityRange: _ranges,
+    Robustness: _ranges,
+    LatentRange: _latents,
+    Attack: _attacks,
+    Explanation: _explained,
+}
