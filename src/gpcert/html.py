@@ -32,11 +32,11 @@ def join(children: Iterable[str]) -> Html:
     return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], look: str = "") -> Html:
     """A table that scrolls sideways by itself; the first cell of a row names the row."""
     body = [tag("tr", tag("th", name), *(tag("td", cell) for cell in cells)) for name, *cells in rows]
     top = tag("thead", tag("tr", *(tag("th", cell) for cell in head))) if head else Html("")
-    return tag("div", tag("table", top, tag("tbody", *body)), class_="scroll")
+    return tag("div", tag("table", top, tag("tbody", *body)), class_=f"scroll {look}".rstrip(), tabindex="0")
 
 
 def facts(title: str, entries: Iterable[tuple[str, str]]) -> Html:

@@ -92,3 +92,12 @@ def edited(path: Path, **changes: Any) -> Path:
         (told["answers"][0] if key not in told else told)[key] = value
     path.write_text(json.dumps(told), encoding="utf-8")
     return path
+
+
+def other_model(path: Path, **changes: Any) -> Path:
+    """A copy of a results file about another model over the same rows; `changes`: of its answers, by row."""
+    told = json.loads(path.read_text(encoding="utf-8"))
+    told["model"] |= {"file": "other", "sha256": "other"}
+    for answer in told["answers"]:
+        answer |= changes.get(str(answer["row"]), {})
+    return write(path.with_name(f"other-{path.name}"), told)

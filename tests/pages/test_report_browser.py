@@ -1,15 +1,23 @@
-"""The report in headless Chromium: no errors, sorting, filters, details, hostile names, 2,000 points."""
+"""The report in headless Chromium: sorting, filters, slider, comparison, print, CSV, phones, no scripts."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from base64 import b64decode
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
+from gpcert.records.results_file import read_results
 from helpers.chromium import Page
-from helpers.report_files import HOSTILE, edited, every_verb
+from helpers.report_files import HOSTILE, about, edited, every_verb, other_model, results, write
 
 pytestmark = pytest.mark.full
 
@@ -21,46 +29,52 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
 
 
-def shown(page: Page, folder: Path, n: int, side: int = 2) -> None:
+def shown(page: Page, folder: Path, paths: list[Path], **more: Any) -> None:
     path = folder / "report.html"
-    path.write_text(report(every_verb(folder, n, side)), encoding="utf-8")
+    path.write_text(report(paths, **more), encoding="utf-8")
     page.open(path)
 
 
-def column(page: Page, k: int) -> list[str]:
-    script = "[...document.querySelectorAll('#points tbody tr:not(.detail)')]"
-    return page.evaluate(f"{script}.map((row) => row.cells[{k}].dataset.v)")
+def column(page: Page, k: int, table: int = 0) -> list[str]:
+    rows = f"document.querySelectorAll('.data')[{table}].querySelectorAll('tbody tr:not(.detail)')"
+    return page.evaluate(f"[...{rows}].map((row) => row.cells[{k}].textContent)")
 
 
 def heading(page: Page, name: str) -> int:
-    names = page.evaluate(
-        "[...document.querySelectorAll('#points thead th button')].map((b) => b.textContent)"
-    )
+    names = page.evaluate("[...document.querySelectorAll('.data thead button')].map((b) => b.textContent)")
     return names.index(name)
 
 
 def press(page: Page, k: int) -> None:
-    page.evaluate(f"document.querySelectorAll('#points thead th button')[{k}].click()")
+    page.evaluate(f"document.querySelectorAll('.data thead button')[{k}].click()")
 
 
-def set_filter(page: Page, k: int, value: str) -> None:
+def enter(page: Page, box: str, value: str) -> None:
     page.evaluate(
-        f"{{ const box = document.querySelector('#points tr.filters').cells[{k}].firstChild;"
-        f"box.value = {value!r};"
+        f"{{ const box = {box}; box.value = {json.dumps(value)};"
         "box.dispatchEvent(new Event(box.tagName === 'SELECT' ? 'change' : 'input')); }"
     )
 
 
+def set_filter(page: Page, k: int, value: str) -> None:
+    enter(page, f"document.querySelector('.data tr.filters').cells[{k}].firstChild", value)
+
+
+def text(page: Page, selector: str) -> str:
+    return page.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
 def test_loads_without_errors_and_asks_nobody(page: Page, tmp_path: Path) -> None:
-    shown(page, tmp_path, 30)
+    shown(page, tmp_path, every_verb(tmp_path, 30))
     assert page.problems == []
-    assert page.evaluate("document.querySelector('#count').textContent") == "30 of 30 points"
+    assert text(page, ".count") == "30 of 30 rows"
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.evaluate("[...document.querySelectorAll('a')].every((a) => document.querySelector(a.hash))")
 
 
 def test_sorting(page: Page, tmp_path: Path) -> None:
-    shown(page, tmp_path, 30)
-    k = heading(page, "safe radius")
+    shown(page, tmp_path, every_verb(tmp_path, 30))
+    k = heading(page, "safe up to")
     before = list(map(float, column(page, k)))
     press(page, k)
     assert list(map(float, column(page, k))) == sorted(before) != before
@@ -71,57 +85,223 @@ def test_sorting(page: Page, tmp_path: Path) -> None:
     assert page.problems == []
 
 
-def test_filters(page: Page, tmp_path: Path) -> None:
-    shown(page, tmp_path, 30)
-    verdict, radius = heading(page, "verdict, r = 0.1"), heading(page, "safe radius")
-    every = list(zip(column(page, verdict), map(float, column(page, radius)), strict=True))
-    set_filter(page, verdict, "=unsafe")
-    assert len(column(page, 0)) == sum(v == "unsafe" for v, _ in every)
-    assert set(column(page, verdict)) == {"unsafe"}
+def test_filters_and_a_value_on_the_screen_is_found(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, every_verb(tmp_path, 30))
+    verdict, radius = heading(page, "verdict at 0.1"), heading(page, "safe up to")
+    every = list(zip(column(page, verdict), column(page, radius), strict=True))
+    set_filter(page, verdict, "=can change")
+    assert set(column(page, verdict)) == {"can change"}
     set_filter(page, radius, "> 0.05")
-    assert len(column(page, 0)) == sum(v == "unsafe" and r > 0.05 for v, r in every)
+    assert len(column(page, 0)) == sum(v == "can change" and float(r) > 0.05 for v, r in every)
     set_filter(page, verdict, "")
+    for _, seen in every[:5]:
+        set_filter(page, radius, seen)
+        assert seen in column(page, radius)
     set_filter(page, radius, "")
     assert len(column(page, 0)) == 30
-    page.evaluate(
-        "{ const box = document.querySelector('#search'); box.value = 'no such text';"
-        "box.dispatchEvent(new Event('input')); }"
-    )
+    enter(page, "document.querySelector('.search')", "no such text")
     assert column(page, 0) == []
-    assert page.evaluate("document.querySelector('#count').textContent") == "0 of 30 points"
+    assert text(page, ".count") == "0 of 30 rows"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"), [("> 0,7", "> 0.7"), (">> 1", "for example"), ("1.2.3", "for example")]
+)
+def test_filters_tell_when_they_do_not_understand(typed: str, told: str, page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, every_verb(tmp_path, 5))
+    k = heading(page, "probability")
+    set_filter(page, k, typed)
+    said = text(page, ".trouble")
+    assert "not understood" in said
+    assert typed in said
+    assert told in said
+    assert page.evaluate("document.querySelectorAll('input[aria-invalid=true]').length") == 1
+    assert len(column(page, 0)) == 5  # it filters nothing, and says so
+    set_filter(page, k, "> 0.7")
+    assert text(page, ".trouble") == ""
+    assert page.evaluate("document.querySelectorAll('input[aria-invalid=true]').length") == 0
 
 
 def test_details_open_and_close(page: Page, tmp_path: Path) -> None:
-    shown(page, tmp_path, 3)
-    click = "document.querySelector('#points tbody button').click()"
+    shown(page, tmp_path, every_verb(tmp_path, 3))
+    click = "document.querySelector('.data tbody button').click()"
     page.evaluate(click)
-    assert page.evaluate("document.querySelectorAll('#points tr.detail img').length") >= 2
+    assert page.evaluate("document.querySelectorAll('tr.detail img').length") >= 2
     assert page.evaluate("[...document.querySelectorAll('tr.detail img')].every((i) => i.naturalWidth === 2)")
     page.evaluate(click)
-    assert page.evaluate("document.querySelectorAll('#points tr.detail').length") == 0
+    assert page.evaluate("document.querySelectorAll('tr.detail').length") == 0
     assert page.problems == []
+
+
+def test_the_slider_counts_what_is_proved_at_every_radius(page: Page, tmp_path: Path) -> None:
+    paths = every_verb(tmp_path, 40)
+    points = grouped([(path, *read_results(path)) for path in paths])[0].points
+    shown(page, tmp_path, paths)
+    stops = json.loads(page.evaluate("document.querySelector('.slide').dataset.rows"))["stops"]
+    assert {0.05, 0.1} <= set(stops)
+    assert len(stops) > 20
+    for k in range(0, len(stops), 7):
+        enter(page, "document.querySelector('.range input')", str(k))
+        safe = [p.found[0] >= stops[k] for p in points]
+        right = sum(s and p.label == p.predicted for s, p in zip(safe, points, strict=True))
+        lost = sum(p.found[1] <= stops[k] for p in points)
+        said = text(page, ".readout")
+        tenths = Fraction(1000 * sum(safe), 40).__floor__()
+        assert (
+            f"{sum(safe)} of 40 rows proved safe ({tenths // 10}.{tenths % 10} %), {lost} can change" in said
+        )
+        assert f"right and proved safe: {right} of 40" in said
+        assert page.evaluate("document.querySelectorAll('.mark.safe').length") == sum(safe)
+        assert page.evaluate("document.querySelectorAll('.mark.unsafe').length") == lost
+    page.evaluate("document.querySelector('.mark').dispatchEvent(new Event('click'))")
+    assert len(column(page, 0)) == 1
+    assert page.evaluate("document.querySelectorAll('tr.detail').length") == 1
+    assert page.problems == []
+
+
+def test_curves_tell_their_values(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, every_verb(tmp_path, 10))
+    page.evaluate(
+        "{ const plot = document.querySelector('[data-told]'), box = plot.getBoundingClientRect();"
+        "plot.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + box.width / 2 })); }"
+    )
+    assert "certified accuracy at least" in text(page, ".tip")
+
+
+def test_two_features_are_a_map(page: Page, tmp_path: Path) -> None:
+    rows = [
+        {**about(i, 2), "radius": 0.1, "verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
+        for i in range(6)
+    ]
+    shown(page, tmp_path, [write(tmp_path / "c.json", results("certify", rows, features=["age", HOSTILE]))])
+    assert page.evaluate("document.querySelectorAll('svg circle.mark').length") == 6
+    assert "age" in page.evaluate("document.querySelector('svg:has(.mark)').textContent")
+    assert page.problems == []
+
+
+def test_models_are_compared_row_by_row(page: Page, tmp_path: Path) -> None:
+    first = every_verb(tmp_path, 12)[1]
+    known = {a["row"]: a["verdict"] for a in json.loads(first.read_text())["answers"] if a["radius"] == 0.1}
+    turned = [row for row, verdict in known.items() if verdict == "unsafe"][:2]
+    better = {"verdict": "safe", "margin": [0.01, 0.02], "counterexample": None}
+    second = other_model(first, **{str(row): better for row in turned})
+    shown(page, tmp_path, [first, second])
+    assert page.problems == []
+    assert sorted(map(int, column(page, 0))) == turned
+    assert "2 of 2 rows that differ" in text(page, ".count")
+    links = page.evaluate("[...document.querySelectorAll('#comparison table a')].map((a) => a.hash)")
+    assert len(links) == 2
+    assert page.evaluate(f"{json.dumps(links)}.every((hash) => document.querySelector(hash))")
+    assert page.evaluate("document.querySelectorAll('#comparison .curve').length") == 2
+    shown(page, tmp_path, [first, first], apart=True)
+    assert "No row changes its prediction or its verdict." in text(page, "#comparison")
+    assert "p = 1.000" in text(page, "#comparison")
+
+
+def test_csv_is_the_table_as_it_is_shown(page: Page, tmp_path: Path) -> None:
+    paths = every_verb(tmp_path, 8)
+    edited(paths[0], id='=HYPERLINK("x")')
+    shown(page, tmp_path, paths)
+    press(page, heading(page, "safe up to"))
+    set_filter(page, heading(page, "true"), "=8")
+    saved = page.evaluate(
+        "new Promise((done) => { const make = URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { blob.text().then(done); return make(blob); };"
+        "document.querySelector('.csv').click(); })"
+    )
+    head, *rows = csv.reader(io.StringIO(saved.removeprefix("\ufeff")))
+    assert head[:3] == ["row", "true", "predicted"]
+    for k in range(1, len(head)):
+        assert [row[k] for row in rows] == column(page, k)
+    set_filter(page, heading(page, "true"), "")
+    assert not [row for row in rows if row[0].startswith("=")]
+    assert page.problems == []
+
+
+def test_print_keeps_legends_and_colours(tmp_path: Path) -> None:
+    with Page(tmp_path / "profile", dark=True) as page:
+        shown(page, tmp_path, every_verb(tmp_path, 30))
+        pdf = b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
+        assert pdf.startswith(b"%PDF")
+        assert 3 <= pdf.count(b"/Type /Page\n") <= 30
+        page.call("Emulation.setEmulatedMedia", media="print")
+        style = "getComputedStyle(document.querySelector({}))"
+        assert page.evaluate(f"{style.format(repr('body'))}.color") == "rgb(28, 33, 40)"
+        assert page.evaluate(f"{style.format(repr('.key'))}.printColorAdjust") == "exact"
+        assert page.evaluate(f"{style.format(repr('figure'))}.breakInside") == "avoid"
+        for hidden in (".csv", ".search", ".filters", ".range", "nav"):
+            assert page.evaluate(f"{style.format(repr(hidden))}.display") == "none"
+        for kept in ("figcaption", ".claim", ".tile", ".legend", "thead", ".readout"):
+            assert page.evaluate(f"{style.format(repr(kept))}.display") != "none"
+        assert page.problems == []
+
+
+def test_a_phone_reaches_the_last_column(page: Page, tmp_path: Path) -> None:
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    page.call("Emulation.setDeviceMetricsOverride", **phone)
+    shown(page, tmp_path, every_verb(tmp_path, 6))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    last = page.evaluate("[...document.querySelectorAll('.data thead button')].at(-1).textContent")
+    assert page.evaluate("document.querySelector('.hint').hidden") is False
+    assert last in text(page, ".hint")
+    page.evaluate("document.querySelector('.data > .scroll').scrollLeft = 1e6")
+    cell = "[...document.querySelectorAll('.data thead button')].at(-1).getBoundingClientRect()"
+    assert page.evaluate(f"{cell}.right") <= 390
+    page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_without_scripts_every_number_is_there(tmp_path: Path) -> None:
+    with Page(tmp_path / "profile") as page:
+        paths = every_verb(tmp_path, 4)
+        shown(page, tmp_path, paths)
+        page.evaluate("document.querySelectorAll('.data tbody button').forEach((b) => b.click())")
+        cells = "[...document.querySelectorAll('.data tbody td, .data tbody th')]"
+        seen = page.evaluate(f"{cells}.filter((c) => !c.querySelector('td')).map((c) => c.innerText)")
+        page.call("Emulation.setScriptExecutionDisabled", value=True)
+        page.open(tmp_path / "report.html")
+        page.call("DOM.enable")
+        root = page.call("DOM.getDocument")["root"]["nodeId"]
+        rows = page.call("DOM.querySelectorAll", nodeId=root, selector=".data tbody > tr")["nodeIds"]
+        assert len(rows) >= 4
+        whole = page.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
+        for cell in seen:
+            for word in cell.split():
+                assert word.replace("&", "&amp;") in whole
+        assert page.problems == []
 
 
 def test_hostile_names_do_not_execute(page: Page, tmp_path: Path) -> None:
     names = [HOSTILE + str(j) for j in range(4)]
-    paths = every_verb(tmp_path, 2, features=names, classes=names[:2])
+    paths = every_verb(tmp_path, 3, features=names, classes=names[:2], unit=HOSTILE)
     for path in paths:
         edited(path, id=HOSTILE, method=HOSTILE)
         edited(path, data={"file": HOSTILE, "sha256": "1"}, versions={HOSTILE: HOSTILE})
-    (tmp_path / "r.html").write_text(report(paths, title="title"), encoding="utf-8")
-    page.open(tmp_path / "r.html")
-    page.evaluate("document.querySelectorAll('#points tbody button').forEach((b) => b.click())")
+    second = other_model(paths[1])
+    shown(page, tmp_path, [*paths, second], title="title")
+    page.evaluate("document.querySelectorAll('.data tbody button').forEach((b) => b.click())")
+    page.evaluate("document.querySelectorAll('.mark')[1].dispatchEvent(new Event('click'))")
+    for k in range(3):
+        press(page, k)
+    enter(page, "document.querySelector('.search')", HOSTILE)
+    enter(page, "document.querySelector('.data tr.filters').cells[0].firstChild", HOSTILE)
+    page.evaluate("document.querySelectorAll('.csv').forEach((b) => b.click())")
     assert page.evaluate("document.title") == "title"
     assert page.evaluate("document.querySelectorAll('script').length") == 1
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
     assert page.problems == []
 
 
-def test_two_thousand_images_do_not_freeze_the_page(page: Page, tmp_path: Path) -> None:
-    shown(page, tmp_path, 2000, side=14)
-    assert page.evaluate("document.querySelector('#count').textContent").startswith("2000 of 2000")
-    press(page, heading(page, "safe radius"))
-    assert len(column(page, 0)) == 200  # the rest at a click
-    page.evaluate("document.querySelector('#more').click()")
+def test_many_rows_are_drawn_on_demand(page: Page, tmp_path: Path) -> None:
+    margin = {"verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
+    rows = [{**about(i, 2), "radius": 0.1, **margin} for i in range(5000)]
+    shown(page, tmp_path, [write(tmp_path / "c.json", results("certify", rows, features=["a", "b"]))])
+    assert text(page, ".count") == "5000 of 5000 rows, the first 200 shown"
+    assert page.evaluate("document.querySelectorAll('*').length") < 3000
+    press(page, heading(page, "probability"))
+    values = list(map(float, column(page, heading(page, "probability"))))
+    assert len(values) == 200
+    assert values == sorted(values)
+    page.evaluate("document.querySelector('button.more').click()")
     assert len(column(page, 0)) == 400
     assert page.problems == []
 
@@ -130,6 +310,6 @@ def test_dark_and_light_differ_in_the_colour_of_the_page(tmp_path: Path) -> None
     colours = []
     for dark in (False, True):
         with Page(tmp_path / f"profile{dark}", dark) as page:
-            shown(page, tmp_path, 2)
+            shown(page, tmp_path, every_verb(tmp_path, 2))
             colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert colours == ["rgb(255, 255, 255)", "rgb(20, 24, 29)"]

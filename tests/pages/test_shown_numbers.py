@@ -28,8 +28,8 @@ from gpcert.numbers import (
     radius_at_least,
     radius_at_most,
 )
+from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.points import merge
 from gpcert.records.results_file import read_results
 from gpcert.records.rows import Row
 from helpers.report_files import about, results, write
@@ -122,13 +122,16 @@ def test_shares_on_the_page(n: int, tmp_path: Path) -> None:
     for heading in ("proved safe", "certified accuracy"):
         (shown,) = table_of(text, heading)
         assert truth - Fraction(1, 1000) < percent(shown) <= truth
-    for heading in ("at most", "attacked accuracy"):
+    for heading in ("at most", "accuracy under attack"):
         (shown,) = table_of(text, heading)
         assert truth <= percent(shown) < truth + Fraction(1, 1000)
-    assert percent(table_of(text, "unsafe")[0]) <= 1 - truth
+    assert percent(table_of(text, "can change")[0]) <= 1 - truth
     assert percent(table_of(text, "not decided")[0]) == 0
-    for share, what in ((percent_at_least(truth), "certified"), (percent_at_most(truth), "attacked")):
-        assert f"<b>{share}</b><span>{what} accuracy at radius 0.1</span>" in text
+    for share, what in (
+        (percent_at_least(truth), "certified accuracy"),
+        (percent_at_most(truth), "accuracy under attack"),
+    ):
+        assert f"<b>{share}</b><span>{what} at radius 0.1</span><small>{safe:,} of {n:,}" in text
 
 
 @given(low=UNIT, high=UNIT)
@@ -140,7 +143,7 @@ def test_what_a_range_implies_is_exact(
     answer = row(0, radius=0.1, min=[low, low], max=[high, high], seconds=0.0)
     answer["class"] = 0
     path = write(tmp_path_factory.getbasetemp() / "implied.json", results("range", [answer]))
-    (point,) = merge([(path, *read_results(path))])
+    (point,) = grouped([(path, *read_results(path))])[0].points
     verdict = point.verdicts[0.1]
     truth = 1 - Fraction(high) - Fraction(1, 2)
     assert verdict.status == ("safe" if truth > 0 else "unsafe" if truth < 0 else "unknown")
@@ -167,4 +170,4 @@ def test_captions_of_radii_and_the_radius_that_was_asked(tmp_path: Path) -> None
     certify = row(0, radius=asked, verdict="safe", margin=[0.0, 0.1], counterexample=None)
     text = Outline(report([write(tmp_path / "certify.json", results("certify", [certify]))])).text
     assert f"at radius {asked}" in text
-    assert f"r = {asked}: the label cannot change" in text
+    assert f"radius {asked}: the class cannot change" in text

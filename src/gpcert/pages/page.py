@@ -4,75 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from gpcert.html import Html, join, tag
-from gpcert.pages import sections
+from gpcert.pages import charts, sections
+from gpcert.pages.compare import comparison
+from gpcert.pages.curves import curves
+from gpcert.pages.details import Pictures, card
+from gpcert.pages.groups import Group, grouped
 from gpcert.pages.html import page
-from gpcert.pages.points import Point, merge
-from gpcert.pages.table import Pictures, card, points_table
+from gpcert.pages.points import Result
+from gpcert.pages.summary import main_radius
+from gpcert.pages.table import points_table
 from gpcert.records.results_file import read_results
-from gpcert.records.rows import Row
+from gpcert.regions import Ball
 from gpcert.validation import require
 
-__all__ = ["report", "report_on"]
+__all__ = ["render", "report", "report_on"]
 
 _CARDS = 12
 
 
-def report(paths: Sequence[Path], title: str | None = None) -> str:
-    """The HTML text of a report on results files about one model and one data file."""
-    return report_on([(path, *read_results(path)) for path in paths], title)
+def report(paths: Sequence[Path], title: str | None = None, apart: bool = False) -> str:
+    """The HTML text of a report on results files."""
+    return report_on([(path, *read_results(path)) for path in paths], title, apart)
 
 
-def report_on(results: Sequence[tuple[Path, dict[str, Any], list[Row]]], title: str | None = None) -> str:
-    """The HTML text of a report on results, each with a name, its document and its rows."""
-    points = merge(results)
-    require(bool(points), f"{results[0][0]} must hold at least one answer, got none")
-    first = results[0][1]
-    pictures = _pictures(first, points)
-    named = [(path.name, document) for path, document, _ in results]
-    content = [
-        ("Summary", sections.headline(points)),
-        ("Curves", sections.curves(points)),
-        ("Distributions", sections.distributions(points)),
-        ("Influence of features", sections.explanations(points, pictures.names, pictures.shape)),
-        ("Most fragile images", _gallery(points, pictures)),
-        ("Points", points_table(points, pictures)),
-        ("Settings and versions", sections.settings(named)),
+def report_on(results: Sequence[Result], title: str | None = None, apart: bool = False) -> str:
+    """The same of documents in memory, each with the name of its file and its rows.
+
+    Files about one model and kind of region become one result; several are compared. `apart`: every file is
+    a result by itself, as two runs of one model are.
+    """
+    groups = grouped(results, apart)
+    for group in groups:
+        require(bool(group.points), f"{group.results[0][0]} must hold at least one answer, got none")
+    return render(groups, title)
+
+
+def render(groups: Sequence[Group], title: str | None = None) -> str:
+    """The page of what is known."""
+    if len(groups) == 1:
+        content, lead = _sections(groups[0]), sections.claim(groups[0])
+    else:
+        content = [("Comparison", comparison(groups))]
+        content += [(f"{k}. {group.name}", _whole(group)) for k, group in enumerate(groups, 1)]
+        lead = Html("")
+    content.append(("What the words mean", sections.glossary()))
+    return page(title or "How far can the inputs be off?", _subtitle(groups), content, lead)
+
+
+def _whole(group: Group) -> Html:
+    """One of several results, under one heading."""
+    parts = [join([tag("h3", heading, class_="part"), part]) for heading, part in _sections(group)]
+    return join([sections.claim(group), *parts])
+
+
+def _sections(group: Group) -> list[tuple[str, Html]]:
+    pictures, radius = _pictures(group), main_radius(group.points)
+    reach = max((p.safe for p in group.points), default=0.0) if radius is None else radius
+    every = [
+        ("In short", sections.headline(group)),
+        ("Row by row", charts.point_map(group, reach) if reach > 0 else Html("")),
+        ("Class by class", sections.classes(group)),
+        ("Curves", curves(group)),
+        ("Distributions", charts.distributions(group)),
+        ("Influence of features", charts.influences(group, pictures.shape)),
+        ("Most fragile images", _gallery(group, pictures)),
+        ("All rows", points_table(group, pictures)),
+        ("Settings and versions", sections.settings(group)),
     ]
-    kept = [(heading, part) for heading, part in content if part]
-    subtitle = _subtitle(first, [document for _, document, _ in results])
-    return page(title or "How far can the inputs move?", subtitle, kept)
+    return [(heading, part) for heading, part in every if part]
 
 
-def _subtitle(first: dict[str, Any], documents: Sequence[dict[str, Any]]) -> str:
+def _subtitle(groups: Sequence[Group]) -> str:
+    first = groups[0].document
+    models = f"Model {first['model'].get('file')}" if len(groups) == 1 else f"{len(groups)} results"
     data = first["data"].get("file") or "boxes"
-    early = "" if all(d["complete"] for d in documents) else "; some runs were stopped early, all bounds hold"
-    return f"Model {first['model'].get('file')}, data {data}, gpcert {first['versions'].get('gpcert')}{early}"
+    whole = all(document["complete"] for group in groups for _, document, _ in group.results)
+    early = "" if whole else "; some runs were stopped early, all bounds hold"
+    return f"{models}, data {data}, gpcert {first['versions'].get('gpcert')}{early}"
 
 
-def _pictures(document: dict[str, Any], points: Sequence[Point]) -> Pictures:
-    names, shape = document["model"].get("features", []), document["data"].get("image_shape")
-    x = [p.x for p in points if p.x is not None]
+def _pictures(group: Group) -> Pictures:
+    shape, region = group.document["data"].get("image_shape"), group.region
+    scale = region.scale if isinstance(region, Ball) else None
+    x = [p.x for p in group.points if p.x is not None]
     low, high = (min(float(v.min()) for v in x), max(float(v.max()) for v in x)) if x else (0.0, 1.0)
-    return Pictures(None if shape is None else (shape[0], shape[1]), names, low, high)
+    return Pictures(None if shape is None else (shape[0], shape[1]), group.words, scale, low, high)
 
 
-def _gallery(points: Sequence[Point], pictures: Pictures) -> Html:
+def _gallery(group: Group, pictures: Pictures) -> Html:
     """Images with the closest counterexamples first."""
     if pictures.shape is None:
         return Html("")
-    broken = [p for p in points if np.isfinite(p.unsafe) and p.counterexample is not None]
-    chosen = sorted(broken, key=lambda p: (p.unsafe, p.row))[:_CARDS]
+    broken = [(p.counterexample[0], p.row, p) for p in group.points if p.counterexample is not None]
+    chosen = [p for _, _, p in sorted(broken, key=lambda known: known[:2])[:_CARDS]]
     if not chosen:
         return Html("")
     text = (
-        "The points whose label changes within the smallest radius: the image, the closest image of another "
-        "label that is known, and what moved (orange brighter, blue darker)."
+        "The rows whose class changes within the smallest radius: the image, the closest image of another "
+        "class that is known, and what moved (orange brighter, blue darker)."
     )
-    return join(
-        [tag("p", text, class_="soft"), tag("div", *(card(p, pictures) for p in chosen), class_="cards")]
-    )
+    return join([tag("p", text), tag("div", *(card(p, pictures) for p in chosen), class_="cards")])

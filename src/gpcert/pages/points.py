@@ -1,4 +1,4 @@
-"""Answers by row: what all results files together prove about each point.
+"""Answers by row: what all results files about one model and kind of region prove about each point.
 
 Files come from strangers: what is wrong, or contradicts what is known already, is an error that names the
 file and the answer.
@@ -22,11 +22,13 @@ from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRang
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
 
-__all__ = ["Explained", "Point", "Ranged", "Verdict", "merge"]
+__all__ = ["Explained", "Point", "Ranged", "Result", "Verdict", "merged"]
+
+#: A results file: where it is, its document, its answers.
+Result = tuple[Path, dict[str, Any], list[Row]]
 
 #: Numbers are smaller: their differences do not overflow.
 _HUGE = 2.0**1023
-_HALF = Fraction(1, 2)
 
 
 class Ranged(NamedTuple):
@@ -76,6 +78,7 @@ class Point:
     attacks: dict[float, Attack] = field(default_factory=dict)
     explained: list[Explained] = field(default_factory=list)
     found: tuple[float, float, Float | None] | None = None  #: certified radius: safe, unsafe, counterexample
+    reach: float = 0.0  #: the largest radius asked about
 
     @property
     def correct(self) -> bool | None:
@@ -99,28 +102,24 @@ class Point:
         return next((r for r in reversed(self.ranges) if r.name == name), None)
 
     @property
-    def counterexample(self) -> Float | None:
-        """The point of another label that lies closest, as far as is known."""
+    def counterexample(self) -> tuple[float, Float] | None:
+        """The point of another label that is known at the smallest radius, with that radius."""
         known = [(v.radius, v.counterexample) for v in self.verdicts.values()]
         known += [(self.found[1], self.found[2])] if self.found else []
+        known += [(radius, a.x) for radius, a in self.attacks.items() if a.success]
         found = [(r, z) for r, z in known if z is not None]
-        return min(found, key=lambda pair: pair[0])[1] if found else None
+        return min(found, key=lambda pair: pair[0]) if found else None
 
 
-def merge(results: Sequence[tuple[Path, dict[str, Any], list[Row]]]) -> list[Point]:
-    """The points of all results files, by row; the files must be about one model, data and kind of region."""
+def merged(results: Sequence[Result], threshold: float) -> list[Point]:
+    """The points of all files, by row."""
     first_path, first, _ = results[0]
     points: dict[int, Point] = {}
     for path, document, rows in results:
-        for what, one, other in (
-            ("model", document["model"].get("sha256"), first["model"].get("sha256")),
-            ("data", document["data"].get("sha256"), first["data"].get("sha256")),
-            ("kind of region", _kind(document), _kind(first)),
-            ("classes", document["model"].get("classes"), first["model"].get("classes")),
-            ("features", document["model"].get("features"), first["model"].get("features")),
-        ):
-            require(one == other, f"{path} and {first_path} must be about the same {what}, got two")
-        reader = _Reader(document)
+        for what in ("classes", "features"):
+            same = document["model"].get(what) == first["model"].get(what)
+            require(same, f"{path} and {first_path} must be about the same {what}, got two")
+        reader = _Reader(document, threshold)
         for i, row in enumerate(rows):
             try:
                 reader.read(points.setdefault(row.row, Point(row.row, row.id or str(row.row))), row)
@@ -129,15 +128,12 @@ def merge(results: Sequence[tuple[Path, dict[str, Any], list[Row]]]) -> list[Poi
     return [points[row] for row in sorted(points)]
 
 
-def _kind(document: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(document["settings"].get(key) for key in ("norm", "features", "domain", "scale"))
-
-
 class _Reader:
     """Adds the answers of one file to their points."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], threshold: float) -> None:
         self._classes: list[str] = document["model"].get("classes", [])
+        self._threshold = Fraction(threshold)
 
     def read(self, point: Point, row: Row) -> None:
         """Add one answer."""
@@ -150,12 +146,12 @@ class _Reader:
         if isinstance(answer, ProbabilityRange):
             self._add_range(point, answer, radius)
         elif isinstance(answer, CertifiedRadius):
+            self._same_label(point, answer.label, answer.safe > 0)
             _add_radius(point, answer)
         elif radius is None:
             _refuse("radius must be >= 0, got nothing")
         elif isinstance(answer, Decided):
-            if answer.threshold != 0.5:
-                _refuse(f"threshold must be 0.5 for a report on labels, got {answer.threshold}")
+            self._same_label(point, answer.label, answer.status == "safe")
             ends = answer.margin.lower, answer.margin.upper
             _add(point, Verdict(radius, str(answer.status), ends, answer.counterexample))
         elif isinstance(answer, Attack):
@@ -164,7 +160,8 @@ class _Reader:
         elif isinstance(answer, Explanation):
             found = answer.value[0], answer.lower[0], answer.upper[0]
             point.explained.append(Explained(self._name(answer.label), radius, *found))
-        _check_consistent(point)
+        point.reach = max(point.reach, *point.verdicts, point.found[0] if point.found else 0.0)
+        _check_consistent(point, self._threshold)
 
     def _about(self, point: Point, row: Row) -> None:
         label, predicted, p = row.label, row.predicted or "", row.probability
@@ -188,17 +185,30 @@ class _Reader:
             _refuse(f"label must be a position in the model's classes, got {label}")
         return self._classes[label]
 
+    def _same_label(self, point: Point, label: int, proved: bool) -> None:
+        """Near a tie two computations may differ, never where a label is proved."""
+        if (
+            proved
+            and point.predicted
+            and self._threshold >= Fraction(1, 2)
+            and self._name(label) != point.predicted
+        ):
+            _refuse(
+                f"label must be the predicted one, {point.predicted[:40]!r}, where it is proved, got another"
+            )
+
     def _add_range(self, point: Point, r: ProbabilityRange, radius: float | None) -> None:
         found = Ranged(self._name(r.label), radius, r)
         point.ranges.append(found)
         if radius is not None and len(self._classes) == 2 and point.predicted:
-            _add(point, _implied(point, found, radius))
+            _add(point, _implied(point, found, radius, self._threshold))
 
 
 def _add_radius(point: Point, answer: CertifiedRadius) -> None:
     known = point.found or (0.0, math.inf, None)
     told = answer.unsafe, answer.counterexample
     point.found = max(known[0], answer.safe), *min(known[1:], told, key=lambda pair: pair[0])
+    point.reach = max(point.reach, answer.max_radius)
 
 
 def _add(point: Point, found: Verdict) -> None:
@@ -210,11 +220,11 @@ def _add(point: Point, found: Verdict) -> None:
         _refuse(f"{found.status} at radius {found.radius} contradicts {known.status}, told before")
 
 
-def _check_consistent(point: Point) -> None:
+def _check_consistent(point: Point, threshold: Fraction) -> None:
     if point.safe >= point.unsafe:
         _refuse(f"safe up to {point.safe} contradicts unsafe at {point.unsafe}; one was told before")
     broken = min((radius for radius, a in point.attacks.items() if a.success), default=math.inf)
-    if point.safe >= broken:
+    if point.safe >= broken and threshold >= Fraction(1, 2):  # else another label is no contradiction
         _refuse(f"safe up to {point.safe} contradicts an attack at {broken}; one was told before")
 
 
@@ -222,11 +232,11 @@ def _refuse(rule: str) -> NoReturn:
     raise InvalidInputError(rule)
 
 
-def _implied(point: Point, found: Ranged, radius: float) -> Verdict:
+def _implied(point: Point, found: Ranged, radius: float, least: Fraction) -> Verdict:
     """What the range of one of two classes proves about the predicted label."""
     own, r = found.name == point.predicted, found.answer
     low, high = (Fraction(end) for end in vars(r.min if own else r.max).values())
-    margin = (low - _HALF, high - _HALF) if own else (_HALF - high, _HALF - low)
+    margin = (low - least, high - least) if own else (1 - least - high, 1 - least - low)
     status = "safe" if margin[0] > 0 else "unsafe" if margin[1] < 0 else "unknown"
     witness = r.argmin if own else r.argmax
     return Verdict(radius, status, margin, witness if status == "unsafe" else None)

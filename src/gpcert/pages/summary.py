@@ -12,7 +12,7 @@ import numpy as np
 from gpcert.pages.points import Point
 from gpcert.validation import Mask
 
-__all__ = ["AtRadius", "Shares", "clean_accuracy", "median_radius", "radii_asked"]
+__all__ = ["AtRadius", "Shares", "clean_accuracy", "main_radius", "median_radius", "radii_asked"]
 
 
 @dataclass(frozen=True)
@@ -32,38 +32,49 @@ class AtRadius:
 
 
 class Shares:
-    """Counts what is proved at any radius; the radii of the points are sorted once."""
+    """Counts what is proved at any radius; the radii of the points are looked up once."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
-        self._safe = np.array([p.safe for p in points])
-        self._unsafe = np.array([p.unsafe for p in points])
-        self._right = np.array([bool(p.correct) for p in points])
-        self._labelled = all(p.correct is not None for p in points)
+        self.safe = np.array([p.safe for p in points])
+        self.unsafe = np.array([p.unsafe for p in points])
+        self.right = np.array([bool(p.correct) for p in points])
+        self.labelled = all(p.correct is not None for p in points)
 
-    def ends(self) -> list[float]:
-        """The radii at which a share changes."""
-        known = np.concatenate([self._safe, self._unsafe])
-        return [float(r) for r in np.unique(known[(known > 0) & np.isfinite(known)])]
+    def ends(self, most: int = 400) -> list[float]:
+        """The radii at which a share changes, up to where something was asked about every point.
+
+        Of more than `most` some are left out: between those that stay a step function falls early.
+        """
+        known = np.concatenate([self.safe, self.unsafe])
+        known = known[(known > 0) & np.isfinite(known)]
+        asked = [p.reach for p in self._points if not math.isfinite(p.unsafe)]
+        last = min(asked, default=float(known.max(initial=0.0)))  # a counterexample holds for larger radii
+        found = np.unique([*known[known <= last], *([last] if math.isfinite(last) and last > 0 else [])])
+        if len(found) > most:
+            found = found[np.unique(np.linspace(0, len(found) - 1, most).astype(int))]
+        return [float(r) for r in found]
 
     def at(self, radius: float) -> AtRadius:
         """The shares at one radius."""
-        safe, unsafe = self._safe >= radius, self._unsafe <= radius
+        safe, unsafe = self.safe >= radius, self.unsafe <= radius
         return AtRadius(
             radius=radius,
             safe=_share(safe),
             unsafe=_share(unsafe),
-            certified=_share(safe & self._right) if self._labelled else None,
-            certified_most=_share(~unsafe & self._right) if self._labelled else None,
-            attacked=self._attacked(radius) if self._labelled else None,
+            certified=_share(safe & self.right) if self.labelled else None,
+            certified_most=_share(~unsafe & self.right) if self.labelled else None,
+            attacked=self._attacked(radius) if self.labelled else None,
         )
 
     def _attacked(self, radius: float) -> Fraction | None:
+        if radius not in self._points[0].attacks:
+            return None
         tried = [p.attacks.get(radius) for p in self._points]
         if any(a is None for a in tried):
             return None
         stood = np.array([a is not None and not a.success for a in tried])
-        return _share(stood & self._right)
+        return _share(stood & self.right)
 
 
 def _share(which: Mask) -> Fraction:
@@ -88,3 +99,11 @@ def radii_asked(points: Sequence[Point]) -> list[float]:
     every = [set(p.verdicts) | set(p.attacks) for p in points]
     common = set.intersection(*every) if every else set()
     return sorted(r for r in common if math.isfinite(r))
+
+
+def main_radius(points: Sequence[Point]) -> float | None:
+    """The radius of the figure to remember: the first that was attacked, else the largest with verdicts."""
+    asked = [r for r in radii_asked(points) if r > 0]
+    decided = [r for r in asked if all(r in p.verdicts for p in points)]
+    tried = [r for r in decided if all(r in p.attacks for p in points)]
+    return tried[0] if tried else decided[-1] if decided else None

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from gpcert.html import Html, tag
 
-__all__ = ["Plot", "ticks"]
+__all__ = ["Plot", "captioned", "ticks"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 12.0, 44.0
 
 
 class Plot:
-    """A frame from (low, 0) to (x_most, y_most) into which curves are drawn; class names give colours."""
+    """A frame from (low, y_low) to (x_most, y_most) into which curves are drawn; class names give colours."""
 
     def __init__(
-        self, x_most: float, y_most: float, names: tuple[str, str], low: float = 0.0, percent: bool = False
+        self,
+        x_most: float,
+        y_most: float,
+        names: tuple[str, str],
+        low: float = 0.0,
+        percent: bool = False,
+        y_low: float = 0.0,
     ) -> None:
         self._width, self._height = 460.0, 270.0
-        self._x0, self._x1, self._y1 = low, x_most if x_most > low else low + 1.0, y_most or 1.0
+        self._x0, self._x1 = low, x_most if x_most > low else low + 1.0
+        self._y0, self._y1 = y_low, y_most if y_most > y_low else y_low + 1.0
         self._names, self._percent = names, percent
         self._parts: list[Html] = []
+        self._told: list[dict[str, Any]] = []
 
     def line(self, xs: Sequence[float], ys: Sequence[float], look: str) -> None:
         """A curve through the points."""
@@ -37,6 +47,18 @@ class Plot:
         shape = self._points([*across, across[-1], across[0]], [*along, onto, onto])
         self._parts.append(tag("polygon", points=shape, class_=f"area {look}"))
 
+    def tell(self, name: str, xs: Sequence[float], told: Sequence[str]) -> None:
+        """What a reader who points at x is told of a curve: told[i] up to and including xs[i]."""
+        self._told.append({"name": name, "xs": list(xs), "told": list(told)})
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point is on the picture."""
+        return self._x(x), self._y(y)
+
+    def add(self, part: Html) -> None:
+        """An element of its own, drawn above what is there."""
+        self._parts.append(part)
+
     def dots(self, xs: Sequence[float], ys: Sequence[float], look: str, told: Sequence[str]) -> None:
         """Marks, each with a text that shows when pointed at."""
         for x, y, text in zip(xs, ys, told, strict=True):
@@ -46,7 +68,7 @@ class Plot:
     def bar(self, low: float, high: float, value: float, look: str, told: str) -> None:
         """An upright bar over [low, high]."""
         x, width = self._x(low), max(1.0, self._x(high) - self._x(low) - 1.0)
-        y, height = self._y(value), self._y(0.0) - self._y(value)
+        y, height = self._y(value), self._y(self._y0) - self._y(value)
         size = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
         self._parts.append(tag("rect", tag("title", told), **size, class_=f"area {look}"))
 
@@ -54,14 +76,20 @@ class Plot:
         """The picture; `told` is read out in its place."""
         frame = [*self._axis_x(), *self._axis_y()]
         box = f"0 0 {self._width:g} {self._height:g}"
-        return tag("svg", *frame, *self._parts, viewBox=box, role="img", aria_label=told, class_="plot")
+        more = {}
+        if self._told:
+            ends = [_LEFT, self._width - _RIGHT, self._x0, self._x1, self._width]
+            more = {"data_told": json.dumps({"ends": ends, "curves": self._told})}
+        return tag(
+            "svg", *frame, *self._parts, viewBox=box, role="img", aria_label=told, class_="plot", **more
+        )
 
     def _x(self, x: float) -> float:
         share = (min(max(x, self._x0), self._x1) - self._x0) / (self._x1 - self._x0)
         return _LEFT + share * (self._width - _LEFT - _RIGHT)
 
     def _y(self, y: float) -> float:
-        share = min(max(y, 0.0), self._y1) / self._y1
+        share = (min(max(y, self._y0), self._y1) - self._y0) / (self._y1 - self._y0)
         return self._height - _BOTTOM - share * (self._height - _TOP - _BOTTOM)
 
     def _points(self, xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -78,7 +106,7 @@ class Plot:
 
     def _axis_y(self) -> list[Html]:
         parts = []
-        for value in ticks(0.0, self._y1):
+        for value in ticks(self._y0, self._y1):
             y = self._y(value)
             ends = {"x1": f"{_LEFT:g}", "x2": f"{self._width - _RIGHT:g}", "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
             text = f"{100 * value:.0f} %" if self._percent else f"{value:.4g}"
@@ -97,3 +125,9 @@ def ticks(low: float, high: float) -> list[float]:
     step = next(unit * k for k in (1, 2, 5, 10) if span / (unit * k) <= 5.5)
     first = math.ceil(low / step - 1e-9)
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def captioned(picture: Html, title: str, keys: Sequence[tuple[str, str]], text: str) -> Html:
+    """A figure with its title above, its keys and a text below."""
+    told = [tag("div", tag("span", "", class_=f"key {look}"), name) for look, name in keys]
+    return tag("figure", tag("h3", title), picture, tag("figcaption", *told, text))

@@ -1,0 +1,99 @@
+"""Curves over the radius: what is proved of all rows, of each class, of several models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from gpcert.html import Html, tag
+from gpcert.numbers import exactly, percent_at_least, percent_at_most
+from gpcert.pages.groups import Group
+from gpcert.pages.summary import AtRadius, Shares, clean_accuracy, radii_asked
+from gpcert.pages.svg import Plot, captioned
+
+__all__ = ["curves", "together"]
+
+_COLOURS = 8  # looks of curves, then they repeat
+
+
+def curves(group: Group) -> Html:
+    """Certified accuracy, for all and for each class, and safety against the radius: what is proved."""
+    counted = Shares(group.points)
+    ends = counted.ends()
+    if not ends:
+        return Html("")
+    steps = [counted.at(radius) for radius in ends]
+    figures = [_safety_plot(steps)]
+    clean, classes = clean_accuracy(group.points), group.words.classes
+    if clean is not None:
+        tried = [counted.at(radius) for radius in radii_asked(group.points)]
+        figures.insert(0, _accuracy_plot(clean, steps, [s for s in tried if s.attacked is not None]))
+        members = {name: [p for p in group.points if p.label == name] for name in classes}
+        apart = [(name, some, Shares(some)) for name, some in members.items() if some]
+        if 1 < len(apart) <= _COLOURS:
+            told = "Of the rows of each class, the share that is right and proved safe."
+            lines = [(f"{name} ({len(some)} rows)", shares) for name, some, shares in apart]
+            figures.insert(1, together(lines, "Certified recall by class", "certified recall", told))
+    return tag("div", *figures, class_="plots")
+
+
+def together(lines: Sequence[tuple[str, Shares]], title: str, axis: str, text: str) -> Html:
+    """Certified shares of several groups of points in one picture, each up to where it was asked."""
+    ends = [shares.ends() for _, shares in lines]
+    last = max((xs[-1] for xs in ends if xs), default=0.0)
+    if last <= 0:
+        return Html("")
+    plot, keys = Plot(last, 1.0, ("radius", axis), percent=True), []
+    for k, ((name, shares), xs) in enumerate(zip(lines, ends, strict=True)):
+        found = [shares.at(radius) for radius in xs]
+        values = [s.safe if s.certified is None else s.certified for s in found]
+        look = f"line{k % _COLOURS}"
+        keys.append((look, name))
+        if xs:
+            plot.steps(xs, list(map(float, values)), look)
+            plot.tell(name, xs, [f"at least {percent_at_least(v)}" for v in values])
+    return captioned(plot.html(f"{title} against the radius"), title, keys, text)
+
+
+def _safety_plot(steps: Sequence[AtRadius]) -> Html:
+    xs = [s.radius for s in steps]
+    plot = Plot(xs[-1], 1.0, ("radius", "share of rows"), percent=True)
+    # A point proved safe up to r counts up to r; a counterexample at r counts from r on.
+    broken = [Fraction(), *(s.unsafe for s in steps[:-1])]
+    for ys, look, onto in (
+        ([float(s.safe) for s in steps], "good", 0.0),
+        ([float(1 - u) for u in broken], "bad", 1.0),
+    ):
+        plot.steps(xs, ys, look, onto=onto)
+        plot.steps(xs, ys, look)
+    plot.tell("proved safe", xs, [f"at least {percent_at_least(s.safe)}" for s in steps])
+    plot.tell("can change", xs, [f"at least {percent_at_least(u)}" for u in broken])
+    keys = (
+        ("good", "proved safe: the class cannot change"),
+        ("bad", "can change: an input of another class is known"),
+    )
+    picture = plot.html("share of rows proved safe and known to change against the radius")
+    return captioned(
+        picture, "Safety", keys, "Between the two: not decided. The curves end where nothing was asked."
+    )
+
+
+def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]) -> Html:
+    xs = [s.radius for s in steps]
+    plot = Plot(xs[-1], 1.0, ("radius", "accuracy"), percent=True)
+    certified = [s.certified or Fraction() for s in steps]
+    most = [clean, *(s.certified_most or Fraction() for s in steps[:-1])]
+    plot.steps(xs, list(map(float, most)), "soft")
+    plot.steps(xs, list(map(float, certified)), "good", onto=0.0)
+    plot.steps(xs, list(map(float, certified)), "good")
+    plot.tell("at most", xs, list(map(percent_at_most, most)))
+    plot.tell("certified accuracy", xs, [f"at least {percent_at_least(share)}" for share in certified])
+    for s in tried:
+        told = f"accuracy under attack {percent_at_most(s.attacked or 0)} at radius {exactly(s.radius)}"
+        plot.dots([s.radius], [float(s.attacked or 0)], "bad", [told])
+    keys = [
+        ("good", "certified accuracy: right and proved safe"),
+        ("dash", "the most it can be: no counterexample is known"),
+    ]
+    keys += [("bad ring", "accuracy under attack: what the attack left")] if tried else []
+    return captioned(plot.html("certified accuracy against the radius"), "Accuracy", keys, "")

@@ -1,0 +1,92 @@
+"""Results files by model and kind of region: what a page puts together, and what it compares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpcert.pages.points import Point, Result, merged
+from gpcert.records.results_file import words_of
+from gpcert.regions import Ball, Region
+from gpcert.results import CertifiedRadius, Verdict
+from gpcert.results.wording import Words
+from gpcert.validation import require
+
+__all__ = ["Group", "grouped"]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One model, one kind of region: its results files, and what they prove together about each row."""
+
+    name: str
+    results: Sequence[Result]
+    points: list[Point]
+    threshold: float
+    words: Words
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The first document: model and data are the same in all."""
+        return self.results[0][1]
+
+    @property
+    def region(self) -> Region | None:
+        """One of the regions: all are of its kind; that of a ball, if there is one."""
+        regions = [_region(row.answer) for _, _, rows in self.results for row in rows[:1]]
+        return next((r for r in regions if isinstance(r, Ball)), regions[0] if regions else None)
+
+
+def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
+    """The results files by model and kind of region, or each by itself; all must be about the same data."""
+    groups: dict[Any, list[Result]] = {}
+    first_path, first, _ = results[0]
+    for k, result in enumerate(results):
+        path, document, _ = result
+        same = document["data"].get("sha256") == first["data"].get("sha256")
+        require(same, f"{path} and {first_path} must be about the same data, got two")
+        kind = json.dumps([document["model"].get("sha256"), _kind(document)])
+        groups.setdefault((k,) if apart else kind, []).append(result)
+    found = []
+    for name, some in zip(_names(list(groups.values()), apart), groups.values(), strict=True):
+        threshold = _threshold(some)
+        found.append(Group(name, some, merged(some, threshold), threshold, words_of(some[0][1])))
+    return found
+
+
+def _names(groups: Sequence[Sequence[Result]], apart: bool) -> list[str]:
+    """The models' files, and of more what it takes to tell them apart; `apart`: the results files."""
+    firsts = [some[0] for some in groups]
+    files = [path.name if apart else str(document["model"].get("file")) for path, document, _ in firsts]
+    models = [f"model {str(document['model'].get('sha256'))[:8]}" for _, document, _ in firsts]
+    shapes = [_shape_name(document["settings"]) for _, document, _ in firsts]
+    more = [models] if len(set(files)) < len(set(models)) else []
+    more += [shapes] if len(set(shapes)) > 1 else []
+    return [", ".join(names) for names in zip(files, *more, strict=True)]
+
+
+def _shape_name(settings: Mapping[str, Any]) -> str:
+    norm, features = settings.get("norm"), settings.get("features")
+    return f"norm {norm}" + (f", {len(features)} features" if isinstance(features, list) else "")
+
+
+def _threshold(results: Sequence[Result]) -> float:
+    """Above which P(label) has to stay: one for all."""
+    known: set[float] = set()
+    for path, _, rows in results:
+        known |= {r.answer.threshold for r in rows if isinstance(r.answer, Verdict | CertifiedRadius)}
+        told = f"{path}: threshold must be the same in all verdicts about a model, got {sorted(known)[:4]}"
+        require(len(known) <= 1, told)
+    return known.pop() if known else 0.5
+
+
+def _kind(document: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(document["settings"].get(key) for key in ("norm", "features", "domain", "scale"))
+
+
+def _region(answer: Any) -> Region | None:
+    subject: Any = getattr(answer, answer.subject)
+    found: Region | None = next(iter(subject), None) if isinstance(subject, tuple) else subject
+    return found
