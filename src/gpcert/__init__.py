@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpcert.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from gpcert import datasets as datasets, plots as plots
+    from gpcert import datasets as datasets, plots as plots, testing as testing
     from gpcert.adapters import (
         Replay as Replay,
         export as export,
@@ -100,11 +100,11 @@ _NAMES = {
     "store": "load save",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = [*_MODULE_OF, "datasets", "plots"]
+__all__ = [*_MODULE_OF, "datasets", "plots", "testing"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("datasets", "plots"):
+    if name in ("datasets", "plots", "testing"):
         return import_module(f"gpcert.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'gpcert' has no attribute {name!r}")

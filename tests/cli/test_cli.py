@@ -317,7 +317,10 @@ def test_table_for_people_and_json_for_machines(inside: Path, capsys: pytest.Cap
     assert main(common) == 0
     table = capsys.readouterr().out.splitlines()
     assert table[0].split()[:3] == ["row", "P(well)", "at"]
-    assert len(table) == 4
+    assert table[3].startswith(
+        "For 2 rows the probability of “well” is proved to stay in an interval of its own"
+    )
+    assert len(table) == 5
     assert main([*common, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["complete"] is True

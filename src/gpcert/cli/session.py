@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpcert.cli.asking import Ask, answer_all
+from gpcert.cli.gates import Gate
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_output, keep, rescue
@@ -19,9 +20,10 @@ from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
 from gpcert.questions.checks import units_apart
+from gpcert.records.batch import unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import TABLES, check_extension, columns, line_of, write_table
-from gpcert.records.results_file import describe_model, document
+from gpcert.records.results_file import describe_model, document, summary
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.running import cores
@@ -107,8 +109,9 @@ def run_session(
     table_of: Callable[[list[Row]], str],
     summary_of: Callable[[list[Row]], str] = lambda answers: "",
     together: Callable[[], Mapping[int, Any]] = dict,
+    gate: Gate | None = None,
 ) -> int:
-    """Ask all queries, save and print the answers; the exit status is one of docs/cli.md."""
+    """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
     data = _describe(table, parsed)
     jobs = min(parsed.jobs or cores(), len(queries))
     bar = line(parsed.verb, len(queries), parsed.quiet)
@@ -118,7 +121,9 @@ def run_session(
         answers = [rows.row(k, found["answer"]) for k, found in enumerate(outcome.answers) if found]
         results = document(
             parsed.verb,
-            settings=settings | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
+            settings=settings
+            | {"unit": unit_of(model.post, settings.get("scale"))}
+            | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
             model=describe_model(model.post, model.file, model.sha256),
             data=data,
             answers=answers,
@@ -129,6 +134,7 @@ def run_session(
         text = dumps(results)
         kept = _save(parsed.output, results, text, model.classes)
         told = _tell(parsed, results, text, kept, table_of, summary_of)
+        judged = 0 if gate is None else gate.judge(answers, model.classes, results["seconds"], parsed.json)
     if settings.get("norm", 0) != 0 and settings["scale"] is None:  # balls, in the units of the file
         moving = settings["features"] and [model.features.index(name) for name in settings["features"]]
         if apart := units_apart(model.post, moving, "--scale std"):
@@ -137,7 +143,7 @@ def run_session(
         warn(outcome.failure)
     if outcome.failure or kept.failed:
         return 1
-    return interrupt.status if outcome.interrupted else int(not told)
+    return interrupt.status if outcome.interrupted else int(not told) or judged
 
 
 def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequence[str]) -> Kept:
@@ -189,8 +195,9 @@ def _for_people(
     lines = [table] if answers and (table := table_of(shown)) else []
     if lines and len(shown) < len(answers):
         lines.append(f"... {len(answers) - len(shown)} more in {printable(str(place))}")
-    if answers and (summary := summary_of(answers)):
-        lines.append(summary)
+    if answers and (counts := summary_of(answers)):
+        lines.append(counts)
+    lines += map(printable, summary(results, answers))
     told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
     lines.append(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.cli.asking import Answer
+from gpcert.cli.gates import add_gate, read_gate
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region, number
 from gpcert.cli.regions import balls, read_radii, read_shape
@@ -34,6 +35,7 @@ with a counterexample, "unknown" with what is known of the margin, P(label) - th
 EXAMPLES = """
   gpcert certify model.safetensors patients.csv --radius 0.1 --scale std -o certify.json
   gpcert certify model.safetensors patients.csv --radius 1 --radius 2 --features age,bmi
+  gpcert certify model.safetensors test.csv --radius 0.1 --require 0.9 --class ill --junit gate.xml
   gpcert certify digits.safetensors dataset:mnist38 --rows 0:50 --radius 0.05 --domain 0:1
 """
 
@@ -47,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_region(parser, several_radii=True)
     add_limits(parser)
     add_device(parser)
+    add_gate(parser)
     add_output(parser)
 
 
@@ -73,7 +76,10 @@ def run(parsed: argparse.Namespace) -> int:
         points, sets = np.array([query.x for query in queries]), [query.region for query in queries]
         return settled_verdicts(model.post, points, sets, parsed.threshold, parsed.device, **limits)
 
-    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together)
+    labels = table.labels or [None] * len(table.X)
+    asked = [(table.rows[i], labels[i], float(getattr(region, "radius", 0.0))) for i, region in regions]
+    gate = read_gate(parsed, asked, parsed.model, parsed.data)
+    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together, gate)
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:

@@ -1,0 +1,59 @@
+"""Certificates as tests: an assertion for pytest that counts only what is proved."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.numbers import exactly
+from gpcert.questions import evaluate
+from gpcert.results import Evaluation
+from gpcert.results.wording import sentences
+from gpcert.validation import require
+
+__all__ = ["assert_certified"]
+
+_SHOWN = 20  # rows named in a message
+
+
+def assert_certified(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    radius: float,
+    at_least: float = 0.9,
+    *,
+    label: Any = None,
+    **options: Any,
+) -> Evaluation:
+    """AssertionError unless at least this share of the rows X (m, d) is right and proved safe at a radius.
+
+    `model`: as for every question; `y` (m,): true classes; `label`: only rows of
+    this class count (its certified recall); `options`: those of `evaluate` (norm, features, domain, scale,
+    limits). `at_least` is meant as its decimal: 9 of 10 rows are 0.9. What was not decided counts as not
+    proved. The evaluation is returned.
+    """
+    require(0 <= at_least <= 1, f"at_least must be in [0, 1], got {at_least}")
+    points, truth = getattr(X, "iloc", np.asarray(X)), np.asarray(y)
+    rows = np.arange(len(truth)) if label is None else np.flatnonzero(truth == label)
+    require(len(rows) > 0, f"y must hold rows of class {label!r}, got none")
+    found = evaluate(model, points[rows], truth[rows], [radius], **options)
+    count, wanted = round(float(found.certified[0]) * len(rows)), Fraction(repr(float(at_least)))
+    if Fraction(count, len(rows)) < wanted:
+        raise AssertionError(_message(found, rows, exactly(float(at_least))))
+    return found
+
+
+def _message(found: Evaluation, rows: Any, wanted: str) -> str:
+    """What is proved, and which rows are not."""
+    status = found.verdicts[:, 0]
+    lost = [
+        f"{i} ({'wrong' if not right else verdict})"
+        for i, right, verdict in zip(rows.tolist(), found.correct, status, strict=True)
+        if not (right and verdict == "safe")
+    ]
+    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    return f"{sentences([found])[0]} Required: {wanted}. Not proved: rows {', '.join(lost[:_SHOWN])}{more}."
