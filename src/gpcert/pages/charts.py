@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeVar
@@ -31,7 +32,6 @@ from gpcert.results.wording import median
 __all__ = ["distributions", "influences", "point_map"]
 
 _E = TypeVar("_E", float, Fraction)
-_BINS = 20
 _BARS = 15  # features of an explanation that are drawn, the most influential first
 _MARKS = 2000  # points drawn one by one
 _STOPS = 100  # positions of the slider
@@ -164,13 +164,13 @@ def _histogram(
 ) -> Html:
     """`told` rounds a value to the side on which it still holds; so does the median, `upper` or lower."""
     most = float(max(values)) or 1.0
-    counts = [0] * _BINS
-    for value in values:
-        counts[min(int(_BINS * (float(value) / most)), _BINS - 1)] += 1
-    plot = Plot(most, max(counts) * 1.05, (name, "rows"))
-    for k, count in enumerate(counts):
-        low, high = most * (k / _BINS), most * ((k + 1) / _BINS)
-        plot.bar(low, high, count, "plain", f"{count} between about {low:.4g} and {high:.4g}")
+    marks = ticks(0.0, most)
+    step = (marks[1] - marks[0]) / 4 if len(marks) > 1 else most  # ends of bars are round numbers
+    counts = Counter(math.floor(float(value) / step) for value in values)
+    plot = Plot(step * (max(counts) + 1), max(counts.values()) * 1.05, (name, "rows"))
+    for k, count in sorted(counts.items()):
+        told_bar = f"{count} from {k * step:.4g} to {(k + 1) * step:.4g}"
+        plot.bar(k * step, (k + 1) * step, count, "plain", told_bar)
     middle = median(values, upper)
     caption = f"median {told(middle)}, smallest {told(min(values))}, largest {told(max(values))}"  # type: ignore[arg-type]
     return captioned(plot.html(f"histogram: {name}"), title, (), caption)

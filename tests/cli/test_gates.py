@@ -1,0 +1,164 @@
+"""Gates: what is proved decides about the exit status, told on the terminal, in JUnit XML and by pytest."""
+
+from __future__ import annotations
+
+import argparse
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpcert as gc
+from gpcert.cli import main
+from gpcert.cli.gates import Gate, add_gate
+from gpcert.records.results_file import read_results
+from helpers.cli_files import patients
+
+COMMON = ["certify", "model.safetensors", "test.csv", "--scale", "std", "--quiet", "--jobs", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("gates")
+    train, _ = patients(made, "train.csv", 60, 0), patients(made, "test.csv", 12, 1)
+    model = str(made / "model.safetensors")
+    fit = [
+        "fit",
+        str(train),
+        "--target",
+        "state",
+        "--drop",
+        "who",
+        "--max-evals",
+        "5",
+        "--quiet",
+        "-o",
+        model,
+    ]
+    assert main(fit) == 0
+    return made
+
+
+@pytest.fixture(autouse=True)
+def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def shares(radius: float) -> dict[str | None, Fraction]:
+    """Right and proved safe, of all rows and of each class, from the answers themselves."""
+    assert main([*COMMON, "--radius", str(radius), "-o", "answers.json"]) == 0
+    document, rows = read_results(Path("answers.json"))
+    classes = document["model"]["classes"]
+    held = [(r.label, r.answer.status == "safe" and classes[r.answer.label] == r.label) for r in rows]
+    found: dict[str | None, Fraction] = {None: Fraction(sum(ok for _, ok in held), len(held))}
+    for name in classes:
+        own = [ok for label, ok in held if label == name]
+        found[name] = Fraction(sum(own), len(own))
+    return found
+
+
+def test_met_and_not_met(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, share in shares(0.1).items():
+        only = [] if name is None else ["--class", name]
+        asked = [*COMMON, "--radius", "0.1", *only, "--require"]
+        assert 0 < share < 1 or name is not None
+        assert main([*asked, str(float(share) - 1e-9) if share else "0"]) == 0
+        assert "required" in capsys.readouterr().out
+        if share < 1:
+            assert main([*asked, str(float(share) + 1e-9)]) == 3
+            assert "NOT met" in capsys.readouterr().err
+
+
+def test_a_share_is_the_decimal_that_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The double of 0.9 is above nine tenths: 9 of 10 rows would not meet it."""
+    parser = argparse.ArgumentParser()
+    add_gate(parser)
+    assert Fraction(0.9) > parser.parse_args(["--require", "0.9"]).require == Fraction(9, 10)
+    share = shares(0.1)[None]
+    exactly = f"{share.numerator}/{share.denominator}"
+    assert main([*COMMON, "--radius", "0.1", "--require", exactly]) == 0
+    capsys.readouterr()
+
+
+def test_every_radius_has_to_hold_unless_one_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    both = ["--radius", "0.01", "--radius", "3"]
+    assert main([*COMMON, *both, "--require", "0.5"]) == 3
+    assert main([*COMMON, *both, "--require", "0.5", "--at", "0.01"]) == 0
+    assert main([*COMMON, *both, "--require", "0.5", "--json"]) == 3
+    assert capsys.readouterr().out.rstrip().endswith("}")
+
+
+def test_junit(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [*COMMON, "--radius", "0.01", "--radius", "3", "--require", "0.5", "--junit", "gate.xml"]
+    assert main(asked) == 3
+    suite = ET.parse("gate.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    met, lost = suite.findall("testcase")
+    assert met.find("failure") is None
+    assert "NOT met" in lost.find("failure").get("message")
+    assert "rows not proved: 0" in lost.find("failure").text
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--require", "1.5"], "must be a share from 0 to 1, got '1.5'"),
+        (["--require", "a"], "must be a share from 0 to 1, got 'a'"),
+        (["--at", "0.1"], "--at must be given with --require"),
+        (["--class", "ill"], "--class must be given with --require"),
+        (["--require", "0.5", "--at", "0.2"], "--at must be one of the radii asked about, 0.1, got 0.2"),
+        (
+            ["--require", "0.5", "--class", "dead"],
+            "--class must be the true class of at least one row, got 'dead'",
+        ),
+        (["--require", "0.5", "--junit", "test.csv"], "--output must not be one of the inputs, got test.csv"),
+    ],
+)
+def test_what_cannot_be_is_told_before(
+    options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main([*COMMON, "--radius", "0.1", *options])
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    assert status == 2
+    assert told in capsys.readouterr().err
+
+
+def test_without_labels_there_is_no_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Path("test.csv").read_text().splitlines()
+    Path("bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
+    asked = ["certify", "model.safetensors", "bare.csv", "--radius", "0.1", "--require", "0.5"]
+    assert main(asked) == 2
+    assert "--require needs true labels" in capsys.readouterr().err
+
+
+def test_hostile_classes_stay_text_in_xml(tmp_path: Path) -> None:
+    hostile = "<script>\x00&\"'"
+    gate = Gate(Fraction(1), hostile, {0.1: [(0, hostile)]}, tmp_path / "gate.xml")
+    assert gate.judge([], [hostile], 1.0, quiet=True) == 3
+    case = ET.parse(tmp_path / "gate.xml").getroot().find("testsuite/testcase")
+    assert case.get("name") == "<script>\N{REPLACEMENT CHARACTER}&\"' at 0.1"
+
+
+def test_assert_certified() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2))
+    y = np.where(X[:, 0] + 0.3 * random.normal(size=40) > 0, "b", "a")
+    clf = gc.GPClassifier(max_evals=0).fit(X[:20], y[:20])
+    found = gc.evaluate(clf, X[20:], y[20:], [0.2])
+    count = round(float(found.certified[0]) * 20)
+    assert 0 < count < 20
+    assert gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, count / 20).certified[0] == count / 20
+    with pytest.raises(AssertionError, match=rf"For {count} of 20 rows .* Required: 1. Not proved: rows \d"):
+        gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, 1.0)
+    own = y[20:] == "b"
+    part = gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, 0.0, label="b")
+    assert len(part.truth) == own.sum()
+    with pytest.raises(gc.InvalidInputError, match="y must hold rows of class 'c', got none"):
+        gc.testing.assert_certified(clf, X, y, 0.2, label="c")
+    with pytest.raises(gc.InvalidInputError, match=r"at_least must be in \[0, 1\], got 2"):
+        gc.testing.assert_certified(clf, X, y, 0.2, 2)

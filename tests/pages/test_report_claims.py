@@ -1,0 +1,198 @@
+"""What the page claims follows from the answers: sentence, classes, comparison, curves, counterexamples."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_report import Outline
+
+import gpcert as gc
+from gpcert.cli import main
+from gpcert.numbers import percent
+from gpcert.pages.compare import mcnemar
+from gpcert.pages.groups import grouped
+from gpcert.pages.page import report
+from gpcert.pages.summary import Shares
+from gpcert.records.results_file import read_results
+from helpers.cli_files import patients
+from helpers.report_files import about, edited, every_verb, other_model, results, write
+
+SAFE = {"radius": 0.1, "verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
+UNSAFE = {"radius": 0.1, "verdict": "unsafe", "margin": [-0.2, -0.1], "counterexample": [0.0] * 4}
+
+
+def certify(path: Path, verdicts: list[dict[str, Any]], labels: str = "88888888", **more: Any) -> Path:
+    """Rows all predicted as 8, with these true labels."""
+    rows = [
+        {**about(i), "label": label, "predicted": "8", "probability": [0.1, 0.9], **verdict}
+        for i, (verdict, label) in enumerate(zip(verdicts, labels, strict=False))
+    ]
+    return write(path, results("certify", rows, **more))
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The cells of every table of a page."""
+    found = re.findall(r"<table>.*?</table>", text.partition("<script")[0], re.DOTALL)
+    rows = [re.findall(r"<tr>(.*?)</tr>", each, re.DOTALL) for each in found]
+    cell = r"<t[hd][^>]*>(.*?)</t[hd]>"
+    return [[re.findall(cell, row, re.DOTALL) for row in each] for each in rows]
+
+
+def test_page_terminal_and_summary_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = str(patients(tmp_path, "data.csv", 40, 0)), str(tmp_path / "model.safetensors")
+    fit = ["fit", data, "--target", "state", "--drop", "who", "--max-evals", "3", "--quiet", "-o", model]
+    assert main(fit) == 0
+    capsys.readouterr()
+    asked = ["--rows", "0:8", "--radius", "0.1", "--scale", "std", "--jobs", "1", "--quiet"]
+    assert main(["certify", model, data, *asked, "-o", str(tmp_path / "c.json")]) == 0
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("For ")]
+    document, rows = read_results(tmp_path / "c.json")
+    right = sum(r.answer.status == "safe" and r.label == r.predicted for r in rows)
+    assert said.startswith(f"For {right} of 8 rows (")
+    assert "all 3 features are off by up to 0.1 standard deviations each" in said
+    assert said in Outline(report([tmp_path / "c.json"])).text
+    answers = gc.Answers(
+        [r.answer for r in rows],
+        post=gc.load(model),
+        truth=[document["model"]["classes"].index(r.label) for r in rows],
+    )
+    assert answers.summary().splitlines()[1] == said
+
+
+def test_classes_apart(tmp_path: Path) -> None:
+    path = certify(tmp_path / "c.json", [SAFE, SAFE, UNSAFE, SAFE, UNSAFE], "88833")
+    text = report([path])
+    recall, matrix = next(
+        (a, b) for a, b in zip(tables(text), tables(text)[1:], strict=False) if a[0][:1] == ["true class"]
+    )
+    assert recall[1:] == [
+        ["3 (specificity)", "2", "0.0 %", "0.0 %", "0.0 %", "0", "0", "2", "0"],
+        ["8 (sensitivity)", "3", "100.0 %", "66.6 %", "66.7 %", "2", "1", "0", "0"],
+    ]
+    assert matrix[1:] == [["3", "0", "2 (1 proved to stay)"], ["8", "0", "3 (2 proved to stay)"]]
+    assert "For 2 of 5 rows (40.0 %" in text
+
+
+@pytest.mark.parametrize(("one", "two"), [(0, 0), (1, 0), (3, 1), (2, 2), (0, 6), (5, 4)])
+def test_mcnemar_counts_coins(one: int, two: int) -> None:
+    n = one + two
+    as_uneven = [abs(2 * sum(coins) - n) >= abs(one - two) for coins in product((0, 1), repeat=n)]
+    assert mcnemar(one, two) == Fraction(sum(as_uneven), 2**n)
+
+
+def test_models_compared(tmp_path: Path) -> None:
+    first = certify(tmp_path / "a.json", [SAFE, SAFE, UNSAFE, UNSAFE, SAFE], "88883")
+    second = other_model(first, **{"1": UNSAFE, "2": SAFE, "3": SAFE})
+    text = Outline(report([first, second])).text
+    assert "1 rows are right and proved safe with m only, 2 with other only, 2 with both or neither" in text
+    assert f"p = {1:.3f}" in text  # 1 against 2: no coin is fairer
+    assert "All are compared while all 4 features are off by up to 0.1 each" in text
+    assert "1. m" in text
+    assert "2. other" in text
+    groups = grouped([(path, *read_results(path)) for path in (first, first)], apart=True)
+    assert [group.name for group in groups] == ["a.json", "a.json"]
+    other = other_model(certify(tmp_path / "b.json", [SAFE] * 5, scale=[1.0, 2.0, 1.0, 1.0]))
+    edited(first, settings={"norm": "inf", "scale": [1.0] * 4})
+    assert "The scales differ from model to model" in Outline(report([first, other])).text
+
+
+def test_curves_end_where_nothing_was_asked(tmp_path: Path) -> None:
+    path = certify(tmp_path / "c.json", [SAFE] * 4)
+    (group,) = grouped([(path, *read_results(path))])
+    assert Shares(group.points).ends() == [0.1]
+    text = report([path])
+    for points in re.findall(r'<polyline points="([^"]*)" class="curve good"', text):
+        heights = {pair.split(",")[1] for pair in points.split()}
+        assert heights == {"12.0"}  # 100 % up to the end of the frame: it never falls
+    # A row that is lost is lost at larger radii, too: only the others say how far was asked.
+    lost = {**UNSAFE, "radius": 0.05}
+    path = certify(tmp_path / "d.json", [SAFE, {**SAFE, "radius": 0.2}, lost])
+    (group,) = grouped([(path, *read_results(path))])
+    assert Shares(group.points).ends() == [0.05, 0.1]
+
+
+def test_many_radii_are_thinned_to_the_safe_side(tmp_path: Path) -> None:
+    rows = [{**about(i), "safe": (i + 1) / 1000, "unsafe": None} for i in range(200)]
+    (group,) = grouped([(p, *read_results(p)) for p in [write(tmp_path / "r.json", results("radius", rows))]])
+    shares = Shares(group.points)
+    every, some = shares.ends(10**6), shares.ends(20)
+    assert len(some) == 20 < len(every)
+    assert some[-1] == every[-1]
+    for radius in every:  # drawn: the value at the next end that was kept
+        drawn = shares.at(next(end for end in some if end >= radius)).safe
+        assert drawn <= shares.at(radius).safe
+
+
+def test_counterexamples_by_change_in_units_of_the_scale(tmp_path: Path) -> None:
+    x = [10.0, 20.0, 30.0, 40.0]
+    other = [11.0, 20.2, 30.0, 39.0]
+    scale = [100.0, 0.1, 1.0, 2.0]
+    path = certify(tmp_path / "c.json", [{**UNSAFE, "x": x, "counterexample": other}], scale=scale)
+    text = report([path])
+    (table,) = [t for t in tables(text) if t[0][:1] == ["feature"]]
+    assert [row[0] for row in table[1:]] == ["b", "d", "a", "c"]  # 2, -0.5, 0.01, 0 units
+    assert table[1][1:] == ["20", "20.2", "+0.2", "+2"]
+    assert table[2][1:] == ["40", "39", "-1", "-0.5"]
+    assert table[4][1:] == ["30", "30", "0", "0"]
+    assert "at radius 0.1, the largest changes first" in text
+
+
+def test_the_same_number_in_tile_caption_card_and_table(tmp_path: Path) -> None:
+    """A verdict may know more than the search for the radius: all places say the same."""
+    safe = 0.0955399
+    radius = [{**about(0), "safe": safe, "unsafe": 0.3, "counterexample": [0.0] * 4}]
+    text = report([write(tmp_path / "r.json", results("radius", radius))])
+    assert text.count("0.09553") >= 4
+    assert "0.09554" not in text
+    assert "<b>0.09553</b><span>median certified radius</span>" in text
+    assert "median 0.09553, smallest 0.09553, largest 0.09553" in text
+
+
+def test_no_negative_zero_and_no_endless_settings(tmp_path: Path) -> None:
+    paths = every_verb(tmp_path, 3, scale=[0.1234567890123456, 2.0, 3.0, 4.0], tolerance=0.0200000000000001)
+    explain = tmp_path / "explain.json"
+    told = json.loads(explain.read_text())
+    for answer in told["answers"]:
+        answer |= {"value": [0.0] * 4, "lower": [-1e-9] * 4, "upper": [-0.0] * 4}
+    explain.write_text(json.dumps(told))
+    text = report(paths)
+    assert "-0.000" not in text.replace("-0.0001", "")
+    summaries = re.findall(r"<summary><code>(.*?)</code></summary>", text)
+    assert "[0.12346, 2.0, 3.0, 4.0]" in summaries
+    assert not [s for s in summaries if re.search(r"\d\.\d{9}", s)]
+    assert "0.1234567890123456" in text  # on demand
+
+
+def test_another_threshold_is_said(tmp_path: Path) -> None:
+    path = certify(tmp_path / "c.json", [SAFE, UNSAFE], threshold=0.7)
+    assert "is right and has a probability proved to stay above 0.7 while" in report([path])
+    second = certify(tmp_path / "d.json", [SAFE, UNSAFE])
+    with pytest.raises(gc.InvalidInputError, match="threshold must be the same in all verdicts"):
+        report([path, second])
+
+
+def test_a_label_that_is_proved_is_the_predicted_one(tmp_path: Path) -> None:
+    path = certify(tmp_path / "c.json", [{**SAFE, "class": 0}])
+    with pytest.raises(gc.InvalidInputError, match="label must be the predicted one, '8'"):
+        report([path])
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(0, "0.0 %"), (1, "0.1 %"), (1999, "99.9 %"), (2000, "100.0 %"), (1000, "50.0 %")]
+)
+def test_counted_shares_reach_the_ends_only_there(count: int, told: str) -> None:
+    assert percent(Fraction(count, 2000)) == told
+
+
+def test_words_are_explained_in_the_page(tmp_path: Path) -> None:
+    text = report([certify(tmp_path / "c.json", [SAFE])])
+    assert 'href="#what-the-words-mean"' in text
+    assert 'id="what-the-words-mean"' in text
+    for word in ("certified accuracy", "margin", "radius", "sensitivity"):
+        assert re.search(f"<dt[^>]*>[^<]*{word}", text)

@@ -1,0 +1,133 @@
+"""The sentence of a claim: counts and intervals are true, and every part of the region is in it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpcert as gc
+from gpcert.results.wording import Words, proved, sentences, while_moving, wilson
+
+WORDS = Words(("well", "ill"), ("age", "bmi", "dose"), unit="standard deviations")
+X = np.zeros(3)
+
+
+@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_solves_its_equation_and_rounds_outward(counted: tuple[int, int]) -> None:
+    """The ends are the p at which the observed share lies 1.96 standard errors away."""
+    k, n = counted
+    low, high = wilson(k, n)
+
+    def outside(p: Fraction) -> Fraction:
+        return (Fraction(k, n) - p) ** 2 - Fraction(196, 100) ** 2 * p * (1 - p) / n
+
+    assert 0 <= low <= Fraction(k, n) <= high <= 1
+    step = Fraction(1, 10**6)
+    for end, inward in ((low, step), (high, -step)):
+        assert outside(end) >= 0
+        if 0 < end < 1:
+            assert outside(end + inward) < 0
+
+
+@pytest.mark.parametrize(
+    ("ball", "told"),
+    [
+        (gc.Ball(X, 0.1), "while all 3 features are off by up to R each, in any combination"),
+        (gc.Ball(X, 0.1, 2), "while all 3 features are off by a Euclidean distance of up to R"),
+        (gc.Ball(X, 0.1, 1), "while all 3 features are off by up to R in sum"),
+        (gc.Ball(X, 0.1, 3), "while all 3 features are off by up to R in the 3-norm"),
+        (gc.Ball(X, 0.1, features=[0]), "while “age” is off by up to R"),
+        (
+            gc.Ball(X, 0.1, features=[0, 2]),
+            "while “age” and “dose” are off by up to R each, in any combination",
+        ),
+        (
+            gc.Ball(X, 2, 0, domain=(0, 1)),
+            "while up to 0.1 of all 3 features take any values, staying between 0 and 1",
+        ),
+        (
+            gc.Ball(X, 0.1, 1, domain=(0, math.inf)),
+            "while all 3 features are off by up to R in sum, staying at or above 0",
+        ),
+        (
+            gc.Ball(X, 0.1, 1, domain=([0, -1, 0], 1)),
+            "while all 3 features are off by up to R in sum, each within its own limits",
+        ),
+        (gc.Box(X, X), "while the row is anywhere in its box"),
+    ],
+)
+def test_the_region_in_words(ball: gc.Ball | gc.Box, told: str) -> None:
+    assert while_moving(ball, "0.1", WORDS) == told.replace("R", "0.1 standard deviations")
+    plain = while_moving(ball, "0.1", Words(WORDS.classes, WORDS.features))
+    assert plain == told.replace("R", "0.1")
+
+
+def test_the_claim_of_the_issue() -> None:
+    moving = while_moving(
+        gc.Ball(np.zeros(30), 0.1), "0.1", Words(noun="measurements", unit="standard deviations")
+    )
+    assert proved(153, 169, True, 0.5, moving) == (
+        "For 153 of 169 rows (90.5 %, 95 % Wilson interval 85.1 to 94.1 %) the predicted class is right and "
+        "proved not to change while all 30 measurements are off by up to 0.1 standard deviations each, in "
+        "any combination."
+    )
+    assert "the predicted class is proved not to change" in proved(1, 2, False, 0.5, moving)
+    assert "is right and has a probability proved to stay above 0.7 while" in proved(1, 2, True, 0.7, moving)
+
+
+@pytest.fixture(scope="module")
+def clf() -> gc.GPClassifier:
+    Z = np.random.default_rng(0).normal(size=(20, 2))
+    return gc.GPClassifier(max_evals=0).fit(Z, np.where(Z[:, 0] > 0, "b", "a"))
+
+
+def test_every_kind_of_answer_has_a_sentence(clf: gc.GPClassifier) -> None:
+    Z = np.random.default_rng(1).normal(size=(5, 2))
+    post, regions = clf.posterior_, gc.balls(Z, 0.1)
+    truth = np.where(Z[:, 0] > 0, "b", "a")
+    words = Words(("a", "b"), ("u", "v"))
+    verdicts = gc.certify(clf, regions)
+    safe = sum(v.status == "safe" for v in verdicts)
+    (said,) = sentences(list(verdicts), words)
+    assert said.startswith(f"For {safe} of 5 rows (")
+    right = [v.label == (t == "b") for v, t in zip(verdicts, truth, strict=True)]
+    held = sum(v.status == "safe" and ok for v, ok in zip(verdicts, right, strict=True))
+    (said,) = sentences(list(verdicts), words, right)
+    assert said.startswith(f"For {held} of 5 rows (")
+    ranges = list(gc.probability_range(clf, regions, label=1))
+    (said,) = sentences(ranges, words)
+    widest = max(Fraction(r.upper) - Fraction(r.lower) for r in ranges)
+    assert Fraction(said.rpartition("at most ")[2].split()[0]) >= widest
+    assert "the probability of “b”" in said
+    radii = list(gc.certified_radius(clf, Z, max_radius=0.3))
+    (said,) = sentences(radii, words)
+    half = Fraction(said.partition("off by up to ")[2].split()[0])
+    assert sum(Fraction(r.safe) >= half for r in radii) >= 3
+    (said,) = sentences([gc.attack(post, region) for region in regions], words)
+    assert said.endswith("evidence, no proof.")
+    (said,) = sentences([gc.explain(clf, Z, 0.1)], words)
+    assert "While one of 2 features alone is off by up to 0.1, its mean influence" in said
+    said = sentences([gc.evaluate(clf, Z, truth, [0.05, 0.1])], words)
+    assert len(said) == 2
+    said = sentences(list(gc.latent_range(clf, regions)), words)
+    assert [("mean" in said[0]), ("variance" in said[1])] == [True, True]
+    (said,) = sentences(list(gc.robustness(clf, regions)), words)
+    assert "class" not in said
+    assert "the probability of “b”" in said
+
+
+def test_kinds_and_radii_apart_many_radii_together(clf: gc.GPClassifier) -> None:
+    Z = np.random.default_rng(2).normal(size=(10, 2))
+    two = [*gc.certify(clf, gc.balls(Z, 0.2)), *gc.certify(clf, gc.balls(Z, 0.1))]
+    said = sentences(two)
+    assert ["0.1 each" in said[0], "0.2 each" in said[1]] == [True, True]
+    own = list(gc.certify(clf, gc.balls(Z, np.linspace(0.01, 0.1, 10))))
+    (said,) = sentences(own)
+    assert "up to the radius of its row each" in said
+    text = gc.certify(clf, gc.balls(Z, 0.1)).summary()
+    assert text.splitlines()[1:] == sentences(list(gc.certify(clf, gc.balls(Z, 0.1))), Words(("a", "b")))
