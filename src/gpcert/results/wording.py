@@ -117,7 +117,7 @@ def _which(moving: list[int], d: int, words: Words) -> str:
         *most, last = (f"“{words.feature(j)}”" for j in moving)
         return f"{', '.join(most)} and {last}" if most else last
     if len(moving) == d:
-        return f"all {d} {words.noun}" if d > 1 else f"“{words.feature(0)}”"
+        return f"“{words.feature(0)}”" if d == 1 else f"{'both' if d == 2 else f'all {d}'} {words.noun}"
     return f"{len(moving)} of {d} {words.noun}"
 
 
