@@ -38,7 +38,7 @@ class Answers(Sequence[A], Generic[A]):
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> answers = gc.certify(clf, gc.balls([[0.5], [1.5], [2.5]], 0.25))
-    >>> answers.summary()
+    >>> answers.summary().splitlines()[0]
     '3 x Verdict: 2 safe, 0 unsafe, 1 unknown'
     >>> len(answers[:1] + answers.filter(lambda a: a.status == "safe"))
     3
@@ -158,6 +158,9 @@ class Answers(Sequence[A], Generic[A]):
 
     def summary(self) -> str:
         """How many answers of which kind say what; then, sentence by sentence, what is proved."""
+        return "\n".join([self._counts(), *self.sentences()])
+
+    def _counts(self) -> str:
         n = len(self)
         if not n:
             return "no answers"
@@ -172,7 +175,7 @@ class Answers(Sequence[A], Generic[A]):
             pairs = zip(verdicts, self.truth, strict=True)
             right = sum(v.status is VerdictStatus.SAFE and v.label == true for v, true in pairs)
             line += f"; right and safe: {percent_at_least(Fraction(right, n))}"
-        return "\n".join([line, *self.sentences()])
+        return line
 
     def sentences(self) -> list[str]:
         """What is proved, as the page says it: one sentence for each kind of answer and radius."""
@@ -189,7 +192,7 @@ class Answers(Sequence[A], Generic[A]):
         shown = [f"{self.ids[i]}: {answer}" for i, answer in enumerate(self._answers[:_SHOWN])]
         more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
         lines = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
-        return "\n".join([f"Answers ({self.summary()})", *lines, *more])
+        return "\n".join([f"Answers ({self._counts()})", *lines, *more])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -197,7 +200,7 @@ class Answers(Sequence[A], Generic[A]):
             for i, answer in enumerate(self._answers[:_SHOWN])
         ]
         more = f"{len(self) - len(rows)} more" if len(self) > len(rows) else ""
-        return tag("div", tag("b", self.summary()), tag("table", tag("tbody", *rows)), tag("div", more))
+        return tag("div", tag("b", self._counts()), tag("table", tag("tbody", *rows)), tag("div", more))
 
 
 def _one_line(text: str) -> str:

@@ -35,6 +35,11 @@ def assert_certified(
     this class count (its certified recall); `options`: those of `evaluate` (norm, features, domain, scale,
     limits). `at_least` is meant as its decimal: 9 of 10 rows are 0.9. What was not decided counts as not
     proved. The evaluation is returned.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> found = gc.testing.assert_certified(clf, [[0.5], [2.5]], ["a", "b"], radius=0.25, at_least=1.0)
+    >>> float(found.certified[0])
+    1.0
     """
     require(0 <= at_least <= 1, f"at_least must be in [0, 1], got {at_least}")
     points, truth = getattr(X, "iloc", np.asarray(X)), np.asarray(y)

@@ -26,7 +26,9 @@ from gpcert.numbers import (
 )
 from gpcert.regions import Ball, Region
 from gpcert.results.about import Answer
-from gpcert.results.answers import Attack, CertifiedRadius, LatentRange, ProbabilityRange, Robustness, Verdict
+from gpcert.results.answers import CertifiedRadius, ProbabilityRange, Robustness, Verdict
+from gpcert.results.latents import LatentRange
+from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 
 __all__ = ["NOT_MEANT", "Words", "median", "proved", "sentences", "while_moving", "wilson"]
@@ -160,6 +162,8 @@ def sentences(
     many = len(set(given)) > _RADII
     groups: dict[tuple[int, str, float], list[int]] = {}
     for i, (answer, radius) in enumerate(zip(answers, given, strict=True)):
+        if type(answer) not in _KINDS:
+            continue
         # One label for all where the predicted one is meant.
         own = "" if isinstance(answer, Verdict | CertifiedRadius | Attack) else getattr(answer, "label", "")
         more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')}"
