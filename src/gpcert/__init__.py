@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Probit as Probit,
         Softmax as Softmax,
     )
+    from gpcert.model_file import load as load, save as save
     from gpcert.posterior import Posterior as Posterior
     from gpcert.questions import (
         attack as attack,
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
         Verdict as Verdict,
         VerdictStatus as VerdictStatus,
     )
-    from gpcert.store import load as load, save as save
 
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
@@ -90,6 +90,7 @@ _NAMES = {
     "estimator": "GPClassifier",
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",
+    "model_file": "load save",
     "posterior": "Posterior",
     "questions": "attack certified_radius certified_score certify certify_table compare_with_lime evaluate "
     "explain latent_range probability_range robustness",
@@ -97,7 +98,6 @@ _NAMES = {
     "regions": "Ball Box balls",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",
-    "store": "load save",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = [*_MODULE_OF, "datasets", "plots", "testing"]

@@ -12,9 +12,9 @@ import numpy as np
 from gpcert.datasets import Dataset, load
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import RBF
+from gpcert.model_file import load as load_model
+from gpcert.model_file import save as save_model
 from gpcert.posterior import Posterior
-from gpcert.store import load as load_model
-from gpcert.store import save as save_model
 from gpcert_experiments.reproduce.job import Job
 
 __all__ = ["START", "Recipe", "chosen_points", "class_of", "data_of", "kernel_of", "posterior_of"]

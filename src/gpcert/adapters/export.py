@@ -15,8 +15,8 @@ from gpcert.adapters.gpflow import from_gpflow
 from gpcert.adapters.gpy import from_gpy
 from gpcert.adapters.gpytorch import from_gpytorch
 from gpcert.adapters.scikit_learn import from_sklearn
+from gpcert.model_file import save
 from gpcert.posterior import Posterior
-from gpcert.store import save
 
 _READERS: dict[str, Callable[..., Posterior]] = {
     "sklearn": from_sklearn,

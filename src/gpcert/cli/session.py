@@ -19,6 +19,7 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
+from gpcert.model_file import load_hashed
 from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
 from gpcert.records.documents import dumps
@@ -27,7 +28,6 @@ from gpcert.records.results_file import describe_model, document, summary
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.running import cores
-from gpcert.store import load_hashed
 from gpcert.validation import meant, require
 
 __all__ = ["Model", "Rows", "class_position", "open_model", "run_session"]

@@ -25,8 +25,8 @@ from gpcert.cli.show import printable, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import Kernel, Stationary
+from gpcert.model_file import save
 from gpcert.posterior import Posterior
-from gpcert.store import save
 from gpcert.validation import Float, require
 
 __all__ = ["configure", "in_file_units", "run"]

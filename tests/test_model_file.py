@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from gpcert import store
+from gpcert import model_file
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF, Matern12, Matern32, RationalQuadratic
 from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax
+from gpcert.model_file import load, load_hashed, save
 from gpcert.posterior import Posterior
-from gpcert.store import load, load_hashed, save
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4, 2))
@@ -107,7 +107,7 @@ def test_paths_may_be_strings_and_existing_files_are_replaced(tmp_path):
     assert os.listdir(tmp_path) == ["model.safetensors"]
 
 
-@pytest.mark.parametrize("failing", ["store.safetensors_bytes", "files.os.replace", "files.os.fsync"])
+@pytest.mark.parametrize("failing", ["model_file.safetensors_bytes", "files.os.replace", "files.os.fsync"])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(failing, tmp_path, monkeypatch):
     path = tmp_path / "model.safetensors"
     save(two_class(), path)
@@ -160,13 +160,13 @@ def test_the_hash_is_of_the_bytes_that_were_parsed(good, target, monkeypatch):
     """The file is replaced while it is read: model and hash are those of one of the two contents."""
     first = good[0]
     target.write_bytes(first)
-    parts = store._parts
+    parts = model_file._parts
 
     def slow(content):
         save(two_class(mean=7.0), target)
         return parts(content)
 
-    monkeypatch.setattr(store, "_parts", slow)
+    monkeypatch.setattr(model_file, "_parts", slow)
     post, digest = load_hashed(target)
     assert post.mean == 0.0
     assert digest == hashlib.sha256(first).hexdigest()
@@ -202,7 +202,7 @@ def test_only_posteriors_are_saved(tmp_path):
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     """The bytes, the header and the tensors of a valid file."""
-    path = tmp_path_factory.mktemp("store") / "good.safetensors"
+    path = tmp_path_factory.mktemp("model_file") / "good.safetensors"
     save(two_class(classes=["a", "b"], factors={"site_precision": np.ones(4)}, training={"n": 1}), path)
     with safe_open(path, framework="numpy") as file:
         header = json.loads(file.metadata()["gpcert"])
@@ -211,7 +211,7 @@ def good(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory):
-    return tmp_path_factory.mktemp("store") / "damaged.safetensors"
+    return tmp_path_factory.mktemp("model_file") / "damaged.safetensors"
 
 
 def attempt(path):
@@ -433,4 +433,4 @@ def test_the_format_of_the_first_version_stays_readable(good, target):
     }
     rewrite(target, header, {name: good[2][name] for name in ("centres", "weights", "precision")})
     assert load(target).kernel == RBF(2.0)
-    assert store.FORMAT == 1
+    assert model_file.FORMAT == 1
