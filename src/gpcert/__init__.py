@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         InvalidInputError as InvalidInputError,
         ModelFileError as ModelFileError,
         NotFittedError as NotFittedError,
+        StoreError as StoreError,
         UnitsWarning as UnitsWarning,
     )
     from gpcert.estimator import GPClassifier as GPClassifier
@@ -81,12 +82,13 @@ if TYPE_CHECKING:
         Verdict as Verdict,
         VerdictStatus as VerdictStatus,
     )
+    from gpcert.store import Store as Store
 
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
     "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
     "answers": "Answers report",
-    "errors": "GpcertError InvalidInputError ModelFileError NotFittedError UnitsWarning",
+    "errors": "GpcertError InvalidInputError ModelFileError NotFittedError StoreError UnitsWarning",
     "estimator": "GPClassifier",
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",
@@ -98,6 +100,7 @@ _NAMES = {
     "regions": "Ball Box balls",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",
+    "store": "Store",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = [*_MODULE_OF, "datasets", "plots", "testing"]

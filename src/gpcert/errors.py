@@ -5,7 +5,7 @@ Every message is one sentence: the parameter, the rule, the value received.
 
 from __future__ import annotations
 
-__all__ = ["GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError", "UnitsWarning"]
+__all__ = ["GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError", "StoreError", "UnitsWarning"]
 
 
 class GpcertError(Exception):
@@ -26,3 +26,7 @@ class NotFittedError(GpcertError, ValueError, AttributeError):
 
 class UnitsWarning(UserWarning):
     """One radius for columns that are measured in very different units."""
+
+
+class StoreError(GpcertError, ValueError):
+    """A store of answers cannot be used: damaged, foreign, newer, read-only, full, or busy for too long."""

@@ -26,7 +26,7 @@ from gpcert.posterior import Posterior
 from gpcert.validation import Float
 from gpcert.version import __version__
 
-__all__ = ["load", "load_hashed", "save"]
+__all__ = ["load", "load_hashed", "model_bytes", "model_of", "save"]
 
 FORMAT = 1
 _HEADER = {
@@ -55,6 +55,11 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     >>> gc.load(path).digest == clf.posterior_.digest
     True
     """
+    write_whole(Path(path), model_bytes(posterior))
+
+
+def model_bytes(posterior: Posterior) -> bytes:
+    """The content of a model file."""
     if not isinstance(posterior, Posterior):
         raise InvalidInputError(f"posterior must be a Posterior, got {type(posterior).__name__}")
     tensors = {name: getattr(posterior, name) for name in _TENSORS}
@@ -62,7 +67,17 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     # safetensors writes raw memory: the rows must lie in C order.
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     metadata = {"gpcert": json.dumps(_header(posterior), allow_nan=False)}
-    write_whole(Path(path), safetensors_bytes(contiguous, metadata=metadata))
+    return bytes(safetensors_bytes(contiguous, metadata=metadata))
+
+
+def model_of(content: bytes, name: str) -> Posterior:
+    """The posterior in the content of a model file; `name` says where it was found."""
+    try:
+        if int.from_bytes(content[:_LENGTH], "little") > _LONGEST:
+            _reject("it does not begin as a safetensors file")
+        return _posterior(*_parts(content))
+    except (SafetensorError, ValueError, GpcertError, MemoryError, RecursionError) as error:
+        raise ModelFileError(f"{name} is not a valid gpcert model: {error}") from error
 
 
 def load(path: str | os.PathLike[str]) -> Posterior:
@@ -88,9 +103,9 @@ def load_hashed(path: str | os.PathLike[str]) -> tuple[Posterior, str]:
         raise ModelFileError(f"{name} must be a model file, got {_what_it_is(name)}")
     try:
         content = _content(name)
-        return _posterior(*_parts(content)), sha256(content).hexdigest()
-    except (SafetensorError, OSError, ValueError, GpcertError, MemoryError, RecursionError) as error:
+    except (OSError, ValueError, MemoryError) as error:
         raise ModelFileError(f"{name} is not a valid gpcert model: {error}") from error
+    return model_of(content, name), sha256(content).hexdigest()
 
 
 def _header(posterior: Posterior) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.running.board import Board
+from gpcert.running.keeper import Keeper
 from gpcert.running.progress import Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.worker import Call
 from gpcert.running.workers import cores, deaf, feed, kill, parallel, wanted
@@ -32,6 +33,8 @@ __all__ = ["Ask", "Running", "ask_all"]
 
 #: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
 Ask = Callable[[Any, Any, Report], Any]
+#: Answers as many pieces as it can, lot by lot: the answers, and a report on the last of them.
+Together = Callable[[Mapping[int, Any]], Iterator[tuple[Mapping[int, Any], Sequence[float]]]]
 
 #: Expected seconds of work below which processes do not pay.
 _WORTH = 5.0
@@ -45,11 +48,15 @@ _LOOK = 0.05
 
 @dataclass(frozen=True)
 class Running:
-    """How a batch runs: who is told, on how many workers, and who hears of workers that died."""
+    """How a batch runs: who is told, on how many workers, who hears of workers that died, who keeps answers.
+
+    `keeper`: made for each batch, of a function that gives the answer which says nothing of a piece.
+    """
 
     progress: Listener | bool | None = None
     n_jobs: int | None = None
     complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=5)
+    keeper: Callable[[Any], Keeper] = lambda blank: Keeper()
 
 
 def ask_all(
@@ -61,30 +68,30 @@ def ask_all(
     what: str = "",
     stopped: Callable[[Any], bool] = lambda answer: False,
     size: Callable[[Any], int] = lambda piece: 1,
-    total: int | None = None,
     found: dict[int, Any] | None = None,
-    told: Mapping[int, Sequence[float]] | None = None,
+    blank: Callable[[Any], Any] | None = None,
+    together: Together | None = None,
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
-    A piece is about `size` regions, the first of them number i of `total`; those that are no piece's are
-    answered already, and `told` of first: number -> (lower, upper, nodes, seconds). What was not begun, or
-    was lost with a worker, is not `found`.
+    A piece is about `size` regions, the first of them number i; `blank` gives the answer, or the answers,
+    that say nothing about it. Many pieces may be answered `together` first. What was not begun, or was lost
+    with a worker, is not `found`.
     """
+    keeper = Keeper() if blank is None else running.keeper(blank)
+    rest, known = keeper.divided(pieces)
     with listener(running.progress, what) as tell:
-        count = sum(map(size, pieces.values())) if total is None else total
-        batch = _Batch(ask, task, dict(pieces), running, tell, stopped, size, count)
+        count = sum(map(size, pieces.values()))
+        batch = _Batch(ask, task, rest, running, tell, stopped, size, count, keeper)
         batch.found = {} if found is None else found
+        batch.found.update(known)
         try:
-            for i, known in (told or {}).items():
-                if tell is not None and not batch.stopping:
-                    batch.say(i, known)
-            if not batch.stopping:
-                batch.run()
+            batch.run(together)
         except KeyboardInterrupt:
             if batch.stopping:
                 raise
         finally:
+            keeper.close()
             batch.complain()
     return batch.found
 
@@ -101,6 +108,7 @@ class _Batch:
     stopped: Callable[[Any], bool]
     size: Callable[[Any], int]
     total: int
+    keeper: Keeper
     found: dict[int, Any] = field(default_factory=dict)
     stopping: bool = False
 
@@ -110,8 +118,12 @@ class _Batch:
         self._at: dict[int, int] = {}  # how many of their regions are done
         self._deaths = self._lost = 0
 
-    def run(self) -> None:
+    def run(self, together: Together | None) -> None:
         """Here, on workers where they pay or are asked for, and here again where there are none."""
+        if together is not None and self.waiting:
+            self._together(together)
+        if not self.waiting or self.stopping:
+            return
         jobs = wanted(self.running.n_jobs)
         if jobs in (None, -1):
             self._here(may_move=True)
@@ -130,11 +142,10 @@ class _Batch:
         """Tell the listener where a piece stands, at which of its regions; whether to stop."""
         if self.tell is not None and not self.stopping:
             self._last[i], self._at[i] = known, at
-            self.say(i + at, known)
+            self._say(i + self.keeper.at(i, at), known)
         return self.stopping
 
-    def say(self, index: int, known: Sequence[float]) -> None:
-        """Tell the listener of a region."""
+    def _say(self, index: int, known: Sequence[float]) -> None:
         assert self.tell is not None
         lower, upper, nodes, seconds = known
         done = self._done + sum(self._at.values())
@@ -143,13 +154,28 @@ class _Batch:
 
     def _finish(self, i: int, answer: Any) -> None:
         """Take the answer to a piece, and tell."""
-        self.found[i] = answer
+        size = self._settle(i, answer)
+        if self.tell is not None and not self.stopping:
+            self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
+
+    def _settle(self, i: int, answer: Any) -> int:
+        """Take the answer to a piece; of how many regions."""
         self.stopping |= self.stopped(answer)
+        self.found[i] = self.keeper.whole(i, answer)
         size = self.size(self.waiting.pop(i))
         self._done += size
         self._at.pop(i, None)
-        if self.tell is not None and not self.stopping:
-            self.say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
+        return size
+
+    def _together(self, together: Together) -> None:
+        """What can be answered in lots."""
+        for lot, known in together(dict(self.waiting)):
+            for i, answer in lot.items():
+                self._settle(i, answer)
+            if lot and self.tell is not None:
+                self._say(i, known)
+            if self.stopping:
+                return
 
     def _here(self, may_move: bool) -> None:
         """One after the other; `may_move`: until workers would pay. A search cut off then is forgotten."""
@@ -206,15 +232,16 @@ class _Batch:
                 if not begun and len(self.waiting) == before:
                     return  # they die before they begin
                 if len(begun) == 1 and begun[0] in suspects:
-                    self._lose(begun.pop())
+                    self._lose(begun.pop(), "a worker died of it, again and again")
                 suspects |= set(begun)
                 groups += [part for part in (rest, begun[::2], begun[1::2]) if part]
 
-    def _lose(self, i: int) -> None:
+    def _lose(self, i: int, reason: str) -> None:
         """A piece that nothing can be said about."""
         size = self.size(self.waiting.pop(i))
         self._done += size
         self._lost += size
+        self.keeper.lose(i, reason)
 
     def _on(self, group: list[int], parcel: Any, jobs: int) -> list[int] | None:
         """A group on workers; if one of them died, the pieces that were under way."""
@@ -271,7 +298,7 @@ class _Batch:
         """What a worker has said about a piece."""
         if isinstance(answer, MemoryError):
             self._deaths += 1
-            self._lose(i)
+            self._lose(i, "it ran out of memory")
         elif not isinstance(answer, Stopped):
             if board.reported(row):
                 self._last[i] = board.last(row)[:-1]

@@ -1,0 +1,6 @@
+"""Answers that are kept as they come, in one SQLite file: never computed twice, never lost."""
+
+from gpcert.store.keeper import keeping
+from gpcert.store.store import Store
+
+__all__ = ["Store", "keeping"]

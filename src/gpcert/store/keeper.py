@@ -1,0 +1,140 @@
+"""Between the executor and a store: what is known already, and answers kept as they come.
+
+Answers are written by a thread of their own, many in one transaction where they come fast: whoever computes
+does not wait for the disk. `close` waits until all of them are on it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from queue import Empty, Queue
+from typing import Any
+
+from gpcert.posterior import Posterior
+from gpcert.results import Answer
+from gpcert.running import Keeper
+from gpcert.store.ranking import interrupted
+from gpcert.store.store import Store
+
+__all__ = ["keeping"]
+
+#: Answers that wait to be written, at most: memory stays constant however slow the disk is.
+_MOST = 1000
+
+
+def keeping(store: Any, posts: Sequence[Posterior], what: str) -> Callable[[Any], Keeper]:
+    """Keepers for the questions of one call: a Store, or the path of one, with the models they are about."""
+    kept = store if isinstance(store, Store) else Store(store)
+    for post in posts:
+        kept.add_model(post)
+    return lambda blank: _Keeper(kept, blank, what)
+
+
+class _Keeper(Keeper):
+    """Of one batch; `blank` gives, of a piece, the answer that says nothing, or one for each of its parts."""
+
+    def __init__(self, store: Store, blank: Callable[[Any], Any], what: str) -> None:
+        self._store, self._blank, self._what = store, blank, what
+        self._known: dict[int, list[Answer | None]] = {}
+        self._asked: dict[int, list[Answer]] = {}
+        self._queue: Queue[list[Answer] | None] = Queue(_MOST)
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._begun = self._told = False
+
+    def divided(self, pieces: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Pieces, or what is left of them, that have to be asked; and the answers to the others."""
+        rest, found = {}, {}
+        for i, piece in pieces.items():
+            blank = self._blank(piece)
+            single = isinstance(blank, Answer)
+            parts = [blank] if single else list(blank)
+            known = [self._store.find(part.key, part.settings) for part in parts]
+            missing = [at for at, answer in enumerate(known) if answer is None]
+            if not missing:
+                found[i] = known[0] if single else known
+            else:
+                rest[i] = piece if len(missing) == len(parts) else piece[missing]
+                self._asked[i] = [parts[at] for at in missing]
+                if len(missing) < len(parts):
+                    self._known[i] = known
+        return rest, found
+
+    def at(self, i: int, at: int) -> int:
+        """Which part of the whole piece it is."""
+        if i not in self._known:
+            return at
+        missing = [place for place, answer in enumerate(self._known[i]) if answer is None]
+        return missing[at]
+
+    def whole(self, i: int, answer: Any) -> Any:
+        """Keep what was answered; with what was known before, it is the answer to the whole piece."""
+        self._check()
+        single = isinstance(answer, Answer)
+        self._keep([a for a in ([answer] if single else answer) if a is not None and not interrupted(a)])
+        self._asked.pop(i, None)
+        if i not in self._known:
+            return answer
+        new, merged = iter(answer), []
+        for known in self._known.pop(i):
+            each = next(new, None) if known is None else known
+            if each is None:  # stopped here
+                break
+            merged.append(each)
+        return merged
+
+    def lose(self, i: int, reason: str) -> None:
+        """A piece that nothing can be said about is remembered as such."""
+        self._begin()
+        self._store.set_aside(self._asked.pop(i, []), reason)
+
+    def close(self) -> None:
+        """All is on the disk, or an error says why not."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        if self._begun:
+            self._begun = False
+            if self._failure is None:
+                self._store.end()
+        self._check()
+
+    def _begin(self) -> None:
+        if self._store.run is None:
+            self._store.begin(self._what)
+            self._begun = True
+
+    def _keep(self, answers: list[Answer]) -> None:
+        if not answers:
+            return
+        if self._thread is None:
+            self._begin()
+            self._thread = threading.Thread(target=self._write, args=(self._store.run,), daemon=True)
+            self._thread.start()
+        self._queue.put(answers)
+
+    def _write(self, run: int | None) -> None:
+        """In the thread: whatever waits goes into one transaction, pieces undivided."""
+        store = Store(self._store.path)
+        batch: list[Answer] | None = []
+        while batch is not None:
+            batch, waiting = self._queue.get(), []
+            while batch:
+                waiting += batch
+                try:
+                    batch = self._queue.get_nowait() if len(waiting) < _MOST else []
+                except Empty:
+                    batch = []
+            if waiting and self._failure is None:
+                try:
+                    store.put(waiting, run)
+                except BaseException as error:
+                    self._failure = error  # raised by whoever asks next; the queue is emptied all the same
+        store.close()
+
+    def _check(self) -> None:
+        if self._failure is not None and not self._told:
+            self._told = True
+            raise self._failure

@@ -1,0 +1,301 @@
+"""`Store`: answers in one file, the best of each question, with the models they are about."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from gpcert.errors import GpcertError, StoreError
+from gpcert.model_file import model_bytes, model_of
+from gpcert.posterior import Posterior
+from gpcert.results import Answer, Key, answer_from_dict
+from gpcert.settings import Settings
+from gpcert.store.file import clear_errors, connect, transaction
+from gpcert.store.ranking import effort, headline, sharp_enough
+from gpcert.store.table import Table
+from gpcert.validation import require
+from gpcert.version import __version__
+
+__all__ = ["Store", "key_of"]
+
+_TEXTS = ("kind", "status", "model")
+_NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
+
+
+class Store:
+    """Answers and models in a file that many processes may open at once; made when it is first written to.
+
+    `store=` of a question keeps each answer as it comes, and what is kept is not computed again. Of two
+    answers to one question the better one stays. A file is trusted as far as a file of results is: what
+    is read has the form of an answer to the question asked, about the model that was asked; whether its
+    numbers are true is not looked at.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        require(isinstance(path, str | os.PathLike), f"store must be a path or a Store, got {path!r}")
+        self.path = Path(os.fspath(path))
+        self.run: int | None = None  #: the run that new answers belong to, if one was begun
+        self._connection: sqlite3.Connection | None = None
+        self._writes = False
+
+    # Looking
+
+    def answers(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
+        """The answers as a table, one row each: of a kind (a class, "Verdict"), with a status, of a model."""
+        columns = (*(f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")),)
+        columns += (*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)")
+        where, given = _where({"a.kind": kind, "a.status": status, "m.digest": model})
+        rows = self._read(
+            f"SELECT a.id, {', '.join(columns)} FROM answers a JOIN models m ON m.id = a.model {where} "
+            "ORDER BY a.id",
+            given,
+        )
+        return _table(("id", *_TEXTS, *_NUMBERS, "run"), rows)
+
+    def runs(self) -> Table:
+        """The runs as a table: what was asked, when, by which version, how many answers stem from it."""
+        sql = """SELECT id, CAST(what AS TEXT), CAST(started AS REAL), CAST(ended AS REAL),
+        CAST(version AS TEXT), (SELECT count(*) FROM answers WHERE run = runs.id),
+        (SELECT count(*) FROM lost WHERE run = runs.id), CAST(surroundings AS TEXT) FROM runs ORDER BY id"""
+        names = ("id", "what", "started", "ended", "version", "answers", "lost", "surroundings")
+        return _table(names, self._read(sql))
+
+    def models(self) -> Table:
+        """The models as a table; `model(digest)` loads one."""
+        sql = """SELECT CAST(digest AS TEXT), CAST(target AS TEXT), CAST(version AS TEXT),
+        CAST(created AS REAL), length(content), (SELECT count(*) FROM answers WHERE model = models.id)
+        FROM models ORDER BY id"""
+        return _table(("digest", "target", "version", "created", "bytes", "answers"), self._read(sql))
+
+    def lost(self) -> Table:
+        """Questions that were set aside: what they did to the processes that tried to answer them."""
+        sql = """SELECT id, CAST(kind AS TEXT), CAST(reason AS TEXT), CAST(created AS REAL),
+        CAST(run AS INTEGER) FROM lost ORDER BY id"""
+        return _table(("id", "kind", "reason", "created", "run"), self._read(sql))
+
+    def model(self, digest: str) -> Posterior:
+        """The model with this digest, or with the only one that begins so; checked as `gc.load` does."""
+        rows = list(
+            self._read(
+                "SELECT digest, content, sha256 FROM models WHERE substr(digest, 1, ?) = ?",
+                (len(digest), digest),
+            )
+        )
+        require(len(rows) == 1, f"model must be the digest of one model in {self.path}, got {digest!r}")
+        ((told, content, written),) = rows
+        whole = isinstance(content, bytes) and sha256(content).hexdigest() == written
+        post = model_of(content, f"{self.path}, model {told[:12]}") if whole else None
+        if post is None or post.digest != told:
+            raise StoreError(f"{self.path} is damaged: model {told[:12]} is not what was written")
+        return post
+
+    def answer(self, number: int) -> Answer:
+        """The answer with this id."""
+        rows = list(self._read("SELECT data, sha256 FROM contents WHERE id = ?", (number,)))
+        require(len(rows) == 1, f"id must be that of an answer in {self.path}, got {number}")
+        return self._answer(number, *rows[0])
+
+    def load(self, kind: str | None = None, model: str | None = None) -> Iterator[Answer]:
+        """The answers themselves, one after the other, checked."""
+        where, given = _where({"a.kind": kind, "m.digest": model})
+        sql = f"""SELECT a.id, c.data, c.sha256 FROM answers a JOIN contents c ON c.id = a.id
+        JOIN models m ON m.id = a.model {where} ORDER BY a.id"""
+        return (self._answer(*row) for row in self._read(sql, given))
+
+    def find(self, key: Key, settings: Settings) -> Answer | None:
+        """The answer to this question, if there is one that was searched for as sharply as this."""
+        sql = """SELECT a.id, tolerance, max_seconds, max_nodes, data, sha256 FROM answers a
+        JOIN contents c ON c.id = a.id WHERE key = ?"""
+        if not self._exists():
+            return None
+        for number, *known, data, written in self._read(sql, (key_of(key),)):
+            if sharp_enough(Settings(*known), settings):
+                answer = self._answer(number, data, written)
+                if key_of(answer.key) != key_of(key):
+                    raise StoreError(f"{self.path} is damaged: answer {number} is not to its own question")
+                return answer
+        return None
+
+    # Writing
+
+    def add_model(self, post: Posterior) -> int:
+        """Keep the model, once; its number."""
+        found = self._model_number(post.digest) if self._exists() else None
+        if found is not None:
+            return found
+        try:
+            content = model_bytes(post)
+        except GpcertError as error:
+            raise StoreError(f"a store must hold the model, which cannot be saved: {error}") from None
+        row = post.digest, content, sha256(content).hexdigest(), post.target, __version__, time.time()
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO models (digest, content, sha256, target, version, created) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+        number = self._model_number(post.digest)
+        assert number is not None
+        return number
+
+    def begin(self, what: str, surroundings: dict[str, str] | None = None) -> int:
+        """A run begins: answers that are put from now on belong to it."""
+        about = json.dumps(surroundings or {})
+        with self._writing() as connection:
+            made = connection.execute(
+                "INSERT INTO runs (what, started, version, surroundings) VALUES (?, ?, ?, ?)",
+                (what, time.time(), __version__, about),
+            )
+        self.run = int(made.lastrowid or 0)
+        return self.run
+
+    def end(self) -> None:
+        """The run has ended."""
+        with self._writing() as connection:
+            connection.execute("UPDATE runs SET ended = ? WHERE id = ?", (time.time(), self.run))
+        self.run = None
+
+    def put(self, answers: Iterable[Answer], run: int | None = None) -> None:
+        """Keep answers, all of them or none; each where it is better than what is there."""
+        told = [(answer, json.dumps(answer.to_dict(), allow_nan=False)) for answer in answers]
+        with self._writing() as connection:
+            for answer, data in told:
+                _put(connection, answer, data, self.run if run is None else run)
+
+    def set_aside(self, asked: Sequence[Answer], reason: str) -> None:
+        """Remember questions that could not be answered, by answers that say nothing."""
+        rows = [(key_of(a.key), self.run, type(a).__name__, reason, time.time()) for a in asked]
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO lost (key, run, kind, reason, created) VALUES (?, ?, ?, ?, ?)", rows
+            )
+
+    def compact(self) -> tuple[int, int]:
+        """Check all of it, give unused space back; bytes before and after."""
+        before = self.path.stat().st_size
+        for digest in self.models()["digest"]:
+            self.model(digest)
+        for _ in self.load():
+            pass
+        with clear_errors(self.path):
+            connection = self._open(write=True)
+            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if told != "ok":
+                raise StoreError(f"{self.path} is damaged ({told}); it was left as it is")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return before, self.path.stat().st_size
+
+    def close(self) -> None:
+        """Nothing is lost without it: what was put is in the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # The file
+
+    def _exists(self) -> bool:
+        return self._connection is not None or (self.path.exists() and self.path.stat().st_size > 0)
+
+    def _open(self, write: bool) -> sqlite3.Connection:
+        if self._connection is None or (write and not self._writes):
+            self.close()
+            self._connection, self._writes = connect(self.path, write), write
+        return self._connection
+
+    def _read(self, sql: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        with clear_errors(self.path):
+            yield from self._open(write=False).execute(sql, given)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with clear_errors(self.path):
+            connection = self._open(write=True)
+            with transaction(connection):
+                yield connection
+
+    def _model_number(self, digest: str) -> int | None:
+        rows = list(self._read("SELECT id FROM models WHERE digest = ?", (digest,)))
+        return int(rows[0][0]) if rows else None
+
+    def _answer(self, number: int, data: Any, written: Any) -> Answer:
+        """What was put, to the bit, or an error: SQLite has no checksums of its own."""
+        place = f"{self.path}, answer {number}"
+        if not isinstance(data, str) or sha256(data.encode("utf-8", "replace")).hexdigest() != written:
+            raise StoreError(
+                f"{place} is damaged: it is not what was written; gpcert store merge leaves it out"
+            )
+        try:
+            return answer_from_dict(json.loads(data))
+        except (GpcertError, ValueError, RecursionError) as error:
+            raise StoreError(f"{place} is no answer: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.path, self.run)
+
+
+def key_of(key: Key) -> bytes:
+    """What identifies a question, settings apart, in 32 bytes."""
+    return sha256("".join(key[:3]).encode()).digest()
+
+
+def _put(connection: sqlite3.Connection, answer: Answer, data: str, run: int | None) -> None:
+    key, head, known = key_of(answer.key), headline(answer), astuple(effort(answer))
+    old = connection.execute(
+        "SELECT id, width, tolerance, max_seconds, max_nodes FROM answers WHERE key = ?", (key,)
+    ).fetchone()
+    if old is None:
+        number = connection.execute(
+            "INSERT INTO answers (key, model, kind, status, width, tolerance, max_seconds, max_nodes, "
+            "seconds, created) VALUES (?, (SELECT id FROM models WHERE digest = ?), ?, '', 0, ?, ?, ?, 0, 0)",
+            (key, answer.model, type(answer).__name__, *known),
+        ).lastrowid
+    else:
+        number = old[0]
+        if sharp_enough(Settings(*known), Settings(*old[2:])):
+            connection.execute(
+                "UPDATE answers SET tolerance = ?, max_seconds = ?, max_nodes = ? WHERE id = ?",
+                (*known, number),
+            )
+        if not head.width < old[1]:
+            return
+    connection.execute(
+        "UPDATE answers SET run = ?, status = ?, lower = ?, upper = ?, width = ?, seconds = ?, created = ? "
+        "WHERE id = ?",
+        (run, head.status, head.lower, head.upper, head.width, _seconds(answer), time.time(), number),
+    )
+    hashed = sha256(data.encode()).hexdigest()
+    connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, hashed))
+    connection.execute("DELETE FROM lost WHERE key = ?", (key,))
+
+
+def _seconds(answer: Answer) -> float:
+    return float(getattr(getattr(answer, "range", answer), "seconds", 0.0))
+
+
+def _where(wanted: dict[str, str | None]) -> tuple[str, list[str]]:
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return "WHERE " * bool(given) + " AND ".join(f"{name} = ?" for name in given), list(given.values())
+
+
+def _table(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return Table({name: list(column) for name, column in zip(names, columns, strict=True)})
+
+
+def _reopened(path: Path, run: int | None) -> Store:
+    store = Store(path)
+    store.run = run
+    return store

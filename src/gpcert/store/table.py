@@ -1,0 +1,71 @@
+"""A table of what is in a store: named columns, to look at, to count, to take elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpcert.errors import GpcertError
+from gpcert.files import write_whole
+from gpcert.validation import require
+
+__all__ = ["Table"]
+
+
+class Table:
+    """Columns of one length; `table["status"]` is one of them, iterating gives a dict for each row."""
+
+    def __init__(self, columns: Mapping[str, list[Any]]) -> None:
+        self.columns = dict(columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), []))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for values in zip(*self.columns.values(), strict=True):
+            yield dict(zip(self.columns, values, strict=True))
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.columns[name]
+
+    def __repr__(self) -> str:
+        return f"Table({len(self)} rows: {', '.join(self.columns)})"
+
+    def counts(self, *names: str) -> dict[tuple[Any, ...], int]:
+        """How many rows have which values in these columns."""
+        return dict(Counter(zip(*(self.columns[name] for name in names), strict=True)))
+
+    def to_pandas(self) -> Any:
+        """As a data frame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.columns)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """To a .csv or a .parquet file (needs pyarrow), whole or not at all; numbers are exact in both."""
+        place = Path(path)
+        known = place.suffix in (".csv", ".parquet")
+        require(known, f"path must end in .csv or .parquet, got {place}")
+        write_whole(place, self._csv() if place.suffix == ".csv" else self._parquet())
+
+    def _csv(self) -> str:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*self.columns.values(), strict=True))
+        return text.getvalue()
+
+    def _parquet(self) -> bytes:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise GpcertError("Parquet needs pyarrow, got none: pip install 'gpcert[parquet]'") from None
+        buffer = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.table(self.columns), buffer)
+        return buffer.getvalue()
