@@ -29,6 +29,8 @@ VERBS = {
     "explain": "which features push the probability up or down?",
     "attack": "look for a point with another label",
     "report": "one HTML page from results",
+    "campaign": "many questions from a file: run, status, report",
+    "store": "answers that were kept: list, show, export, compact, merge",
     "reproduce": "run an experiment of the AISTATS 2020 paper",
     "bench": "what ranges cost on this machine",
     "demo": "train on shipped data, certify, write an HTML page",

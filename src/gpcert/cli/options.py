@@ -109,6 +109,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     told = "save the results here: a table if it ends in .csv or .parquet, else all of them as JSON"
     group.add_argument("-o", "--output", type=Path, metavar="FILE", help=told)
+    told = "keep answers here as they come; what is there is not computed"
+    group.add_argument("--store", type=Path, metavar="FILE", help=told)
     group.add_argument("--json", action="store_true", help="print the results as JSON in place of a table")
     group.add_argument("--quiet", action="store_true", help="no progress line")
 

@@ -6,7 +6,9 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import TABLES, check_extension, columns, line_of, write_table
-from gpcert.records.results_file import describe_model, document, summary
+from gpcert.records.results_file import describe_model, document, summary, surroundings
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.running import cores
@@ -116,8 +118,8 @@ def run_session(
     jobs = min(parsed.jobs or cores(), len(queries))
     bar = line(parsed.verb, len(queries), parsed.quiet)
     start = time.perf_counter()
-    with Interrupt() as interrupt:
-        outcome = answer_all(ask, model.post, queries, parsed.jobs, bar, interrupt, together)
+    with Interrupt() as interrupt, _kept(parsed, model, queries, together) as asked:
+        outcome = answer_all(ask, model.post, asked[0], parsed.jobs, bar, interrupt, asked[1])
         answers = [rows.row(k, found["answer"]) for k, found in enumerate(outcome.answers) if found]
         results = document(
             parsed.verb,
@@ -144,6 +146,29 @@ def run_session(
     if outcome.failure or kept.failed:
         return 1
     return interrupt.status if outcome.interrupted else int(not told) or judged
+
+
+@contextmanager
+def _kept(
+    parsed: argparse.Namespace, model: Model, queries: Sequence[Any], together: Callable[[], Mapping[int, Any]]
+) -> Iterator[tuple[Sequence[Any], Callable[[], Mapping[int, Any]]]]:
+    """What is asked, and what answers many queries at once, with a store that keeps it if one was named."""
+    if parsed.store is None:
+        yield queries, together
+        return
+    from gpcert.store import Store
+
+    store = Store(parsed.store)
+    store.add_model(model.post)
+    store.begin(shlex.join(["gpcert", *parsed.command]), surroundings())
+
+    def kept() -> Mapping[int, Any]:
+        found = together()
+        store.put(found.values())
+        return found
+
+    yield [replace(query, limits=query.limits | {"store": store}) for query in queries], kept
+    store.end()
 
 
 def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequence[str]) -> Kept:

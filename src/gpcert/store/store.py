@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
@@ -110,6 +110,15 @@ class Store:
         JOIN models m ON m.id = a.model {where} ORDER BY a.id"""
         return (self._answer(*row) for row in self._read(sql, given))
 
+    def numbers(self) -> list[int]:
+        """Ids of all answers that can be reached, from both ends of a damaged file."""
+        found: set[int] = set()
+        for order in ("ASC", "DESC"):
+            with suppress(StoreError):
+                for (number,) in self._read(f"SELECT id FROM answers ORDER BY id {order}"):
+                    found.add(number)
+        return sorted(found)
+
     def find(self, key: Key, settings: Settings) -> Answer | None:
         """The answer to this question, if there is one that was searched for as sharply as this."""
         sql = """SELECT a.id, tolerance, max_seconds, max_nodes, data, sha256 FROM answers a
@@ -180,7 +189,6 @@ class Store:
 
     def compact(self) -> tuple[int, int]:
         """Check all of it, give unused space back; bytes before and after."""
-        before = self.path.stat().st_size
         for digest in self.models()["digest"]:
             self.model(digest)
         for _ in self.load():
@@ -191,6 +199,7 @@ class Store:
             if told != "ok":
                 raise StoreError(f"{self.path} is damaged ({told}); it was left as it is")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            before = self.path.stat().st_size
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return before, self.path.stat().st_size

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
@@ -49,6 +50,7 @@ class _Query:
     x: Float
     region: Region
     method: str
+    limits: dict[str, Any] = field(default_factory=dict)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -64,7 +66,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    return {"answer": attack(post, query.region, query.x, method=query.method)}
+    return {"answer": attack(post, query.region, query.x, method=query.method, **query.limits)}
 
 
 def _table(rows: list[Row]) -> str:

@@ -1,0 +1,123 @@
+"""`gpcert store`: what is in a store of answers, elsewhere, smaller, together."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from gpcert.cli.keeping import check_output, keep
+from gpcert.cli.options import count
+from gpcert.cli.show import columns, printable, tell, warn
+from gpcert.records import save_answers
+from gpcert.store import Store, merge
+from gpcert.validation import require
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+Look into a store of answers (--store, store=, campaigns) and move what is in it: list counts and
+runs, show prints an answer or a model, export writes a table (.csv, .parquet) or the answers
+themselves (.json), compact checks everything and gives unused space back, merge takes the answers
+of other stores, damaged ones included, into the first.
+"""
+EXAMPLES = """
+  gpcert store list runs.db
+  gpcert store show runs.db --id 17
+  gpcert store export runs.db --kind Verdict -o verdicts.parquet
+  gpcert store merge all.db monday.db tuesday.db
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("action", choices=["list", "show", "export", "compact", "merge"])
+    parser.add_argument("files", nargs="+", type=Path, metavar="STORE")
+    parser.add_argument("--kind", metavar="CLASS", help="only answers of this class: ProbabilityRange, ...")
+    parser.add_argument("--status", metavar="WORD", help="only answers with this status: safe, ...")
+    parser.add_argument("--model", metavar="DIGEST", help="only this model, or the one to show")
+    parser.add_argument("--id", type=count, metavar="N", help="the answer to show")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=".csv, .parquet, .json; a model")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """One action on one store; merge: on several."""
+    several = parsed.action == "merge"
+    require(
+        len(parsed.files) > 1 if several else len(parsed.files) == 1,
+        f"{parsed.action} must be given {'two stores or more' if several else 'one store'}, "
+        f"got {len(parsed.files)}",
+    )
+    check_output(parsed.output, *parsed.files)
+    store = Store(parsed.files[0])
+    action = {"list": _list, "show": _show, "export": _export, "compact": _compact, "merge": _merge}
+    return action[parsed.action](store, parsed)
+
+
+def _list(store: Store, parsed: argparse.Namespace) -> int:
+    table = store.answers(parsed.kind, parsed.status, parsed.model)
+    counts = table.counts("kind", "status")
+    lines = [(kind, status, str(number)) for (kind, status), number in sorted(counts.items())]
+    models = [(row["digest"][:12], str(row["answers"]), row["target"]) for row in store.models()]
+    runs = [
+        (str(row["id"]), _when(row["started"]), _when(row["ended"]), str(row["answers"]), row["what"][:60])
+        for row in store.runs()
+    ]
+    told = [columns(("answers", "status", "count"), lines), columns(("model", "answers", "target"), models)]
+    told.append(columns(("run", "began", "ended", "answers", "what"), runs[-20:]))
+    lost = [(row["kind"], row["reason"]) for row in store.lost()]
+    told += [columns(("set aside", "why"), lost)] if lost else []
+    return tell("\n\n".join(told))
+
+
+def _show(store: Store, parsed: argparse.Namespace) -> int:
+    require(
+        (parsed.id is None) != (parsed.model is None),
+        "show must be given --id or --model, got both or none",
+    )
+    if parsed.id is not None:
+        answer = store.answer(parsed.id)
+        return tell(json.dumps(answer.to_dict(), indent=1), *(printable(str(c)) for c in answer.claims()))
+    post = store.model(parsed.model)
+    told = {"digest": post.digest, **post.description(), "training": dict(post.training)}
+    if parsed.output is not None:
+        from gpcert.model_file import save
+
+        save(post, parsed.output)
+    return tell(printable(repr(post)), json.dumps(told, indent=1))
+
+
+def _export(store: Store, parsed: argparse.Namespace) -> int:
+    path = parsed.output
+    require(path is not None, "--output must be a .csv, .parquet or .json file, got none")
+    if path.suffix == ".json":
+        answers = list(store.load(parsed.kind, parsed.model))
+        number, write = len(answers), lambda place: save_answers(place, answers)
+    else:
+        table = store.answers(parsed.kind, parsed.status, parsed.model)
+        number, write = len(table), table.save
+    kept = keep(path, write)
+    if kept.note:
+        warn(kept.note)
+    return int(kept.failed) or tell(f"{number} answers written: {printable(str(kept.place))}")
+
+
+def _compact(store: Store, parsed: argparse.Namespace) -> int:
+    before, after = store.compact()
+    return tell(f"checked; {before} bytes before, {after} after")
+
+
+def _merge(store: Store, parsed: argparse.Namespace) -> int:
+    failed = 0
+    for path in parsed.files[1:]:
+        require(path.resolve() != store.path.resolve(), f"merge must be of other stores, got {path} twice")
+        taken, unreadable = merge(store, Store(path))
+        failed += unreadable
+        tell(f"{printable(str(path))}: {taken} answers taken, {unreadable} could not be read")
+    return int(bool(failed))
+
+
+def _when(moment: Any) -> str:
+    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))

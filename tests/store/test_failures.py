@@ -1,0 +1,100 @@
+"""What may happen to a store: kills at any moment, full disks, damage, two who write. Nothing is destroyed."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpcert as gc
+from gpcert.store import merge
+from helpers.exact import small_model
+
+POST = small_model()
+BALLS = [gc.Ball(x, 0.2) for x in np.random.default_rng(6).standard_normal((60, 2))]
+
+
+def kill(folder: Path, times: int) -> str:
+    command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(folder), str(times)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_campaign_that_is_killed_goes_on(tmp_path):
+    assert re.match("6 killed", kill(tmp_path, 6))
+
+
+@pytest.mark.full
+def test_a_campaign_that_is_killed_fifty_times_goes_on(tmp_path):
+    assert re.match("50 killed", kill(tmp_path, 50))
+
+
+def test_a_full_disk_is_one_sentence_and_costs_nothing_that_was_kept(tmp_path):
+    """A limit on file sizes stands for it."""
+    path = tmp_path / "runs.db"
+    first = gc.probability_range(POST, BALLS[:5], store=path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 30_000, hard))
+    try:
+        with pytest.raises(gc.StoreError, match=r"runs\.db could not be .*what was committed before is kept"):
+            gc.probability_range(POST, BALLS, store=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert gc.probability_range(POST, BALLS[:5], store=path) == first
+    assert len(gc.probability_range(POST, BALLS, store=path)) == len(gc.Store(path).answers())
+
+
+def test_a_folder_where_nothing_can_be_written_is_told_before_the_work():
+    asked = []
+    with pytest.raises(gc.StoreError, match=r"/proc/runs\.db must be a file, .*that can be opened"):
+        gc.probability_range(POST, BALLS, store="/proc/runs.db", progress=asked.append)
+    assert not asked
+
+
+def test_a_damaged_page_is_one_sentence_and_the_rest_is_taken_over(tmp_path):
+    path = tmp_path / "runs.db"
+    answers = gc.probability_range(POST, BALLS, store=path)
+    gc.Store(path).compact()
+    content = bytearray(path.read_bytes())
+    place = content.rindex(b'"kind": "ProbabilityRange"') // 4096 * 4096
+    content[place : place + 4096] = os.urandom(1) * 4096
+    path.write_bytes(content)
+    with pytest.raises(gc.StoreError, match="damaged"):
+        list(gc.Store(path).load())
+    assert path.read_bytes() == content
+    new = gc.Store(tmp_path / "new.db")
+    taken, unreadable = merge(new, gc.Store(path))
+    assert taken + unreadable == len(BALLS)
+    assert 0 < unreadable < len(BALLS)
+    assert set(new.load()) < set(answers)
+    again = gc.probability_range(POST, BALLS, store=new)
+    assert [(a.min, a.max) for a in again] == [(a.min, a.max) for a in answers]
+
+
+_WRITER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from store.test_failures import BALLS, POST, gc
+first, step = map(int, sys.argv[3:])
+gc.probability_range(POST, BALLS[first:][::step], store=sys.argv[2], n_jobs=1)
+"""
+
+
+def test_two_who_write_at_once_both_succeed(tmp_path):
+    path, tests = tmp_path / "runs.db", str(Path(__file__).parents[1])
+    two = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, tests, str(path), first, step])
+        for first, step in (("0", "1"), ("1", "2"))
+    ]
+    assert [one.wait() for one in two] == [0, 0]
+    found = gc.probability_range(POST, BALLS, store=path)
+    assert set(gc.Store(path).load()) == set(found)
+    plain = gc.probability_range(POST, BALLS)
+    assert [(a.min, a.max, a.nodes) for a in found] == [(a.min, a.max, a.nodes) for a in plain]
