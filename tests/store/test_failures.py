@@ -1,4 +1,4 @@
-"""What may happen to a store: kills at any moment, full disks, damage, two who write. Nothing is destroyed."""
+"""What may happen to a store: kills at any moment, full disks, damage, two who write: nothing is lost."""
 
 from __future__ import annotations
 

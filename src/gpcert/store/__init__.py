@@ -1,7 +1,7 @@
 """Answers that are kept as they come, in one SQLite file: never computed twice, never lost."""
 
-from gpcert.store.keeper import keeping
+from gpcert.store.keeper import Plan, keeping
 from gpcert.store.merge import Merged, merge
 from gpcert.store.store import Store
 
-__all__ = ["Merged", "Store", "keeping", "merge"]
+__all__ = ["Merged", "Plan", "Store", "keeping", "merge"]

@@ -22,7 +22,9 @@ _APPLICATION = 0x67706374  # "gpct"
 PATIENCE = 60.0
 
 #: Answers in two tables, so that listing them does not read them. `key`: SHA-256 of the digests of model,
-#: region and question; the settings are the sharpest that were searched with.
+#: region and question; the settings are the sharpest that were searched with. `lost`: what could not be
+#: answered. `asked`: what campaigns ask, whether the model's label is the true one beside it. `pieces`: small
+#: records by place and key.
 _TABLES = (
     """CREATE TABLE models (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, content BLOB NOT NULL,
 sha256 TEXT NOT NULL, target TEXT NOT NULL, version TEXT NOT NULL, created REAL NOT NULL)""",
@@ -36,7 +38,7 @@ created REAL NOT NULL)""",
     """CREATE TABLE lost (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, run INTEGER, kind TEXT NOT NULL,
 reason TEXT NOT NULL, created REAL NOT NULL)""",
     """CREATE TABLE asked (campaign TEXT NOT NULL, part INTEGER NOT NULL, item INTEGER NOT NULL,
-key BLOB NOT NULL, PRIMARY KEY (campaign, part, item)) WITHOUT ROWID""",
+key BLOB NOT NULL, truth INTEGER, PRIMARY KEY (campaign, part, item)) WITHOUT ROWID""",
     """CREATE TABLE pieces (place TEXT NOT NULL, key TEXT NOT NULL, data TEXT NOT NULL,
 number INTEGER NOT NULL, PRIMARY KEY (place, key)) WITHOUT ROWID""",
 )

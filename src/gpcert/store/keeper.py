@@ -6,6 +6,7 @@ does not wait for the disk. `close` waits until all of them are on it.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, Queue
@@ -17,7 +18,7 @@ from gpcert.running import Keeper
 from gpcert.store.ranking import interrupted
 from gpcert.store.store import Store
 
-__all__ = ["keeping"]
+__all__ = ["Plan", "keeping"]
 
 #: Answers that wait to be written, at most: memory stays constant however slow the disk is.
 _MOST = 1000
@@ -28,7 +29,31 @@ def keeping(store: Any, posts: Sequence[Posterior], what: str) -> Callable[[Any]
     kept = store if isinstance(store, Store) else Store(store)
     for post in posts:
         kept.add_model(post)
-    return lambda blank: _Keeper(kept, blank, what)
+    return lambda blank: kept.planner(blank) if isinstance(kept, Plan) else _Keeper(kept, blank, what)
+
+
+class Plan(Store):
+    """Given as the store of a question, it notes what would be asked, and nothing is computed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self.blanks: list[Answer] = []
+
+    def planner(self, blank: Callable[[Any], Any]) -> Keeper:
+        """What a batch hears: that all is known."""
+        return _Planner(blank, self.blanks)
+
+
+class _Planner(Keeper):
+    def __init__(self, blank: Callable[[Any], Any], blanks: list[Answer]) -> None:
+        self._blank, self._blanks = blank, blanks
+
+    def divided(self, pieces: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Nothing is left to ask."""
+        found = {i: self._blank(piece) for i, piece in pieces.items()}
+        for blank in found.values():
+            self._blanks += [blank] if isinstance(blank, Answer) else blank
+        return {}, found
 
 
 class _Keeper(Keeper):

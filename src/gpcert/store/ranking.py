@@ -87,8 +87,8 @@ def _(answer: Explanation) -> Headline:
 @headline.register
 def _(answer: Evaluation) -> Headline:
     unknown = int((answer.verdicts == "unknown").sum())
-    safe, unsafe = float(np.nan_to_num(answer.safe).min(initial=0.0)), float(answer.unsafe.max(initial=0.0))
-    return Headline("open" if unknown else "decided", safe, unsafe, float(unknown))
+    ends = float(answer.safe.min()), float(answer.unsafe.max())  # no safe radius: nan, in a store nothing
+    return Headline("open" if unknown else "decided", *ends, float(unknown))
 
 
 @headline.register
@@ -117,6 +117,11 @@ def effort(answer: Answer) -> Settings:
         return replace(unlimited, tolerance=0.0)
     if isinstance(answer, Evaluation):
         return asked if (answer.verdicts == "unknown").any() else replace(unlimited, tolerance=0.0)
+    if isinstance(answer, Explanation):  # a sum of four enclosures, each as narrow as asked
+        narrow = np.max(answer.upper - answer.lower, initial=0.0) <= 4.0 * asked.tolerance
+        return unlimited if narrow else asked
+    if isinstance(answer, CertifiedRadius):  # the radii tried before the last may have met a limit
+        return asked
     return unlimited if getattr(answer, "status", None) in _OWN else asked
 
 

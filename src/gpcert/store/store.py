@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,13 @@ from gpcert.posterior import Posterior
 from gpcert.results import Answer, Key, answer_from_dict
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, transaction
-from gpcert.store.ranking import effort, headline, sharp_enough
+from gpcert.store.ranking import sharp_enough
+from gpcert.store.rows import key_of, put_row
 from gpcert.store.table import Table
 from gpcert.validation import require
 from gpcert.version import __version__
 
-__all__ = ["Store", "key_of"]
+__all__ = ["Store"]
 
 _TEXTS = ("kind", "status", "model")
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
@@ -53,7 +53,7 @@ class Store:
         columns = (*(f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")),)
         columns += (*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)")
         where, given = _where({"a.kind": kind, "a.status": status, "m.digest": model})
-        rows = self._read(
+        rows = self.reading(
             f"SELECT a.id, {', '.join(columns)} FROM answers a JOIN models m ON m.id = a.model {where} "
             "ORDER BY a.id",
             given,
@@ -66,25 +66,25 @@ class Store:
         CAST(version AS TEXT), (SELECT count(*) FROM answers WHERE run = runs.id),
         (SELECT count(*) FROM lost WHERE run = runs.id), CAST(surroundings AS TEXT) FROM runs ORDER BY id"""
         names = ("id", "what", "started", "ended", "version", "answers", "lost", "surroundings")
-        return _table(names, self._read(sql))
+        return _table(names, self.reading(sql))
 
     def models(self) -> Table:
         """The models as a table; `model(digest)` loads one."""
         sql = """SELECT CAST(digest AS TEXT), CAST(target AS TEXT), CAST(version AS TEXT),
         CAST(created AS REAL), length(content), (SELECT count(*) FROM answers WHERE model = models.id)
         FROM models ORDER BY id"""
-        return _table(("digest", "target", "version", "created", "bytes", "answers"), self._read(sql))
+        return _table(("digest", "target", "version", "created", "bytes", "answers"), self.reading(sql))
 
     def lost(self) -> Table:
         """Questions that were set aside: what they did to the processes that tried to answer them."""
         sql = """SELECT id, CAST(kind AS TEXT), CAST(reason AS TEXT), CAST(created AS REAL),
         CAST(run AS INTEGER) FROM lost ORDER BY id"""
-        return _table(("id", "kind", "reason", "created", "run"), self._read(sql))
+        return _table(("id", "kind", "reason", "created", "run"), self.reading(sql))
 
     def model(self, digest: str) -> Posterior:
         """The model with this digest, or with the only one that begins so; checked as `gc.load` does."""
         rows = list(
-            self._read(
+            self.reading(
                 "SELECT digest, content, sha256 FROM models WHERE substr(digest, 1, ?) = ?",
                 (len(digest), digest),
             )
@@ -99,7 +99,7 @@ class Store:
 
     def answer(self, number: int) -> Answer:
         """The answer with this id."""
-        rows = list(self._read("SELECT data, sha256 FROM contents WHERE id = ?", (number,)))
+        rows = list(self.reading("SELECT data, sha256 FROM contents WHERE id = ?", (number,)))
         require(len(rows) == 1, f"id must be that of an answer in {self.path}, got {number}")
         return self._answer(number, *rows[0])
 
@@ -108,14 +108,14 @@ class Store:
         where, given = _where({"a.kind": kind, "m.digest": model})
         sql = f"""SELECT a.id, c.data, c.sha256 FROM answers a JOIN contents c ON c.id = a.id
         JOIN models m ON m.id = a.model {where} ORDER BY a.id"""
-        return (self._answer(*row) for row in self._read(sql, given))
+        return (self._answer(*row) for row in self.reading(sql, given))
 
     def numbers(self) -> list[int]:
         """Ids of all answers that can be reached, from both ends of a damaged file."""
         found: set[int] = set()
         for order in ("ASC", "DESC"):
             with suppress(StoreError):
-                for (number,) in self._read(f"SELECT id FROM answers ORDER BY id {order}"):
+                for (number,) in self.reading(f"SELECT id FROM answers ORDER BY id {order}"):
                     found.add(number)
         return sorted(found)
 
@@ -125,7 +125,7 @@ class Store:
         JOIN contents c ON c.id = a.id WHERE key = ?"""
         if not self._exists():
             return None
-        for number, *known, data, written in self._read(sql, (key_of(key),)):
+        for number, *known, data, written in self.reading(sql, (key_of(key),)):
             if sharp_enough(Settings(*known), settings):
                 answer = self._answer(number, data, written)
                 if key_of(answer.key) != key_of(key):
@@ -145,7 +145,7 @@ class Store:
         except GpcertError as error:
             raise StoreError(f"a store must hold the model, which cannot be saved: {error}") from None
         row = post.digest, content, sha256(content).hexdigest(), post.target, __version__, time.time()
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO models (digest, content, sha256, target, version, created) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
@@ -158,7 +158,7 @@ class Store:
     def begin(self, what: str, surroundings: dict[str, str] | None = None) -> int:
         """A run begins: answers that are put from now on belong to it."""
         about = json.dumps(surroundings or {})
-        with self._writing() as connection:
+        with self.writing() as connection:
             made = connection.execute(
                 "INSERT INTO runs (what, started, version, surroundings) VALUES (?, ?, ?, ?)",
                 (what, time.time(), __version__, about),
@@ -168,21 +168,21 @@ class Store:
 
     def end(self) -> None:
         """The run has ended."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute("UPDATE runs SET ended = ? WHERE id = ?", (time.time(), self.run))
         self.run = None
 
     def put(self, answers: Iterable[Answer], run: int | None = None) -> None:
         """Keep answers, all of them or none; each where it is better than what is there."""
         told = [(answer, json.dumps(answer.to_dict(), allow_nan=False)) for answer in answers]
-        with self._writing() as connection:
+        with self.writing() as connection:
             for answer, data in told:
-                _put(connection, answer, data, self.run if run is None else run)
+                put_row(connection, answer, data, self.run if run is None else run)
 
     def set_aside(self, asked: Sequence[Answer], reason: str) -> None:
         """Remember questions that could not be answered, by answers that say nothing."""
         rows = [(key_of(a.key), self.run, type(a).__name__, reason, time.time()) for a in asked]
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO lost (key, run, kind, reason, created) VALUES (?, ?, ?, ?, ?)", rows
             )
@@ -221,19 +221,21 @@ class Store:
             self._connection, self._writes = connect(self.path, write), write
         return self._connection
 
-    def _read(self, sql: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def reading(self, sql: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of the file."""
         with clear_errors(self.path):
             yield from self._open(write=False).execute(sql, given)
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it or nothing."""
         with clear_errors(self.path):
             connection = self._open(write=True)
             with transaction(connection):
                 yield connection
 
     def _model_number(self, digest: str) -> int | None:
-        rows = list(self._read("SELECT id FROM models WHERE digest = ?", (digest,)))
+        rows = list(self.reading("SELECT id FROM models WHERE digest = ?", (digest,)))
         return int(rows[0][0]) if rows else None
 
     def _answer(self, number: int, data: Any, written: Any) -> Answer:
@@ -253,45 +255,6 @@ class Store:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.run)
-
-
-def key_of(key: Key) -> bytes:
-    """What identifies a question, settings apart, in 32 bytes."""
-    return sha256("".join(key[:3]).encode()).digest()
-
-
-def _put(connection: sqlite3.Connection, answer: Answer, data: str, run: int | None) -> None:
-    key, head, known = key_of(answer.key), headline(answer), astuple(effort(answer))
-    old = connection.execute(
-        "SELECT id, width, tolerance, max_seconds, max_nodes FROM answers WHERE key = ?", (key,)
-    ).fetchone()
-    if old is None:
-        number = connection.execute(
-            "INSERT INTO answers (key, model, kind, status, width, tolerance, max_seconds, max_nodes, "
-            "seconds, created) VALUES (?, (SELECT id FROM models WHERE digest = ?), ?, '', 0, ?, ?, ?, 0, 0)",
-            (key, answer.model, type(answer).__name__, *known),
-        ).lastrowid
-    else:
-        number = old[0]
-        if sharp_enough(Settings(*known), Settings(*old[2:])):
-            connection.execute(
-                "UPDATE answers SET tolerance = ?, max_seconds = ?, max_nodes = ? WHERE id = ?",
-                (*known, number),
-            )
-        if not head.width < old[1]:
-            return
-    connection.execute(
-        "UPDATE answers SET run = ?, status = ?, lower = ?, upper = ?, width = ?, seconds = ?, created = ? "
-        "WHERE id = ?",
-        (run, head.status, head.lower, head.upper, head.width, _seconds(answer), time.time(), number),
-    )
-    hashed = sha256(data.encode()).hexdigest()
-    connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, hashed))
-    connection.execute("DELETE FROM lost WHERE key = ?", (key,))
-
-
-def _seconds(answer: Answer) -> float:
-    return float(getattr(getattr(answer, "range", answer), "seconds", 0.0))
 
 
 def _where(wanted: dict[str, str | None]) -> tuple[str, list[str]]:

@@ -1,0 +1,7 @@
+"""Campaigns: many questions about many rows from one file, kept in a store, resumed by running again."""
+
+from gpcert.cli.campaign.file import Campaign, read_campaign
+from gpcert.cli.campaign.rounds import run_campaign
+from gpcert.cli.campaign.standing import Line, lines
+
+__all__ = ["Campaign", "Line", "lines", "read_campaign", "run_campaign"]

@@ -1,0 +1,192 @@
+"""The file of a campaign: TOML, every entry checked before any work; what is wrong is one sentence."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from gpcert.cli.options import rows
+from gpcert.errors import InvalidInputError
+from gpcert.validation import require
+
+__all__ = ["ASKED", "Campaign", "read_campaign"]
+
+_MOST = 1 << 24  # bytes; a larger file is not one of ours
+
+#: What can be asked, and the entries that only some of them have.
+ASKED = {
+    "range": ("label", "method", "radii"),
+    "certify": ("threshold", "radii"),
+    "radius": ("threshold", "max_radius", "rtol"),
+    "explain": ("label", "radii"),
+    "evaluate": ("threshold", "radii"),
+}
+_COMMON = ("ask", "models", "norms", "features", "domain", "scale", "tolerance", "max_seconds", "max_nodes")
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """`digest`: of the file's bytes; paths are those of the file, seen from its folder."""
+
+    digest: str
+    folder: Path
+    store: Path
+    budget: float
+    priority: str
+    jobs: int | None
+    models: dict[str, str]
+    data: dict[str, Any]
+    questions: list[dict[str, Any]]
+
+    def place(self, name: str) -> str:
+        """A file named in the campaign's file."""
+        return name if name.startswith("dataset:") else str(self.folder / name)
+
+
+def read_campaign(path: Path) -> Campaign:
+    """The campaign in a file."""
+    try:
+        content = path.read_bytes()
+        require(len(content) <= _MOST, f"{path} must be a campaign file, got {len(content)} bytes")
+        told = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInputError(f"{path} must be a TOML file, got {error}") from None
+    try:
+        return _campaign(told, sha256(content).hexdigest(), path.parent)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+
+
+def _campaign(told: dict[str, Any], digest: str, folder: Path) -> Campaign:
+    _known("the file", told, _TOP)
+    for name in ("store", "models", "data", "questions"):
+        require(name in told, f"{name} must be given, got nothing")
+    _each("", told, _TOP)
+    _known("data", told["data"], _DATA)
+    _each("data.", told["data"], _DATA)
+    require("file" in told["data"], "data.file must be given, got nothing")
+    require(bool(told["models"]), "models must name at least one model, got none")
+    for name, file in told["models"].items():
+        require(isinstance(file, str), f"models.{name} must be the path of a model file, got {_shown(file)}")
+    for i, question in enumerate(told["questions"]):
+        _question(f"questions[{i}]", question, told["models"])
+    return Campaign(
+        digest,
+        folder,
+        folder / told["store"],
+        float(told.get("budget_seconds", math.inf)),
+        told.get("priority", "order"),
+        told.get("jobs"),
+        told["models"],
+        told["data"],
+        told["questions"],
+    )
+
+
+def _question(place: str, told: Any, models: dict[str, Any]) -> None:
+    require(isinstance(told, dict), f"{place} must be a table, got {_shown(told)}")
+    ask = told.get("ask")
+    known = isinstance(ask, str) and ask in ASKED
+    require(known, f"{place}.ask must be one of {', '.join(ASKED)}, got {_shown(ask)}")
+    own = ASKED[str(ask)]
+    _known(place, told, {name: _QUESTION[name] for name in (*_COMMON, *own)})
+    _each(f"{place}.", told, _QUESTION)
+    require("radii" not in own or "radii" in told, f"{place}.radii must be given for {ask}, got nothing")
+    for name in told.get("models", ()):
+        require(name in models, f"{place}.models must be names from models, got {name!r}")
+    norms = told.get("norms", ["inf"])
+    require(ask != "explain" or norms == ["inf"], f'{place}.norms must be ["inf"] for explain, got {norms}')
+
+
+def _known(place: str, told: Any, known: dict[str, Any]) -> None:
+    require(isinstance(told, dict), f"{place} must be a table, got {_shown(told)}")
+    for name in told:
+        require(name in known, f"{place} must have no entries but {', '.join(known)}, got {name!r}")
+
+
+def _each(place: str, told: dict[str, Any], rules: dict[str, tuple[Callable[[Any], bool], str]]) -> None:
+    for name, value in told.items():
+        holds, rule = rules[name]
+        require(holds(value), f"{place}{name} must be {rule}, got {_shown(value)}")
+
+
+def _number(value: Any, least: float = 0.0, strict: bool = False) -> bool:
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return real and math.isfinite(value) and (value > least if strict else value >= least)
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _list(value: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(of, value))
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _norm(value: Any) -> bool:
+    return value == "inf" or (_number(value) and (value == 0 or value >= 1))
+
+
+def _rows(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(rows(value))
+    except Exception:
+        return False
+
+
+def _radii(value: Any) -> bool:
+    return _list(value, _number) and all(a < b for a, b in pairwise(value))
+
+
+def _shown(value: Any) -> str:
+    return reprlib.repr(value)
+
+
+_Rules = dict[str, tuple[Callable[[Any], bool], str]]
+_TOP: _Rules = {
+    "store": (_text, "the path of a store"),
+    "budget_seconds": (lambda v: _number(v, strict=True), "a number of seconds > 0"),
+    "priority": (lambda v: v in ("order", "boundary", "widest"), "order, boundary or widest"),
+    "jobs": (lambda v: _whole(v) and v > 0, "a whole number > 0"),
+    "models": (lambda v: isinstance(v, dict), "a table of model files"),
+    "data": (lambda v: isinstance(v, dict), "a table"),
+    "questions": (lambda v: _list(v, lambda q: isinstance(q, dict)), "a list of tables, [[questions]]"),
+}
+_DATA: _Rules = {
+    "file": (_text, "the path of a CSV or npz file, or dataset:NAME"),
+    "rows": (_rows, "like 7 or 0:100 or 3,5,8:12"),
+    "target": (_text, "the name of a column"),
+    "id": (_text, "the name of a column"),
+    "delimiter": (lambda v: _text(v) and len(v) == 1, "one character"),
+}
+_QUESTION: _Rules = {
+    "ask": (_text, "a question"),
+    "models": (lambda v: _list(v, _text), "a list of names"),
+    "radii": (_radii, "a list of increasing numbers >= 0"),
+    "norms": (lambda v: _list(v, _norm), 'a list of norms: "inf", numbers >= 1, or 0'),
+    "features": (
+        lambda v: _list(v, lambda names: _list(names, _text)),
+        "a list of lists of names: which features move",
+    ),
+    "domain": (lambda v: _list(v, _text), "a list like 0:1 or NAME=0:1"),
+    "scale": (lambda v: _list(v, _text), "a list of std or NAME=UNIT"),
+    "label": (_text, "the name of a class"),
+    "method": (lambda v: v in ("auto", "paper"), "auto or paper"),
+    "threshold": (lambda v: _number(v, strict=True) and v < 1, "a number between 0 and 1"),
+    "tolerance": (lambda v: _number(v, strict=True), "a number > 0"),
+    "max_seconds": (_number, "a number of seconds >= 0"),
+    "max_nodes": (_whole, "a whole number >= 0"),
+    "max_radius": (lambda v: _number(v, strict=True), "a number > 0"),
+    "rtol": (lambda v: _number(v, strict=True), "a number > 0"),
+}

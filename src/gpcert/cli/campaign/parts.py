@@ -1,0 +1,132 @@
+"""The parts of a campaign: one batch of one question about all rows, with one model, one norm, one radius."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpcert.cli.campaign.file import Campaign
+from gpcert.cli.io.sources import class_names, read_points
+from gpcert.cli.io.tables import Table
+from gpcert.cli.options import rows
+from gpcert.cli.regions import Shape, balls, read_shape
+from gpcert.cli.session import class_position
+from gpcert.errors import InvalidInputError
+from gpcert.model_file import load
+from gpcert.posterior import Posterior
+from gpcert.questions import certified_radius, certify, evaluate, explain, probability_range
+from gpcert.validation import Float, Index, require
+
+__all__ = ["Part", "parts"]
+
+#: Entries of a question that are parameters of its function as they stand.
+_PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """`told`: what is asked, in words for tables; `truth`: whether the model's label is the row's."""
+
+    told: dict[str, Any]
+    post: Posterior
+    table: Table
+    shape: Shape
+    question: dict[str, Any]
+    radius: float | None
+
+    @property
+    def truth(self) -> list[bool | None]:
+        """Of every row; None where the data have no labels."""
+        labels, classes = self.table.labels, class_names(self.post)
+        if labels is None or not classes:
+            return [None] * len(self.table.X)
+        found = self.post.probability(self.table.X).argmax(axis=1)
+        return [classes[c] == label for c, label in zip(found.tolist(), labels, strict=True)]
+
+    @property
+    def limit(self) -> float:
+        """Seconds for one answer, as the file says."""
+        return float(self.question.get("max_seconds", math.inf))
+
+    def nearness(self) -> Float:
+        """How far the rows are from the decision boundary, in probability (m,)."""
+        p = np.sort(self.post.probability(self.table.X), axis=1)
+        return np.asarray(p[:, -1] - p[:, -2])
+
+    def ask(self, order: Index, seconds: float, **running: Any) -> None:
+        """The rows in this order, so many seconds for each; answers go to the store."""
+        q, X, shape = self.question, self.table.X[order], self.shape
+        options: dict[str, Any] = {name: q[name] for name in _PASSED if name in q}
+        options |= running | {"max_seconds": None if math.isinf(seconds) else seconds}
+        if q["ask"] == "radius":
+            certified_radius(self.post, X, **shape.arguments(), **options)
+        elif q["ask"] == "evaluate":
+            evaluate(self.post, X, self._labels()[order], q["radii"], **shape.arguments(), **options)
+        elif q["ask"] == "explain":
+            options |= {"features": shape.features, "domain": shape.domain}
+            explain(self.post, X, self.radius or 0.0, self._label(), **options)
+        else:
+            regions = balls(self.table, [[self.radius or 0.0]] * len(self.table.X), shape)
+            chosen = [regions[i][1] for i in order.tolist()]
+            if q["ask"] == "certify":
+                certify(self.post, X, chosen, **options)
+            else:
+                probability_range(self.post, chosen, self._label(), **options)
+
+    def _label(self) -> int:
+        return class_position(class_names(self.post), self.question.get("label"))
+
+    def _labels(self) -> Any:
+        require(self.table.labels is not None, "evaluate must be asked about rows with labels, got none")
+        assert self.table.labels is not None
+        assert self.post.classes is not None
+        by_name = dict(zip(class_names(self.post), self.post.classes, strict=True))
+        return np.array([by_name[label] for label in self.table.labels])
+
+
+def parts(campaign: Campaign) -> Iterator[Part]:
+    """All parts, in the order of the file; files are read, options checked."""
+    for name, file in campaign.models.items():
+        post = load(campaign.place(file))
+        require(post.likelihood is not None, f"models.{name} must be a classifier, got a regression model")
+        given = campaign.data
+        parsed = argparse.Namespace(
+            data=campaign.place(given["file"]),
+            rows=rows(given["rows"]) if "rows" in given else None,
+            target=given.get("target"),
+            id=given.get("id"),
+            delimiter=given.get("delimiter", ","),
+        )
+        table = read_points(parsed, post)
+        for i, question in enumerate(campaign.questions):
+            if name in question.get("models", [name]):
+                try:
+                    yield from _of(name, post, table, question)
+                except InvalidInputError as error:
+                    raise InvalidInputError(f"questions[{i}]: {error}") from None
+
+
+def _of(name: str, post: Posterior, table: Table, question: dict[str, Any]) -> Iterator[Part]:
+    alone = question["ask"] in ("radius", "evaluate")
+    for norm in question.get("norms", ["inf"]):
+        for features in question.get("features", [None]):
+            parsed = argparse.Namespace(
+                norm=float(norm),
+                features=features,
+                domain=question.get("domain"),
+                scale=question.get("scale"),
+            )
+            shape = read_shape(parsed, post, table)
+            require(
+                question["ask"] != "explain" or shape.scale is None,
+                "scale must not be given for explain, got one",
+            )
+            for radius in [None] if alone else question["radii"]:
+                told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
+                told |= {name: question.get(name) for name in ("radii", "threshold")} | {"features": features}
+                yield Part(told, post, table, shape, question, radius)

@@ -1,0 +1,101 @@
+"""How far a campaign is: read from its store alone, so that any terminal may ask while it runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from gpcert.cli.campaign.file import Campaign
+from gpcert.store import Store
+from gpcert.store.campaign import Standing, parts_of, standings
+
+__all__ = ["Line", "lines"]
+
+_DECIDED = ("safe", "unsafe")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One radius of one part: how many rows are answered, decided, lost, and what is proved of them all.
+
+    `certified`: of the rows, the share whose true label is proved to hold lies in this enclosure; None where
+    that is not asked, or the labels are not known. `seconds`: what the answers took, `left`: what the rest
+    would at the same rate, on one process.
+    """
+
+    ask: str
+    model: str
+    norm: str
+    features: str
+    radius: str
+    asked: int
+    answered: int
+    open: int
+    lost: int
+    certified: tuple[Fraction, Fraction] | None
+    median: tuple[float, float] | None
+    seconds: float
+    left: float
+
+
+def lines(campaign: Campaign, store: Store) -> Iterator[Line]:
+    """One for every part and radius; nothing: the campaign has not begun."""
+    for number, told in enumerate(parts_of(store, campaign.digest)):
+        known = standings(store, campaign.digest, number)
+        radii = told["radii"] if told["ask"] == "evaluate" else [told["radius"]]
+        for radius in radii:
+            yield _line(told, radius, known)
+
+
+def _line(told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> Line:
+    answered = [s for s in known if s.status is not None]
+    spent = sum(s.seconds or 0.0 for s in answered)
+    features = told["features"]
+    words = [_word(str(told["ask"]), radius, s) for s in known]
+    # Above a threshold below 1/2 there may be two labels: a proof names none.
+    verdicts = told["ask"] in ("certify", "evaluate") and (told["threshold"] or 0.5) >= 0.5
+    return Line(
+        str(told["ask"]),
+        str(told["model"]),
+        str(told["norm"]),
+        ",".join(features) if isinstance(features, list) else "all",
+        "" if radius is None else repr(radius),
+        len(known),
+        len(answered),
+        sum(word == "open" for word in words),
+        sum(s.lost for s in known),
+        _certified(words, known) if verdicts else None,
+        _median(known) if told["ask"] == "radius" else None,
+        spent,
+        spent / max(len(answered), 1) * (len(known) - len(answered)),
+    )
+
+
+def _word(ask: str, radius: float | None, s: Standing) -> str:
+    """ "safe", "unsafe", "open", or "" of a question without verdicts."""
+    if ask == "evaluate" and s.status is not None and radius is not None:
+        safe = s.lower is not None and s.lower >= radius
+        return "safe" if safe else "unsafe" if s.upper is not None and s.upper <= radius else "open"
+    if ask in ("certify", "evaluate"):
+        return s.status if s.status in _DECIDED else "open"
+    return "open" if s.status != "converged" and s.status != "explained" else ""
+
+
+def _certified(words: Sequence[str], known: Sequence[Standing]) -> tuple[Fraction, Fraction] | None:
+    """Right and safe is proved; right and unsafe, or safe with a wrong label, is proved not to be."""
+    if not known or any(s.truth is None for s in known):
+        return None
+    pairs = list(zip(words, known, strict=True))
+    yes = sum(word == "safe" and bool(s.truth) for word, s in pairs)
+    no = sum(word == ("unsafe" if s.truth else "safe") for word, s in pairs)
+    return Fraction(yes, len(known)), Fraction(len(known) - no, len(known))
+
+
+def _median(known: Sequence[Standing]) -> tuple[float, float]:
+    """Of the radii proved safe and refuted; what is not answered may be anything."""
+    safe = statistics.median_low(0.0 if s.lower is None else s.lower for s in known)
+    unsafe = statistics.median_low(float("inf") if s.upper is None else s.upper for s in known)
+    return safe, unsafe

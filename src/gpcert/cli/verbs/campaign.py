@@ -1,0 +1,131 @@
+"""`gpcert campaign`: many questions from a file, kept in a store, resumed by running again."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from gpcert.cli.campaign import Campaign, Line, lines, read_campaign, run_campaign
+from gpcert.cli.keeping import check_output, keep
+from gpcert.cli.progress import Interrupt, duration, line
+from gpcert.cli.show import columns, printable, tell, warn
+from gpcert.errors import InvalidInputError
+from gpcert.numbers import percent_at_least, percent_at_most, radius_at_least, radius_at_most
+from gpcert.records.results_file import surroundings
+from gpcert.running.cluster import cluster
+from gpcert.store import Store
+from gpcert.store.table import Table
+from gpcert.validation import require
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """
+Run the questions of a campaign file (TOML: models, data, radii, norms, features, limits; see
+docs/campaigns.md). Every answer is kept in the campaign's store as it comes: after Ctrl-C, a crash
+or a power cut, the same command goes on. status and report may be asked for at any time, from
+another terminal, too.
+"""
+EXAMPLES = """
+  gpcert campaign run digits.toml
+  gpcert campaign status digits.toml
+  gpcert campaign run digits.toml --cluster tcp://scheduler:8786
+  gpcert campaign report digits.toml -o digits.csv
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("action", choices=["run", "status", "report"])
+    parser.add_argument("file", type=Path, metavar="FILE", help="the campaign, a TOML file")
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="tcp://HOST:PORT of a Dask scheduler, or ray, ray://HOST:PORT"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="report: a .csv or .parquet file")
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """One action."""
+    check_output(parsed.output, parsed.file)
+    require(parsed.output is None or parsed.action == "report", "--output must be given to report only")
+    campaign = read_campaign(parsed.file)
+    if parsed.action == "run":
+        return _run(parsed, campaign)
+    store = Store(campaign.store)
+    found = list(lines(campaign, store))
+    if not found:
+        raise InvalidInputError(f"{parsed.file} must have been run before, got a store without it")
+    if parsed.output is not None:
+        kept = keep(parsed.output, _table(found).save)
+        if kept.note:
+            warn(kept.note)
+        return int(kept.failed) or tell(_shown(found), f"saved: {printable(str(kept.place))}")
+    return tell(_shown(found), _total(campaign, store, found))
+
+
+def _run(parsed: argparse.Namespace, campaign: Campaign) -> int:
+    store = Store(campaign.store)
+    store.begin(f"campaign {parsed.file}", surroundings())
+    bar = line("campaign", 0, parsed.quiet)
+    with Interrupt() as interrupt, cluster(parsed.cluster):
+        try:
+            complete = run_campaign(campaign, store, bar, lambda: interrupt.requested)
+        finally:
+            bar.close()
+    store.end()
+    found = list(lines(campaign, store))
+    status = tell(_shown(found), _total(campaign, store, found))
+    if interrupt.requested:
+        return interrupt.status
+    if not complete:
+        tell("the budget is spent; the same command goes on with as much again")
+    return status or int(any(each.lost for each in found))
+
+
+def _shown(found: list[Line]) -> str:
+    head = ("question", "model", "norm", "features", "radius", "answered", "open", "lost", "proved")
+    return columns(
+        head,
+        [
+            (
+                *(each.ask, each.model, each.norm, each.features, each.radius),
+                f"{each.answered}/{each.asked}",
+                str(each.open),
+                str(each.lost),
+                _proved(each),
+            )
+            for each in found
+        ],
+    )
+
+
+def _proved(each: Line) -> str:
+    if each.certified is not None:
+        low, high = each.certified
+        return f"robust accuracy in [{percent_at_least(low)}, {percent_at_most(high)}]"
+    if each.median is not None:
+        safe, unsafe = each.median
+        top = "none found" if unsafe == float("inf") else radius_at_most(unsafe)
+        return f"median radius in [{radius_at_least(safe)}, {top}]"
+    return ""
+
+
+def _total(campaign: Campaign, store: Store, found: list[Line]) -> str:
+    parts = {(e.ask, e.model, e.norm, e.features, e.radius * (e.ask != "evaluate")): e for e in found}
+    answered, asked = (sum(getattr(e, name) for e in parts.values()) for name in ("answered", "asked"))
+    spent, left = (sum(getattr(e, name) for e in parts.values()) for name in ("seconds", "left"))
+    (*_, last) = store.runs()
+    state = "ended" if last["ended"] else f"began {duration(time.time() - last['started'])} ago"
+    rest = f"; about {duration(left)} of work left" if left else ""
+    return f"{answered} of {asked} answered, {duration(spent)} of work{rest}; the last run {state}"
+
+
+def _table(found: list[Line]) -> Table:
+    names = ("ask", "model", "norm", "features", "radius", "asked", "answered", "open", "lost", "seconds")
+    told = {name: [getattr(each, name) for each in found] for name in names}
+    for end, name in enumerate(("certified_lower", "certified_upper")):
+        told[name] = [None if e.certified is None else float(e.certified[end]) for e in found]
+    for end, name in enumerate(("median_safe", "median_unsafe")):
+        told[name] = [None if e.median is None else e.median[end] for e in found]
+    return Table(told)

@@ -1,0 +1,54 @@
+"""One answer as rows of the tables: under which key, and whether it is better than what is there."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import astuple
+from hashlib import sha256
+
+from gpcert.results import Answer, Key
+from gpcert.settings import Settings
+from gpcert.store.ranking import effort, headline, sharp_enough
+
+__all__ = ["key_of", "put_row"]
+
+
+def key_of(key: Key) -> bytes:
+    """What identifies a question, settings apart, in 32 bytes."""
+    return sha256("".join(key[:3]).encode()).digest()
+
+
+def put_row(connection: sqlite3.Connection, answer: Answer, data: str, run: int | None) -> None:
+    """Keep the answer, whose content is `data`, unless a better one is there; in a transaction."""
+    key, head, known = key_of(answer.key), headline(answer), astuple(effort(answer))
+    old = connection.execute(
+        "SELECT id, width, tolerance, max_seconds, max_nodes FROM answers WHERE key = ?", (key,)
+    ).fetchone()
+    if old is None:
+        number = connection.execute(
+            "INSERT INTO answers (key, model, kind, status, width, tolerance, max_seconds, max_nodes, "
+            "seconds, created) VALUES (?, (SELECT id FROM models WHERE digest = ?), ?, '', 0, ?, ?, ?, 0, 0)",
+            (key, answer.model, type(answer).__name__, *known),
+        ).lastrowid
+    else:
+        number = old[0]
+        if sharp_enough(Settings(*known), Settings(*old[2:])):
+            connection.execute(
+                "UPDATE answers SET tolerance = ?, max_seconds = ?, max_nodes = ? WHERE id = ?",
+                (*known, number),
+            )
+        if not head.width < old[1]:
+            return
+    connection.execute(
+        "UPDATE answers SET run = ?, status = ?, lower = ?, upper = ?, width = ?, seconds = ?, created = ? "
+        "WHERE id = ?",
+        (run, head.status, head.lower, head.upper, head.width, _seconds(answer), time.time(), number),
+    )
+    hashed = sha256(data.encode()).hexdigest()
+    connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, hashed))
+    connection.execute("DELETE FROM lost WHERE key = ?", (key,))
+
+
+def _seconds(answer: Answer) -> float:
+    return float(getattr(getattr(answer, "range", answer), "seconds", 0.0))
