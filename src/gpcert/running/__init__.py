@@ -1,9 +1,10 @@
 """One way to run: pieces of a batch here or on workers, with progress, interrupts and dead workers."""
 
-from gpcert.running.executor import Ask, Running, ask_all
+from gpcert.running.executor import ask_all
 from gpcert.running.keeper import Keeper
 from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.signals import SIGNALS, THREADS, on_signals
+from gpcert.running.ways import Ask, Running
 from gpcert.running.workers import cores
 
 __all__ = [

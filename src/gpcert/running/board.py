@@ -14,11 +14,11 @@ import numpy as np
 
 from gpcert.validation import Index
 
-__all__ = ["BEGUN", "ENDED", "Board"]
+__all__ = ["BEGUN", "ENDED", "SENT", "Board"]
 
 
-#: How far a piece is; 0 before.
-BEGUN, ENDED = 1, 2
+#: How far a piece is; 0 before. A worker on another machine has no board: its pieces stay sent.
+SENT, BEGUN, ENDED = 1, 2, 3
 #: Columns: state, reports so far, and the last report: lower, upper, nodes, seconds, which of its regions.
 _WIDTH = 7
 
@@ -64,8 +64,9 @@ class Board:
         self._rows[row, 0] = state
 
     def begun(self) -> Index:
-        """Rows of the pieces under way."""
-        return np.flatnonzero(self._rows[:-1, 0] == BEGUN)
+        """Rows of the pieces under way; of those that were sent, if nobody has said that one was begun."""
+        states = self._rows[:-1, 0]
+        return np.flatnonzero(states == (BEGUN if (states == BEGUN).any() else SENT))
 
     def write(self, row: int, lower: float, upper: float, nodes: int, seconds: float, at: int = 0) -> bool:
         """A report about a piece; whether it is to stop."""

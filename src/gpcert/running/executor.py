@@ -13,9 +13,8 @@ import sys
 import threading
 import time
 import uuid
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -23,18 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.errors import GpcertError
 from gpcert.running.board import Board
 from gpcert.running.keeper import Keeper
-from gpcert.running.progress import Listener, Progress, Report, Stopped, listener, wants_to_stop
+from gpcert.running.progress import Listener, Progress, Stopped, listener, wants_to_stop
+from gpcert.running.ways import Ask, Running, Together
 from gpcert.running.worker import Call
-from gpcert.running.workers import cores, deaf, feed, kill, parallel, wanted
+from gpcert.running.workers import TRIED, cores, deaf, deaths, feed, kill, parallel, remote, wanted
 
-__all__ = ["Ask", "Running", "ask_all"]
-
-#: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
-Ask = Callable[[Any, Any, Report], Any]
-#: Answers as many pieces as it can, lot by lot: the answers, and a report on the last of them.
-Together = Callable[[Mapping[int, Any]], Iterator[tuple[Mapping[int, Any], Sequence[float]]]]
+__all__ = ["ask_all"]
 
 #: Expected seconds of work below which processes do not pay.
 _WORTH = 5.0
@@ -44,19 +40,6 @@ _TRIAL, _ALONE = 4, 2.0
 _PATIENCE = 5.0
 #: Seconds between two looks at what the workers have reported.
 _LOOK = 0.05
-
-
-@dataclass(frozen=True)
-class Running:
-    """How a batch runs: who is told, on how many workers, who hears of workers that died, who keeps answers.
-
-    `keeper`: made for each batch, of a function that gives the answer which says nothing of a piece.
-    """
-
-    progress: Listener | bool | None = None
-    n_jobs: int | None = None
-    complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=5)
-    keeper: Callable[[Any], Keeper] = lambda blank: Keeper()
 
 
 def ask_all(
@@ -128,7 +111,8 @@ class _Batch:
         if jobs in (None, -1):
             self._here(may_move=True)
         if self.waiting and not self.stopping and jobs != 1:
-            self._on_workers(-1 if jobs is None else min(jobs, len(self.waiting)))
+            jobs = -1 if jobs is None else jobs
+            self._on_workers(jobs if remote() else min(jobs, len(self.waiting)))
         if not self.stopping:
             self._here(may_move=False)
 
@@ -210,8 +194,8 @@ class _Batch:
                 return
 
     def _on_workers(self, jobs: int) -> None:
-        """All that waits, in groups; what was under way when a worker died is divided and tried again, until
-        one piece alone is to blame.
+        """All that waits; what was under way when a worker died is divided and tried again, until one piece
+        alone is to blame.
         """
         try:
             from joblib.externals.loky.backend.reduction import dumps
@@ -219,22 +203,30 @@ class _Batch:
             parcel = np.frombuffer(dumps((self.ask, self.task)), dtype=np.uint8)
         except (pickle.PicklingError, AttributeError, TypeError):  # it cannot travel
             return
-        groups, suspects = [list(self.waiting)], set[int]()
-        with suppress(OSError):  # no processes, or no more of them: a sandbox, a limit
-            while groups and not self.stopping:
-                group = groups.pop(0)
-                before = len(self.waiting)
-                begun = self._on(group, parcel, jobs)
-                if begun is None:
-                    continue
-                self._deaths += 1
-                rest = [i for i in group if i in self.waiting and i not in begun]
-                if not begun and len(self.waiting) == before:
-                    return  # they die before they begin
-                if len(begun) == 1 and begun[0] in suspects:
-                    self._lose(begun.pop(), "a worker died of it, again and again")
-                suspects |= set(begun)
-                groups += [part for part in (rest, begun[::2], begun[1::2]) if part]
+        died = Counter[int]()
+        try:
+            self._groups([list(self.waiting)], died, parcel, jobs)
+        except OSError as error:  # no processes, or no more of them: a sandbox, a limit
+            if remote():
+                raise GpcertError(f"no worker of the cluster answers ({error})") from error
+        for i in [i for i in self.waiting if died[i] and not self.stopping]:  # never here
+            self._lose(i, "a worker died of it, and there is no other")
+
+    def _groups(self, groups: list[list[int]], died: Counter[int], parcel: Any, jobs: int) -> None:
+        while groups and not self.stopping:
+            group = groups.pop(0)
+            before = len(self.waiting)
+            begun, count = self._on(group, parcel, jobs)
+            if not count:
+                continue
+            self._deaths += count
+            died.update(begun * count)
+            rest = [i for i in group if i in self.waiting and i not in begun]
+            if not begun and len(self.waiting) == before:
+                return  # they die before they begin
+            if len(begun) == 1 and died[begun[0]] >= TRIED:
+                self._lose(begun.pop(), f"{TRIED} workers died of it")
+            groups += [part for part in (rest, begun[::2], begun[1::2]) if part]
 
     def _lose(self, i: int, reason: str) -> None:
         """A piece that nothing can be said about."""
@@ -243,15 +235,15 @@ class _Batch:
         self._lost += size
         self.keeper.lose(i, reason)
 
-    def _on(self, group: list[int], parcel: Any, jobs: int) -> list[int] | None:
-        """A group on workers; if one of them died, the pieces that were under way."""
+    def _on(self, group: list[int], parcel: Any, jobs: int) -> tuple[list[int], int]:
+        """A group on workers; if some of them died, the pieces that were under way, and how many."""
         with deaf():
             path, board = Board.made(len(group))
-        call = Call(uuid.uuid4().hex, parcel, path, len(group))
+        call = Call(uuid.uuid4().hex, path, len(group))
         results: SimpleQueue[Any] = SimpleQueue()
         pieces = [(row, self.waiting[i]) for row, i in enumerate(group)]
         ended = False
-        sent = parallel(jobs), call, pieces, board, results
+        sent = parallel(jobs), call, parcel, pieces, board, results
         feeder = threading.Thread(target=feed, args=sent, daemon=True)
         try:
             feeder.start()
@@ -265,16 +257,19 @@ class _Batch:
                     ended = not feeder.is_alive() and results.empty()
                 if self.stopping:
                     board.stop()
-        except BrokenExecutor:
+        except Exception as error:
+            count = deaths(error)
+            if not count:
+                raise
             ended = True
-            return [group[row] for row in board.begun() if group[row] in self.waiting]
+            return [group[row] for row in board.begun() if group[row] in self.waiting], count
         finally:
             board.stop()
             if not ended:
                 kill()
                 feeder.join(_PATIENCE)  # threads of a shared backend must not meet those of the next call
             board.remove()
-        return None
+        return [], 0
 
     def _hear(self, group: list[int], board: Board, results: SimpleQueue[Any]) -> bool:
         """Wait a moment for an answer, and look at the board; True: that was all."""

@@ -28,16 +28,19 @@ _mine = threading.local()
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What all pieces of a batch share; it travels with each of them, and is opened once in each worker."""
+    """One piece in a worker. What all pieces of a batch share, `parcel`, is opened once in each."""
 
     token: str
-    parcel: NDArray[np.uint8]  #: (ask, task), pickled; as an array joblib sends it once, as a memory map
     path: str
     rows: int
 
-    def __call__(self, row: int, piece: Any) -> tuple[int, Any]:
-        """(row, the answer about a piece); `Stopped` or a MemoryError in its place where there is none."""
-        (ask, task), board = self._opened()
+    def __call__(self, parcel: NDArray[np.uint8], row: int, piece: Any) -> tuple[int, Any]:
+        """(row, the answer about a piece); `Stopped` or a MemoryError in its place where there is none.
+
+        `parcel`: (ask, task), pickled. As an array, and as an argument, it travels once: joblib's own workers
+        get a memory map, Dask scatters it, Ray puts it where all of a machine can read it.
+        """
+        (ask, task), board = self._opened(parcel)
         if board is None:
             return row, ask(task, piece, lambda *known, at=0: False)
         if board.stopped:
@@ -50,10 +53,10 @@ class Call:
         finally:
             board.mark(row, ENDED)
 
-    def _opened(self) -> tuple[Any, Board | None]:
+    def _opened(self, parcel: NDArray[np.uint8]) -> tuple[Any, Board | None]:
         """What `ask` needs, this thread's own copy, and the board if it is within reach."""
         if getattr(_mine, "token", None) != self.token:
-            _mine.token, _mine.shared, _mine.board = self.token, pickle.loads(self.parcel.data), None
+            _mine.token, _mine.shared, _mine.board = self.token, pickle.loads(parcel.data), None
             if os.path.exists(self.path):
                 _mine.board = Board(self.path, self.rows)
         return _mine.shared, _mine.board

@@ -7,16 +7,27 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-from gpcert.running.board import Board
+import numpy as np
+from numpy.typing import NDArray
+
+from gpcert.running.board import SENT, Board
 from gpcert.running.signals import SIGNALS
 from gpcert.running.worker import Call, settle
 
-__all__ = ["cores", "deaf", "feed", "kill", "parallel", "wanted"]
+__all__ = ["TRIED", "cores", "deaf", "deaths", "feed", "kill", "parallel", "remote", "wanted"]
+
+
+#: A piece that has cost so many workers, the last of them alone, is set aside.
+TRIED = 3
+_DASK, _RAY = "DaskDistributedBackend", "RayBackend"
+#: Seconds to wait for workers of a cluster that has lost all of them.
+_PATIENCE = 60
 
 
 def cores() -> int:
@@ -37,7 +48,26 @@ def wanted(n_jobs: int | None) -> int | None:
     from joblib.parallel import get_active_backend
 
     backend, told = get_active_backend()
+    if told is None and remote():
+        return max(2, int(backend.effective_n_jobs(-1)))  # whoever names a cluster means it
     return 1 if told is None and backend.nesting_level else told
+
+
+def remote() -> bool:
+    """Whether joblib was told to use a cluster."""
+    from joblib.parallel import get_active_backend
+
+    backend, _ = get_active_backend()
+    return not backend.nesting_level and _kind(backend) in (_DASK, _RAY)
+
+
+def _kind(backend: Any) -> str:
+    return type(backend).__name__
+
+
+def _at_least_two(configure: Any, *given: Any, **named: Any) -> int:
+    """One worker of a cluster is no reason for joblib to do the work in this process."""
+    return max(2, int(configure(*given, **named)))
 
 
 def parallel(jobs: int) -> Any:
@@ -50,12 +80,49 @@ def parallel(jobs: int) -> Any:
     if isinstance(backend, LokyBackend):
         backend = LokyBackend(inner_max_num_threads=backend.inner_max_num_threads or 1)
         backend.configure = partial(backend.configure, initializer=settle, initargs=(os.getpid(),))
+    if remote() and not isinstance(backend.configure, partial):
+        backend.configure = partial(_at_least_two, backend.configure)
+        if _kind(backend) == _DASK:
+            backend.submit = partial(_submit, backend.submit)
+            backend.wait_for_workers_timeout = _PATIENCE
+        else:
+            backend.supports_return_generator = True  # Ray's pools call back, unlike multiprocessing's
     as_they_come = getattr(backend, "supports_return_generator", False)
     return Parallel(jobs, backend, "generator_unordered" if as_they_come else "list")
 
 
+def _submit(submit: Any, batch: Any, callback: Any = None) -> Any:
+    """As joblib's Dask backend, which forgets to call back when a task has killed its workers: it would be
+    waited for without end.
+    """
+    future = submit(batch, callback)
+
+    def failed(done: Any) -> None:
+        if callback is not None and not done.cancelled() and done.exception() is not None:
+            callback(done.exception())
+
+    future.add_done_callback(failed)
+    return future
+
+
+def deaths(error: BaseException) -> int:
+    """How many workers an error tells of; 0: it is one of the work itself."""
+    module, _, _ = type(error).__module__.partition(".")
+    if isinstance(error, BrokenExecutor | CancelledError):
+        return 1
+    if module == "distributed":
+        return TRIED if type(error).__name__ == "KilledWorker" else 1  # Dask has given it to several
+    lost = module == "ray" and "RayTaskError" not in {kind.__name__ for kind in type(error).__mro__}
+    return int(lost)
+
+
 def feed(
-    workers: Any, call: Call, pieces: list[tuple[int, Any]], board: Board, results: SimpleQueue[Any]
+    workers: Any,
+    call: Call,
+    parcel: NDArray[np.uint8],
+    pieces: list[tuple[int, Any]],
+    board: Board,
+    results: SimpleQueue[Any],
 ) -> None:
     """Send the pieces and hand on what comes back; in a thread of its own, so that the caller can listen."""
     from joblib import delayed
@@ -64,7 +131,8 @@ def feed(
         for row, piece in pieces:
             if board.stopped:
                 return
-            yield delayed(call)(row, piece)
+            board.mark(row, SENT)
+            yield delayed(call)(parcel, row, piece)
 
     try:
         with deaf():

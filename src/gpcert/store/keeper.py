@@ -16,6 +16,7 @@ from gpcert.posterior import Posterior
 from gpcert.results import Answer
 from gpcert.running import Keeper
 from gpcert.store.ranking import interrupted
+from gpcert.store.rows import key_of
 from gpcert.store.store import Store
 
 __all__ = ["Plan", "keeping"]
@@ -71,11 +72,16 @@ class _Keeper(Keeper):
     def divided(self, pieces: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
         """Pieces, or what is left of them, that have to be asked; and the answers to the others."""
         rest, found = {}, {}
+        lost = self._store.set_aside_keys()
         for i, piece in pieces.items():
             blank = self._blank(piece)
             single = isinstance(blank, Answer)
             parts = [blank] if single else list(blank)
-            known = [self._store.find(part.key, part.settings) for part in parts]
+            # What was set aside is not tried again: it may end whoever tries.
+            known = [
+                part if key_of(part.key) in lost else self._store.find(part.key, part.settings)
+                for part in parts
+            ]
             missing = [at for at, answer in enumerate(known) if answer is None]
             if not missing:
                 found[i] = known[0] if single else known

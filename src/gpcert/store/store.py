@@ -187,6 +187,17 @@ class Store:
                 "INSERT OR REPLACE INTO lost (key, run, kind, reason, created) VALUES (?, ?, ?, ?, ?)", rows
             )
 
+    def set_aside_keys(self) -> set[bytes]:
+        """Which questions were set aside."""
+        if not self._exists():
+            return set()
+        return {bytes(key) for (key,) in self.reading("SELECT CAST(key AS BLOB) FROM lost")}
+
+    def retry(self) -> None:
+        """Forget what was set aside: it is asked again, say on a larger machine."""
+        with self.writing() as connection:
+            connection.execute("DELETE FROM lost")
+
     def compact(self) -> tuple[int, int]:
         """Check all of it, give unused space back; bytes before and after."""
         for digest in self.models()["digest"]:
