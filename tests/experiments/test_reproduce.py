@@ -39,43 +39,34 @@ def test_a_second_run_finds_the_rows_of_the_first(tmp_path):
 def test_rows_of_another_kind_of_run_are_neither_used_nor_replaced(tmp_path):
     table(tmp_path, "full")  # no rows: nothing to lose
     table(tmp_path, "quick").add("a", 1, 0.5, "done")
-    before = (tmp_path / "t.csv").read_bytes()
     with pytest.raises(
         ValueError, match=r"t\.csv must be of a full run, got a quick run: choose another fol"
     ):
         table(tmp_path, "full")
     with pytest.raises(ValueError, match=r"must be of a quick run, got a quick run with other columns"):
         Table(tmp_path / "t.csv", ("name", "point"), ("other",), ("status",), "a quick run")
-    (tmp_path / "t.run.txt").unlink()
-    with pytest.raises(ValueError, match="must be of a quick run, got an unknown run: choose another folder"):
-        table(tmp_path, "quick")
-    assert (tmp_path / "t.csv").read_bytes() == before
+    assert [row["value"] for row in table(tmp_path, "quick").rows] == [0.5]
 
 
-def test_a_line_cut_off_by_a_crash_is_done_again(tmp_path):
-    first = table(tmp_path)
-    first.add("a", 1, 0.5, "done")
-    first.add("b", 2, 0.25, "done")
-    text = first.path.read_text()
-    first.path.write_text(text[: text.rindex("n")])  # "b,2,0.25,do": a valid row, but not the one written
-    again = table(tmp_path)
-    assert again.missing([("a", 1), ("b", 2)]) == [("b", 2)]
-    again.add("b", 2, 0.25, "done")
-    assert table(tmp_path).rows == again.rows
+def test_a_damaged_store_of_rows_is_told(tmp_path):
+    table(tmp_path).add("a", 1, 0.5, "done")
+    (tmp_path / "rows.db").write_bytes(b"\0" * 5000)
+    for beside in tmp_path.glob("rows.db-*"):
+        beside.unlink()
+    with pytest.raises(gc.StoreError, match=r"rows\.db must be a gpcert store, got"):
+        table(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "line", [b"\0\0\0\0", b"b,2", b"b,2,zero,done", b"b,2,,done", b"\xff,2,0.5,done", b'"b,2,0.5,done', b""]
-)
-def test_damaged_lines_are_done_again(tmp_path, line):
-    first = table(tmp_path)
-    first.add("a", 1, 0.5, "done")
-    with first.path.open("ab") as file:
-        file.write(line + b"\n")
-    first.add("c", 3, -1e-5, "done")
-    again = table(tmp_path)
-    assert again.rows == first.rows
-    assert again.missing([("a", 1), ("b", 2), ("c", 3)]) == [("b", 2)]
+def test_rows_are_written_as_csv_exactly(tmp_path):
+    rows = table(tmp_path)
+    rows.add("a, with a comma", 1, np.float64(0.1), "done")
+    rows.add("b", 2, float("nan"), "done")
+    table(tmp_path).save()
+    assert (tmp_path / "t.csv").read_text().splitlines() == [
+        "name,point,value,status",
+        '"a, with a comma",1,0.1,done',
+        "b,2,nan,done",
+    ]
 
 
 def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
@@ -100,10 +91,13 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
 
 def test_a_row_that_cannot_be_written_is_told(tmp_path):
     rows = table(tmp_path)
-    rows.path.unlink()
-    rows.path.mkdir()
-    with pytest.raises(OSError, match=r"Is a directory; the row not written is a,1,0.5,done: .*t\.csv"):
-        rows.add("a", 1, 0.5, "done")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(gc.StoreError, match=r"rows\.db could not .*the row not written is a,1,0.5,done"):
+            rows.add("a", 1, 0.5, "done")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, capsys):
@@ -122,7 +116,7 @@ def test_signals_end_an_experiment_that_goes_on_later(tmp_path, number):
     assert status == 128 + number
     assert "gpcert: interrupted; the same command goes on where this one stopped" in told
     assert "Traceback" not in told
-    assert list(tmp_path.glob("out/safety-spam/*.csv"))
+    assert list(tmp_path.glob("out/safety-spam/rows.db"))
     assert not list(tmp_path.glob("out/**/.*"))  # nothing half written
 
 

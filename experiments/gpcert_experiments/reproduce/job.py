@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,9 +12,13 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
 
+import numpy as np
+
 from gpcert import __version__
+from gpcert.errors import StoreError
 from gpcert.files import write_whole
 from gpcert.running import on_signals
+from gpcert.store import Pieces, Store
 from gpcert.validation import require
 
 __all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]
@@ -55,6 +60,7 @@ class Job:
     models: Path
     quick: bool
     progress: Progress = field(repr=False)
+    tables: list[Table] = field(default_factory=list, repr=False)  #: those it has asked for
 
     def choose(self, full: T, quick: T) -> T:
         """The setting of the full run, or of the quick one."""
@@ -72,14 +78,14 @@ class Job:
     ) -> Table:
         """The experiment's table `name`.csv; rows of an earlier run with the same settings are kept."""
         run = f"a {'quick' if self.quick else 'full'} run of gpcert {__version__}"
-        return Table(self.folder / f"{name}.csv", keys, numbers, texts, run)
+        self.tables.append(Table(self.folder / f"{name}.csv", keys, numbers, texts, run))
+        return self.tables[-1]
 
 
 class Table:
-    """Rows in a CSV file, one per key, written as soon as they are known: a later run skips what is there.
+    """Rows of an experiment, one per key, kept in a store as soon as they are known: a later run skips them.
 
-    Rows of another kind of run (a note beside the table says which) are never replaced nor used: the run is
-    refused. A line that a crash has cut off or filled with something else is dropped, to be done again.
+    Rows of another kind of run are never replaced nor used: the run is refused. `save` writes them as CSV.
     """
 
     def __init__(
@@ -91,21 +97,20 @@ class Table:
         run: str,
     ) -> None:
         self.path, self.keys, self.columns = path, keys, (*keys, *numbers, *texts)
-        self._numbers = numbers
         self._known: dict[tuple[str, ...], Row] = {}
-        note = [run, ", ".join(self.columns)]
-        beside = path.with_suffix(".run.txt")
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = _lines(path)
-        if len(lines) > 1:
-            found = _lines(beside)
-            other = f"{found[0] if found else 'an unknown run'}{' with other columns' * (found[:1] == [run])}"
+        store = Store(path.parent / "rows.db")
+        self._pieces, runs = Pieces(store, path.name), Pieces(store, "runs")
+        rows, note = self._pieces.all(), [run, list(self.columns)]
+        found = runs.all().get(path.name, ["an unknown run"])
+        if rows:
+            other = f"{found[0]}{' with other columns' * (found[0] == run)}"
             require(
                 found == note, f"{path} must be of {run}, got {other}: choose another folder, or remove it"
             )
-            self._read(lines[1:])
-        write_whole(beside, "\n".join([*note, ""]))
-        self._write_all()
+        for values in rows.values():
+            self._remember(values)
+        runs.put(path.name, note)
 
     @property
     def rows(self) -> list[Row]:
@@ -120,16 +125,19 @@ class Table:
         """One row: keys first, then numbers; none that a signal has cut short."""
         if _pressed:
             raise KeyboardInterrupt
-        row = dict(zip(self.columns, values, strict=True))
-        self._known[_as_text(values[: len(self.keys)])] = row
+        key = self._remember([value.item() if isinstance(value, np.generic) else value for value in values])
         try:
-            with self.path.open("a", newline="", encoding="utf-8") as file:
-                csv.writer(file, lineterminator="\n").writerow(values)
-        except (
-            OSError
-        ) as error:  # the row is given even so; what is left of its line is dropped by the next run
-            told = f"{error.strerror}; the row not written is {','.join(map(str, values))}"
-            raise OSError(error.errno, told, str(self.path)) from None
+            self._pieces.put(json.dumps(key), list(self._known[key].values()))
+        except StoreError as error:  # the row is given even so
+            raise StoreError(f"{error}; the row not written is {','.join(map(str, values))}") from None
+
+    def save(self) -> None:
+        """All rows as CSV, whole or not at all."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([row[name] for name in self.columns] for row in self.rows)
+        write_whole(self.path, text.getvalue())
 
     def select(self, **fixed: Value) -> list[Row]:
         """The rows with these values."""
@@ -140,36 +148,11 @@ class Table:
         """One column of numbers of the rows with these values."""
         return [float(row[name]) for row in self.select(**fixed)]
 
-    def _read(self, lines: Sequence[str]) -> None:
-        for line in lines:
-            cells = next(csv.reader([line]), [])
-            if len(cells) != len(self.columns) or "\ufffd" in line:
-                continue
-            row = dict(zip(self.columns, map(_parsed, cells), strict=True))
-            if all(isinstance(row[name], int | float) for name in self._numbers):
-                self._known[tuple(cells[: len(self.keys)])] = row
-
-    def _write_all(self) -> None:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([row[name] for name in self.columns] for row in self.rows)
-        write_whole(self.path, text.getvalue())
-
-
-def _lines(path: Path) -> list[str]:
-    """The whole lines of a file: one without its end may lack digits too. None if there is no file."""
-    if not path.exists():
-        return []
-    return path.read_bytes().decode("utf-8", errors="replace").split("\n")[:-1]
+    def _remember(self, values: Sequence[Value]) -> tuple[str, ...]:
+        key = _as_text(values[: len(self.keys)])
+        self._known[key] = dict(zip(self.columns, values, strict=True))
+        return key
 
 
 def _as_text(key: Iterable[Value]) -> tuple[str, ...]:
     return tuple(str(value) for value in key)
-
-
-def _parsed(cell: str) -> Value:
-    try:
-        return int(cell) if cell.lstrip("-").isdigit() else float(cell)
-    except ValueError:
-        return cell

@@ -53,6 +53,8 @@ def reproduce(
         start, cpu = time.perf_counter(), time.process_time()
         job = Job(out / each, out / "models", quick, progress)
         findings = _experiment(each)(job)
+        for table in job.tables:
+            table.save()
         files = sorted(f.name for f in job.folder.glob("*.csv") if f.name != "claims.csv")
         path = write_page(job.folder, findings, files)
         pages.append((each, findings))

@@ -2,6 +2,7 @@
 
 from gpcert.store.keeper import Plan, keeping
 from gpcert.store.merge import Merged, merge
+from gpcert.store.pieces import Pieces
 from gpcert.store.store import Store
 
-__all__ = ["Merged", "Plan", "Store", "keeping", "merge"]
+__all__ = ["Merged", "Pieces", "Plan", "Store", "keeping", "merge"]
