@@ -1,4 +1,4 @@
-"""Batches on Dask and Ray themselves, two workers each: run by make test-clusters, in an environment of its own.
+"""Batches on Dask and Ray themselves, two workers each: make test-clusters, in an environment of its own.
 
 Answers are those of one process bit for bit, whoever dies on the way, and are kept as they come.
 """
@@ -32,9 +32,12 @@ BALLS = [gc.Ball(x, 0.3) for x in X]
 @contextmanager
 def dask():
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        with joblib.parallel_config("dask"):
-            yield client
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+        joblib.parallel_config("dask"),
+    ):
+        yield client
 
 
 @contextmanager

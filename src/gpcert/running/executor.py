@@ -222,8 +222,11 @@ class _Batch:
             self._deaths += count
             died.update(begun * count)
             rest = [i for i in group if i in self.waiting and i not in begun]
-            if not begun and len(self.waiting) == before:
-                return  # they die before they begin
+            if not begun and len(self.waiting) == before:  # they die before they begin
+                if not remote():
+                    return
+                if self._deaths >= 2 * TRIED:
+                    raise TimeoutError("its workers die before they begin")
             if len(begun) == 1 and died[begun[0]] >= TRIED:
                 self._lose(begun.pop(), f"{TRIED} workers died of it")
             groups += [part for part in (rest, begun[::2], begun[1::2]) if part]
@@ -257,7 +260,7 @@ class _Batch:
                     ended = not feeder.is_alive() and results.empty()
                 if self.stopping:
                     board.stop()
-        except Exception as error:
+        except BaseException as error:  # a cancelled task is no Exception
             count = deaths(error)
             if not count:
                 raise

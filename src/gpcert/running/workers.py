@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -48,8 +49,8 @@ def wanted(n_jobs: int | None) -> int | None:
     from joblib.parallel import get_active_backend
 
     backend, told = get_active_backend()
-    if told is None and remote():
-        return max(2, int(backend.effective_n_jobs(-1)))  # whoever names a cluster means it
+    if told is None and remote():  # whoever names a cluster means it; Dask counts its workers itself
+        return 2 if _kind(backend) == _DASK else max(2, int(backend.effective_n_jobs(-1)))
     return 1 if told is None and backend.nesting_level else told
 
 
@@ -108,7 +109,7 @@ def _submit(submit: Any, batch: Any, callback: Any = None) -> Any:
 def deaths(error: BaseException) -> int:
     """How many workers an error tells of; 0: it is one of the work itself."""
     module, _, _ = type(error).__module__.partition(".")
-    if isinstance(error, BrokenExecutor | CancelledError):
+    if isinstance(error, BrokenExecutor | CancelledError | asyncio.CancelledError):
         return 1
     if module == "distributed":
         return TRIED if type(error).__name__ == "KilledWorker" else 1  # Dask has given it to several

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from gpcert.results import Answer
 from gpcert.store.rows import key_of
 from gpcert.store.store import Store
 
-__all__ = ["Standing", "answers_of", "parts_of", "register", "settled", "standings", "widths"]
+__all__ = ["Standing", "clear", "parts_of", "register", "settled", "standings", "widths"]
 
 
 class Standing(NamedTuple):
@@ -26,28 +26,32 @@ class Standing(NamedTuple):
     lost: int  #: 1: it was set aside
 
 
+def clear(store: Store, campaign: str) -> None:
+    """Forget what a campaign has asked; the answers stay."""
+    with store.writing() as connection:
+        connection.execute("DELETE FROM asked WHERE campaign = ?", (campaign,))
+        connection.execute("DELETE FROM pieces WHERE place = ?", (f"campaign {campaign}",))
+
+
 def register(
     store: Store,
     campaign: str,
-    parts: Sequence[tuple[dict[str, Any], Sequence[Answer], Sequence[bool | None]]],
+    part: int,
+    told: dict[str, Any],
+    blanks: Iterable[Answer],
+    truths: Sequence[bool | None],
 ) -> None:
-    """Write down what a campaign asks: of each part its description, its questions, what is true."""
-    place = f"campaign {campaign}"
+    """Write down one part of what a campaign asks: its description, its questions, what is true."""
+    rows = [
+        (campaign, part, item, key_of(blank.key), truth)
+        for item, (blank, truth) in enumerate(zip(blanks, truths, strict=True))
+    ]
     with store.writing() as connection:
-        connection.execute("DELETE FROM asked WHERE campaign = ?", (campaign,))
-        connection.execute("DELETE FROM pieces WHERE place = ?", (place,))
-        for number, (told, blanks, truths) in enumerate(parts):
-            connection.execute(
-                "INSERT INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
-                (place, str(number), json.dumps(told), number),
-            )
-            connection.executemany(
-                "INSERT INTO asked VALUES (?, ?, ?, ?, ?)",
-                [
-                    (campaign, number, item, key_of(blank.key), truth)
-                    for item, (blank, truth) in enumerate(zip(blanks, truths, strict=True))
-                ],
-            )
+        connection.execute(
+            "INSERT INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
+            (f"campaign {campaign}", str(part), json.dumps(told), part),
+        )
+        connection.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
@@ -79,10 +83,3 @@ def settled(store: Store, campaign: str, part: int) -> bool:
     AND NOT EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key)"""
     ((left,),) = store.reading(sql, (campaign, part))
     return not left
-
-
-def answers_of(store: Store, campaign: str, part: int) -> dict[int, Answer]:
-    """The answers of a part, item by item."""
-    sql = """SELECT item, a.id FROM asked q JOIN answers a ON a.key = q.key
-    WHERE campaign = ? AND part = ? ORDER BY item"""
-    return {item: store.answer(number) for item, number in store.reading(sql, (campaign, part))}

@@ -77,6 +77,7 @@ def clear_errors(path: Path) -> Iterator[None]:
             "I/O error": f"{path} could not be read or written ({told}); {kept}",
             "malformed": f"{path} is damaged ({told}); it was left as it is: what can be read of it goes to "
             f"a new store by gpcert store merge NEW {path}",
+            "decode": f"{path} is damaged: it holds a text that is none; it was left as it is",
             "readonly": f"{path} must be a store that can be written, got one that is read-only",
             "unable to open": f"{path} must be a file, in a folder, that can be opened ({told})",
             "locked": f"{path} was in use by another process for {PATIENCE:g} s; {kept}",
@@ -104,7 +105,6 @@ def _open(uri: str) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
-    connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
     return connection
 
 

@@ -1,11 +1,10 @@
-"""A table of what is in a store: named columns, to look at, to count, to take elsewhere."""
+"""A table of what is in a store: named columns, to look at and to take elsewhere."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,10 +34,6 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({len(self)} rows: {', '.join(self.columns)})"
-
-    def counts(self, *names: str) -> dict[tuple[Any, ...], int]:
-        """How many rows have which values in these columns."""
-        return dict(Counter(zip(*(self.columns[name] for name in names), strict=True)))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,15 @@ from gpcert.cli.campaign.file import Campaign
 from gpcert.cli.campaign.parts import Part, parts
 from gpcert.running import Progress
 from gpcert.store import Plan, Store
-from gpcert.store.campaign import register, settled, widths
+from gpcert.store.campaign import clear, register, settled, widths
 from gpcert.validation import Index
 
 __all__ = ["run_campaign"]
 
 #: Seconds for one answer in the first round of a limited campaign, and how many times more in the next.
 _FIRST, _MORE = 0.5, 4.0
+#: Rows asked about in one call; a multiple of the blocks that questions work in.
+_LOT = 2048
 
 
 def run_campaign(
@@ -36,7 +38,9 @@ def run_campaign(
 ) -> bool:
     """Ask everything; False: it was stopped, or its budget was spent, before all was asked."""
     asked = list(parts(campaign))
-    register(store, campaign.digest, [(part.told, _blanks(part, store), part.truth) for part in asked])
+    clear(store, campaign.digest)
+    for number, part in enumerate(asked):
+        register(store, campaign.digest, number, part.told, _blanks(part, store), part.truth)
     deadline = time.monotonic() + campaign.budget
     limited = math.isfinite(campaign.budget)
     seconds = _FIRST if limited else math.inf
@@ -49,9 +53,10 @@ def run_campaign(
         for number, part in enumerate(asked):
             if stop() or time.monotonic() >= deadline:
                 return False
-            order = _order(campaign, store, number, part)
             running = {"store": store, "progress": listen, "n_jobs": campaign.jobs}
-            part.ask(order, min(seconds, part.limit), **running)
+            for lot in _lots(_order(campaign, store, number, part)):
+                if not (stop() or time.monotonic() >= deadline):
+                    part.ask(lot, min(seconds, part.limit), **running)
         if stop() or time.monotonic() >= deadline:
             return False
         if all(seconds >= part.limit or settled(store, campaign.digest, k) for k, part in enumerate(asked)):
@@ -59,12 +64,19 @@ def run_campaign(
         seconds *= _MORE
 
 
-def _blanks(part: Part, store: Store) -> list[Any]:
+def _lots(order: Index) -> Iterator[Index]:
+    """Rows by the thousand: a campaign's memory does not grow with its size."""
+    for first in range(0, len(order), _LOT):
+        yield order[first : first + _LOT]
+
+
+def _blanks(part: Part, store: Store) -> Iterator[Any]:
     """What would be asked, in the order of the rows."""
-    plan = Plan(store.path)
-    part.ask(np.arange(len(part.table.X)), part.limit, store=plan)
-    plan.close()
-    return plan.blanks
+    for lot in _lots(np.arange(len(part.table.X))):
+        plan = Plan(store.path)
+        part.ask(lot, part.limit, store=plan)
+        plan.close()
+        yield from plan.blanks
 
 
 def _order(campaign: Campaign, store: Store, number: int, part: Part) -> Index:

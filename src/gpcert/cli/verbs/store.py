@@ -57,9 +57,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _list(store: Store, parsed: argparse.Namespace) -> int:
-    table = store.answers(parsed.kind, parsed.status, parsed.model)
-    counts = table.counts("kind", "status")
-    lines = [(kind, status, str(number)) for (kind, status), number in sorted(counts.items())]
+    counts = store.counts(parsed.kind, parsed.status, parsed.model)
+    lines = [(row["kind"], row["status"], str(row["count"])) for row in counts]
     models = [(row["digest"][:12], str(row["answers"]), row["target"]) for row in store.models()]
     runs = [
         (str(row["id"]), _when(row["started"]), _when(row["ended"]), str(row["answers"]), row["what"][:60])
