@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-lowest test-adapters lint bench docs wheel soak soak-gpu clean
+.PHONY: help setup demo curve test test-full test-lowest test-clusters test-adapters lint bench docs wheel soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -31,8 +31,11 @@ curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/image
 test: lint ## lint, types, layers, and every test that is not heavy
 	$(BIN)/python -m pytest -n 2 --durations=25 -m "not full"
 
-test-full: $(VENV)/.ready-full docs test-lowest ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26
+test-full: $(VENV)/.ready-full docs test-lowest test-clusters ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
 	$(BIN)/python -m pytest -n 2 --durations=15 -m full
+
+test-clusters: $(VENV)/.ready-full ## batches on Dask and Ray themselves, two workers each, some of them killed
+	$(BIN)/python -m pytest -W ignore tests/foreign/test_clusters.py
 
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
 	GPCERT_THIN=4 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
@@ -75,7 +78,7 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 $(VENV)/.ready-full: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce,dask,ray,tables]'
 	touch $@
 
 $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py

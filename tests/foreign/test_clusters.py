@@ -103,6 +103,16 @@ def test_answers_are_kept_as_they_come(cluster, tmp_path):
     assert 6 <= len(gc.Store(path).answers()) < len(BALLS)
 
 
+def test_a_scheduler_that_forgets_everything_costs_nothing_but_time(cluster):
+    """Dask's `restart`: all workers end, all tasks are dropped."""
+    restart = (lambda: None) if cluster is None else cluster.restart  # Ray has nothing like it
+    timer = threading.Timer(0.7, restart)
+    timer.start()
+    found, _ = asked(running_tasks.stubborn, None, [30] * 12)
+    timer.join()
+    assert found == dict.fromkeys(range(12), ("all", 30))
+
+
 def test_a_worker_that_is_killed_costs_nothing_but_time(cluster):
     def killer():
         time.sleep(0.7)
@@ -124,13 +134,3 @@ def test_a_piece_that_kills_three_workers_is_set_aside(cluster, seen, monkeypatc
     found, (said,) = asked(running_tasks.dies, {3}, range(6))
     assert found == {i: i for i in range(6) if i != 3}
     assert said.endswith("1 of 6 are not answered")
-
-
-def test_a_scheduler_that_is_restarted_costs_nothing_but_time(cluster):
-    if cluster is None:
-        return  # Ray has no scheduler that could be restarted under a driver
-    done = threading.Timer(0.7, cluster.restart)
-    done.start()
-    found, _ = asked(running_tasks.stubborn, None, [30] * 12)
-    done.join()
-    assert found == dict.fromkeys(range(12), ("all", 30))

@@ -24,14 +24,14 @@ import gpcert as gc
 from helpers.exact import small_model
 
 POST = small_model()
-X = np.random.default_rng(5).standard_normal((70, 2))
+X = np.random.default_rng(5).standard_normal((50, 2))
 BALLS = [gc.Ball(x, 0.2) for x in X]
 
 
 def ask(store: Path | None) -> list[object]:
     options = {"store": store, "n_jobs": 1}
     ranges = gc.probability_range(POST, BALLS, tolerance=1e-3, **options)
-    radii = gc.certified_radius(POST, X[:40], rtol=0.1, **options)
+    radii = gc.certified_radius(POST, X[:32], rtol=0.1, **options)
     return [told(a) for a in [*ranges, *radii]]
 
 
@@ -50,7 +50,7 @@ def main(folder: Path, kills: int) -> None:
     seed = int(os.environ.get("GPCERT_KILL_SEED", "1"))
     chance, start = random.Random(seed), time.perf_counter()
     wanted = ask(None)
-    span = (time.perf_counter() - start) / 4
+    span = (time.perf_counter() - start) / 6
     killed = campaigns = 0
     while killed < kills:
         store, before, campaigns = folder / f"{campaigns}.db", {}, campaigns + 1

@@ -1,0 +1,202 @@
+"""Campaigns: a file that is checked, parts that are kept, a status from anywhere, budgets, kills."""
+
+from __future__ import annotations
+
+import signal
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import gpcert as gc
+from gpcert.cli import main
+from gpcert.cli.campaign import lines, read_campaign
+from helpers.exact import small_model
+
+POST = small_model()
+X = np.random.default_rng(4).standard_normal((6, 2))
+Y = POST.predict(X)
+Y[0] = 1 - Y[0]  # one label is wrong
+FILE = """
+store = "runs.db"
+jobs = 1
+[models]
+m = "m.safetensors"
+[data]
+file = "points.npz"
+[[questions]]
+ask = "certify"
+radii = [0.05, 0.3]
+norms = ["inf", 2]
+[[questions]]
+ask = "evaluate"
+radii = [0.05, 0.3]
+[[questions]]
+ask = "radius"
+rtol = 0.1
+[[questions]]
+ask = "range"
+radii = [0.1]
+features = [["x0"], ["x1"]]
+[[questions]]
+ask = "explain"
+radii = [0.1]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    gc.save(POST, tmp_path / "m.safetensors")
+    np.savez(tmp_path / "points.npz", X=X, y=Y)
+    return tmp_path
+
+
+def write(folder, text, name="c.toml"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def run(path, action="run", *options):
+    return main(["campaign", action, str(path), *options])
+
+
+def stored(path):
+    return {a.digest: a for a in gc.Store(path).load()}
+
+
+def test_a_campaign_asks_what_its_file_says(folder, capsys):
+    path = write(folder, FILE)
+    assert run(path, "status") == 2
+    assert "store must be a file that exists" in capsys.readouterr().err
+    assert run(path) == 0
+    told = capsys.readouterr().out
+    assert told.count("6/6") == 4 + 2 + 1 + 2 + 1
+    assert "54 of 54 answered" in told
+    store = gc.Store(folder / "runs.db")
+    counts = {row["kind"]: 0 for row in store.counts()}
+    for row in store.counts():
+        counts[row["kind"]] += row["count"]
+    assert counts == {
+        "Verdict": 24, "Evaluation": 6, "CertifiedRadius": 6, "ProbabilityRange": 12, "Explanation": 6
+    }  # fmt: skip
+    assert run(path, "status") == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == told.splitlines()[:-1]
+    assert run(path, "report", "-o", str(folder / "t.csv")) == 0
+    assert (folder / "t.csv").read_text().startswith("ask,model,norm")
+    # Its accuracies are those of the verdicts.
+    for each in lines(read_campaign(path), gc.Store(folder / "runs.db")):
+        if each.ask in ("certify", "evaluate"):
+            balls = [gc.Ball(x, float(each.radius), norm=float(each.norm)) for x in X]
+            verdicts = gc.certify(POST, X, balls)
+            right = [bool(a == b) for a, b in zip(POST.predict(X), Y, strict=True)]
+            safe = sum(r and v.status == "safe" for r, v in zip(right, verdicts, strict=True))
+            lost = sum(v.status == ("unsafe" if r else "safe") for r, v in zip(right, verdicts, strict=True))
+            assert each.certified == (Fraction(safe, 6), Fraction(6 - lost, 6))
+
+
+def test_it_goes_on_where_it_was_killed(folder):
+    from helpers.cli_files import Running
+
+    path = write(folder, FILE)
+    other = write(folder, FILE.replace("runs.db", "calm.db"), "calm.toml")
+    assert run(other) == 0
+    killed = Running(folder, "campaign", "run", "c.toml")
+    deadline = time.monotonic() + 60
+    while not (folder / "runs.db").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    killed.to_group(signal.SIGKILL)
+    killed.end()
+    assert run(path) == 0
+
+    def told(name):
+        dicts = [a.to_dict() for a in gc.Store(folder / name).load()]
+        return sorted(str({k: v for k, v in each.items() if k != "seconds"}) for each in dicts)
+
+    assert told("runs.db") == told("calm.db")
+
+
+@pytest.mark.parametrize("priority", ["boundary", "widest"])
+def test_a_budget_is_spent_in_rounds_and_the_next_run_goes_on(folder, capsys, priority):
+    # A question that no budget of this size answers.
+    hard = '[[questions]]\nask = "range"\nradii = [2.0]\ntolerance = 1e-14\n'
+    head = FILE.split("[[questions]]")[0]
+    path = write(folder, f'budget_seconds = 1.0\npriority = "{priority}"\n{head}{hard}')
+    start = time.monotonic()
+    assert run(path) == 0
+    told = capsys.readouterr().out
+    if "the budget is spent" in told:
+        assert time.monotonic() - start < 60
+        before = gc.Store(folder / "runs.db").answers()["width"]
+        assert run(path) == 0
+        after = gc.Store(folder / "runs.db").answers()["width"]
+        assert all(a <= b for a, b in zip(after, before, strict=False))
+    else:
+        assert set(gc.Store(folder / "runs.db").answers()["max_seconds"]) == {np.inf}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('store = "runs.db"', "", "store must be given, got nothing"),
+        ('store = "runs.db"', 'store = "runs.db"\nstoer = 1', "the file must have no entries but store, "),
+        ("jobs = 1", "jobs = 0", "jobs must be a whole number > 0, got 0"),
+        ("jobs = 1", "jobs = = 1", "must be a TOML file, got Invalid value"),
+        ('ask = "radius"', 'ask = "raduis"', "questions[2].ask must be one of range, certify, radius, "),
+        ("rtol = 0.1", "rtol = -0.1", "questions[2].rtol must be a number > 0, got -0.1"),
+        ("rtol = 0.1", "radii = [0.1]", "questions[2] must have no entries but ask, models, "),
+        ("radii = [0.05, 0.3]", "radii = [0.3, 0.05]", "radii must be a list of increasing numbers >= 0"),
+        ("radii = [0.05, 0.3]", "", "questions[0].radii must be given for certify, got nothing"),
+        ("norms = [", "norms = [0.5, ", 'norms must be a list of norms: "inf", numbers >= 1, or 0, got'),
+        ('["x0"]', '["z"]', "questions[3]: --features must name features of the model, 'x0', 'x1', got 'z'"),
+        ('file = "points.npz"', 'file = 3', "data.file must be the path of a CSV or npz file"),
+        ("[models]", '[models]\nz = "none"', "none must be a model file, got no such file"),
+        ('ask = "certify"', 'ask = "certify"\nmodels = ["z"]', "models must be names from models, got 'z'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_one_sentence(folder, capsys, old, new, told):
+    assert old in FILE
+    path = write(folder, FILE.replace(old, new))
+    assert run(path) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert "Traceback" not in line
+
+
+def test_an_address_of_nothing_is_one_sentence(folder, capsys):
+    assert run(write(folder, FILE), "run", "--cluster", "http://here") == 2
+    assert (
+        "--cluster must be tcp://HOST:PORT, ray or ray://HOST:PORT, got 'http://here'"
+        in capsys.readouterr().err
+    )
+
+
+def test_stores_on_the_command_line(folder, capsys):
+    model, data, store = (str(folder / name) for name in ("m.safetensors", "points.npz", "cli.db"))
+    ask = ["certify", model, data, "--radius", "0.1", "--store", store, "--jobs", "1"]
+    assert main(ask) == 0
+    first = capsys.readouterr().out.splitlines()[:-1]
+    kept = stored(folder / "cli.db")
+    assert main(ask) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == first
+    assert stored(folder / "cli.db") == kept
+    assert len(kept) == len(X)
+    assert gc.Store(store).runs()["what"] == [f"gpcert {' '.join(ask)}"] * 2
+    out = str(folder / "answers.json")
+    for command in (
+        ["list", store],
+        ["show", store, "--id", "1"],
+        ["show", store, "--model", POST.digest[:8]],
+        ["export", store, "-o", out],
+        ["export", store, "-o", str(folder / "a.csv")],
+        ["merge", str(folder / "new.db"), store],
+        ["compact", str(folder / "new.db")],
+    ):
+        assert main(["store", *command]) == 0
+    assert set(gc.load_answers(out)) == set(kept.values())
+    assert stored(folder / "new.db") == kept
+    assert "6 answers taken, 0 could not be read" in capsys.readouterr().out
+    assert main(["store", "export", store]) == 2
+    assert main(["store", "merge", store]) == 2
+    assert main(["store", "list", "/dev/null"]) == 2
