@@ -116,9 +116,9 @@ def _total(campaign: Campaign, store: Store, found: list[Line]) -> str:
     answered, asked = (sum(getattr(e, name) for e in parts.values()) for name in ("answered", "asked"))
     spent, left = (sum(getattr(e, name) for e in parts.values()) for name in ("seconds", "left"))
     (*_, last) = store.runs()
-    state = "ended" if last["ended"] else f"began {duration(time.time() - last['started'])} ago"
-    rest = f"; about {duration(left)} of work left" if left else ""
-    return f"{answered} of {asked} answered, {duration(spent)} of work{rest}; the last run {state}"
+    state = "ended" if last["ended"] else f"began about {duration(time.time() - last['started'])} ago"
+    rest = f"; about {duration(left)} of it left" if left else ""
+    return f"{answered} of {asked} answered in {duration(spent)} of work{rest}; the last run {state}"
 
 
 def _table(found: list[Line]) -> Table:
