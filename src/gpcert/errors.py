@@ -5,7 +5,14 @@ Every message is one sentence: the parameter, the rule, the value received.
 
 from __future__ import annotations
 
-__all__ = ["GpcertError", "InvalidInputError", "ModelFileError", "NotFittedError", "StoreError", "UnitsWarning"]
+__all__ = [
+    "GpcertError",
+    "InvalidInputError",
+    "ModelFileError",
+    "NotFittedError",
+    "StoreError",
+    "UnitsWarning",
+]
 
 
 class GpcertError(Exception):

@@ -150,7 +150,10 @@ def run_session(
 
 @contextmanager
 def _kept(
-    parsed: argparse.Namespace, model: Model, queries: Sequence[Any], together: Callable[[], Mapping[int, Any]]
+    parsed: argparse.Namespace,
+    model: Model,
+    queries: Sequence[Any],
+    together: Callable[[], Mapping[int, Any]],
 ) -> Iterator[tuple[Sequence[Any], Callable[[], Mapping[int, Any]]]]:
     """What is asked, and what answers many queries at once, with a store that keeps it if one was named."""
     if parsed.store is None:

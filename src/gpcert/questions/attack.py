@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +13,7 @@ from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
+    Kept,
     Label,
     about,
     check_classifier,
@@ -19,9 +22,11 @@ from gpcert.questions.checks import (
     check_seed,
     checked_labels,
     checked_points,
+    checked_running,
 )
 from gpcert.regions import Ball, Region, Regions
-from gpcert.results import Attack
+from gpcert.results import About, Attack
+from gpcert.running import Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
 
@@ -38,13 +43,15 @@ def attack(
     *,
     starts: int = 5,
     seed: int = 0,
+    store: Kept = None,
 ) -> list[Attack]:
     """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
 
     `x`: where the attack starts, default the region's centre; `label`: default the label the model gives x.
     `method`: "pgd" (projected gradients on P(label), `starts` starts), "gpfgs" (one step against the sign of
     the latent mean's gradient) or "gpjm" (one feature after the other, most salient first). Never a
-    guarantee: what is found is evidence, what is not found proves nothing.
+    guarantee: what is found is evidence, what is not found proves nothing. `store` as for
+    `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.attack(clf, gc.Ball([1.75], 0.5)).success
@@ -56,16 +63,48 @@ def attack(
     check_seed(seed)
     X = checked_points(post, x, region)
     labels = checked_labels(post, label, X)
-    if not region:
-        return []
-    points = strongest(post, region, X, labels, method, starts=starts, seed=seed)
-    p = post.probability(points)
-    asked = method, int(starts), int(seed)
-    told = about(post, Settings())
-    return [
-        Attack(z, float(row[c]), bool(row.argmax() != c), int(c), *asked, start, each, told)
-        for z, row, c, start, each in zip(points, p, labels, X, region, strict=True)
-    ]
+    task = _Task(post, (method, int(starts), int(seed)), about(post, Settings()))
+    pieces = dict(enumerate(zip(region, X, labels.tolist(), strict=True)))
+    running = checked_running(None, 1, store, post, what="attack")
+    found = ask_all(_alone, task, pieces, running, blank=partial(_blank, task), together=partial(_all, task))
+    return [found[i] for i in pieces]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What the regions of one call share: the method with its starts and its seed."""
+
+    post: Posterior
+    asked: tuple[str, int, int]
+    about: About
+
+
+_Piece = tuple[Region, Float, int]  # where, from which point, against which label
+
+
+def _blank(task: _Task, piece: _Piece) -> Attack:
+    region, start, label = piece
+    return Attack(start, 0.0, False, label, *task.asked, start, region, task.about)
+
+
+def _alone(task: _Task, piece: _Piece, report: Report) -> Attack:
+    ((found, _),) = _all(task, {0: piece})
+    return found[0]
+
+
+def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[tuple[dict[int, Attack], tuple[float, ...]]]:
+    """All regions at once: one step of all is one matrix product."""
+    regions, starts, labels = zip(*pieces.values(), strict=True)
+    method, count, seed = task.asked
+    X, columns = np.stack(starts), np.array(labels, dtype=np.intp)
+    points = strongest(task.post, regions, X, columns, method, starts=count, seed=seed)
+    found = {}
+    for i, z, row, (region, start, label) in zip(
+        pieces, points, task.post.probability(points), pieces.values(), strict=True
+    ):
+        hit = bool(row.argmax() != label)
+        found[i] = Attack(z, float(row[label]), hit, label, *task.asked, start, region, task.about)
+    yield found, (-np.inf, np.inf, 0, 0.0)
 
 
 def strongest(

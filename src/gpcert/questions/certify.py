@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
+    Kept,
     about,
     check_device,
     check_model,
@@ -51,6 +53,7 @@ def certify(
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
     device: str = "auto",
+    store: Kept = None,
 ) -> list[Verdict]:
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
 
@@ -61,8 +64,8 @@ def certify(
     pursued however small the margin is: "unknown", with what is known of the margin, is answered only at a
     limit, where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie; `tolerance` ends
     nothing here. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
-    label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs`, `device`
-    as for `probability_range`.
+    label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs`, `device`,
+    `store` as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.certify(clf, gc.Ball([2.5], 0.25)))
@@ -74,35 +77,19 @@ def certify(
     """
     check_model(post)
     check_threshold(post, threshold)
-    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
+    running = checked_running(progress, n_jobs, store, post, what="certify")
     points = checked_points(post, x, region)
     pursued = replace(settings, tolerance=_TIE)
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings))
     labels, ties = labelled(post, points)
     check_device(device)
-    decided, roots, stopped = _at_the_root(task, region, labels, ties, device)
-    found = {i: _verdict(task, region[i], int(labels[i]), each) for i, each in decided.items()}
-    pieces = {
-        i: (each, int(labels[i]), bool(ties[i]), roots[i].point if i in roots else None)
-        for i, each in enumerate(region)
-        if i not in found
-    }
-    if not stopped:
-        ask_all(
-            _ask,
-            task,
-            pieces,
-            running,
-            what="certify",
-            stopped=_interrupted,
-            total=len(region),
-            found=found,
-            told={i: (d.smallest.lower, d.smallest.upper, d.nodes, d.seconds) for i, d in decided.items()},
-        )
-    return [
-        found[i] if i in found else _nothing(task, each, int(labels[i]), Status.INTERRUPTED)
-        for i, each in enumerate(region)
-    ]
+    pieces = {i: _Piece(each, int(labels[i]), bool(ties[i])) for i, each in enumerate(region)}
+    blank, together = partial(_blank, task), partial(_together, task, list(region), labels, ties, device)
+    found = ask_all(
+        _ask, task, pieces, running, what="certify", stopped=_interrupted, blank=blank, together=together
+    )
+    return [found[i] if i in found else blank(piece) for i, piece in pieces.items()]
 
 
 def settled_verdicts(
@@ -147,11 +134,43 @@ class _Task:
     about: About
 
 
-def _ask(task: _Task, piece: tuple[Region, int, bool, Float | None], report: Report) -> Verdict:
-    region, label, tie, start = piece
-    if tie:
+@dataclass(eq=False)
+class _Piece:
+    """One region with the label of its point; `start`: where the root has seen its margin smallest."""
+
+    region: Region
+    label: int
+    tie: bool
+    start: Float | None = None
+
+
+def _blank(task: _Task, piece: _Piece) -> Verdict:
+    return _nothing(task, piece.region, piece.label, Status.INTERRUPTED)
+
+
+def _together(
+    task: _Task, regions: list[Region], labels: Index, ties: Mask, device: str, pieces: Mapping[int, _Piece]
+) -> Iterator[tuple[dict[int, Verdict], tuple[float, ...]]]:
+    """The verdicts that the roots settle; the other pieces learn where to start."""
+    for lot in rooted.lots(len(regions), pieces):
+        those = [regions[i] for i in lot], labels[list(lot)], ties[list(lot)]
+        found, roots, stopped = _at_the_root(task, *those, device)
+        for k, i in enumerate(lot):
+            if i in pieces and k in roots:
+                pieces[i].start = roots[k].point
+        for k, d in found.items():
+            if lot[k] in pieces:
+                verdict = _verdict(task, regions[lot[k]], int(labels[lot[k]]), d)
+                yield {lot[k]: verdict}, (d.smallest.lower, d.smallest.upper, d.nodes, d.seconds)
+        if stopped:
+            raise KeyboardInterrupt
+
+
+def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:
+    region, label = piece.region, piece.label
+    if piece.tie:
         return _nothing(task, region, label, Status.NUMERICAL)
-    d = decide(task.post, task.factory, region, label, task.threshold, task.settings, report, start)
+    d = decide(task.post, task.factory, region, label, task.threshold, task.settings, report, piece.start)
     return _verdict(task, region, label, d)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -19,7 +21,11 @@ from gpcert.settings import Settings
 from gpcert.tables import matrix, row
 from gpcert.validation import Float, Index, as_vector, meant, require, shown
 
+if TYPE_CHECKING:
+    from gpcert.store import Store
+
 __all__ = [
+    "Kept",
     "Label",
     "about",
     "check_classifier",
@@ -42,6 +48,8 @@ __all__ = [
     "warn_of_units",
 ]
 
+#: Where answers are kept: nowhere, in the store at a path, in a `gc.Store`.
+Kept: TypeAlias = "Store | str | os.PathLike[str] | None"
 #: A class by its index or by its value.
 Label = int | str
 #: Deviations that differ by more are of different units.
@@ -57,8 +65,14 @@ def checked_settings(tolerance: float, max_seconds: float | None, max_nodes: int
     return Settings(float(tolerance), *(np.inf if v is None else float(v) for v in (max_seconds, max_nodes)))
 
 
-def checked_running(progress: Listener | bool | None, n_jobs: int | None) -> Running:
-    """How the question runs."""
+def checked_running(
+    progress: Listener | bool | None,
+    n_jobs: int | None,
+    store: Kept = None,
+    *posts: Posterior,
+    what: str = "",
+) -> Running:
+    """How the question runs, and where the answers about these models are kept."""
     known = progress is None or isinstance(progress, bool) or callable(progress)
     require(known, f"progress must be True or a function, got {progress!r}")
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
@@ -66,7 +80,12 @@ def checked_running(progress: Listener | bool | None, n_jobs: int | None) -> Run
         n_jobs is None or (whole and n_jobs != 0),
         f"n_jobs must be a whole number, not 0, got {shown(n_jobs)}",
     )
-    return Running(progress, None if n_jobs is None else int(n_jobs))
+    running = Running(progress, None if n_jobs is None else int(n_jobs))
+    if store is None:
+        return running
+    from gpcert.store import keeping
+
+    return replace(running, keeper=keeping(store, posts, what))
 
 
 def about(post: Posterior, settings: Settings) -> About:

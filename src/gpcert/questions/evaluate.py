@@ -8,7 +8,7 @@ says that all the smaller ones are safe.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from gpcert.questions import rooted
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.checks import (
+    Kept,
     about,
     check_device,
     check_model,
@@ -67,6 +68,7 @@ def evaluate(
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
     device: str = "auto",
+    store: Kept = None,
 ) -> Evaluation:
     """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
 
@@ -74,8 +76,8 @@ def evaluate(
     have that label; as attacked if it is correct and no counterexample was found in the ball. With another
     `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
     `max_nodes` limit each proof; `progress(p)`: the smallest P(label) on the ball being proved around point
-    p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else,
-    `n_jobs` and `device` as for `probability_range`.
+    p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else, `n_jobs`,
+    `device` and `store` (point by point, for these radii) as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 2.0]))
@@ -85,19 +87,22 @@ def evaluate(
     """
     check_model(post)
     check_threshold(post, threshold)
-    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
     wanted = checked_radii(radii)
     balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
     truth = class_indices(post, y, len(balls.X))
+    running = checked_running(progress, n_jobs, store, post, what="evaluate")
     start = time.perf_counter()
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
     task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked)
     m = len(balls.X)
     blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}
-    done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len)
-    rows = {b + i: row for b, block in done.items() for i, row in enumerate(block) if row is not None}
-    return _summary(task, rows, time.perf_counter() - start)
+    blank = partial(_blank, task)
+    done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
+    known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
+    points = [known[i] if i in known else blank([i])[0] for i in range(m)]
+    return _joined(task, points, time.perf_counter() - start)
 
 
 class _Row(NamedTuple):
@@ -127,16 +132,20 @@ class _Task:
     device: str
 
 
-def _cut_short(rows: list[_Row | None]) -> bool:
-    return rows[-1] is None
+def _cut_short(points: list[Evaluation | None]) -> bool:
+    return points[-1] is None
 
 
-def _block(task: _Task, index: Index, report: Report) -> list[_Row | None]:
-    """The rows of a few points, None for those not reached; pure, so that processes may share the work."""
+def _blank(task: _Task, index: Iterable[int]) -> list[Evaluation]:
+    return [_point(task, i, None) for i in index]
+
+
+def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]:
+    """What is known of a few points, None for those not reached; pure, so that processes may share it."""
     balls = replace(task.balls, X=task.balls.X[index])
     labels, ties = labelled(task.post, balls.X)
     radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
-    rows: list[_Row | None] = [None] * len(index)
+    rows: list[Evaluation | None] = [None] * len(index)
     model = task.post, task.factory
     lost: list[Float | None] = [
         points[i] if np.isfinite(radius[i]) and refutes(*model, points[i], label, task.threshold) else None
@@ -155,7 +164,8 @@ def _block(task: _Task, index: Index, report: Report) -> list[_Row | None]:
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
         sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
-        rows[i] = row._replace(right=label == truth and sure, wrong=wrong)
+        row = row._replace(right=label == truth and sure, wrong=wrong)
+        rows[i] = _point(task, int(index[i]), row)
     return rows
 
 
@@ -226,38 +236,52 @@ def _budget(task: _Task) -> Settings:
     return replace(task.settings, max_nodes=min(task.settings.max_nodes, max(task.balls.budget, _NODES)))
 
 
-def _summary(task: _Task, rows: dict[int, _Row], seconds: float) -> Evaluation:
-    radii, balls, (m, k) = task.radii, task.balls, (len(task.truth), len(task.radii))
-    labels = np.full(m, -1)
-    safe, unsafe = np.zeros(m, dtype=np.intp), np.full(m, k)
-    right, wrong = np.zeros((2, m), dtype=bool)
-    points = np.full(task.balls.X.shape, np.nan)
-    for i, row in rows.items():
-        labels[i], safe[i], unsafe[i] = row.label, row.safe, row.unsafe
-        right[i], wrong[i] = row.right, row.wrong
-        points[i] = np.nan if row.point is None else row.point
-    correct = labels == task.truth
+def _point(task: _Task, i: int, row: _Row | None) -> Evaluation:
+    """One point alone; None: it was not asked."""
+    radii, k, balls = task.radii, len(task.radii), task.balls
+    row = row or _Row(-1, 0, k, 0, None, False, False)
     order = np.arange(k)
-    is_safe, is_unsafe = order < safe[:, None], order >= unsafe[:, None]
-    verdicts = np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))
-    asked = np.isin(np.arange(m), list(rows))
+    is_safe, is_unsafe = order < row.safe, order >= row.unsafe
+    correct = row.label == task.truth[i]
     # What is not proved wrong may be right, asked or not; a counterexample to another label says nothing.
-    lost = wrong[:, None] | (correct[:, None] & is_unsafe)
+    lost = row.wrong | (correct & is_unsafe)
+    point = np.full(balls.X.shape[1], np.nan) if row.point is None else row.point
     return Evaluation(
         radii=radii,
-        clean=float(correct[asked].mean()) if asked.any() else float("nan"),
-        certified=(right[:, None] & is_safe).mean(axis=0),
-        attacked=(~lost).mean(axis=0),
-        labels=labels,
-        truth=task.truth,
-        correct=correct,
-        wrong=wrong,
-        safe=np.where(safe > 0, radii[np.maximum(safe - 1, 0)], np.nan),
-        unsafe=np.where(unsafe < k, radii[np.minimum(unsafe, k - 1)], np.inf),
-        verdicts=verdicts,
-        counterexamples=points,
+        clean=float(correct) if row.label >= 0 else float("nan"),
+        certified=(row.right & is_safe).astype(np.float64),
+        attacked=(~lost).astype(np.float64),
+        labels=np.array([row.label]),
+        truth=task.truth[i : i + 1],
+        correct=np.array([correct]),
+        wrong=np.array([row.wrong]),
+        safe=np.array([radii[row.safe - 1] if row.safe else np.nan]),
+        unsafe=np.array([radii[row.unsafe] if row.unsafe < k else np.inf]),
+        verdicts=np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))[None],
+        counterexamples=point[None],
+        seconds=0.0,
+        threshold=task.threshold,
+        balls=(balls.ball(i, balls.whole(balls.max_radius)),),
+        about=task.about,
+    )
+
+
+#: What an evaluation has of every point.
+_EACH = ("labels", "truth", "correct", "wrong", "safe", "unsafe", "verdicts", "counterexamples")
+
+
+def _joined(task: _Task, points: list[Evaluation], seconds: float) -> Evaluation:
+    """All points together."""
+    each = {name: np.concatenate([getattr(point, name) for point in points]) for name in _EACH}
+    asked = each["labels"] >= 0
+    return Evaluation(
+        radii=task.radii,
+        clean=float(each["correct"][asked].mean()) if asked.any() else float("nan"),
+        certified=np.mean([point.certified for point in points], axis=0),
+        attacked=np.mean([point.attacked for point in points], axis=0),
+        **each,
         seconds=seconds,
         threshold=task.threshold,
-        balls=tuple(balls.ball(i, balls.whole(balls.max_radius)) for i in range(m)),
+        balls=tuple(point.balls[0] for point in points),
         about=task.about,
     )

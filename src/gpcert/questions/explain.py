@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import question
 from gpcert.questions.checks import (
+    Kept,
     Label,
     about,
     check_model,
@@ -33,7 +35,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
-from gpcert.results import Explanation, Status
+from gpcert.results import About, Explanation, Status
 from gpcert.running import Listener, Progress, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import arranged, ends, positions, read
@@ -56,6 +58,7 @@ def explain(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    store: Kept = None,
 ) -> Explanation:
     """Delta^i_gamma of P(label) at X (m, d), or one point (d,), for gamma = radius and every feature i.
 
@@ -63,7 +66,7 @@ def explain(
     these (the others are 0). `domain`: intervals end there. `tolerance`: how narrow each enclosure of a
     minimum or maximum has to be; `max_seconds`, `max_nodes` limit each interval that is searched on its own.
     `progress(p)`: the values at point p.index lie in [p.lower, p.upper]; True stops, and what is left is
-    unknown ([-2, 2]). `progress` else, and `n_jobs`, as for `probability_range`.
+    unknown ([-2, 2]). `progress` else, `n_jobs` and `store`, as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.explain(clf, [[2.5]], 0.25, label="b").sign
@@ -72,27 +75,37 @@ def explain(
     check_model(post)
     c = class_index(post, label)
     check_number("radius", radius, least=0.0, strict=False)
-    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
+    running = checked_running(progress, n_jobs, store, post, what="explain")
     d, names = post.n_features, post.feature_names
     points = as_matrix("X", np.atleast_2d(arranged("X", read("X", X), names)), d)
     shape = positions(features, names, d), ends(domain, names, d)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
+    task = post, c, about(post, settings)
+    found = ask_all(
+        _ask, task, dict(enumerate(balls)), running, what="explain", blank=partial(_about, task, None)
+    )
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
-    pieces = dict(enumerate(balls))
-    found = ask_all(_ask, (post, c, settings), pieces, running, what="explain")
     for i, known in found.items():
-        lower[i], upper[i] = known
-    return Explanation.of(lower, upper, balls, c, names, about(post, settings))
+        lower[i], upper[i] = known.lower[0], known.upper[0]
+    return Explanation.of(lower, upper, balls, c, names, task[-1])
 
 
-def _ask(task: tuple[Posterior, int, Settings], ball: Ball, report: Report) -> Float:
-    """Enclosures (2, d) of Delta along all features of one ball."""
-    post, label, settings = task
-    start, chosen = time.perf_counter(), np.flatnonzero(ball.moving())
+def _about(task: tuple[Posterior, int, About], ends: Float | None, ball: Ball) -> Explanation:
+    """What is known of one point: the ends (2, d), None for nothing."""
+    post, label, told = task
+    lower, upper = np.full((2, 1, post.n_features), [[[-2.0]], [[2.0]]]) if ends is None else ends[:, None]
+    return Explanation.of(lower, upper, (ball,), label, post.feature_names, told)
+
+
+def _ask(task: tuple[Posterior, int, About], ball: Ball, report: Report) -> Explanation:
+    """Delta along all features of one ball."""
+    post, label, told = task
+    settings, start, chosen = told.settings, time.perf_counter(), np.flatnonzero(ball.moving())
     found = np.zeros((2, post.n_features))
     found[:, chosen] = _deltas(post, ball, chosen, label, settings, report)
     report(float(found[0].min()), float(found[1].max()), 0, time.perf_counter() - start)
-    return found
+    return _about(task, found, ball)
 
 
 def _deltas(

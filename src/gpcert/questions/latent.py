@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,10 +13,18 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
 from gpcert.questions.cells import CellSweep
-from gpcert.questions.checks import Label, about, checked_running, checked_settings, class_index, interrupted
+from gpcert.questions.checks import (
+    Kept,
+    Label,
+    about,
+    checked_running,
+    checked_settings,
+    class_index,
+    interrupted,
+)
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
-from gpcert.running import Listener, Progress, Report, ask_all, listener, wants_to_stop
+from gpcert.running import Listener, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import require, shown
@@ -37,6 +46,7 @@ def latent_range(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    store: Kept = None,
 ) -> list[LatentRange]:
     """Enclosures of min and max of the latent mean and variance over a region, or each of a sequence.
 
@@ -44,23 +54,23 @@ def latent_range(
     of all enclosures are true however the search ended; the variance is max(0, .), as `Posterior.latent`
     gives it. `tolerance` is in the units of the latent (and their square). A sequence of many small boxes
     (cells) shares its work. `progress(p)`: the mean stays in [p.lower, p.upper] on region p.index; `progress`
-    else, and `n_jobs`, as for `probability_range`.
+    else, `n_jobs` and `store`, as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.latent_range(clf, gc.Ball([2.5], 0.25))
     >>> print(r.mean.min)
     [0.549, 0.568]
     """
-    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
+    running = checked_running(progress, n_jobs, store, post, what="latent_range")
     latent = _latent_index(post, label)
     one = post if latent is None else post.one_latent(latent)
     task = _Task(BoundFactory(one), latent, settings, about(post, settings))
-    with listener(running.progress, "latent_range") as tell:
-        swept, stopped = _sweep(one, region, settings, tell)
-        rest = {} if stopped else {i: each for i, each in enumerate(region) if i not in swept}
-        running = replace(running, progress=tell)
-        found = ask_all(_ask, task, rest, running, stopped=interrupted, total=len(region))
-    return [found[i] if i in found else _Query(task, r).answer(swept.get(i)) for i, r in enumerate(region)]
+    pieces, blank, sweep = dict(enumerate(region)), partial(_blank, task), partial(_sweep, one, task)
+    found = ask_all(
+        _ask, task, pieces, running, what="latent_range", stopped=interrupted, blank=blank, together=sweep
+    )
+    return [found[i] if i in found else blank(r) for i, r in enumerate(region)]
 
 
 def _latent_index(post: Posterior, label: Label | None) -> int | None:
@@ -72,23 +82,17 @@ def _latent_index(post: Posterior, label: Label | None) -> int | None:
 
 
 def _sweep(
-    post: Posterior, regions: list[Region], settings: Settings, tell: Listener | None
-) -> tuple[dict[int, tuple[Extremes, Extremes]], bool]:
-    """Mean and variance of small boxes of one kind, all together; and whether somebody said stop."""
-    swept: dict[int, tuple[Extremes, Extremes]] = {}
-    start = time.perf_counter()
-    try:
-        sweep = CellSweep(post, regions, settings.tolerance)
-        for indices, found in sweep.run():
-            swept.update(zip(indices, found, strict=True))
-            if tell is not None and indices:
-                mean, spent = found[-1][0], time.perf_counter() - start
-                known = mean.min.lower, mean.max.upper, sweep.nodes, spent
-                if wants_to_stop(tell(Progress(indices[-1], len(swept), len(regions), *known))):
-                    return swept, True
-    except KeyboardInterrupt:  # what is known is returned
-        return swept, True
-    return swept, False
+    post: Posterior, task: _Task, pieces: Mapping[int, Region]
+) -> Iterator[tuple[dict[int, LatentRange], tuple[float, ...]]]:
+    """Small boxes of one kind, all together."""
+    numbers, regions, start = list(pieces), list(pieces.values()), time.perf_counter()
+    sweep = CellSweep(post, regions, task.settings.tolerance)
+    for indices, found in sweep.run():
+        if indices:
+            mean = found[-1][0]
+            known = mean.min.lower, mean.max.upper, sweep.nodes, time.perf_counter() - start
+            pairs = zip(indices, found, strict=True)
+            yield {numbers[k]: _Query(task, regions[k]).answer(each) for k, each in pairs}, known
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +109,10 @@ def _ask(task: _Task, region: Region, report: Report) -> LatentRange:
     query = _Query(task, region)
     run(query, task.settings, report)
     return query.answer()
+
+
+def _blank(task: _Task, region: Region) -> LatentRange:
+    return _Query(task, region).answer()
 
 
 class _Query(Search):

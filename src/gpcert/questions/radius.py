@@ -8,7 +8,7 @@ holds for all smaller radii and a counterexample for all larger ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.checks import (
+    Kept,
     about,
     check_model,
     check_number,
@@ -67,6 +68,7 @@ def certified_radius(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    store: Kept = None,
 ) -> CertifiedRadius | Answers[CertifiedRadius]:
     """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
 
@@ -75,7 +77,7 @@ def certified_radius(
     `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
     radius is also given up once min P(label) is known to within `tolerance`. `progress(p)`: p.lower is safe,
     p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
-    else, and `n_jobs`, as for `probability_range`.
+    else, `n_jobs` and `store`, as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
@@ -85,15 +87,19 @@ def certified_radius(
     check_model(post)
     check_threshold(post, threshold)
     check_number("rtol", rtol, least=0.0, strict=True)
-    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
     balls = checked_balls(post, x, norm, max_radius, features, domain, scale)
+    running = checked_running(progress, n_jobs, store, post, what="certified_radius")
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
     task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)
     blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}
-    done = ask_all(_ask, task, blocks, running, what="certified_radius", stopped=_cut_short, size=len)
+    blank = partial(_blank, task)
+    done = ask_all(
+        _ask, task, blocks, running, what="certified_radius", stopped=_cut_short, size=len, blank=blank
+    )
     found = {b + i: radius for b, radii in done.items() for i, radius in enumerate(radii)}
-    answers = [found[i] if i in found else _Search(task, i).answer() for i in range(len(balls.X))]
+    answers = [found[i] if i in found else blank([i])[0] for i in range(len(balls.X))]
     return answers[0] if balls.single else Answers(answers, balls.ids, post)
 
 
@@ -110,6 +116,10 @@ class _Task:
     rtol: float
     settings: Settings
     about: About
+
+
+def _blank(task: _Task, block: Iterable[int]) -> list[CertifiedRadius]:
+    return [_Search(task, row).answer() for row in block]
 
 
 def _cut_short(radii: list[CertifiedRadius]) -> bool:

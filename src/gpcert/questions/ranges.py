@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import rooted
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
+    Kept,
     Label,
     about,
     check_device,
@@ -51,6 +52,7 @@ def probability_range(
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
     device: str = "auto",
+    store: Kept = None,
 ) -> list[ProbabilityRange]:
     """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
 
@@ -60,6 +62,7 @@ def probability_range(
     the call with what is known (regions not started: [0, 1]). `method="paper"`: the published bounds (AISTATS
     2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays). `device`:
     where the regions of a sequence are bounded together first, "cpu", "cuda" or, "auto", where it pays.
+    `store`: a path or a `gc.Store` where each answer is kept as it comes; what it has is not computed again.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25), label="b")
@@ -69,25 +72,23 @@ def probability_range(
     check_model(post)
     c = class_index(post, label)
     check_method(method, "auto", "paper")
-    settings, running = checked_settings(tolerance, max_seconds, max_nodes), checked_running(progress, n_jobs)
+    settings = checked_settings(tolerance, max_seconds, max_nodes)
+    running = checked_running(progress, n_jobs, store, post, what="probability_range")
     task = _Task(post, method, c, settings, about(post, settings))
     check_device(device)
-    found, roots, stopped = _at_the_root(task, region, device)
-    if not stopped:
-        pieces = {i: (each, roots.get(i)) for i, each in enumerate(region) if i not in found}
-        told = {i: (each.lower, each.upper, each.nodes, each.seconds) for i, each in found.items()}
-        ask_all(
-            _ask,
-            task,
-            pieces,
-            running,
-            what="probability_range",
-            stopped=interrupted,
-            total=len(region),
-            found=found,
-            told=told,
-        )
-    return [found[i] if i in found else _Query(task, r).answer() for i, r in enumerate(region)]
+    pieces = {i: _Piece(each) for i, each in enumerate(region)}
+    blank, together = partial(_blank, task), partial(_together, task, list(region), device)
+    found = ask_all(
+        _ask,
+        task,
+        pieces,
+        running,
+        what="probability_range",
+        stopped=interrupted,
+        blank=blank,
+        together=together,
+    )
+    return [found[i] if i in found else blank(piece) for i, piece in pieces.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +142,36 @@ def _at_the_root(
 _Pair = tuple[Root, Root] | None
 
 
-def _ask(task: _Task, piece: tuple[Region, _Pair], report: Report) -> ProbabilityRange:
-    query = _Query(task, *piece)
+@dataclass(eq=False)
+class _Piece:
+    """One region, and what is known of it at the root once all are bounded there."""
+
+    region: Region
+    roots: _Pair = None
+
+
+def _blank(task: _Task, piece: _Piece) -> ProbabilityRange:
+    return _Query(task, piece.region).answer()
+
+
+def _together(
+    task: _Task, regions: list[Region], device: str, pieces: Mapping[int, _Piece]
+) -> Iterator[tuple[dict[int, ProbabilityRange], tuple[float, ...]]]:
+    """The answers that the roots settle; the other pieces learn what is known there."""
+    for lot in rooted.lots(len(regions), pieces):
+        found, roots, stopped = _at_the_root(task, [regions[i] for i in lot], device)
+        for k, i in enumerate(lot):
+            if i in pieces:
+                pieces[i].roots = roots.get(k)
+        for k, a in found.items():
+            if lot[k] in pieces:
+                yield {lot[k]: a}, (a.lower, a.upper, a.nodes, a.seconds)
+        if stopped:
+            raise KeyboardInterrupt
+
+
+def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
+    query = _Query(task, piece.region, piece.roots)
     run(query, task.settings, report)
     return query.answer()
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
-from gpcert.questions.checks import Label, check_model, checked_points
+from gpcert.questions.checks import Kept, Label, check_model, checked_points
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Regions
 from gpcert.results import ProbabilityRange, Robustness, Status
@@ -29,12 +29,13 @@ def robustness(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    store: Kept = None,
 ) -> list[Robustness]:
     """An enclosure of delta = max - min of P(label) over a region, or over each region of a sequence.
 
     With x, a point of the region (or one per region): of the smallest delta such that P(label) differs from
     its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
-    are those of `probability_range`, whose answer is kept in `range`.
+    are those of `probability_range`, whose answer is in `range`, and is what a `store` keeps.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
@@ -51,6 +52,7 @@ def robustness(
         max_nodes=max_nodes,
         progress=progress,
         n_jobs=n_jobs,
+        store=store,
     )
     if points is None:
         return [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]

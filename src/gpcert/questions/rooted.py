@@ -7,7 +7,7 @@ question is. A hint is true: certified ends of both sides, and points of the reg
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from gpcert.regions import Ball, Region, columns_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Root", "decisions", "ranges"]
+__all__ = ["Root", "decisions", "lots", "ranges"]
 
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
 _FEWEST = 16
@@ -28,6 +28,19 @@ _FEWEST = 16
 _SECONDS = 0.2
 #: Features that stand still in some regions of a group may move in others, up to this share of all.
 _SHARED = 1.5
+
+
+#: Regions bounded together, at most: enough for the products. Fixed, so that what is resumed has the bits of
+#: what was not disturbed: arrays of another size are summed in another order.
+_LOT = 4096
+
+
+def lots(count: int, asked: Container[int]) -> Iterator[range]:
+    """The numbers of regions that are bounded together, where one of them is asked about."""
+    for first in range(0, count, _LOT):
+        lot = range(first, min(first + _LOT, count))
+        if any(i in asked for i in lot):
+            yield lot
 
 
 #: Targets above a threshold lie so far above it; other links look for theirs on a grid of this width.

@@ -13,7 +13,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.certify import certify
-from gpcert.questions.checks import checked_radii, class_indices
+from gpcert.questions.checks import Kept, checked_radii, class_indices
 from gpcert.regions import Regions
 from gpcert.results import Verdict
 from gpcert.running import Listener
@@ -40,6 +40,7 @@ def certify_table(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    store: Kept = None,
 ) -> Answers[Verdict]:
     """A verdict of `certify` for every row of a table and every radius, row by row.
 
@@ -76,6 +77,7 @@ def certify_table(
         max_nodes=max_nodes,
         progress=progress,
         n_jobs=n_jobs,
+        store=store,
     )
     return Answers(
         found, regions.ids, post, None if truth is None else np.repeat(truth, len(chosen)).tolist()

@@ -51,20 +51,21 @@ def ask_all(
     what: str = "",
     stopped: Callable[[Any], bool] = lambda answer: False,
     size: Callable[[Any], int] = lambda piece: 1,
+    total: int | None = None,
     found: dict[int, Any] | None = None,
     blank: Callable[[Any], Any] | None = None,
     together: Together | None = None,
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
-    A piece is about `size` regions, the first of them number i; `blank` gives the answer, or the answers,
-    that say nothing about it. Many pieces may be answered `together` first. What was not begun, or was lost
-    with a worker, is not `found`.
+    A piece is about `size` regions, the first of them number i of `total`; `blank` gives the answer, or the
+    answers, that say nothing about it. Many pieces may be answered `together` first. What was not begun, or
+    was lost with a worker, is not `found`.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
     rest, known = keeper.divided(pieces)
     with listener(running.progress, what) as tell:
-        count = sum(map(size, pieces.values()))
+        count = sum(map(size, pieces.values())) if total is None else total
         batch = _Batch(ask, task, rest, running, tell, stopped, size, count, keeper)
         batch.found = {} if found is None else found
         batch.found.update(known)
@@ -209,8 +210,8 @@ class _Batch:
         except OSError as error:  # no processes, or no more of them: a sandbox, a limit
             if remote():
                 raise GpcertError(f"no worker of the cluster answers ({error})") from error
-        for i in [i for i in self.waiting if died[i] and not self.stopping]:  # never here
-            self._lose(i, "a worker died of it, and there is no other")
+        for i in [i for i in self.waiting if died[i] and not self.stopping]:
+            self._lose(i, "a worker died of it, and there is no other")  # never here
 
     def _groups(self, groups: list[list[int]], died: Counter[int], parcel: Any, jobs: int) -> None:
         while groups and not self.stopping:
