@@ -149,7 +149,7 @@ def test_a_budget_is_spent_in_rounds_and_the_next_run_goes_on(folder, capsys, pr
         ("radii = [0.05, 0.3]", "radii = [0.3, 0.05]", "radii must be a list of increasing numbers >= 0"),
         ("radii = [0.05, 0.3]", "", "questions[0].radii must be given for certify, got nothing"),
         ("norms = [", "norms = [0.5, ", 'norms must be a list of norms: "inf", numbers >= 1, or 0, got'),
-        ('["x0"]', '["z"]', "questions[3]: --features must name features of the model, 'x0', 'x1', got 'z'"),
+        ('["x0"]', '["z"]', "questions[3]: --features must name features of the model, got 'z'"),
         ('file = "points.npz"', 'file = 3', "data.file must be the path of a CSV or npz file"),
         ("[models]", '[models]\nz = "none"', "none must be a model file, got no such file"),
         ('ask = "certify"', 'ask = "certify"\nmodels = ["z"]', "models must be names from models, got 'z'"),

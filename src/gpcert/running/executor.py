@@ -2,8 +2,7 @@
 
 Workers are processes (joblib's loky), one BLAS thread each, or whatever `joblib.parallel_config` says. They
 cost a second or two to start: unless a number of them is asked for, the work begins here, and moves once it
-is seen to be long. A worker that dies costs the piece it was at: which of several that were under way that
-was is found by halving them.
+is seen to be long. Which piece a worker died of is found by halving those that were under way.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Table:
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise GpcertError("Parquet needs pyarrow, got none: pip install 'gpcert[parquet]'") from None
+            raise GpcertError("Parquet needs pyarrow, got none: pip install 'gpcert[tables]'") from None
         buffer = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.table(self.columns), buffer)
         return buffer.getvalue()
