@@ -1,0 +1,159 @@
+"""Boxes of a cover and the inequality each of them proves (V2, V3, V5, V6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+from flint import arb, arb_mat
+
+from gpcert_check.arithmetic import ball, dot, largest, quadratic
+from gpcert_check.model import Latent
+from gpcert_check.planes import Plane
+from gpcert_check.reading import fields, integer, need, real, reals
+from gpcert_check.regions import Box, Cell, Ends
+from gpcert_check.sharper import bowed, expanded
+
+__all__ = ["Level", "Slice", "leaves", "tail"]
+
+MOST_NODES = 200_000
+_AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whatever the tree
+
+
+class Level(Protocol):
+    """What the leaves of one proof show; `hints`: the fields of a leaf that it reads."""
+
+    hints: str
+
+    def uses_precision(self, leaf: dict[str, Any]) -> bool: ...
+    def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb) -> Plane: ...
+    def outright(self, latent: Latent, mean: arb) -> arb: ...
+
+
+def leaves(nodes: Any, region: Box) -> Iterator[tuple[Ends, Ends, dict[str, Any]]]:
+    """The boxes of a tree in preorder, with what is said about them; they cover the region by construction (V6)."""
+    need(isinstance(nodes, list) and len(nodes) <= MOST_NODES, f"a tree is a list of at most {MOST_NODES} nodes")
+    d = len(region.moving)
+    stack = [([region.lower[j] for j in region.moving], [region.upper[j] for j in region.moving])]
+    for node in nodes:
+        need(len(stack) > 0, "V6: there are nodes after the end of the tree")
+        lower, upper = stack.pop()
+        need(isinstance(node, dict), "a node must be an object")
+        if "split" not in node:
+            yield lower, upper, node
+            continue
+        feature, at = fields(node, "split at")
+        j, cut = integer(feature, 0, d - 1), Fraction(real(at))
+        need(lower[j] < cut < upper[j], "V6: a split lies outside its box")
+        right, left = list(lower), list(upper)
+        right[j] = left[j] = cut
+        stack += [(right, upper), (lower, left)]  # the lower half comes next
+    need(not stack, "V6: the tree does not cover the region")
+
+
+class Point:
+    """A leaf seen from its reference: displacements v of the centres, kernel values k, and its cell."""
+
+    def __init__(self, view: Slice, lower: Ends, upper: Ends, leaf: dict[str, Any]) -> None:
+        self.leaf, d = leaf, len(lower)
+        reference = reals(leaf["ref"], d)
+        self.D, self.y = reals(leaf["D"], d), reals(leaf["y"], d)
+        self.cell: Cell = view.region.cell(lower, upper, reference, view.scale)
+        shift = [arb(x) / s for x, s in zip(reference, view.scale, strict=True)]
+        self.v = [[a - b for a, b in zip(row, shift, strict=True)] for row in view.Z]
+        self.k = [a * (-dot(v, v) / 2).exp() for a, v in zip(view.amplitude, self.v, strict=True)]
+
+
+class Slice:
+    """One latent where only the moving features of a region move; `sign` -1 speaks for the other class."""
+
+    def __init__(self, latent: Latent, region: Box, sign: int) -> None:
+        self.latent, self.region, self.moving = latent, region, region.moving
+        self.scale = [latent.scale[j] for j in self.moving]
+        self.alpha, self.m0 = [sign * a for a in latent.alpha], sign * latent.m0
+        self.Z = [[arb(row[j]) / latent.scale[j] for j in self.moving] for row in latent.X]
+        moves = set(self.moving)
+        still = [(j, ball(a), latent.scale[j]) for j, a in enumerate(region.lower) if j not in moves]
+        self.amplitude = [
+            latent.s2 * (-sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) / 2).exp() for row in latent.X
+        ]
+
+    def prove(self, parts: Sequence[tuple[Ends, Ends, dict[str, Any]]], levels: Sequence[Level], strictly: bool) -> None:
+        """Every leaf shows its level."""
+        size = max(1, _AT_ONCE // (self.latent.n * (len(self.moving) + 8)))
+        for start in range(0, len(parts), size):
+            for value in self._values(parts[start : start + size], levels[start : start + size]):
+                need(value > 0 if strictly else value >= 0, "the inequality of a leaf fails")
+
+    def _values(self, parts: Sequence[Any], levels: Sequence[Level]) -> Iterator[arb]:
+        """For each leaf something that has to be >= 0."""
+        todo = []
+        for (lower, upper, leaf), level in zip(parts, levels, strict=True):
+            if "envelope" in leaf:
+                need(fields(leaf, "envelope", "t")[0] is True, "envelope must be true")
+                yield level.outright(self.latent, self._envelope(lower, upper))
+            else:
+                fields(leaf, "ref D y", f"forms ball t {level.hints}")
+                todo.append((Point(self, lower, upper, leaf), level))
+        explained = self._product(self.latent.R, [p.k if level.uses_precision(p.leaf) else None for p, level in todo])
+        planes, weights = [], []
+        for (point, level), r in zip(todo, explained, strict=True):
+            plane = level.plane(self.latent, self.m0, point.leaf, arb("nan") if r is None else dot(point.k, r))
+            planes.append(plane)
+            weights.append(self.alpha if r is None else [a + plane.factor * x for a, x in zip(self.alpha, r, strict=True)])
+        beta = [[a * b for a, b in zip(self.amplitude, w, strict=True)] for w in weights]
+        smooth = self._product(self.latent.gram(self.moving) if todo else None, beta)
+        for (point, _), plane, b, r, left, right in zip(todo, planes, weights, explained, beta, smooth, strict=True):
+            yield self._value(point, plane, b, r, dot(left, right))
+
+    def _product(self, matrix: Any, columns: Sequence[list[Any] | None]) -> list[list[arb] | None]:
+        """The matrix times every column there is, in one product."""
+        there = [column for column in columns if column is not None]
+        rows = iter((matrix * arb_mat(there).transpose()).transpose().tolist() if there else ())
+        return [None if column is None else next(rows) for column in columns]
+
+    def _value(self, point: Point, plane: Plane, b: list[arb], r: list[arb] | None, norm: arb) -> arb:
+        """V3, V5: a lower bound of e^{|d|^2/2} f over the leaf."""
+        n, d, cell, v = self.latent.n, len(self.moving), point.cell, point.v
+        x = cell.reach([1] * d)
+        growth = (x / 2).expm1() / (x / 2)
+        bk = [a * k for a, k in zip(b, point.k, strict=True)]
+        Vt = arb_mat(v).transpose()
+        f0, f1 = sum(bk, arb(0)), (Vt * arb_mat(n, 1, bk)).entries()
+        H = Vt * arb_mat(n, d, [w * a for w, row in zip(bk, v, strict=True) for a in row])
+        left = norm - f0**2 - dot(f1, f1) - dot(H.entries(), H.entries()) / 2
+        order, H = expanded(H, cell, v, bk, point.leaf.get("forms"))
+        lost = 2 * (left.nonnegative_part() * tail(order, x)).sqrt() / x + plane.bend * growth
+        slope = plane.constant.min(plane.constant * growth)
+        if plane.bow is not None:
+            H = bowed(H, plane.bow, self.latent, x, v, point.k, r)
+        for j in range(d):
+            H[j, j] += slope - lost
+        g = list(f1)
+        gain, least = cell.gain(point.leaf.get("ball"), g, H)
+        return plane.still + plane.constant + f0 + gain + quadratic(g, H, cell.box, point.D, point.y, least)
+
+    def _envelope(self, lower: Ends, upper: Ends) -> arb:
+        """V9: at most the mean anywhere in the box: every kernel between its values far and near."""
+        ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, self.scale, strict=True)]
+        total = arb(self.m0)
+        for a, amplitude, row in zip(self.alpha, self.amplitude, self.Z, strict=True):
+            gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
+            if a > 0:
+                square = sum((p.min(q) ** 2 for p, q in gaps), arb(0))
+            else:
+                square = sum((p.max(q).nonnegative_part() ** 2 for p, q in gaps), arb(0))
+            total += a * amplitude * (-square / 2).exp()
+        return total
+
+
+def tail(m: int, x: arb) -> arb:
+    """At least e^x less its terms below order m, x >= 0 (V2): in closed form, and x^m/m! e^x where that cancels."""
+    term, rest = arb(1), x.exp()
+    bound = rest
+    for q in range(m):
+        rest -= term
+        term = term * x / (q + 1)
+        bound = term * x.exp()
+    return bound.min(largest([rest]))

@@ -1,0 +1,96 @@
+"""Regions: exact sets of real inputs whose ends are rational numbers, and cells of them around a reference.
+
+A ball of norm inf is a box. The other norms are a box, the smallest around them, and one more inequality: `balls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from gpcert_check.arithmetic import ball, dot, largest
+from gpcert_check.reading import fields, integer, listed, need, real, reals
+
+__all__ = ["Box", "Cell", "Ends", "read_box", "read_hull"]
+
+Ends = list[Fraction]
+
+
+class Cell:
+    """A box in displacements d = (x - reference)/lengthscale of the moving features."""
+
+    def __init__(self, lower: Ends, upper: Ends, reference: Sequence[float], scale: Sequence[float]) -> None:
+        about = zip(lower, upper, reference, scale, strict=True)
+        self.box = [((ball(a) - x) / s, (ball(b) - x) / s) for a, b, x, s in about]
+        self.far = [largest((abs(low), abs(high))) for low, high in self.box]  # at least |d_j|
+
+    def reach(self, weights: Iterable[Any]) -> arb:
+        """At least the sum of weights_j d_j^2, weights >= 0, everywhere in the cell."""
+        return largest([dot(weights, [w * w for w in self.far])])
+
+    def gain(self, hint: Any, g: list[arb], H: Any) -> tuple[arb, Any]:
+        """What the region adds to a programme (V8): a box nothing."""
+        need(hint is None, "multipliers of a ball, but the region is a box")
+        return arb(0), None
+
+
+class Box:
+    """All z with lower <= z <= upper; `moving`: the features whose interval is longer than a point."""
+
+    cell = Cell
+
+    def __init__(self, lower: Ends, upper: Ends) -> None:
+        need(all(a <= b for a, b in zip(lower, upper, strict=True)), "the region is empty")
+        self.lower, self.upper = lower, upper
+        self.moving = [j for j, (a, b) in enumerate(zip(lower, upper, strict=True)) if a < b]
+
+    def contains(self, point: Sequence[float]) -> bool:
+        """Whether the point lies in the region, exactly."""
+        return all(a <= Fraction(x) <= b for a, x, b in zip(self.lower, point, self.upper, strict=True))
+
+
+def read_box(data: Any, D: int) -> Box:
+    """{"kind": "box", "lower": [...], "upper": [...]}."""
+    _, lower, upper = fields(data, "kind lower upper")
+    return Box([*map(Fraction, reals(lower, D))], [*map(Fraction, reals(upper, D))])
+
+
+def read_hull(data: Any, D: int) -> tuple[Box, str, list[float], float, list[float]]:
+    """The smallest box around a ball, exactly; and its norm, x, radius and scale."""
+    _, x, radius, norm, features, domain, scale = fields(data, "kind x radius norm features domain scale")
+    centre, r = reals(x, D), real(radius)
+    units = [1.0] * D if scale is None else reals(scale, D)
+    need(r >= 0 and all(s > 0 for s in units), "a ball needs a radius >= 0 and scales > 0")
+    need(norm in ("inf", "2", "1", "0"), "the norm must be inf, 2, 1 or 0")
+    need(norm != "0" or r == int(r), "the radius must be an integer with norm 0")
+    low, high = ([[None] * D] * 2) if domain is None else map(_ends, listed(domain, 2), ("-inf", "inf"), (D, D))
+    lower, upper = [*map(Fraction, centre)], [*map(Fraction, centre)]
+    for j in range(D):
+        inside = (low[j] is None or low[j] <= lower[j]) and (high[j] is None or upper[j] <= high[j])
+        need(inside, "x must lie in the domain")
+    for j in _features(features, D):
+        if norm == "0":
+            need(low[j] is not None and high[j] is not None, "norm 0 needs a finite domain")
+            lower[j], upper[j] = (low[j], high[j]) if r >= 1 else (lower[j], upper[j])
+        else:
+            step = Fraction(r) * Fraction(units[j])
+            lower[j] = lower[j] - step if low[j] is None else max(low[j], lower[j] - step)
+            upper[j] = upper[j] + step if high[j] is None else min(high[j], upper[j] + step)
+    return Box(lower, upper), norm, centre, r, units
+
+
+def _features(features: Any, D: int) -> list[int]:
+    if features is None:
+        return [*range(D)]
+    need(isinstance(features, list) and len(features) <= D, f"features must be a list of at most {D} integers")
+    found = [integer(j, 0, D - 1) for j in features]
+    need(all(a < b for a, b in zip(found, found[1:], strict=False)), "features must increase")
+    return found
+
+
+def _ends(side: Any, infinite: str, D: int) -> list[Fraction | None]:
+    """One side of a domain; None where it has no end."""
+    return [None if end == infinite else Fraction(real(end)) for end in listed(side, D)]

@@ -1,0 +1,80 @@
+"""One-vs-rest (V10): P_c = p_c / sum_j p_j, every p_j = E sigma(f_j) of a latent of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flint import arb
+
+from gpcert_check.leaves import Slice, leaves
+from gpcert_check.model import Model
+from gpcert_check.reading import fields, listed, need
+from gpcert_check.regions import Box
+from gpcert_check.two_classes import link_of
+
+__all__ = ["OneVsRest"]
+
+Ends = tuple[arb, arb]
+
+
+class OneVsRest:
+    """Several latents, each a two-class problem; a leaf bounds each p_j from one side or both."""
+
+    def __init__(self, model: Model) -> None:
+        _, link = fields(model.likelihood, "name link")
+        need(model.C >= 2, "one-vs-rest needs several latents")
+        self.latents, self.link, self.classes = model.latents, link_of(link), model.C
+
+    def probabilities(self, point: Sequence[float]) -> list[arb]:
+        """Enclosures of all P_c at a point."""
+        p = [self.link.expectation(*latent.at(point)) for latent in self.latents]
+        return [1 / (1 + sum((p[j] / own for j in range(len(p)) if j != c), arb(0))) for c, own in enumerate(p)]
+
+    def prove(self, claim: Any, region: Box, proof: Any) -> None:
+        """A tree whose leaves enclose the p_j well enough for the claim."""
+        if proof is None:
+            need(claim.quantity == "probability" and not claim.strictly, "a claim without a proof")
+            need(claim.value <= 0 if claim.sense > 0 else claim.value >= 1, "a claim without a proof")
+            return
+        boxes = list(leaves(fields(proof, "tree")[0], region))
+        ends = [[(arb(0), arb(1))] * self.classes for _ in boxes]
+        for c, latent in enumerate(self.latents):
+            for upper in (False, True):
+                self._bound(Slice(latent, region, -1 if upper else 1), c, upper, boxes, ends)
+        for each in ends:
+            need(claim.met(extreme(each, claim)), "the classes' bounds on a leaf do not prove the claim")
+
+    def _bound(self, view: Slice, c: int, upper: bool, boxes: Sequence[Any], ends: list[list[Ends]]) -> None:
+        """The lower (upper) bounds of p_c on all leaves that give one."""
+        parts, levels = [], []
+        for i, (low, high, leaf) in enumerate(boxes):
+            entry = listed(fields(leaf, "classes")[0], self.classes, "classes")[c]
+            part = None if entry is None else fields(entry, "", "lower upper")[upper]
+            if part is None:
+                continue
+            level = self.link.level(part, view.latent)
+            parts.append((low, high, part))
+            levels.append(level)
+            a, b = ends[i][c]
+            ends[i][c] = (a, 1 - level.probability) if upper else (level.probability, b)
+        view.prove(parts, levels, False)
+
+
+def extreme(ends: Sequence[Ends], claim: Any) -> arb:
+    """The smallest (largest) value of what is claimed, given enclosures of all p_j."""
+    side = 0 if claim.sense > 0 else 1
+    own = ends[claim.label][side]
+    others = [pair for j, pair in enumerate(ends) if j != claim.label]
+    if claim.quantity == "probability":
+        return own / (own + sum((pair[1 - side] for pair in others), arb(0)))
+    need(side == 0, "a margin is bounded below everywhere, above at points")
+    least = arb(1)
+    for j, (_, most) in enumerate(others):
+        rest = [pair for i, pair in enumerate(others) if i != j]
+        if own >= most:
+            margin = (own - most) / (own + most + sum((pair[1] for pair in rest), arb(0)))
+        else:
+            margin = (own - most) / (own + most + sum((pair[0] for pair in rest), arb(0)))
+        least = least.min(margin)
+    return least

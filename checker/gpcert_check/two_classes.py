@@ -1,0 +1,55 @@
+"""Two classes: P(1) = E sigma(f), f ~ N(mu, max(0, S)), and proofs that P(label) keeps to one side of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flint import arb
+
+from gpcert_check.leaves import Slice, leaves
+from gpcert_check.model import Model
+from gpcert_check.planes import Probit
+from gpcert_check.reading import fields, need
+from gpcert_check.regions import Box
+
+__all__ = ["TwoClasses", "link_of"]
+
+
+def link_of(description: Any) -> Any:
+    """The link that a likelihood names."""
+    name = description.get("name") if isinstance(description, dict) else None
+    need(name in ("probit",), f"this checker does not know the likelihood {str(name)[:40]}")
+    return Probit(description)
+
+
+class TwoClasses:
+    """What a model with one latent says, and how a claim about it is proved."""
+
+    classes = 2
+
+    def __init__(self, model: Model) -> None:
+        need(model.C == 1, "a two-class likelihood has one latent")
+        self.latent, self.link = model.latents[0], link_of(model.likelihood)
+
+    def probabilities(self, point: Sequence[float]) -> list[arb]:
+        """Enclosures of P(0) and P(1) at a point."""
+        p = self.link.expectation(*self.latent.at(point))
+        return [1 - p, p]
+
+    def prove(self, claim: Any, region: Box, proof: Any) -> None:
+        """P(label) >= value, or > where the claim is strict; likewise <=, by the other class."""
+        need(claim.quantity == "probability", "two classes have probabilities, not margins")
+        up = claim.sense > 0
+        p = arb(claim.value) if up else 1 - arb(claim.value)
+        if proof is None:
+            need(p == 0 and not claim.strictly, "a claim without a proof")
+            return
+        fields(proof, self.link.proof_fields)
+        view = Slice(self.latent, region, 1 if (claim.label == 1) == up else -1)
+        common = self.link.level(proof, self.latent)
+        parts = list(leaves(proof["tree"], region))
+        levels = [self.link.level(leaf, self.latent) if "t" in leaf else common for _, _, leaf in parts]
+        for level in {id(each): each for each in levels}.values():
+            need(level.probability >= p, "V4: the level lies below the claim")
+        view.prove(parts, levels, claim.strictly)
