@@ -69,7 +69,7 @@ def indefiniteness(A: arb_mat, what: str) -> arb:
     """
     d = A.nrows()
     guess = [[float(x.mid()) for x in row] for row in A.tolist()]
-    shift = 1e-14 * sum(abs(guess[i][i]) for i in range(d))
+    shift = 1e-14 * sum(abs(guess[i][i]) for i in range(d)) + 1e-300
     for _ in range(_SHIFTS):
         L = cholesky([[*row[:i], row[i] + shift] for i, row in enumerate(guess)])
         if L is not None:

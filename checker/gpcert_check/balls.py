@@ -52,7 +52,9 @@ class Ball(Box):
 class BallCell(Cell):
     """The part of a ball in a box; o = (x - reference)/lengthscale, unit_j = scale_j/lengthscale_j: u = (d - o)/unit."""
 
-    def __init__(self, whole: Ball, lower: Ends, upper: Ends, reference: Sequence[float], scale: Sequence[float]) -> None:
+    def __init__(
+        self, whole: Ball, lower: Ends, upper: Ends, reference: Sequence[float], scale: Sequence[float]
+    ) -> None:
         super().__init__(lower, upper, reference, scale)
         self.norm, self.radius = whole.norm, arb(whole.radius)
         self.o = [(arb(whole.x[j]) - a) / s for j, a, s in zip(whole.moving, reference, scale, strict=True)]

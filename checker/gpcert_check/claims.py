@@ -53,8 +53,14 @@ class Checker:
         format_, sha, facts, regions, claims = fields(proof, "format model facts regions claims")
         need(format_ == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")
-        need(isinstance(claims, list) and 1 <= len(claims) <= MOST_CLAIMS, "a proof needs between 1 and 100000 claims")
-        need(isinstance(regions, list) and len(regions) <= MOST_REGIONS, "a proof may have at most 100000 regions")
+        need(
+            isinstance(claims, list) and 1 <= len(claims) <= MOST_CLAIMS,
+            "a proof needs between 1 and 100000 claims",
+        )
+        need(
+            isinstance(regions, list) and len(regions) <= MOST_REGIONS,
+            "a proof may have at most 100000 regions",
+        )
         found = [read_region(each, self.model.D) for each in regions]
         for c, fact in enumerate(listed(facts, self.model.C, "facts")):
             self._verify(c, fact)
@@ -71,7 +77,10 @@ class Checker:
         if isinstance(fact, dict) and "jitter" in fact:
             contractions(latent, fact)
         elif fact is None:
-            need(self.model.witness is not None, "V1: the model has no site precisions, and the proof no witness")
+            need(
+                self.model.witness is not None,
+                "V1: the model has no site precisions, and the proof no witness",
+            )
             latent.verify(self.model.witness[c])
         else:
             latent.verify(reals(fields(fact, "witness")[0], latent.n))
@@ -84,7 +93,9 @@ class Checker:
         if kind == "balance":
             return balance(data, extremes, most, len(regions))
         last = "proof" if kind == "everywhere" else "point"
-        _, quantity, label, region_, sense, value, given = fields(data, f"kind quantity label region sense value {last}")
+        _, quantity, label, region_, sense, value, given = fields(
+            data, f"kind quantity label region sense value {last}"
+        )
         need(quantity in ("probability", "margin"), "the quantity is probability or margin")
         need(isinstance(sense, str) and sense in _SENSES, "the sense is >=, >, <= or <")
         claim = Claim(quantity, integer(label, 0, most), *_SENSES[sense], real(value))
@@ -102,7 +113,10 @@ class Checker:
             else:
                 need(given is None, "nothing moves in the region: no proof is needed")
                 point = [float(a) for a in region.lower]
-                need(region.contains(point) and claim.met(self._value(claim, point)), "the claim fails at the only point")
+                need(
+                    region.contains(point) and claim.met(self._value(claim, point)),
+                    "the claim fails at the only point",
+                )
         if quantity == "probability":
             extremes.learn(kind, claim, i)
         return f"{quantity} of class {claim.label} {sense} {claim.value!r} {where}"

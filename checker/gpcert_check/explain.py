@@ -35,7 +35,12 @@ class Extremes:
 def balance(data: Any, extremes: Extremes, most: int, regions: int) -> str:
     """lower <= the largest of the sums, divided by count <= upper."""
     _, label_, sums, count_, lower_, upper_ = fields(data, "kind label sums count lower upper")
-    label, count, lower, upper = integer(label_, 0, most), integer(count_, 1, 10**9), real(lower_), real(upper_)
+    label, count, lower, upper = (
+        integer(label_, 0, most),
+        integer(count_, 1, 10**9),
+        real(lower_),
+        real(upper_),
+    )
     need(isinstance(sums, list) and 1 <= len(sums) <= MOST_TERMS, f"a balance has 1 to {MOST_TERMS} sums")
     ends = [_sum(each, extremes, label, regions) for each in sums]
     low, high = ends[0]
@@ -51,7 +56,10 @@ def _sum(terms: Any, extremes: Extremes, label: int, regions: int) -> tuple[arb,
     low = high = arb(0)
     for term in terms:
         sign, extreme, region = fields(term, "sign extreme region")
-        need(sign in (1, -1) and type(sign) is int and extreme in ("max", "min"), "a term is +-1 times max or min")
+        need(
+            sign in (1, -1) and type(sign) is int and extreme in ("max", "min"),
+            "a term is +-1 times max or min",
+        )
         a, b = extremes.of(label, integer(region, 0, regions - 1))[extreme]
         low, high = low + (a if sign > 0 else -b), high + (b if sign > 0 else -a)
     return low, high

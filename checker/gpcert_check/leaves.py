@@ -28,12 +28,15 @@ class Level(Protocol):
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool: ...
     def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb) -> Plane: ...
-    def outright(self, latent: Latent, mean: arb) -> arb: ...
+    def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb: ...
 
 
 def leaves(nodes: Any, region: Box) -> Iterator[tuple[Ends, Ends, dict[str, Any]]]:
     """The boxes of a tree in preorder, with what is said about them; they cover the region by construction (V6)."""
-    need(isinstance(nodes, list) and len(nodes) <= MOST_NODES, f"a tree is a list of at most {MOST_NODES} nodes")
+    need(
+        isinstance(nodes, list) and len(nodes) <= MOST_NODES,
+        f"a tree is a list of at most {MOST_NODES} nodes",
+    )
     d = len(region.moving)
     stack = [([region.lower[j] for j in region.moving], [region.upper[j] for j in region.moving])]
     for node in nodes:
@@ -76,10 +79,13 @@ class Slice:
         moves = set(self.moving)
         still = [(j, ball(a), latent.scale[j]) for j, a in enumerate(region.lower) if j not in moves]
         self.amplitude = [
-            latent.s2 * (-sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) / 2).exp() for row in latent.X
+            latent.s2 * (-sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) / 2).exp()
+            for row in latent.X
         ]
 
-    def prove(self, parts: Sequence[tuple[Ends, Ends, dict[str, Any]]], levels: Sequence[Level], strictly: bool) -> None:
+    def prove(
+        self, parts: Sequence[tuple[Ends, Ends, dict[str, Any]]], levels: Sequence[Level], strictly: bool
+    ) -> None:
         """Every leaf shows its level."""
         size = max(1, _AT_ONCE // (self.latent.n * (len(self.moving) + 8)))
         for start in range(0, len(parts), size):
@@ -91,20 +97,30 @@ class Slice:
         todo = []
         for (lower, upper, leaf), level in zip(parts, levels, strict=True):
             if "envelope" in leaf:
-                need(fields(leaf, "envelope", "t")[0] is True, "envelope must be true")
-                yield level.outright(self.latent, self._envelope(lower, upper))
+                need(fields(leaf, "envelope", f"t {level.hints}")[0] is True, "envelope must be true")
+                yield level.outright(self.latent, self._envelope(lower, upper), leaf)
             else:
                 fields(leaf, "ref D y", f"forms ball t {level.hints}")
                 todo.append((Point(self, lower, upper, leaf), level))
-        explained = self._product(self.latent.R, [p.k if level.uses_precision(p.leaf) else None for p, level in todo])
+        explained = self._product(
+            self.latent.R, [p.k if level.uses_precision(p.leaf) else None for p, level in todo]
+        )
         planes, weights = [], []
         for (point, level), r in zip(todo, explained, strict=True):
-            plane = level.plane(self.latent, self.m0, point.leaf, arb("nan") if r is None else dot(point.k, r))
+            plane = level.plane(
+                self.latent, self.m0, point.leaf, arb("nan") if r is None else dot(point.k, r)
+            )
             planes.append(plane)
-            weights.append(self.alpha if r is None else [a + plane.factor * x for a, x in zip(self.alpha, r, strict=True)])
+            weights.append(
+                self.alpha
+                if r is None
+                else [a + plane.factor * x for a, x in zip(self.alpha, r, strict=True)]
+            )
         beta = [[a * b for a, b in zip(self.amplitude, w, strict=True)] for w in weights]
         smooth = self._product(self.latent.gram(self.moving) if todo else None, beta)
-        for (point, _), plane, b, r, left, right in zip(todo, planes, weights, explained, beta, smooth, strict=True):
+        for (point, _), plane, b, r, left, right in zip(
+            todo, planes, weights, explained, beta, smooth, strict=True
+        ):
             yield self._value(point, plane, b, r, dot(left, right))
 
     def _product(self, matrix: Any, columns: Sequence[list[Any] | None]) -> list[list[arb] | None]:

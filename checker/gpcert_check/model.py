@@ -33,7 +33,9 @@ class Latent:
     (1 + surplus) |g|^2 for every g in it, so -lift <= S <= top everywhere.
     """
 
-    def __init__(self, centres: list[list[float]], kernel: Any, alpha: list[float], R: list[float], m0: float) -> None:
+    def __init__(
+        self, centres: list[list[float]], kernel: Any, alpha: list[float], R: list[float], m0: float
+    ) -> None:
         self.X, self.alpha, self.m0 = centres, alpha, m0
         self.n, self.D = len(centres), len(centres[0])
         kind, scales, s2 = fields(kernel, "type lengthscale variance")
@@ -42,7 +44,10 @@ class Latent:
         self.s2 = real(s2)
         need(self.s2 > 0 and all(x > 0 for x in self.scale), "variance and lengthscales must be positive")
         n = self.n
-        need(all(R[i * n + j] == R[j * n + i] for i in range(n) for j in range(i)), "the precision is not symmetric")
+        need(
+            all(R[i * n + j] == R[j * n + i] for i in range(n) for j in range(i)),
+            "the precision is not symmetric",
+        )
         self.R = arb_mat(n, n, R)
         self._grams: dict[tuple[int, ...], arb_mat] = {}
         self.surplus = self.negative = self.lift = self.top = arb("nan")  # until they are proved
@@ -85,7 +90,8 @@ class Latent:
     def at(self, x: Sequence[float]) -> tuple[arb, arb]:
         """The latent mean and the variance, clipped at 0, at a point of doubles."""
         k = [
-            self.s2 * (-sum(((arb(c) - a) / s) ** 2 for c, a, s in zip(row, x, self.scale, strict=True)) / 2).exp()
+            self.s2
+            * (-sum(((arb(c) - a) / s) ** 2 for c, a, s in zip(row, x, self.scale, strict=True)) / 2).exp()
             for row in self.X
         ]
         column = arb_mat(self.n, 1, k)
@@ -126,7 +132,8 @@ class Model:
         means = mean if isinstance(mean, list) else [mean] * C
         parts = zip(listed(kernels, C, "kernels"), reals(means, C), strict=True)
         self.latents = [
-            Latent(centres, own, weights[c::C], R[c * n * n : (c + 1) * n * n], m0) for c, (own, m0) in enumerate(parts)
+            Latent(centres, own, weights[c::C], R[c * n * n : (c + 1) * n * n], m0)
+            for c, (own, m0) in enumerate(parts)
         ]
         self.witness = None
         if "factors.site_precision" in self._header:
@@ -137,15 +144,25 @@ class Model:
     def _tensor(self, name: str, axes: int | None) -> tuple[list[int], list[float]]:
         about = self._header.get(name)
         kind, shape, offsets = fields(about, "dtype shape data_offsets")
-        need(isinstance(shape, list) and 1 <= len(shape) <= 4 and axes in (None, len(shape)), f"the shape of {name}")
+        need(
+            isinstance(shape, list) and 1 <= len(shape) <= 4 and axes in (None, len(shape)),
+            f"the shape of {name}",
+        )
         count = 1
         for length in shape:
             need(type(length) is int and 1 <= length <= 10**7, f"the shape of {name}")
             count *= length
         first, last = listed(offsets, 2)
-        fits = type(first) is type(last) is int and 0 <= first and last - first == 8 * count and last <= len(self._data)
+        fits = (
+            type(first) is type(last) is int
+            and 0 <= first
+            and last - first == 8 * count
+            and last <= len(self._data)
+        )
         need(kind == "F64" and fits, f"the tensor {name} does not fit its file")
-        need(name != "centres" or shape[0] <= MOST_CENTRES, f"a model may have at most {MOST_CENTRES} centres")
+        need(
+            name != "centres" or shape[0] <= MOST_CENTRES, f"a model may have at most {MOST_CENTRES} centres"
+        )
         values = array("d", self._data[first:last])
         if sys.byteorder == "big":
             values.byteswap()

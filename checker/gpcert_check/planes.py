@@ -75,7 +75,7 @@ def _hint(theta: Any) -> arb:
 class Probit:
     """P(1) = Phi(mu/sqrt(c + max(S, 0))), c = scale^-2."""
 
-    proof_fields = "t tree"
+    proof_fields = ("t tree", "")
 
     def __init__(self, description: Any) -> None:
         _, scale = fields(description, "name scale")
@@ -88,7 +88,7 @@ class Probit:
 
     def level(self, proof: dict[str, Any], latent: Latent) -> ProbitLevel:
         """The level that a proof uses, and the probability that it stands for."""
-        return ProbitLevel(real(proof["t"]), self.c)
+        return ProbitLevel(real(proof.get("t")), self.c)
 
 
 class ProbitLevel:
@@ -118,7 +118,7 @@ class ProbitLevel:
         need(tau > 0, "V4: tau must be >= 0")
         return rising(latent, constant - tau * c - t * t / (4 * tau), tau, q0)
 
-    def outright(self, latent: Latent, mean: arb) -> arb:
+    def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
         """Something that is >= 0 (> 0) only if every latent with this mean and a variance in [0, top] has P >= (>) p."""
         t = arb(self.t)
         return mean - (t * self.c.sqrt() if self.t < 0 else t * (self.c + latent.top).sqrt())

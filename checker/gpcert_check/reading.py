@@ -41,7 +41,10 @@ def content(path: str, most: int = MOST_BYTES) -> bytes:
 
 def strict(blob: bytes, decimals: bool = False) -> Any:
     """JSON without duplicate fields, NaN, long integers or, unless `decimals`, numbers with a point."""
-    need(sum(map(blob.count, (b"[", b"{", b","))) <= MOST_VALUES, f"the file has more than {MOST_VALUES} values")
+    need(
+        sum(map(blob.count, (b"[", b"{", b","))) <= MOST_VALUES,
+        f"the file has more than {MOST_VALUES} values",
+    )
     try:
         return json.loads(
             blob.decode("utf-8"),
@@ -65,7 +68,10 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _integer(text: str) -> int:
-    need(len(text) <= _LONGEST_INTEGER, f"an integer must have at most {_LONGEST_INTEGER} digits, got {text[:40]}")
+    need(
+        len(text) <= _LONGEST_INTEGER,
+        f"an integer must have at most {_LONGEST_INTEGER} digits, got {text[:40]}",
+    )
     return int(text)
 
 
@@ -75,13 +81,18 @@ def fields(data: Any, required: str, optional: str = "") -> list[Any]:
     need(isinstance(data, dict), f"expected an object with the fields {required}")
     wrong = sorted((set(first) - set(data)) | (set(data) - set(first) - set(more)))
     need(not wrong, f"expected the fields {required}; missing or unknown: {' '.join(wrong)[:60]}")
-    need(all(data[name] is not None for name in data if name in more), "a field that may be absent must not be null")
+    need(
+        all(data[name] is not None for name in data if name in more),
+        "a field that may be absent must not be null",
+    )
     return [data.get(name) for name in first + more]
 
 
 def real(text: Any) -> float:
     """A finite double, written as `float.hex` writes it: the text is the number, not something near it."""
-    need(isinstance(text, str) and _HEX.match(text) is not None, f"not a hexadecimal double: {str(text)[:40]}")
+    need(
+        isinstance(text, str) and _HEX.match(text) is not None, f"not a hexadecimal double: {str(text)[:40]}"
+    )
     try:
         value = float.fromhex(text)
     except OverflowError:
@@ -104,6 +115,9 @@ def reals(data: Any, length: int) -> list[float]:
 
 def integer(data: Any, low: int, high: int) -> int:
     """A whole number in [low, high]; true and false are none."""
-    need(type(data) is int and low <= data <= high, f"expected an integer in [{low}, {high}], got {str(data)[:40]}")
+    need(
+        type(data) is int and low <= data <= high,
+        f"expected an integer in [{low}, {high}], got {str(data)[:40]}",
+    )
     number: int = data
     return number

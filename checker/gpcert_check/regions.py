@@ -66,7 +66,9 @@ def read_hull(data: Any, D: int) -> tuple[Box, str, list[float], float, list[flo
     need(r >= 0 and all(s > 0 for s in units), "a ball needs a radius >= 0 and scales > 0")
     need(norm in ("inf", "2", "1", "0"), "the norm must be inf, 2, 1 or 0")
     need(norm != "0" or r == int(r), "the radius must be an integer with norm 0")
-    low, high = ([[None] * D] * 2) if domain is None else map(_ends, listed(domain, 2), ("-inf", "inf"), (D, D))
+    low, high = (
+        ([[None] * D] * 2) if domain is None else map(_ends, listed(domain, 2), ("-inf", "inf"), (D, D))
+    )
     lower, upper = [*map(Fraction, centre)], [*map(Fraction, centre)]
     for j in range(D):
         inside = (low[j] is None or low[j] <= lower[j]) and (high[j] is None or upper[j] <= high[j])
@@ -85,7 +87,9 @@ def read_hull(data: Any, D: int) -> tuple[Box, str, list[float], float, list[flo
 def _features(features: Any, D: int) -> list[int]:
     if features is None:
         return [*range(D)]
-    need(isinstance(features, list) and len(features) <= D, f"features must be a list of at most {D} integers")
+    need(
+        isinstance(features, list) and len(features) <= D, f"features must be a list of at most {D} integers"
+    )
     found = [integer(j, 0, D - 1) for j in features]
     need(all(a < b for a, b in zip(found, found[1:], strict=False)), "features must increase")
     return found

@@ -29,7 +29,9 @@ class OneVsRest:
     def probabilities(self, point: Sequence[float]) -> list[arb]:
         """Enclosures of all P_c at a point."""
         p = [self.link.expectation(*latent.at(point)) for latent in self.latents]
-        return [1 / (1 + sum((p[j] / own for j in range(len(p)) if j != c), arb(0))) for c, own in enumerate(p)]
+        return [
+            1 / (1 + sum((p[j] / own for j in range(len(p)) if j != c), arb(0))) for c, own in enumerate(p)
+        ]
 
     def prove(self, claim: Any, region: Box, proof: Any) -> None:
         """A tree whose leaves enclose the p_j well enough for the claim."""
@@ -53,6 +55,7 @@ class OneVsRest:
             part = None if entry is None else fields(entry, "", "lower upper")[upper]
             if part is None:
                 continue
+            need(isinstance(part, dict), "a class's part of a leaf must be an object")
             level = self.link.level(part, view.latent)
             parts.append((low, high, part))
             levels.append(level)

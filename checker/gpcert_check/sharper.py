@@ -27,7 +27,10 @@ def expanded(H: arb_mat, cell: Cell, v: Sequence[list[arb]], bk: list[arb], hint
     metric_, thetas_, norms_ = fields(hint, "metric thetas norms")
     d, n = H.nrows(), len(bk)
     metric = [arb(x) for x in reals(metric_, d)]
-    need(isinstance(thetas_, list) and len(thetas_) <= _MOST_FORMS, f"at most {_MOST_FORMS} orders may be forms")
+    need(
+        isinstance(thetas_, list) and len(thetas_) <= _MOST_FORMS,
+        f"at most {_MOST_FORMS} orders may be forms",
+    )
     thetas, norms = [arb(real(x)) for x in thetas_], integer(norms_, 0, _MOST_NORMS)
     need(all(x > 0 for x in metric) and all(x > 0 for x in thetas), "V2: metric and thetas must be positive")
     span = cell.reach(metric).sqrt()
@@ -75,7 +78,9 @@ def _less(H: arb_mat, amount: arb, metric: list[arb]) -> None:
         H[j, j] -= amount * weight
 
 
-def bowed(H: arb_mat, bow: Bow, latent: Latent, x: arb, v: Sequence[list[arb]], k: list[arb], r: list[arb]) -> arb_mat:
+def bowed(
+    H: arb_mat, bow: Bow, latent: Latent, x: arb, v: Sequence[list[arb]], k: list[arb], r: list[arb]
+) -> arb_mat:
     """V7: the second order of a plane: what the posterior distance to the reference adds or costs."""
     d, theta = H.nrows(), bow.theta
     prior = latent.s2 + latent.lift

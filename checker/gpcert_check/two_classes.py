@@ -8,6 +8,7 @@ from typing import Any
 from flint import arb
 
 from gpcert_check.leaves import Slice, leaves
+from gpcert_check.logit import Logit
 from gpcert_check.model import Model
 from gpcert_check.planes import Probit
 from gpcert_check.reading import fields, need
@@ -19,8 +20,8 @@ __all__ = ["TwoClasses", "link_of"]
 def link_of(description: Any) -> Any:
     """The link that a likelihood names."""
     name = description.get("name") if isinstance(description, dict) else None
-    need(name in ("probit",), f"this checker does not know the likelihood {str(name)[:40]}")
-    return Probit(description)
+    need(name in ("probit", "logit"), f"this checker does not know the likelihood {str(name)[:40]}")
+    return (Probit if name == "probit" else Logit)(description)
 
 
 class TwoClasses:
@@ -45,11 +46,14 @@ class TwoClasses:
         if proof is None:
             need(p == 0 and not claim.strictly, "a claim without a proof")
             return
-        fields(proof, self.link.proof_fields)
+        fields(proof, *self.link.proof_fields)
         view = Slice(self.latent, region, 1 if (claim.label == 1) == up else -1)
         common = self.link.level(proof, self.latent)
         parts = list(leaves(proof["tree"], region))
-        levels = [self.link.level(leaf, self.latent) if "t" in leaf else common for _, _, leaf in parts]
+        levels = [
+            self.link.level(leaf, self.latent) if "t" in leaf or "p" in leaf else common
+            for _, _, leaf in parts
+        ]
         for level in {id(each): each for each in levels}.values():
             need(level.probability >= p, "V4: the level lies below the claim")
         view.prove(parts, levels, claim.strictly)

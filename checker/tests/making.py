@@ -36,7 +36,9 @@ def hexed(values: Any) -> Any:
 class Toy:
     """One latent, or several, as plain lists of doubles."""
 
-    def __init__(self, seed: int, n: int = 4, D: int = 2, classes: int = 1, link: Any = None, indefinite: bool = False) -> None:
+    def __init__(
+        self, seed: int, n: int = 4, D: int = 2, classes: int = 1, link: Any = None, indefinite: bool = False
+    ) -> None:
         rng = random.Random(seed)
         self.n, self.D, self.C = n, D, classes
         self.X = [[rng.uniform(-1, 1) for _ in range(D)] for _ in range(n)]
@@ -46,7 +48,7 @@ class Toy:
         self.s2 = rng.uniform(0.5, 3.0)
         self.likelihood = link or {"name": "probit", "scale": rng.choice([1.0, 1.5]).hex()}
         self.W = [[10 ** rng.uniform(-2, 3) for _ in range(n)] for _ in range(classes)]
-        self.alpha = [[rng.gauss(0, 1) for _ in range(n)] for _ in range(classes)]
+        self.alpha = [[rng.gauss(0, 0.4) for _ in range(n)] for _ in range(classes)]
         self.m0 = [rng.uniform(-0.3, 0.3) for _ in range(classes)]
         self.R = [self._inverse(W) for W in self.W]
         if indefinite:
@@ -63,12 +65,20 @@ class Toy:
         return [[R[max(i, j)][min(i, j)] for j in range(self.n)] for i in range(self.n)]
 
     def kernel(self, a: list[float], b: list[float]) -> float:
-        return self.s2 * math.exp(-sum(((x - y) / s) ** 2 for x, y, s in zip(a, b, self.scale, strict=True)) / 2)
+        return self.s2 * math.exp(
+            -sum(((x - y) / s) ** 2 for x, y, s in zip(a, b, self.scale, strict=True)) / 2
+        )
 
     def description(self) -> dict[str, Any]:
         kernel = {"type": RBF, "lengthscale": hexed(self.scale), "variance": self.s2.hex()}
         mean = self.m0[0].hex() if self.C == 1 else hexed(self.m0)
-        about = {"format": 1, "package_version": "0", "kernel": kernel, "likelihood": self.likelihood, "mean": mean}
+        about = {
+            "format": 1,
+            "package_version": "0",
+            "kernel": kernel,
+            "likelihood": self.likelihood,
+            "mean": mean,
+        }
         return about | {"classes": None, "feature_names": None, "training": {"loss": 0.5}}
 
     def tensors(self) -> dict[str, tuple[list[int], list[float]]]:
@@ -90,7 +100,11 @@ class Toy:
         data = b""
         for name, (shape, values) in (self.tensors() | changed).items():
             part = struct.pack(f"<{len(values)}d", *values)
-            header[name] = {"dtype": "F64", "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+            header[name] = {
+                "dtype": "F64",
+                "shape": shape,
+                "data_offsets": [len(data), len(data) + len(part)],
+            }
             data += part
         text = json.dumps(header).encode()
         blob = struct.pack("<Q", len(text)) + text + data
@@ -115,18 +129,35 @@ def expectation(link: dict[str, Any], mean: float, variance: float) -> float:
     if link["name"] == "probit":
         c = float.fromhex(link["scale"]) ** -2
         return 0.5 * math.erfc(-mean / math.sqrt(c + variance) / math.sqrt(2))
-    nodes = [-8 + 16 * (i + 0.5) / 400 for i in range(400)]
-    weight = [math.exp(-z * z / 2) for z in nodes]
     root = math.sqrt(variance)
-    return sum(w / (1 + math.exp(-(mean + root * z))) for w, z in zip(weight, nodes, strict=True)) / sum(weight)
+    return sum(w / (1 + math.exp(-(mean + root * z))) for w, z in _NODES)
+
+
+_STEPS = [-8 + 16 * (i + 0.5) / 200 for i in range(200)]
+_TOTAL = sum(math.exp(-z * z / 2) for z in _STEPS)
+_NODES = [(math.exp(-z * z / 2) / _TOTAL, z) for z in _STEPS]
 
 
 def box(lower: list[float], upper: list[float]) -> dict[str, Any]:
     return {"kind": "box", "lower": hexed(lower), "upper": hexed(upper)}
 
 
-def ball(x: list[float], radius: float, norm: str = "inf", features: Any = None, domain: Any = None, scale: Any = None) -> dict[str, Any]:
-    shown = None if domain is None else [["-inf" if a == -math.inf else "inf" if a == math.inf else a.hex() for a in side] for side in domain]
+def ball(
+    x: list[float],
+    radius: float,
+    norm: str = "inf",
+    features: Any = None,
+    domain: Any = None,
+    scale: Any = None,
+) -> dict[str, Any]:
+    shown = (
+        None
+        if domain is None
+        else [
+            ["-inf" if a == -math.inf else "inf" if a == math.inf else a.hex() for a in side]
+            for side in domain
+        ]
+    )
     about = {"kind": "ball", "x": hexed(x), "radius": radius.hex(), "norm": norm, "features": features}
     return about | {"domain": shown, "scale": None if scale is None else hexed(scale)}
 
@@ -146,7 +177,9 @@ def sample(region: Any, rng: random.Random) -> list[float]:
             return z
 
 
-def solved(g: list[arb], H: arb_mat, cell: Any, D0: Any, y0: Any, least: Any = None) -> tuple[arb, list[float], list[float]]:
+def solved(
+    g: list[arb], H: arb_mat, cell: Any, D0: Any, y0: Any, least: Any = None
+) -> tuple[arb, list[float], list[float]]:
     """Hints D and y for a programme: Gershgorin's diagonal, or a common one, and coordinate descent."""
     d = len(g)
     h = [[float(x.mid()) for x in row] for row in H.tolist()]
@@ -154,7 +187,10 @@ def solved(g: list[arb], H: arb_mat, cell: Any, D0: Any, y0: Any, least: Any = N
     ends = [(float(a.mid()), float(b.mid())) for a, b in cell]
     rows = [sum(abs(h[i][j]) for j in range(d) if j != i) for i in range(d)]
     best: tuple[arb, list[float], list[float]] | None = None
-    for D in ([max(0.0, rows[i] - h[i][i]) * 1.000001 + 1e-12 for i in range(d)], [1.5 * max(0.0, max(rows[i] - h[i][i] for i in range(d))) + 1e-9] * d):
+    for D in (
+        [max(0.0, rows[i] - h[i][i]) * 1.000001 + 1e-12 for i in range(d)],
+        [1.5 * max(0.0, max(rows[i] - h[i][i] for i in range(d))) + 1e-9] * d,
+    ):
         y = [(a + b) / 2 for a, b in ends]
         for _ in range(40):
             for j in range(d):
@@ -173,19 +209,32 @@ def solved(g: list[arb], H: arb_mat, cell: Any, D0: Any, y0: Any, least: Any = N
     return best
 
 
-def leaf_for(view: Slice, level: Any, lower: Any, upper: Any, hints: dict[str, Any]) -> tuple[arb, dict[str, Any]]:
+def leaf_for(
+    view: Slice,
+    level: Any,
+    lower: Any,
+    upper: Any,
+    hints: dict[str, Any],
+    reference: list[float] | None = None,
+) -> tuple[arb, dict[str, Any]]:
     """The leaf with the best D and y, and its value."""
-    reference = [float((a + b) / 2) for a, b in zip(lower, upper, strict=True)]
-    zero = [0.0.hex()] * len(lower)
+    if reference is None:
+        reference = [float((a + b) / 2) for a, b in zip(lower, upper, strict=True)]
+    zero = [(0.0).hex()] * len(lower)
     best: tuple[arb, dict[str, Any]] | None = None
     norm = getattr(view.region, "norm", "inf")
-    multipliers = {"inf": [None]}.get(norm, [[a * (norm != "0"), b * (norm != "2")] for a in (0.0, 0.5, 3.0, 30.0) for b in (0.0, 0.2, 1.0, 5.0)])
+    multipliers = {"inf": [None]}.get(
+        norm,
+        [[a * (norm != "0"), b * (norm != "2")] for a in (0.0, 0.5, 3.0, 30.0) for b in (0.0, 0.2, 1.0, 5.0)],
+    )
     tried = []
     for pair in multipliers:
         if pair in tried:
             continue
         tried.append(pair)
-        leaf = {"ref": hexed(reference), "D": zero, "y": zero, **hints} | ({} if pair is None else {"ball": hexed(pair)})
+        leaf = {"ref": hexed(reference), "D": zero, "y": zero, **hints} | (
+            {} if pair is None else {"ball": hexed(pair)}
+        )
         kept: list[Any] = []
 
         def probe(*given: Any, kept: list[Any] = kept) -> arb:
@@ -269,9 +318,13 @@ class Prover:
             if t > 0 and style != "second":
                 hints["tau"] = (0.0 if style == "flat" else t / (2 * spread)).hex()
             if style == "second" and t != 0:
-                hints["theta"] = 0.5.hex()
+                hints["theta"] = (0.5).hex()
             if style == "forms":
-                hints["forms"] = {"metric": hexed([1.0] * len(moving)), "thetas": hexed([0.3, 0.3]), "norms": 1}
+                hints["forms"] = {
+                    "metric": hexed([1.0] * len(moving)),
+                    "thetas": hexed([0.3, 0.3]),
+                    "norms": 1,
+                }
             return hints
 
         if style == "envelope":
@@ -279,20 +332,37 @@ class Prover:
         return {"t": t.hex(), "tree": tree(view, level, choose)}
 
     def file(self, regions: list[Any], claims: list[Any]) -> dict[str, Any]:
-        return {"format": "gpcert-proof-1", "model": self.sha, "facts": self.facts, "regions": regions, "claims": claims}
+        return {
+            "format": "gpcert-proof-1",
+            "model": self.sha,
+            "facts": self.facts,
+            "regions": regions,
+            "claims": claims,
+        }
 
 
-def everywhere(label: int, sense: str, value: float, proof: Any, region: int = 0, quantity: str = "probability") -> dict[str, Any]:
+def everywhere(
+    label: int, sense: str, value: float, proof: Any, region: int = 0, quantity: str = "probability"
+) -> dict[str, Any]:
     about = {"kind": "everywhere", "quantity": quantity, "label": label, "region": region}
     return about | {"sense": sense, "value": value.hex(), "proof": proof}
 
 
-def at(label: int, sense: str, value: float, point: list[float], region: int = 0, quantity: str = "probability") -> dict[str, Any]:
+def at(
+    label: int, sense: str, value: float, point: list[float], region: int = 0, quantity: str = "probability"
+) -> dict[str, Any]:
     about = {"kind": "at", "quantity": quantity, "label": label, "region": region}
     return about | {"sense": sense, "value": value.hex(), "point": hexed(point)}
 
 
-def proved_range(prover: Prover, region: dict[str, Any], label: int = 1, style: str = "plane", slack: float = 0.03, seed: int = 0) -> dict[str, Any]:
+def proved_range(
+    prover: Prover,
+    region: dict[str, Any],
+    label: int = 1,
+    style: str = "plane",
+    slack: float = 0.03,
+    seed: int = 0,
+) -> dict[str, Any]:
     """A file with both ends of P(label) over a region, from sampled extremes and a slack."""
     rng, exact = random.Random(seed), read_region(region, prover.toy.D)
     points = [sample(exact, rng) for _ in range(300)]

@@ -1,0 +1,203 @@
+"""The command: sentences, exit status, and files that want to do harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bases import bases
+from making import Toy
+
+from gpcert_check import Checker, Reject
+from gpcert_check.__main__ import main
+
+
+def write(path: Path, content: str | bytes) -> str:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+@pytest.fixture
+def base():
+    return bases()[1]
+
+
+def test_what_is_proved_is_said(base, tmp_path: Path, capsys) -> None:
+    proof = write(tmp_path / "p.json", json.dumps(base.file))
+    assert main([str(base.prover.path), proof, proof]) == 0
+    said = capsys.readouterr().out
+    value = float.fromhex(base.file["claims"][0]["value"])
+    assert said.count("PROVED for the model " + base.prover.sha) == 2
+    assert f"probability of class 1 >= {value!r} everywhere in the box [-0.8, 0.8] x [-0.8, 0.8]" in said
+    assert "at the point (" in said
+
+
+def test_one_refused_file_makes_the_exit_status_one(base, tmp_path: Path, capsys) -> None:
+    good = write(tmp_path / "p.json", json.dumps(base.file))
+    bad = write(tmp_path / "q.json", json.dumps(base.file | {"model": "f" * 64}))
+    assert main([str(base.prover.path), bad, good]) == 1
+    said = capsys.readouterr().out
+    assert f"{bad}: REJECTED: the proof is about another model" in said
+    assert f"{good}: PROVED" in said
+    assert main([str(base.prover.path), good, str(tmp_path / "none")]) == 1
+    assert main([str(tmp_path / "none"), good]) == 1
+    assert main([str(base.prover.path)]) == 2
+
+
+def test_the_command_line(base, tmp_path: Path) -> None:
+    good = write(tmp_path / "p.json", json.dumps(base.file))
+    command = [sys.executable, "-m", "gpcert_check", str(base.prover.path), good]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "PROVED" in done.stdout
+
+
+def test_it_needs_neither_gpcert_nor_numpy() -> None:
+    code = "import sys, gpcert_check.__main__; sys.exit(any(m in sys.modules for m in ('gpcert', 'numpy', 'scipy')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+DEEP = 100_000
+HOSTILE = {
+    "empty": "",
+    "not JSON": "proof",
+    "not UTF-8": b"\xff\xfe{}",
+    "a list": "[]",
+    "a number": "7",
+    "deep lists": "[" * DEEP + "]" * DEEP,
+    "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
+    "never closed": "[" * DEEP,
+    "a field twice": '{"format": "gpcert-proof-1", "format": "gpcert-proof-1"}',
+    "NaN": '{"format": NaN}',
+    "Infinity": '{"format": -Infinity}',
+    "a decimal number": '{"format": 0.1}',
+    "an exponent": '{"format": 1e5}',
+    "a long integer": '{"format": 1' + "0" * 5_000 + "}",
+    "an integer of eleven digits": '{"format": 10000000000}',
+    "a million commas": "[" + "0," * 2_100_000 + "0]",
+    "a million objects": "[" + "{}," * 1_100_000 + "{}]",
+    "truncated": '{"format": "gpcert-pro',
+    "a null byte": '{"format": "\x00"}',
+    "a lonely surrogate": '{"format": "\\ud800"}',
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_file_is_one_sentence(kind: str, base, tmp_path: Path, capsys) -> None:
+    path = write(tmp_path / "p.json", HOSTILE[kind])
+    with pytest.raises(Reject):
+        base.prover.checker.check(path)
+    assert main([str(base.prover.path), path]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 1
+    assert len(said[0]) < len(path) + 400
+
+
+def test_sizes_are_limited_before_anything_is_read(base, tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with open(path, "wb") as file:
+        file.truncate(2**40)  # a sparse file
+    with pytest.raises(Reject, match="larger than"):
+        base.prover.checker.check(str(path))
+    with pytest.raises(Reject, match="larger than"):
+        Checker(str(path))
+    for odd in (tmp_path, "/dev/zero"):
+        with pytest.raises(Reject, match="no such regular file"):
+            base.prover.checker.check(str(odd))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Reject, match="no such regular file"):
+        base.prover.checker.check(str(tmp_path / "pipe"))
+
+
+def test_a_tree_that_never_ends_is_short(base, tmp_path: Path) -> None:
+    """Splits are listed, not counted: a tree of 10^9 nodes would need a file of that size."""
+    proof = base.file["claims"][0]["proof"]
+    endless = proof | {"tree": [{"split": 0, "at": (0.0).hex()}] * 210_000}
+    file = base.file | {"claims": [base.file["claims"][0] | {"proof": endless}]}
+    with pytest.raises(Reject, match="at most 200000 nodes"):
+        base.prover.checker.check(write(tmp_path / "p", json.dumps(file)))
+
+
+def model_bytes(header: object, data: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def tensor(shape: object, first: object = 0, last: object = 8, dtype: str = "F64") -> dict[str, object]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [first, last]}
+
+
+META = {"__metadata__": {"gpcert": json.dumps(Toy(1, 1, 1).description())}}
+ONES = {name: tensor(shape) for name, shape in (("centres", [1, 1]), ("weights", [1]), ("precision", [1, 1]))}
+DOUBLE = struct.pack("<d", 0.5)
+MODELS = {
+    "empty": b"",
+    "seven bytes": b"1234567",
+    "a header longer than the file": struct.pack("<Q", 2**63) + b"{}",
+    "a header that is no object": model_bytes([]),
+    "no metadata": model_bytes({}),
+    "no description": model_bytes({"__metadata__": {}}),
+    "a description that is no text": model_bytes({"__metadata__": {"gpcert": 1}}),
+    "a description that is no JSON": model_bytes({"__metadata__": {"gpcert": "{"}}),
+    "a deep description": model_bytes({"__metadata__": {"gpcert": "[" * DEEP}}),
+    "a field twice": model_bytes(b'{"a": 1, "a": 1}'),
+    "no tensors": model_bytes(META),
+    "an unknown tensor": model_bytes(META | ONES | {"more": tensor([1])}, DOUBLE),
+    "a shape beyond the file": model_bytes(META | ONES | {"centres": tensor([10**7, 10**7], 0, 8 * 10**14)}, DOUBLE),
+    "a shape that is no list": model_bytes(META | ONES | {"centres": tensor(1)}, DOUBLE),
+    "a negative shape": model_bytes(META | ONES | {"centres": tensor([-1, -1])}, DOUBLE),
+    "true for 1": model_bytes(META | ONES | {"centres": tensor([True, 1])}, DOUBLE),
+    "no centres": model_bytes(META | ONES | {"centres": tensor([0, 1], 0, 0)}, DOUBLE),
+    "a negative offset": model_bytes(META | ONES | {"weights": tensor([1], -8, 0)}, DOUBLE),
+    "an offset beyond the file": model_bytes(META | ONES | {"weights": tensor([1], 8, 16)}, DOUBLE),
+    "an offset that is no integer": model_bytes(META | ONES | {"weights": tensor([1], "0", 8)}, DOUBLE),
+    "three offsets": model_bytes(META | ONES | {"weights": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8, 8]}}, DOUBLE),
+    "float32": model_bytes(META | ONES | {"weights": tensor([2], 0, 8, "F32")}, DOUBLE),
+    "two weights": model_bytes(META | ONES | {"weights": tensor([2], 0, 16)}, DOUBLE * 2),
+    "a precision of another shape": model_bytes(META | ONES | {"precision": tensor([2, 1], 0, 16)}, DOUBLE * 2),
+    "not finite": model_bytes(META | ONES, struct.pack("<d", float("nan"))),
+    "infinite": model_bytes(META | ONES, struct.pack("<d", float("inf"))),
+    "a witness of another length": model_bytes(META | ONES | {"factors.site_precision": tensor([2], 0, 16)}, DOUBLE * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_hostile_model_is_one_sentence(kind: str, base, tmp_path: Path, capsys) -> None:
+    path = write(tmp_path / "m", MODELS[kind])
+    with pytest.raises(Reject):
+        Checker(path)
+    assert main([path, write(tmp_path / "p", json.dumps(base.file))]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+DESCRIPTIONS = {
+    "another format": {"format": 2},
+    "another kernel": {"kernel": {"type": "cosine", "lengthscale": 1.0.hex(), "variance": 1.0.hex()}},
+    "a kernel with more": {"kernel": {"type": "rbf", "lengthscale": 1.0.hex(), "variance": 1.0.hex(), "power": 1}},
+    "a kernel that is none": {"kernel": None},
+    "too many kernels": {"kernel": [{"type": "rbf", "lengthscale": 1.0.hex(), "variance": 1.0.hex()}] * 2},
+    "variance 0": {"kernel": {"type": "rbf", "lengthscale": 1.0.hex(), "variance": 0.0.hex()}},
+    "lengthscales of another dimension": {"kernel": {"type": "rbf", "lengthscale": [1.0.hex()] * 3, "variance": 1.0.hex()}},
+    "a mean that is a number": {"mean": 0.5},
+    "no likelihood": {"likelihood": None},
+    "another likelihood": {"likelihood": {"name": "cauchy"}},
+    "a likelihood with more": {"likelihood": {"name": "probit", "scale": 1.0.hex(), "floor": 0.1.hex()}},
+    "scale 0": {"likelihood": {"name": "probit", "scale": 0.0.hex()}},
+    "one-vs-rest of one": {"likelihood": {"name": "one_vs_rest", "link": {"name": "logit"}}},
+    "a further entry": {"more": 1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DESCRIPTIONS)
+def test_a_model_that_is_not_understood_is_refused(kind: str, tmp_path: Path) -> None:
+    toy = Toy(1)
+    toy.write(tmp_path / "m")
+    assert Checker(str(tmp_path / "m")).model.n == toy.n
+    toy.write(tmp_path / "m", toy.description() | DESCRIPTIONS[kind])
+    with pytest.raises(Reject):
+        Checker(str(tmp_path / "m"))

@@ -1,0 +1,112 @@
+"""V1 to V11 against sampling in ball arithmetic, on random small models; more seeds in `full`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import fuzz
+import pytest
+from flint import arb, arb_mat, fmpq
+from making import Toy, box, hexed
+
+from gpcert_check.arithmetic import indefiniteness, largest, quadratic
+from gpcert_check.balls import read_region
+from gpcert_check.leaves import Slice, leaves
+from gpcert_check.model import Latent
+from gpcert_check.reading import Reject
+
+
+@pytest.mark.parametrize("complaints", fuzz.ALL, ids=lambda f: f.__name__)
+def test_no_bound_lies_beyond_what_it_bounds(complaints) -> None:
+    assert next((c for seed in range(120) for c in complaints(seed)), None) is None
+
+
+@pytest.mark.full
+def test_no_bound_lies_beyond_what_it_bounds_with_more_seeds() -> None:
+    assert [c for complaints in fuzz.ALL for seed in range(1_000, 1_500) for c in complaints(seed)] == []
+
+
+def test_doubles_are_taken_exactly() -> None:
+    for x in (0.1, 5e-324, 1e308, -1 / 3):
+        exact = fmpq(*x.as_integer_ratio())
+        assert arb(x) == arb(exact) or arb(x).contains(exact)
+        assert arb(x).rad() == 0
+        assert arb_mat(1, 1, [x])[0, 0].rad() == 0
+        assert (arb_mat(1, 1, [x])[0, 0] - arb(x)) == 0
+        assert (arb(1) + x - 1).contains(exact)
+
+
+def test_largest_is_an_upper_bound_and_refuses_what_is_not_finite() -> None:
+    wide = arb(1, 0.5)
+    assert largest([wide, arb(-3)]) >= 1.5
+    assert largest([arb(-3)]) == 0
+    for bad in (arb("nan"), arb("inf")):
+        with pytest.raises(Reject):
+            largest([bad])
+
+
+def test_the_quadratic_programme_in_rationals() -> None:
+    """V5 on integers: D = 0 and the minimiser y give the exact minimum of a convex programme."""
+    H = arb_mat(2, 2, [2, 1, 1, 3])
+    g = [arb(-1), arb(-2)]
+    cells = [(arb(0), arb(1)), (arb(0), arb(1))]
+    y = [Fraction(1, 5), Fraction(3, 5)]  # H y = -g
+    value = quadratic(g, H, cells, [0.0, 0.0], [float(a) for a in y])
+    exact = arb(fmpq(-7, 10))
+    assert value <= exact
+    assert value >= exact - 1e-9
+
+
+def test_what_is_missing_for_definiteness_is_paid_for() -> None:
+    """V5: the form diag(1, -1e-9) on [0, 1]^2 has the minimum -5e-10, however small its defect is."""
+    cells = [(arb(0), arb(1))] * 2
+    value = quadratic([arb(0)] * 2, arb_mat(2, 2, [1.0, 0.0, 0.0, -1e-9]), cells, [0.0] * 2, [0.0] * 2)
+    assert value <= arb(-1e-9) / 2
+
+
+def test_indefiniteness_is_an_upper_bound_of_the_negative_part() -> None:
+    for a in (1.0, 0.0, -1e-13):
+        A = arb_mat(2, 2, [1.0, 1.0, 1.0, 1.0 + a])  # smallest eigenvalue about a/2
+        e = indefiniteness(A, "it")
+        assert (1 + e) * (1 + a + e) >= 1
+    with pytest.raises(Reject, match="not positive semidefinite"):
+        indefiniteness(arb_mat(2, 2, [1.0, 2.0, 2.0, 1.0]), "it")
+
+
+def test_leaves_cover_the_region_exactly() -> None:
+    region = read_region(box([0.0, 0.0, 5.0], [1.0, 2.0, 5.0]), 3)
+    nodes = [{"split": 0, "at": (0.25).hex()}, {"a": 1}, {"split": 1, "at": (1.5).hex()}, {"b": 1}, {"c": 1}]
+    found = [(low, high, [*leaf]) for low, high, leaf in leaves(nodes, region)]
+    assert found == [([0, 0], [0.25, 2], ["a"]), ([0.25, 0], [1, 1.5], ["b"]), ([0.25, 1.5], [1, 2], ["c"])]
+    volume = sum((h[0] - a[0]) * (h[1] - a[1]) for a, h, _ in found)
+    assert volume == 2
+
+
+def test_a_mean_without_kernels_is_decided_by_its_constant() -> None:
+    """The smallest exact case: one centre of weight 0, a box, t = 0: the bound is m0 itself."""
+    kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}
+    latent = Latent([[0.0]], kernel, [0.0], [0.5], 0.25)
+    latent.verify([1.0])  # K + 1/W = 2, R = 1/2: the residual is 0
+    assert latent.surplus == 0
+    region = read_region(box([0.0], [1.0]), 1)
+    from gpcert_check.planes import Probit
+
+    level = Probit({"name": "probit", "scale": (1.0).hex()}).level({"t": (0.0).hex()}, latent)
+    leaf = {"ref": hexed([0.0]), "D": hexed([0.0]), "y": hexed([0.0])}
+    (value,) = Slice(latent, region, 1)._values([([Fraction(0)], [Fraction(1)], leaf)], [level])
+    assert 0.25 - arb(10) ** -13 <= value <= 0.25
+
+
+def test_toys_are_what_they_say() -> None:
+    toy = Toy(3)
+    B = [
+        [
+            Fraction(toy.kernel(a, b)) + (Fraction(1) / Fraction(toy.W[0][i]) if i == j else 0)
+            for j, b in enumerate(toy.X)
+        ]
+        for i, a in enumerate(toy.X)
+    ]
+    for i in range(toy.n):
+        for j in range(toy.n):
+            entry = sum(Fraction(toy.R[0][i][k]) * B[k][j] for k in range(toy.n))
+            assert abs(entry - (i == j)) < Fraction(1, 10**9)
