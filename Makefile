@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-numpy126
+CHECKER := .venv-checker
 TORCH := .venv-gpytorch
 GPFLOW := .venv-gpflow
 
@@ -15,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-lowest test-clusters test-adapters lint bench docs wheel soak soak-gpu clean
+.PHONY: help setup demo curve test test-full test-checker test-lowest test-clusters test-adapters lint bench docs wheel wheel-checker soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -28,10 +29,10 @@ demo: $(VENV)/.ready ## train on shipped data, certify it, leave out/demo/index.
 curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/images/accuracy.png, some minutes
 	$(BIN)/python benchmarks/curve.py
 
-test: lint ## lint, types, layers, and every test that is not heavy
+test: lint test-checker ## lint, types, layers, and every test that is not heavy
 	$(BIN)/python -m pytest -n 2 --durations=25 -m "not full"
 
-test-full: $(VENV)/.ready-full docs test-lowest test-clusters ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
+test-full: $(VENV)/.ready-full $(CHECKER)/.ready docs test-lowest test-clusters ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
 	$(BIN)/python -m pytest -n 2 --durations=15 -m full
 
 test-clusters: $(VENV)/.ready-full ## batches on Dask and Ray themselves, two workers each, some of them killed
@@ -60,6 +61,9 @@ docs: $(VENV)/.ready ## the site, built strictly into site/
 wheel: $(VENV)/.ready ## the wheel, in dist/
 	$(BIN)/python -m hatchling build -t wheel
 
+wheel-checker: $(VENV)/.ready ## the wheel of the independent checker, in checker/dist/
+	cd checker && ../$(BIN)/python -m hatchling build -t wheel
+
 soak: $(VENV)/.ready ## 30,000 random queries of every question judged in ball arithmetic, then every test with fresh seeds
 	$(BIN)/python scripts/soak.py
 	GPCERT_SOAK=10 $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s)
@@ -68,7 +72,7 @@ soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 
 	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --rows 262144 --rounds 48
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(LOWEST) $(TORCH) $(GPFLOW) build dist out site benchmarks/results
+	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) checker/dist build dist out site benchmarks/results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.ready: pyproject.toml
@@ -79,6 +83,12 @@ $(VENV)/.ready: pyproject.toml
 
 $(VENV)/.ready-full: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce,dask,ray,tables]'
+	touch $@
+
+# No gpcert and no numpy in it: the checker must need neither.
+$(CHECKER)/.ready: checker/pyproject.toml
+	$(PYTHON) -m venv $(CHECKER)
+	$(CHECKER)/bin/python -m pip install --quiet --editable './checker[test]'
 	touch $@
 
 $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py

@@ -15,9 +15,10 @@ from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
 from gpcert_check.sharper import bowed, expanded
 
-__all__ = ["Level", "Slice", "leaves", "tail"]
+__all__ = ["Level", "Slice", "envelope", "leaves", "tail"]
 
 MOST_NODES = 200_000
+Leaf = tuple[Ends, Ends, dict[str, Any]]  # the ends of its box, and what the file says about it
 _AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whatever the tree
 
 
@@ -31,7 +32,7 @@ class Level(Protocol):
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb: ...
 
 
-def leaves(nodes: Any, region: Box) -> Iterator[tuple[Ends, Ends, dict[str, Any]]]:
+def leaves(nodes: Any, region: Box) -> Iterator[Leaf]:
     """The boxes of a tree in preorder, with what is said about them; they cover the region by construction (V6)."""
     need(
         isinstance(nodes, list) and len(nodes) <= MOST_NODES,
@@ -66,6 +67,9 @@ class Point:
         shift = [arb(x) / s for x, s in zip(reference, view.scale, strict=True)]
         self.v = [[a - b for a, b in zip(row, shift, strict=True)] for row in view.Z]
         self.k = [a * (-dot(v, v) / 2).exp() for a, v in zip(view.amplitude, self.v, strict=True)]
+        self.r, self.q0 = [arb(0)] * len(self.k), arb("nan")  # r = R k where the plane needs it
+        self.plane: Plane
+        self.b: list[arb]
 
 
 class Slice:
@@ -78,63 +82,43 @@ class Slice:
         self.Z = [[arb(row[j]) / latent.scale[j] for j in self.moving] for row in latent.X]
         moves = set(self.moving)
         still = [(j, ball(a), latent.scale[j]) for j, a in enumerate(region.lower) if j not in moves]
-        self.amplitude = [
-            latent.s2 * (-sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) / 2).exp()
-            for row in latent.X
-        ]
+        away = [sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) for row in latent.X]
+        self.amplitude = [latent.s2 * (-square / 2).exp() for square in away]
 
-    def prove(
-        self, parts: Sequence[tuple[Ends, Ends, dict[str, Any]]], levels: Sequence[Level], strictly: bool
-    ) -> None:
+    def prove(self, parts: Sequence[Leaf], levels: Sequence[Level], strictly: bool) -> None:
         """Every leaf shows its level."""
         size = max(1, _AT_ONCE // (self.latent.n * (len(self.moving) + 8)))
         for start in range(0, len(parts), size):
             for value in self._values(parts[start : start + size], levels[start : start + size]):
                 need(value > 0 if strictly else value >= 0, "the inequality of a leaf fails")
 
-    def _values(self, parts: Sequence[Any], levels: Sequence[Level]) -> Iterator[arb]:
-        """For each leaf something that has to be >= 0."""
+    def _values(self, parts: Sequence[Leaf], levels: Sequence[Level]) -> Iterator[arb]:
+        """For each leaf something that has to be >= 0; products with large matrices are made for all at once."""
         todo = []
         for (lower, upper, leaf), level in zip(parts, levels, strict=True):
             if "envelope" in leaf:
                 need(fields(leaf, "envelope", f"t {level.hints}")[0] is True, "envelope must be true")
-                yield level.outright(self.latent, self._envelope(lower, upper), leaf)
+                yield level.outright(self.latent, envelope(self, lower, upper), leaf)
             else:
                 fields(leaf, "ref D y", f"forms ball t {level.hints}")
                 todo.append((Point(self, lower, upper, leaf), level))
-        explained = self._product(
-            self.latent.R, [p.k if level.uses_precision(p.leaf) else None for p, level in todo]
-        )
-        planes, weights = [], []
-        for (point, level), r in zip(todo, explained, strict=True):
-            plane = level.plane(
-                self.latent, self.m0, point.leaf, arb("nan") if r is None else dot(point.k, r)
-            )
-            planes.append(plane)
-            weights.append(
-                self.alpha
-                if r is None
-                else [a + plane.factor * x for a, x in zip(self.alpha, r, strict=True)]
-            )
-        beta = [[a * b for a, b in zip(self.amplitude, w, strict=True)] for w in weights]
-        smooth = self._product(self.latent.gram(self.moving) if todo else None, beta)
-        for (point, _), plane, b, r, left, right in zip(
-            todo, planes, weights, explained, beta, smooth, strict=True
-        ):
-            yield self._value(point, plane, b, r, dot(left, right))
+        bent = [point for point, level in todo if level.uses_precision(point.leaf)]
+        for point, r in zip(bent, _product(self.latent.R, [point.k for point in bent]), strict=True):
+            point.r, point.q0 = r, dot(point.k, r)
+        for point, level in todo:
+            point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0)
+            point.b = [a + point.plane.factor * x for a, x in zip(self.alpha, point.r, strict=True)]
+        beta = [[a * b for a, b in zip(self.amplitude, point.b, strict=True)] for point, _ in todo]
+        smooth = _product(self.latent.gram(self.moving), beta) if todo else []
+        for (point, _), left, right in zip(todo, beta, smooth, strict=True):
+            yield self._value(point, dot(left, right))
 
-    def _product(self, matrix: Any, columns: Sequence[list[Any] | None]) -> list[list[arb] | None]:
-        """The matrix times every column there is, in one product."""
-        there = [column for column in columns if column is not None]
-        rows = iter((matrix * arb_mat(there).transpose()).transpose().tolist() if there else ())
-        return [None if column is None else next(rows) for column in columns]
-
-    def _value(self, point: Point, plane: Plane, b: list[arb], r: list[arb] | None, norm: arb) -> arb:
+    def _value(self, point: Point, norm: arb) -> arb:
         """V3, V5: a lower bound of e^{|d|^2/2} f over the leaf."""
-        n, d, cell, v = self.latent.n, len(self.moving), point.cell, point.v
+        n, d, cell, v, plane = self.latent.n, len(self.moving), point.cell, point.v, point.plane
         x = cell.reach([1] * d)
         growth = (x / 2).expm1() / (x / 2)
-        bk = [a * k for a, k in zip(b, point.k, strict=True)]
+        bk = [a * k for a, k in zip(point.b, point.k, strict=True)]
         Vt = arb_mat(v).transpose()
         f0, f1 = sum(bk, arb(0)), (Vt * arb_mat(n, 1, bk)).entries()
         H = Vt * arb_mat(n, d, [w * a for w, row in zip(bk, v, strict=True) for a in row])
@@ -143,25 +127,27 @@ class Slice:
         lost = 2 * (left.nonnegative_part() * tail(order, x)).sqrt() / x + plane.bend * growth
         slope = plane.constant.min(plane.constant * growth)
         if plane.bow is not None:
-            H = bowed(H, plane.bow, self.latent, x, v, point.k, r)
+            H = bowed(H, plane.bow, self.latent, x, v, point.k, point.r)
         for j in range(d):
             H[j, j] += slope - lost
-        g = list(f1)
-        gain, least = cell.gain(point.leaf.get("ball"), g, H)
-        return plane.still + plane.constant + f0 + gain + quadratic(g, H, cell.box, point.D, point.y, least)
+        gain, least = cell.gain(point.leaf.get("ball"), f1, H)
+        return plane.still + plane.constant + f0 + gain + quadratic(f1, H, cell.box, point.D, point.y, least)
 
-    def _envelope(self, lower: Ends, upper: Ends) -> arb:
-        """V9: at most the mean anywhere in the box: every kernel between its values far and near."""
-        ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, self.scale, strict=True)]
-        total = arb(self.m0)
-        for a, amplitude, row in zip(self.alpha, self.amplitude, self.Z, strict=True):
-            gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
-            if a > 0:
-                square = sum((p.min(q) ** 2 for p, q in gaps), arb(0))
-            else:
-                square = sum((p.max(q).nonnegative_part() ** 2 for p, q in gaps), arb(0))
-            total += a * amplitude * (-square / 2).exp()
-        return total
+
+def _product(matrix: arb_mat, columns: Sequence[list[Any]]) -> list[list[arb]]:
+    """The matrix, symmetric, times every column, in one product."""
+    return (arb_mat(columns) * matrix).tolist() if columns else []
+
+
+def envelope(view: Slice, lower: Ends, upper: Ends) -> arb:
+    """V9: at most the mean anywhere in the box: every kernel between its values far and near."""
+    ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, view.scale, strict=True)]
+    total = arb(view.m0)
+    for a, amplitude, row in zip(view.alpha, view.amplitude, view.Z, strict=True):
+        gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
+        steps = [p.min(q) if a > 0 else p.max(q).nonnegative_part() for p, q in gaps]
+        total += a * amplitude * (-dot(steps, steps) / 2).exp()
+    return total
 
 
 def tail(m: int, x: arb) -> arb:

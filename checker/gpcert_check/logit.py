@@ -122,14 +122,14 @@ class LogitLevel:
 
     def _highest(self, steep: arb) -> arb:
         """At least the largest value of chord(S) + steep sqrt(c + S): concave on each cell."""
-        best: arb | None = None
+        best = arb("-inf")
         for S1, S2, m1, m2 in zip(self.S, self.S[1:], self.m, self.m[1:], strict=False):
             rate = (arb(m2) - m1) / (arb(S2) - S1)
             low, high = (self.c + S1).sqrt(), (self.c + S2).sqrt()
             value = (m1 + steep * low).max(m2 + steep * high)
             if not (rate >= 0 or steep <= -2 * rate * low or steep >= -2 * rate * high):
                 value = value.max(m1 - rate * (self.c + S1) - steep**2 / (4 * rate))
-            best = value if best is None else best.max(value)
+            best = best.max(value)
         return best
 
     def _tangent(self, leaf: dict[str, Any]) -> tuple[arb, arb, arb]:

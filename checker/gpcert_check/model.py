@@ -89,11 +89,8 @@ class Latent:
 
     def at(self, x: Sequence[float]) -> tuple[arb, arb]:
         """The latent mean and the variance, clipped at 0, at a point of doubles."""
-        k = [
-            self.s2
-            * (-sum(((arb(c) - a) / s) ** 2 for c, a, s in zip(row, x, self.scale, strict=True)) / 2).exp()
-            for row in self.X
-        ]
+        steps = [[(arb(c) - a) / s for c, a, s in zip(row, x, self.scale, strict=True)] for row in self.X]
+        k = [self.s2 * (-dot(row, row) / 2).exp() for row in steps]
         column = arb_mat(self.n, 1, k)
         explained = (column.transpose() * (self.R * column))[0, 0]
         return self.m0 + dot(self.alpha, k), (self.s2 - explained).nonnegative_part()
@@ -155,7 +152,7 @@ class Model:
         first, last = listed(offsets, 2)
         fits = (
             type(first) is type(last) is int
-            and 0 <= first
+            and first >= 0
             and last - first == 8 * count
             and last <= len(self._data)
         )

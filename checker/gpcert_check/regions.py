@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from flint import arb
@@ -40,8 +41,6 @@ class Cell:
 class Box:
     """All z with lower <= z <= upper; `moving`: the features whose interval is longer than a point."""
 
-    cell = Cell
-
     def __init__(self, lower: Ends, upper: Ends) -> None:
         need(all(a <= b for a, b in zip(lower, upper, strict=True)), "the region is empty")
         self.lower, self.upper = lower, upper
@@ -50,6 +49,10 @@ class Box:
     def contains(self, point: Sequence[float]) -> bool:
         """Whether the point lies in the region, exactly."""
         return all(a <= Fraction(x) <= b for a, x, b in zip(self.lower, point, self.upper, strict=True))
+
+    def cell(self, lower: Ends, upper: Ends, reference: Sequence[float], scale: Sequence[float]) -> Cell:
+        """The part of the region in a box (ends of the moving features), around a reference."""
+        return Cell(lower, upper, reference, scale)
 
 
 def read_box(data: Any, D: int) -> Box:
@@ -66,21 +69,16 @@ def read_hull(data: Any, D: int) -> tuple[Box, str, list[float], float, list[flo
     need(r >= 0 and all(s > 0 for s in units), "a ball needs a radius >= 0 and scales > 0")
     need(norm in ("inf", "2", "1", "0"), "the norm must be inf, 2, 1 or 0")
     need(norm != "0" or r == int(r), "the radius must be an integer with norm 0")
-    low, high = (
-        ([[None] * D] * 2) if domain is None else map(_ends, listed(domain, 2), ("-inf", "inf"), (D, D))
-    )
+    low, high = map(_ends, ("-inf", "inf"), (None, None) if domain is None else listed(domain, 2), (D, D))
     lower, upper = [*map(Fraction, centre)], [*map(Fraction, centre)]
-    for j in range(D):
-        inside = (low[j] is None or low[j] <= lower[j]) and (high[j] is None or upper[j] <= high[j])
-        need(inside, "x must lie in the domain")
-    for j in _features(features, D):
-        if norm == "0":
-            need(low[j] is not None and high[j] is not None, "norm 0 needs a finite domain")
-            lower[j], upper[j] = (low[j], high[j]) if r >= 1 else (lower[j], upper[j])
-        else:
-            step = Fraction(r) * Fraction(units[j])
-            lower[j] = lower[j] - step if low[j] is None else max(low[j], lower[j] - step)
-            upper[j] = upper[j] + step if high[j] is None else min(high[j], upper[j] + step)
+    for a, z, b in zip(low, lower, high, strict=True):
+        need((a is None or a <= z) and (b is None or z <= b), "x must lie in the domain")
+    for j in _features(features, D) if norm != "0" or r >= 1 else []:
+        step = None if norm == "0" else Fraction(r) * Fraction(units[j])  # as far as the domain goes
+        below = [a for a in (low[j], None if step is None else lower[j] - step) if a is not None]
+        above = [a for a in (high[j], None if step is None else upper[j] + step) if a is not None]
+        need(len(below) > 0 and len(above) > 0, "norm 0 needs a finite domain")
+        lower[j], upper[j] = max(below), min(above)
     return Box(lower, upper), norm, centre, r, units
 
 
@@ -91,10 +89,12 @@ def _features(features: Any, D: int) -> list[int]:
         isinstance(features, list) and len(features) <= D, f"features must be a list of at most {D} integers"
     )
     found = [integer(j, 0, D - 1) for j in features]
-    need(all(a < b for a, b in zip(found, found[1:], strict=False)), "features must increase")
+    need(all(a < b for a, b in pairwise(found)), "features must increase")
     return found
 
 
-def _ends(side: Any, infinite: str, D: int) -> list[Fraction | None]:
+def _ends(infinite: str, side: Any, D: int) -> list[Fraction | None]:
     """One side of a domain; None where it has no end."""
+    if side is None:
+        return [None] * D
     return [None if end == infinite else Fraction(real(end)) for end in listed(side, D)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from flint import arb
@@ -26,12 +27,14 @@ class OneVsRest:
         need(model.C >= 2, "one-vs-rest needs several latents")
         self.latents, self.link, self.classes = model.latents, link_of(link), model.C
 
-    def probabilities(self, point: Sequence[float]) -> list[arb]:
-        """Enclosures of all P_c at a point."""
+    def value(self, claim: Any, point: Sequence[float]) -> arb:
+        """An enclosure of P(label), or of its margin, at a point."""
         p = [self.link.expectation(*latent.at(point)) for latent in self.latents]
-        return [
-            1 / (1 + sum((p[j] / own for j in range(len(p)) if j != c), arb(0))) for c, own in enumerate(p)
-        ]
+        total = sum(p, arb(0))
+        own = p.pop(claim.label)
+        if claim.quantity == "probability":
+            return own / total
+        return (own - reduce(lambda a, b: a.max(b), p)) / total
 
     def prove(self, claim: Any, region: Box, proof: Any) -> None:
         """A tree whose leaves enclose the p_j well enough for the claim."""
@@ -70,7 +73,8 @@ def extreme(ends: Sequence[Ends], claim: Any) -> arb:
     own = ends[claim.label][side]
     others = [pair for j, pair in enumerate(ends) if j != claim.label]
     if claim.quantity == "probability":
-        return own / (own + sum((pair[1 - side] for pair in others), arb(0)))
+        bound: arb = own / (own + sum((pair[1 - side] for pair in others), arb(0)))
+        return bound
     need(side == 0, "a margin is bounded below everywhere, above at points")
     least = arb(1)
     for j, (_, most) in enumerate(others):

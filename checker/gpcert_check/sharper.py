@@ -54,7 +54,9 @@ class _Powers:
     """Schur powers of the Gram matrix U U^T; the last one is kept."""
 
     def __init__(self, U: list[list[arb]]) -> None:
-        self.U, self.exponent, self.last, self.first = U, 0, [], []
+        self.U, self.exponent = U, 0
+        self.first: list[arb] = []
+        self.last: list[arb] = []
 
     def form(self, Z: arb_mat, exponent: int) -> arb_mat:
         """Z^T (U U^T)^(Schur power) Z."""

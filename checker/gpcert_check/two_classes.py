@@ -33,10 +33,11 @@ class TwoClasses:
         need(model.C == 1, "a two-class likelihood has one latent")
         self.latent, self.link = model.latents[0], link_of(model.likelihood)
 
-    def probabilities(self, point: Sequence[float]) -> list[arb]:
-        """Enclosures of P(0) and P(1) at a point."""
+    def value(self, claim: Any, point: Sequence[float]) -> arb:
+        """An enclosure of P(label) at a point."""
+        need(claim.quantity == "probability", "two classes have probabilities, not margins")
         p = self.link.expectation(*self.latent.at(point))
-        return [1 - p, p]
+        return p if claim.label == 1 else 1 - p
 
     def prove(self, claim: Any, region: Box, proof: Any) -> None:
         """P(label) >= value, or > where the claim is strict; likewise <=, by the other class."""

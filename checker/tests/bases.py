@@ -9,13 +9,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
-from truth import needed_mean
-
 from gpcert_check.balls import read_region
-from gpcert_check.claims import Claim
 from gpcert_check.leaves import Slice
 from gpcert_check.planes import Probit
+from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
+from truth import needed_mean
 
 LOGIT = {"name": "logit"}
 ONE_VS_REST = {"name": "one_vs_rest", "link": {"name": "probit", "scale": (1.0).hex()}}

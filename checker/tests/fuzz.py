@@ -15,20 +15,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from flint import arb, arb_mat
-from making import Toy, ball, box, hexed, leaf_for, sample
-from truth import exact_expectation, exact_latent, needed_mean
 
 from gpcert_check.arithmetic import quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.claims import Claim
 from gpcert_check.explain import Extremes, balance
 from gpcert_check.indefinite import contractions
-from gpcert_check.leaves import Slice, tail
+from gpcert_check.leaves import Slice, envelope, tail
 from gpcert_check.logit import Logit
 from gpcert_check.model import Model
 from gpcert_check.planes import Probit
 from gpcert_check.reading import Reject
 from gpcert_check.several import extreme
+from making import Toy, ball, box, hexed, leaf_for, sample
+from truth import exact_expectation, exact_latent, needed_mean
 
 LOGIT = {"name": "logit"}
 
@@ -187,7 +187,7 @@ def leaf_complaints(seed: int, points: int = 25) -> list[str]:
         return []
     found = []
     try:
-        outright = case.level.outright(case.latent, case.view._envelope(case.lower, case.upper), case.hints)
+        outright = case.level.outright(case.latent, envelope(case.view, case.lower, case.upper), case.hints)
         if any(outright > case.value(z, None) for z in samples):
             found.append(f"{seed}: the envelope lies above a point")
     except Reject:
@@ -271,9 +271,10 @@ def facts_complaints(seed: int) -> list[str]:
     if rng.random() < 0.15:
         W[0] = -rng.uniform(0.2, 3) / toy.s2
     R = toy.R[0] = toy._inverse(W)
+    factor = rng.choice([1 + 9e-4, 1 + 9e-4, -1.0])
     for i in range(toy.n):
         for j in range(toy.n):
-            R[i][j] *= 1 + 9e-4 * (not indefinite)
+            R[i][j] *= factor if not indefinite else 1
         R[i][i] -= indefinite * rng.uniform(0, 1.0) / toy.s2
     with TemporaryDirectory() as folder:
         toy.write(Path(folder) / "m")

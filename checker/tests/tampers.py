@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bases import Base
-from making import Toy, sample
-
 from gpcert_check.balls import read_region
 from gpcert_check.claims import Checker
 from gpcert_check.reading import Reject, real
+from making import Toy, sample
 
 _SLACK = 1e-9  # the samples are floats
 

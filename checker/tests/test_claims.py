@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from bases import bases
-from making import Prover, Toy, at, box, everywhere, hexed
-from tampers import accepted, true
 
+from bases import bases
 from gpcert_check.model import Latent
 from gpcert_check.reading import Reject
+from making import Prover, Toy, at, box, everywhere, hexed
+from tampers import accepted, true
 
 
 def fair(folder: Path) -> Prover:

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from bases import bases
-from making import Toy
 
+from bases import bases
 from gpcert_check import Checker, Reject
 from gpcert_check.__main__ import main
+from making import Toy
 
 
 def write(path: Path, content: str | bytes) -> str:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent

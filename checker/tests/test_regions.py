@@ -7,10 +7,10 @@ from math import inf, nextafter
 
 import pytest
 from flint import arb
-from making import ball, box
 
 from gpcert_check.balls import read_region
 from gpcert_check.reading import Reject
+from making import ball, box
 
 F = Fraction
 
@@ -59,6 +59,11 @@ def test_scale_and_features_of_a_ball() -> None:
     assert region.contains([3.0, 1.0])
     assert not region.contains([1.0, 1.5])
     assert (region.lower, region.upper) == ([-1, 1], [3, 1])
+
+
+def test_norm_0_reaches_the_ends_of_its_domain() -> None:
+    region = read_region(ball([0.5, 0.5], 1.0, "0", [0], [[0.0, 0.0], [1.0, 1.0]]), 2)
+    assert (region.lower, region.upper) == ([0, 0.5], [1, 0.5])
 
 
 def test_norm_0_stands_still_at_radius_0() -> None:

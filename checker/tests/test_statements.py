@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import fuzz
 import pytest
 from flint import arb, arb_mat, fmpq
-from making import Toy, box, hexed
 
+import fuzz
 from gpcert_check.arithmetic import indefiniteness, largest, quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model import Latent
 from gpcert_check.reading import Reject
+from making import Toy, box, hexed
 
 
 @pytest.mark.parametrize("complaints", fuzz.ALL, ids=lambda f: f.__name__)
@@ -55,6 +55,13 @@ def test_the_quadratic_programme_in_rationals() -> None:
     exact = arb(fmpq(-7, 10))
     assert value <= exact
     assert value >= exact - 1e-9
+
+
+def test_a_negative_multiplier_is_refused() -> None:
+    """With D < 0 the dual value of V5 may lie above the minimum: of d^2 on [-1, 1] it would be 1/2."""
+    for bad in (-1.0, -5e-324):
+        with pytest.raises(Reject, match="multiplier is negative"):
+            quadratic([arb(0)], arb_mat(1, 1, [2.0]), [(arb(-1), arb(1))], [bad], [0.0])
 
 
 def test_what_is_missing_for_definiteness_is_paid_for() -> None:

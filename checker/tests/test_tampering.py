@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+
 from bases import bases
 from tampers import ANYWHERE, MODELS, accepted, changed, digits, parsed, places, tampered_model, true
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flint import acb, arb
+
 from making import Toy, expectation
 
 

@@ -63,7 +63,7 @@ def complaints(pages: Mapping[str, str], modules: Mapping[str, str]) -> list[str
 
 def test_every_label_cited_is_defined_exactly_once() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/**/*.md"))}
-    folders = ("src", "experiments", "tests", "benchmarks", "scripts")
+    folders = ("src", "experiments", "tests", "benchmarks", "scripts", "checker")
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     paths.remove(Path(__file__).resolve())
     modules = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
