@@ -1,8 +1,8 @@
 """Balls (Arb, through python-flint): sums, the normal law, and the quadratic programme of V5.
 
 A ball encloses the exact result of every operation; a comparison is True only if it holds for all members.
-Floats occur as exact inputs (a double is a rational number) and in `cholesky`, whose result is a guess that is
-then verified.
+Floats occur as exact inputs (a double is a rational number) and in `cholesky`, whose result is a guess that
+is then verified.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def quadratic(
 ) -> arb:
     """V5: a lower bound of g.d + d^T H d/2 over the box, for any D >= 0 and any y.
 
-    `least(j, G)`: a lower bound of the linear function G d_j on coordinate j, by default its smallest value at the
-    two ends; a ball has other ones (V8).
+    `least(j, G)`: a lower bound of the linear function G d_j on coordinate j, by default its smallest value
+    at the two ends; a ball has other ones (V8).
     """
     d = len(g)
     need(all(x >= 0 for x in D), "V5: a multiplier is negative")

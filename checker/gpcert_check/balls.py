@@ -1,7 +1,7 @@
 """Balls of norm 2, 1 and 0 (V8): the smallest box around them, and one more inequality.
 
-With u_j = (z_j - x_j)/scale_j: sum u_j^2 <= radius^2 (norms 2 and 1), and sum gauge_j(z_j) <= radius (norms 1 and 0),
-gauge_j = |u_j| for norm 1, and for norm 0 the share of the way from x_j to the end of its interval, at most 1.
+With u_j = (z_j - x_j)/scale_j: sum u_j^2 <= radius^2 (norms 2 and 1), sum gauge_j(z_j) <= radius (norms 1
+and 0), gauge_j = |u_j| for norm 1, for norm 0 the share of the way from x_j to the end of its interval.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Ball(Box):
 
 
 class BallCell(Cell):
-    """The part of a ball in a box; o = (x - reference)/lengthscale, unit_j = scale_j/lengthscale_j: u = (d - o)/unit."""
+    """The part of a ball in a box; o = (x - reference)/lengthscale, u = (d - o)/unit."""
 
     def __init__(
         self, whole: Ball, lower: Ends, upper: Ends, reference: Sequence[float], scale: Sequence[float]
@@ -81,7 +81,7 @@ class BallCell(Cell):
         return largest([(root + self.radius * longest) ** 2]).min(box)
 
     def gain(self, hint: Any, g: list[arb], H: arb_mat) -> tuple[arb, Callable[[int, arb], arb] | None]:
-        """V8: the programme plus multiples of what is at most 0 on the ball; returns what is constant in it."""
+        """V8: multiples of what is at most 0 on the ball join the programme; returns their constant."""
         quadratic, linear = (0.0, 0.0) if hint is None else reals(hint, 2)
         need(quadratic >= 0 and linear >= 0, "V8: a multiplier is negative")
         need(quadratic == 0 or self.norm != "0", "V8: norm 0 has no quadratic multiplier")
@@ -96,7 +96,7 @@ class BallCell(Cell):
 
     def _least(self, linear: float) -> Callable[[int, arb], arb]:
         def least(j: int, G: arb) -> arb:
-            """The smallest value of G d_j + linear gauge_j(d_j): piecewise linear, so at an end or at the kink."""
+            """The smallest G d_j + linear gauge_j(d_j): piecewise linear, so at an end or at the kink."""
             low, high = self.box[j]
             value = (G * low + linear * self._gauge(j, low)).min(G * high + linear * self._gauge(j, high))
             outside = self.o[j] < low or self.o[j] > high

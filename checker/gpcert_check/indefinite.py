@@ -16,7 +16,7 @@ __all__ = ["contractions"]
 def contractions(latent: Latent, fact: Any) -> None:
     """-negative |g|^2 <= z^T R z <= contraction |g|^2 for z = (g(x_i)), with a factor L of K + jitter I.
 
-    L L^T >= K gives z = L y with |y| <= |g|, so it suffices to enclose L^T R L between multiples of the identity.
+    L L^T >= K gives z = L y with |y| <= |g|: it suffices to enclose L^T R L between multiples of I.
     """
     jitter, contraction, negative = reals([*fields(fact, "jitter contraction negative")], 3)
     need(jitter > 0 and contraction >= 0 and negative >= 0, "V1': jitter must be > 0, the contractions >= 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from gpcert_check.sharper import bowed, expanded
 __all__ = ["Level", "Slice", "envelope", "leaves", "tail"]
 
 MOST_NODES = 200_000
+MOST_WORK = 4 * 10**9  # leaves times centres times features: some hours; 10^7 is usual
 Leaf = tuple[Ends, Ends, dict[str, Any]]  # the ends of its box, and what the file says about it
 _AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whatever the tree
 
@@ -33,7 +35,7 @@ class Level(Protocol):
 
 
 def leaves(nodes: Any, region: Box) -> Iterator[Leaf]:
-    """The boxes of a tree in preorder, with what is said about them; they cover the region by construction (V6)."""
+    """The leaves of a tree in preorder; they cover the region by construction (V6)."""
     need(
         isinstance(nodes, list) and len(nodes) <= MOST_NODES,
         f"a tree is a list of at most {MOST_NODES} nodes",
@@ -85,15 +87,23 @@ class Slice:
         away = [sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) for row in latent.X]
         self.amplitude = [latent.s2 * (-square / 2).exp() for square in away]
 
+    def turned(self) -> Slice:
+        """The same for the other class."""
+        other = copy(self)
+        other.alpha, other.m0 = [-a for a in self.alpha], -self.m0
+        return other
+
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Level], strictly: bool) -> None:
         """Every leaf shows its level."""
+        work = len(parts) * self.latent.n * len(self.moving)
+        need(work <= MOST_WORK, "the tree asks for more work than this checker is ready to do")
         size = max(1, _AT_ONCE // (self.latent.n * (len(self.moving) + 8)))
         for start in range(0, len(parts), size):
             for value in self._values(parts[start : start + size], levels[start : start + size]):
                 need(value > 0 if strictly else value >= 0, "the inequality of a leaf fails")
 
     def _values(self, parts: Sequence[Leaf], levels: Sequence[Level]) -> Iterator[arb]:
-        """For each leaf something that has to be >= 0; products with large matrices are made for all at once."""
+        """For each leaf what has to be >= 0; products with large matrices are made for all at once."""
         todo = []
         for (lower, upper, leaf), level in zip(parts, levels, strict=True):
             if "envelope" in leaf:
@@ -151,7 +161,7 @@ def envelope(view: Slice, lower: Ends, upper: Ends) -> arb:
 
 
 def tail(m: int, x: arb) -> arb:
-    """At least e^x less its terms below order m, x >= 0 (V2): in closed form, and x^m/m! e^x where that cancels."""
+    """At least e^x less its terms below order m, x >= 0 (V2); where that cancels, x^m/m! e^x."""
     term, rest = arb(1), x.exp()
     bound = rest
     for q in range(m):

@@ -1,7 +1,7 @@
 """The logistic link (V11): levels of E sigma(f), sigma(f) = 1/(1 + e^-f), f ~ N(mu, max(0, S)).
 
-E sigma >= p holds where mu >= m_p(S); m_p is concave for p >= 1/2, convex for p <= 1/2 (L1 of gpcert's docs/maths.md), and
-is known here through enclosures of single integrals.
+E sigma >= p holds where mu >= m_p(S); m_p is concave for p >= 1/2, convex for p <= 1/2 (docs/maths.md, L1),
+and is known here through enclosures of single integrals.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gpcert_check.reading import fields, need, real, reals
 __all__ = ["Logit"]
 
 MOST_POINTS = 1_000
+_MOST_VALUES = 20_000  # of one integrand: hostile parameters end as balls too wide to prove anything
 _FAR = 12  # standard deviations; beyond, sigma and its derivatives are between -1 and 1, and Phi(-12) < 2e-33
 
 
@@ -44,7 +45,7 @@ def mean_of(function: Callable[[acb], acb], mean: arb, variance: arb, least: int
     def integrand(z: acb, _: bool) -> acb:  # its poles make the values infinite, which the integrator notices
         return function(centre + root * z) * (-z * z / 2).exp() * scale
 
-    inside = acb.integral(integrand, -_FAR, _FAR)
+    inside = acb.integral(integrand, -_FAR, _FAR, eval_limit=_MOST_VALUES)
     need(inside.imag.contains(0), "V11: an integral cannot be enclosed")
     beyond = 2 * normal(arb(-_FAR))
     return inside.real + (beyond * least).union(beyond)

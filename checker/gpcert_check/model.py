@@ -1,7 +1,7 @@
 """The model file, and what is proved about it once (V1).
 
-A gpcert model is a safetensors file: eight bytes with the length of a JSON header, the header, then the raw doubles
-of its tensors. All numbers are doubles, taken as the rational numbers they are.
+A gpcert model is a safetensors file: eight bytes with the length of a JSON header, the header, then the raw
+doubles of its tensors. All numbers are doubles, taken as the rational numbers they are.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _HEADER = "format package_version kernel likelihood mean classes feature_names t
 class Latent:
     """mu(x) = m0 + k(x).alpha and S(x) = s2 - k(x)^T R k(x), k(x, x') = s2 exp(-|(x - x')/l|^2/2).
 
-    After `verify`, with |.| the norm of the kernel's Hilbert space and z = (g(x_i)): -negative |g|^2 <= z^T R z <=
-    (1 + surplus) |g|^2 for every g in it, so -lift <= S <= top everywhere.
+    After `verify`: -negative |g|^2 <= z^T R z <= (1 + surplus) |g|^2 for every g in the kernel's Hilbert
+    space and z = (g(x_i)), so -lift <= S <= top everywhere.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Levels of a probability as sums of kernels (V3, V4): what a leaf has to show of its latent.
 
-P >= p holds where mu >= m_p(S). Of each side of 1/2 a *plane*, f = constant + still k(x, ref)/s2 + sum (alpha_i +
-factor r_i) k_i(x) with r = R k(ref), lies below mu - m_p(max(S, 0)) everywhere: so f >= 0 proves P >= p.
+P >= p holds where mu >= m_p(S). A *plane*, f = constant + still k(x, ref)/s2 + sum (alpha_i + factor r_i)
+k_i(x) with r = R k(ref), lies below mu - m_p(max(S, 0)) everywhere: so f >= 0 proves P >= p.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Bow", "Plane", "Probit", "falling", "flat", "rising"]
 
 
 class Bow(NamedTuple):
-    """What the second order of a plane needs (V7): steepness, A = sqrt(c + S(ref) + lift), the hint, the side."""
+    """What the second order of a plane needs (V7): steepness, A of V3, the hint, the side."""
 
     steep: arb
     root: arb
@@ -119,6 +119,6 @@ class ProbitLevel:
         return rising(latent, constant - tau * c - t * t / (4 * tau), tau, q0)
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
-        """Something that is >= 0 (> 0) only if every latent with this mean and a variance in [0, top] has P >= (>) p."""
+        """V9: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""
         t = arb(self.t)
         return mean - (t * self.c.sqrt() if self.t < 0 else t * (self.c + latent.top).sqrt())

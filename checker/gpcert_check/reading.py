@@ -1,7 +1,7 @@
 """Reading what strangers wrote: JSON without surprises, and numbers that are exactly doubles.
 
-Whatever is wrong is one `Reject`. Sizes are limited before anything is built from them, so that time and memory
-stay bounded whatever the file holds.
+Whatever is wrong is one `Reject`. Sizes are limited before anything is built from them, so that time and
+memory stay bounded whatever the file holds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def strict(blob: bytes, decimals: bool = False) -> Any:
             object_pairs_hook=_object,
             parse_float=float if decimals else _no_number,
             parse_constant=_no_number,
-            parse_int=_integer,
+            parse_int=int if decimals else _integer,
         )
     except (ValueError, RecursionError) as error:
         raise Reject(f"the file is not JSON ({type(error).__name__})") from None

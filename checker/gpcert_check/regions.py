@@ -1,6 +1,7 @@
 """Regions: exact sets of real inputs whose ends are rational numbers, and cells of them around a reference.
 
-A ball of norm inf is a box. The other norms are a box, the smallest around them, and one more inequality: `balls`.
+A ball of norm inf is a box. The other norms are a box, the smallest around them, and one more inequality:
+`balls`.
 """
 
 from __future__ import annotations

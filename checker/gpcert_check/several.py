@@ -45,8 +45,9 @@ class OneVsRest:
         boxes = list(leaves(fields(proof, "tree")[0], region))
         ends = [[(arb(0), arb(1))] * self.classes for _ in boxes]
         for c, latent in enumerate(self.latents):
-            for upper in (False, True):
-                self._bound(Slice(latent, region, -1 if upper else 1), c, upper, boxes, ends)
+            view = Slice(latent, region, 1)
+            self._bound(view, c, False, boxes, ends)
+            self._bound(view.turned(), c, True, boxes, ends)
         for each in ends:
             need(claim.met(extreme(each, claim)), "the classes' bounds on a leaf do not prove the claim")
 

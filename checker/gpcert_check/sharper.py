@@ -1,4 +1,4 @@
-"""Two strengths that a leaf may ask for: orders beyond the second as forms (V2), and second-order planes (V7)."""
+"""Two strengths that a leaf may ask for: higher orders as forms (V2), second-order planes (V7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALL = 24  # features up to which the cubic form is made from its tensor
 
 
 def expanded(H: arb_mat, cell: Cell, v: Sequence[list[arb]], bk: list[arb], hint: Any) -> tuple[int, arb_mat]:
-    """V2 (b), (c): orders from three on as forms; returns the first order that is left, and what H becomes."""
+    """V2 (b), (c): orders from three on as forms; the first order that is left, and what H becomes."""
     if hint is None:
         return 3, H
     metric_, thetas_, norms_ = fields(hint, "metric thetas norms")

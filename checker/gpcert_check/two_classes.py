@@ -1,4 +1,4 @@
-"""Two classes: P(1) = E sigma(f), f ~ N(mu, max(0, S)), and proofs that P(label) keeps to one side of a value."""
+"""Two classes: P(1) = E sigma(f), f ~ N(mu, max(0, S)), and proofs about P(label)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpcert_check.regions import Box
 __all__ = ["TwoClasses", "link_of"]
 
 
-def link_of(description: Any) -> Any:
+def link_of(description: Any) -> Probit | Logit:
     """The link that a likelihood names."""
     name = description.get("name") if isinstance(description, dict) else None
     need(name in ("probit", "logit"), f"this checker does not know the likelihood {str(name)[:40]}")
@@ -32,6 +32,7 @@ class TwoClasses:
     def __init__(self, model: Model) -> None:
         need(model.C == 1, "a two-class likelihood has one latent")
         self.latent, self.link = model.latents[0], link_of(model.likelihood)
+        self._view: Slice | None = None  # of the last region: its claims share it
 
     def value(self, claim: Any, point: Sequence[float]) -> arb:
         """An enclosure of P(label) at a point."""
@@ -48,7 +49,9 @@ class TwoClasses:
             need(p == 0 and not claim.strictly, "a claim without a proof")
             return
         fields(proof, *self.link.proof_fields)
-        view = Slice(self.latent, region, 1 if (claim.label == 1) == up else -1)
+        if self._view is None or self._view.region is not region:
+            self._view = Slice(self.latent, region, 1)
+        view = self._view if (claim.label == 1) == up else self._view.turned()
         common = self.link.level(proof, self.latent)
         parts = list(leaves(proof["tree"], region))
         levels = [

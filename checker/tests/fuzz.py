@@ -1,6 +1,8 @@
-"""The statements against sampling: every function here returns sentences that are complaints; none is as it should be.
+"""The statements against sampling: every function here returns sentences that are complaints; none is as it
+should be.
 
-`python fuzz.py N`: N seeds of each, exit status 1 with the first complaint. Mutation tests run it on broken checkers.
+`python fuzz.py N`: N seeds of each, exit status 1 with the first complaint. Mutation tests run it on broken
+checkers.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from gpcert_check.explain import Extremes, balance
 from gpcert_check.indefinite import contractions
 from gpcert_check.leaves import Slice, envelope, tail
 from gpcert_check.logit import Logit
-from gpcert_check.model import Model
-from gpcert_check.planes import Probit
+from gpcert_check.model import Latent, Model
+from gpcert_check.planes import Probit, falling, rising
 from gpcert_check.reading import Reject
 from gpcert_check.several import extreme
 from making import Toy, ball, box, hexed, leaf_for, sample
@@ -233,6 +235,43 @@ def leaf_complaints(seed: int, points: int = 25) -> list[str]:
     return found
 
 
+def plane_complaints(seed: int) -> list[str]:
+    """V3: planes far from any leaf, where the precision is too large (variances clipped) or indefinite."""
+    rng = random.Random(seed)
+    n, s2 = rng.randint(1, 3), rng.choice([1.0, 4.0])
+    toy = Toy(seed, n, 1)
+    toy.s2, toy.scale = s2, [1.0]
+    factor = rng.choice([1.0005, 1.1, 1.5])
+    toy.R = [
+        [[factor * r for r in row] for row in toy._inverse([10 ** rng.uniform(-3, 6) for _ in range(n)])]
+    ]
+    if indefinite := rng.random() < 0.3:
+        toy.R[0][0][0] -= rng.uniform(0, 0.9) / s2
+    kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": s2.hex()}
+    latent = Latent(toy.X, kernel, toy.alpha[0], [r for row in toy.R[0] for r in row], toy.m0[0])
+    latent.settle(arb(factor) - 1, arb(0.9 * indefinite))  # what is true of it
+    c, steep = arb(10 ** rng.uniform(-3, 0)), arb(rng.choice([0.5, 4.0]))
+    for _ in range(6):
+        spot = [rng.choice([rng.uniform(-2, 2), toy.X[0][0] + rng.gauss(0, 0.1)])]
+        k = [exact_kernel(toy, row, spot) for row in toy.X]
+        r = [sum((toy.R[0][i][j] * k[j] for j in range(n)), arb(0)) for i in range(n)]
+        q0 = sum((a * b for a, b in zip(k, r, strict=True)), arb(0))
+        planes = [
+            (falling(latent, arb(toy.m0[0]), steep, c, q0), True),
+            (rising(latent, arb(toy.m0[0]), steep, q0), False),
+        ]
+        for x in ([rng.uniform(-2.5, 2.5)] for _ in range(10)):
+            mean, variance = exact_latent(toy, x)
+            near = exact_kernel(toy, x, spot) / s2
+            for plane, falls in planes:
+                value = plane.constant + plane.still * near - plane.bend * (1 - near)
+                for a, b, row in zip(toy.alpha[0], r, toy.X, strict=True):
+                    value += (a + plane.factor * b) * exact_kernel(toy, row, x)
+                if value > mean + (steep * (c + variance).sqrt() if falls else -steep * variance):
+                    return [f"{seed}: a plane lies above what it supports"]
+    return []
+
+
 def quadratic_complaints(seed: int) -> list[str]:
     """V5: any D >= 0 and any y bound the quadratic from below, exactly attained ones included."""
     rng = random.Random(seed)
@@ -404,6 +443,7 @@ ALL = [
     class_complaints,
     balance_complaints,
     facts_complaints,
+    plane_complaints,
     probability_complaints,
     leaf_complaints,
 ]

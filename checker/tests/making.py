@@ -1,7 +1,9 @@
-"""Small models and proofs for the tests, made without gpcert: the files are written by hand, hints are found by trying.
+"""Small models and proofs for the tests, made without gpcert: the files are written by hand, hints are found
+by trying.
 
-Hints need no care: the checker accepts none on trust. The prover asks the checker itself for the quadratic of a leaf and
-looks for D and y; what is *true* is found elsewhere, by sampling with formulas of its own (`truth`).
+Hints need no care: the checker accepts none on trust. The prover asks the checker itself for the quadratic of
+a leaf and looks for D and y; what is *true* is found elsewhere, by sampling with formulas of its own
+(`truth`).
 """
 
 from __future__ import annotations
@@ -258,7 +260,7 @@ def leaf_for(
 
 
 def tree(view: Slice, level: Any, choose: Any, most: int = 60) -> list[dict[str, Any]]:
-    """A tree of leaves that show the level; `choose(reference)` gives the hints. None where `most` leaves do not suffice."""
+    """A tree of at most `most` leaves that show the level; `choose(reference)` gives the hints."""
     region, nodes, count = view.region, [], 0
     todo = [([region.lower[j] for j in region.moving], [region.upper[j] for j in region.moving])]
     while todo:

@@ -1,4 +1,4 @@
-"""Deliberate mistakes in the checker: (module, what stands there, what a mistaken author would have written)."""
+"""Deliberate mistakes in the checker: (module, what stands there, what could have been written)."""
 
 MUTANTS: list[tuple[str, str, str]] = [
     ("arithmetic", "best = x.upper()", "best = x.mid()"),
@@ -6,7 +6,11 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("arithmetic", 'need(all(x >= 0 for x in D), "V5: a multiplier is negative")', "pass"),
     ("arithmetic", "multiplier, slope = D[j] + e, Ay", "multiplier, slope = D[j], Ay"),
     ("arithmetic", "(G * low).min(G * high)", "(G * low).max(G * high)"),
-    ("arithmetic", "(multiplier * low * high - slope * y[j]) / 2", "(multiplier * low * high + slope * y[j]) / 2"),
+    (
+        "arithmetic",
+        "(multiplier * low * high - slope * y[j]) / 2",
+        "(multiplier * low * high + slope * y[j]) / 2",
+    ),
     ("arithmetic", "(-x / arb(2).sqrt()).erfc()", "(-x).erfc()"),
     ("model", "self.settle(rho, arb(0))", "self.settle(arb(0), arb(0))"),
     ("model", "total + abs(x) for total", "total + x for total"),
@@ -43,7 +47,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("leaves", "p.min(q) if a > 0", "p.max(q) if a > 0"),
     ("leaves", "for q in range(m):", "for q in range(m + 1):"),
     ("leaves", "if j not in moves]", "if j in ()]"),
-    ("leaves", "[sign * a for a in latent.alpha]", "[a for a in latent.alpha]"),
+    ("leaves", "[-a for a in self.alpha], -self.m0", "[-a for a in self.alpha], self.m0"),
     ("sharper", "w * a / factorial(order) for w", "w * a / factorial(order + 1) for w"),
     ("sharper", "_less(H, span ** (order - 2) * theta, metric)", "pass"),
     ("sharper", "2 * span ** (order - 2) * square", "span ** (order - 2) * square"),
@@ -73,11 +77,15 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("claims", "need(sha == self.model.sha256,", "need(len(sha) > 0,"),
     ("claims", 'need(regions[i].contains(point), "the', 'need(len(point) > 0, "the'),
     ("claims", "self._proved[c] = ...", "self._proved[c] = fact"),
-    ("two_classes", "1 if (claim.label == 1) == up else -1", "1 if claim.label == 1 else -1"),
+    ("two_classes", "if (claim.label == 1) == up else", "if claim.label == 1 else"),
     ("two_classes", 'need(level.probability >= p, "V4', 'need(level.probability >= 0, "V4'),
     ("two_classes", "need(p == 0 and not claim.strictly,", "need(p == p,"),
     ("reading", "need(len(found) == len(items),", "need(len(found) > 0,"),
     ("reading", "need(value.hex() == text,", "need(value == value,"),
     ("reading", "if condition is not True:", "if condition is None:"),
-    ("reading", "wrong = sorted((set(first) - set(data)) | (set(data) - set(first) - set(more)))", "wrong = sorted(set(first) - set(data))"),
-]  # fmt: skip
+    (
+        "reading",
+        "wrong = sorted((set(first) - set(data)) | (set(data) - set(first) - set(more)))",
+        "wrong = sorted(set(first) - set(data))",
+    ),
+]

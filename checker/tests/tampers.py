@@ -215,9 +215,23 @@ def _not_finite(toy: Toy) -> None:
 
 #: What may happen to the model, the hash in the file being updated with it.
 MODELS: list[Callable[[Toy], None]] = [
-    _alpha, _alpha_sign, _mean, _centre, _precision, _no_precision, _negative_precision, _asymmetric, _sites,
-    _site_sign, _lengthscale, _negative_lengthscale, _variance, _link, _scale, _not_finite,
-]  # fmt: skip
+    _alpha,
+    _alpha_sign,
+    _mean,
+    _centre,
+    _precision,
+    _no_precision,
+    _negative_precision,
+    _asymmetric,
+    _sites,
+    _site_sign,
+    _lengthscale,
+    _negative_lengthscale,
+    _variance,
+    _link,
+    _scale,
+    _not_finite,
+]
 
 
 def digits(text: str, rng: random.Random, count: int) -> str:

@@ -1,4 +1,4 @@
-"""Deliberate mistakes in the checker, each caught by the tests: what they would not see, they do not guard."""
+"""Deliberate mistakes in the checker, each caught by its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever changes a proof or a model is caught, or has changed nothing that matters: no false claim is accepted."""
+"""Whoever changes a proof or a model is caught, or has changed nothing that matters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_changed_model_is_refused_or_the_claim_still_true(change, tmp_path: Pa
 
 
 def changed_digits(tmp_path: Path, count: int, seed: int) -> tuple[int, int]:
-    """How many of so many files with changed digits are refused and accepted; an accepted one must be true."""
+    """How many of these files with changed digits are refused, and accepted: those must be true."""
     rng, refused = random.Random(seed), 0
     for i in range(count):
         base = bases()[i % len(bases())]
@@ -109,19 +109,23 @@ MEANT = {
     "a margin of two classes": lambda file: _first(file, quantity="margin"),
     "a quantity that is none": lambda file: _first(file, quantity="mean"),
     "no proof": lambda file: _first(file, proof=None),
-    "a stronger claim, the level kept": lambda file: _first(file, value=0.75.hex()),
+    "a stronger claim, the level kept": lambda file: _first(file, value=(0.75).hex()),
     "a false claim, the level raised": lambda file: _better(file, 0.05),
-    "a claim above 1": lambda file: _first(file, value=1.5.hex()),
+    "a claim above 1": lambda file: _first(file, value=(1.5).hex()),
     "another region": lambda file: _first(file, region=1),
     "a region that is none": lambda file: _first(file, region=-1),
-    "the region widened": lambda file: file | {"regions": [file["regions"][0] | {"upper": [(2.0).hex()] * 2}]},
+    "the region widened": lambda file: (
+        file | {"regions": [file["regions"][0] | {"upper": [(2.0).hex()] * 2}]}
+    ),
     "the region moved": lambda file: file | {"regions": [file["regions"][0] | {"lower": [(-3.0).hex()] * 2}]},
     "the region empty": lambda file: file | {"regions": [file["regions"][0] | {"lower": [(1.0).hex()] * 2}]},
-    "the region of another dimension": lambda file: file | {"regions": [{"kind": "box", "lower": [0.0.hex()], "upper": [1.0.hex()]}]},
+    "the region of another dimension": lambda file: (
+        file | {"regions": [{"kind": "box", "lower": [(0.0).hex()], "upper": [(1.0).hex()]}]}
+    ),
     "no regions": lambda file: file | {"regions": []},
     "no claims": lambda file: file | {"claims": []},
     "no facts": lambda file: file | {"facts": []},
-    "facts of another model": lambda file: file | {"facts": [{"witness": [1.0.hex()] * 4}]},
+    "facts of another model": lambda file: file | {"facts": [{"witness": [(1.0).hex()] * 4}]},
     "the last leaf missing": lambda file: _tree(file, _nodes(file)[:-1]),
     "the first leaf missing": lambda file: _tree(file, _nodes(file)[:1] + _nodes(file)[2:]),
     "the split missing": lambda file: _tree(file, _nodes(file)[1:]),
@@ -130,18 +134,44 @@ MEANT = {
     "a leaf twice": lambda file: _tree(file, [*_nodes(file), _nodes(file)[-1]]),
     "leaves in reverse": lambda file: _tree(file, _nodes(file)[::-1]),
     "only splits": lambda file: _tree(file, _nodes(file)[:1] * 5),
-    "the split beyond its box": lambda file: _tree(file, [_nodes(file)[0] | {"at": 7.0.hex()}, *_nodes(file)[1:]]),
-    "the split at the edge": lambda file: _tree(file, [_nodes(file)[0] | {"at": 0.8.hex()}, *_nodes(file)[1:]]),
-    "the split of another feature": lambda file: _tree(file, [_nodes(file)[0] | {"split": 2}, *_nodes(file)[1:]]),
+    "the split beyond its box": lambda file: _tree(
+        file, [_nodes(file)[0] | {"at": (7.0).hex()}, *_nodes(file)[1:]]
+    ),
+    "the split at the edge": lambda file: _tree(
+        file, [_nodes(file)[0] | {"at": (0.8).hex()}, *_nodes(file)[1:]]
+    ),
+    "the split of another feature": lambda file: _tree(
+        file, [_nodes(file)[0] | {"split": 2}, *_nodes(file)[1:]]
+    ),
     "the split of feature -1": lambda file: _tree(file, [_nodes(file)[0] | {"split": -1}, *_nodes(file)[1:]]),
     "a leaf that is a split, too": lambda file: _tree(file, [_nodes(file)[0] | _nodes(file)[-1]]),
     "an envelope that does not hold": lambda file: _tree(file, [{"envelope": True}]),
     "an envelope that is false": lambda file: _tree(file, [{"envelope": False}]),
-    "a ball's multipliers on a box": lambda file: _tree(file, [_nodes(file)[0], *(each | {"ball": [0.0.hex()] * 2} if "ref" in each else each for each in _nodes(file)[1:])]),
-    "a balance out of nothing": lambda file: file | {"claims": [{"kind": "balance", "label": 1, "sums": [[{"sign": 1, "extreme": "max", "region": 0}]], "count": 1, "lower": 0.5.hex(), "upper": 0.6.hex()}]},
+    "a ball's multipliers on a box": lambda file: _tree(
+        file,
+        [
+            _nodes(file)[0],
+            *(each | {"ball": [(0.0).hex()] * 2} if "ref" in each else each for each in _nodes(file)[1:]),
+        ],
+    ),
+    "a balance out of nothing": lambda file: (
+        file
+        | {
+            "claims": [
+                {
+                    "kind": "balance",
+                    "label": 1,
+                    "sums": [[{"sign": 1, "extreme": "max", "region": 0}]],
+                    "count": 1,
+                    "lower": (0.5).hex(),
+                    "upper": (0.6).hex(),
+                }
+            ]
+        }
+    ),
     "another format": lambda file: file | {"format": "gpcert-proof-2"},
     "another hash": lambda file: file | {"model": "0" * 64},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", MEANT)
