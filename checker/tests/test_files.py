@@ -62,6 +62,29 @@ def test_it_needs_neither_gpcert_nor_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_the_walk_of_the_documentation(base, tmp_path: Path, capsys) -> None:
+    """docs/proof.md: one digit of the claim, then of its level, then of the model."""
+    first = base.file["claims"][0]
+    raised = first | {"value": (float.fromhex(first["value"]) + 0.05).hex()}
+    further = raised | {"proof": first["proof"] | {"t": (float.fromhex(first["proof"]["t"]) + 0.2).hex()}}
+    said = []
+    for claim in (raised, further):
+        path = write(tmp_path / "p.json", json.dumps(base.file | {"claims": [claim]}))
+        assert main([str(base.prover.path), path]) == 1
+        said.append(capsys.readouterr().out)
+    blob = bytearray(base.prover.path.read_bytes())
+    blob[-1] ^= 1
+    model = write(tmp_path / "m", bytes(blob))
+    assert main([model, write(tmp_path / "p.json", json.dumps(base.file))]) == 1
+    said.append(capsys.readouterr().out)
+    steps = [
+        "V4: the level lies below the claim",
+        "the inequality of a leaf fails",
+        "the proof is about another model",
+    ]
+    assert all(f"REJECTED: {step}" in line for step, line in zip(steps, said, strict=True))
+
+
 DEEP = 100_000
 HOSTILE = {
     "empty": "",

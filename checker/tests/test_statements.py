@@ -12,6 +12,7 @@ from gpcert_check.arithmetic import indefiniteness, largest, quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model import Latent
+from gpcert_check.planes import Probit, falling
 from gpcert_check.reading import Reject
 from making import Toy, box, hexed
 
@@ -96,12 +97,21 @@ def test_a_mean_without_kernels_is_decided_by_its_constant() -> None:
     latent.verify([1.0])  # K + 1/W = 2, R = 1/2: the residual is 0
     assert latent.surplus == 0
     region = read_region(box([0.0], [1.0]), 1)
-    from gpcert_check.planes import Probit
-
     level = Probit({"name": "probit", "scale": (1.0).hex()}).level({"t": (0.0).hex()}, latent)
     leaf = {"ref": hexed([0.0]), "D": hexed([0.0]), "y": hexed([0.0])}
     (value,) = Slice(latent, region, 1)._values([([Fraction(0)], [Fraction(1)], leaf)], [level])
     assert 0.25 - arb(10) ** -13 <= value <= 0.25
+
+
+def test_theta_below_the_level_must_lie_below_1() -> None:
+    """V7: from theta = 1 on an upper bound would stand where a lower one is needed."""
+    kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}
+    latent = Latent([[0.0]], kernel, [0.0], [0.5], 0.25)
+    latent.verify([1.0])
+    assert falling(latent, arb(0), arb(1), arb(1), arb(0.5), (0.5).hex()).bow is not None
+    for theta in (1.0, 3.0, 0.0, -0.5):
+        with pytest.raises(Reject, match="theta"):
+            falling(latent, arb(0), arb(1), arb(1), arb(0.5), theta.hex())
 
 
 def test_toys_are_what_they_say() -> None:
