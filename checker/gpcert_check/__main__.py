@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from gpcert_check.claims import Checker
+from gpcert_check.reading import Reject
 
 _USAGE = "usage: python -m gpcert_check MODEL PROOF..."
 
@@ -36,8 +37,10 @@ def _one(checker: Checker, path: str) -> int:
 
 def _sentence(error: Exception) -> str:
     """One line, whatever the file had put into it."""
-    text = str(error) or "it cannot be checked"
-    return "".join(c if c.isprintable() else "?" for c in f"{text} ({type(error).__name__})")[:300]
+    text = (
+        str(error) if isinstance(error, Reject) else f"it cannot be checked ({type(error).__name__}: {error})"
+    )
+    return "".join(c if c.isprintable() else "?" for c in text)[:300]
 
 
 if __name__ == "__main__":

@@ -77,12 +77,12 @@ def test_the_walk_of_the_documentation(base, tmp_path: Path, capsys) -> None:
     model = write(tmp_path / "m", bytes(blob))
     assert main([model, write(tmp_path / "p.json", json.dumps(base.file))]) == 1
     said.append(capsys.readouterr().out)
-    steps = [
-        "V4: the level lies below the claim",
-        "the inequality of a leaf fails",
-        "the proof is about another model",
-    ]
-    assert all(f"REJECTED: {step}" in line for step, line in zip(steps, said, strict=True))
+    assert "REJECTED: V4: the level lies below the claim\n" in said[0]
+    assert (
+        "REJECTED: the inequality of a leaf fails\n" in said[1]
+        or "REJECTED: V5: H + diag(D) is not" in said[1]
+    )
+    assert "REJECTED: the proof is about another model\n" in said[2]
 
 
 DEEP = 100_000
