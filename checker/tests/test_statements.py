@@ -90,6 +90,23 @@ def test_leaves_cover_the_region_exactly() -> None:
     assert volume == 2
 
 
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([{"split": 0, "at": (7.0).hex()}, {}, {}], "outside its box"),
+        ([{"split": 0, "at": (1.0).hex()}, {}, {}], "outside its box"),
+        ([{"split": 0, "at": (0.5).hex()}, {"split": 0, "at": (0.5).hex()}, {}, {}, {}], "outside its box"),
+        ([{"split": 0, "at": (0.5).hex()}, {}], "does not cover"),
+        ([], "does not cover"),
+        ([{}, {}], "after the end"),
+        ([{"split": 1, "at": (0.5).hex()}, {}, {}], "an integer in"),
+    ],
+)
+def test_a_tree_that_is_none_is_refused(nodes, reason: str) -> None:
+    with pytest.raises(Reject, match=reason):
+        list(leaves(nodes, read_region(box([0.0], [1.0]), 1)))
+
+
 def test_a_mean_without_kernels_is_decided_by_its_constant() -> None:
     """The smallest exact case: one centre of weight 0, a box, t = 0: the bound is m0 itself."""
     kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}
