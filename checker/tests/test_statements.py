@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from flint import arb, arb_mat, fmpq
@@ -12,9 +13,9 @@ from gpcert_check.arithmetic import indefiniteness, largest, quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model import Latent
-from gpcert_check.planes import Probit, falling
+from gpcert_check.planes import Plane, Probit, falling
 from gpcert_check.reading import Reject
-from making import Toy, box, hexed
+from making import Toy, box, hexed, leaf_for
 
 
 @pytest.mark.parametrize("complaints", fuzz.ALL, ids=lambda f: f.__name__)
@@ -118,6 +119,18 @@ def test_a_mean_without_kernels_is_decided_by_its_constant() -> None:
     leaf = {"ref": hexed([0.0]), "D": hexed([0.0]), "y": hexed([0.0])}
     (value,) = Slice(latent, region, 1)._values([([Fraction(0)], [Fraction(1)], leaf)], [level])
     assert 0.25 - arb(10) ** -13 <= value <= 0.25
+
+
+def test_a_bend_costs_its_chord() -> None:
+    """V3: f = -(1 - e^-r) alone, so e^r f = 1 - e^r, smallest at the far end of the box: 1 - e^2."""
+    latent = Latent(
+        [[0.0]], {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}, [0.0], [0.5], 0.0
+    )
+    bent = Plane(arb(0), arb(0), arb(0), arb(1))
+    level = SimpleNamespace(hints="", uses_precision=lambda leaf: False, plane=lambda *about: bent)
+    region = read_region(box([0.0], [2.0]), 1)
+    value, _ = leaf_for(Slice(latent, region, 1), level, [Fraction(0)], [Fraction(2)], {}, [0.0])
+    assert value <= 1 - arb(2).exp() + arb(10) ** -20  # attained at the end of the box
 
 
 def test_theta_below_the_level_must_lie_below_1() -> None:
