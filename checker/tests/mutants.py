@@ -62,7 +62,6 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("balls", "return value if outside else", "return value if True else"),
     ("balls", "g[j] -= weight * o", "g[j] += weight * o"),
     ("balls", "return len(steps) <= self.radius", "return True"),
-    ("balls", "largest(gains[count:])", "largest(gains[count:count])"),
     ("indefinite", "_identity(n, contraction) - M", "_identity(n, contraction + 1) - M"),
     ("indefinite", "_identity(n, negative) + M", "_identity(n, negative + 1) + M"),
     ("several", "(own + most + sum((pair[1] for pair in rest), arb(0)))", "(own + most)"),

@@ -33,7 +33,8 @@ def test_a_mistake_is_caught(mutant: tuple[str, str, str], tmp_path: Path) -> No
     path = tmp_path / "gpcert_check" / f"{module}.py"
     path.write_text(path.read_text().replace(right, wrong))
     tests = [
-        str(HERE / f"test_{name}.py") for name in ("regions", "claims", "statements", "tampering", "files")
+        str(HERE / f"test_{name}.py")
+        for name in ("regions", "claims", "sharper", "statements", "tampering", "files")
     ]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not full", *tests]
     done = subprocess.run(
