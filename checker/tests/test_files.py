@@ -14,6 +14,7 @@ import pytest
 from bases import bases
 from gpcert_check import Checker, Reject
 from gpcert_check.__main__ import main
+from gpcert_check.reading import real
 from making import Toy
 
 
@@ -60,6 +61,22 @@ def test_the_command_line(base, tmp_path: Path) -> None:
 def test_it_needs_neither_gpcert_nor_numpy() -> None:
     code = "import sys, gpcert_check.__main__; sys.exit(any(m in sys.modules for m in ('gpcert', 'numpy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["0x1.4p-1074", "0x1.8p+0", "0x1.0000000000000p+1024", "1.5", "0X1.8000000000000P+0"]
+)
+def test_a_number_is_the_double_it_is_written_as(text: str) -> None:
+    assert real((1.5).hex()) == 1.5
+    with pytest.raises(Reject, match="double"):
+        real(text)
+
+
+def test_a_field_that_stands_twice_is_refused_in_a_file_that_is_right_otherwise(base, tmp_path: Path) -> None:
+    text = json.dumps(base.file)
+    base.prover.checker.check(write(tmp_path / "p", text))
+    with pytest.raises(Reject, match="twice"):
+        base.prover.checker.check(write(tmp_path / "p", '{"model": "' + base.prover.sha + '", ' + text[1:]))
 
 
 def test_the_walk_of_the_documentation(base, tmp_path: Path, capsys) -> None:
