@@ -264,13 +264,14 @@ class _Asking:
         small = "domain" in options and np.abs(options["domain"]).max() < 1e200
         if small and self.rng.random() < 0.4:
             radius = np.inf
+        most = None if self.rng.random() < 0.2 else radius
         rtol = _choice(self.rng, (1e-3, 0.05, 0.3))
         threshold, limits = self.threshold(), self.limits()
         if not self.fits(x, min(radius, 1e300), options):
             return self.again()
         given = x[0] if self.single else x
         return gc.certified_radius(
-            self.post, given, max_radius=radius, rtol=rtol, threshold=threshold, **options, **limits
+            self.post, given, max_radius=most, rtol=rtol, threshold=threshold, **options, **limits
         )
 
     def explain(self) -> Any:

@@ -57,7 +57,7 @@ def test_small_models_converge_and_agree_with_verdicts():
     X = rng.normal(size=(12, 2))
     found = gc.certified_radius(post, X, max_radius=2.0, rtol=1e-2)
     for x, r in zip(X, found, strict=True):
-        assert r.status == "converged"
+        assert r.status == ("converged" if np.isfinite(r.unsafe) else "radius limit")
         assert r.tests <= 4  # the attack's radius comes first: few proofs are needed
         if r.safe > 0:
             assert gc.certify(post, x, gc.Ball(x, 0.9 * r.safe)).status == "safe"
@@ -74,7 +74,7 @@ def test_radii_of_every_norm_are_ordered(norm):
     widest = gc.certified_radius(post, X, max_radius=2.0, rtol=0.01)
     for x, r, w in zip(X, found, widest, strict=True):
         assert w.safe < r.unsafe  # the ball of norm inf contains the other
-        assert r.status == "converged"
+        assert r.status == ("converged" if np.isfinite(r.unsafe) else "radius limit")
         if r.counterexample is not None:
             assert gc.Ball(x, r.unsafe, norm).contains(r.counterexample)
             assert np.linalg.norm(r.counterexample - x, norm) == pytest.approx(r.unsafe)
@@ -106,9 +106,51 @@ def test_a_bounded_domain_may_make_every_radius_safe():
     r = gc.certified_radius(post, [1.0], max_radius=np.inf, domain=(0.5, 2.0))
     assert (r.safe, r.unsafe, r.counterexample, r.status) == (np.inf, np.inf, None, "converged")
     near = gc.certified_radius(post, [1.0], max_radius=0.25)
-    assert (near.safe, near.unsafe) == (0.25, np.inf)
+    assert (near.safe, near.unsafe, near.status) == (0.25, np.inf, "radius limit")
+    inside = gc.certified_radius(post, [1.0], max_radius=0.25, domain=(0.5, 2.0))
+    assert (inside.safe, inside.unsafe, inside.status) == (0.25, np.inf, "radius limit")
     nothing = gc.certified_radius(post, [1.0], max_radius=0.0)
-    assert (nothing.safe, nothing.unsafe) == (0.0, np.inf)
+    assert (nothing.safe, nothing.unsafe, nothing.status) == (0.0, np.inf, "radius limit")
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, np.inf])
+def test_by_default_radii_reach_twice_as_far_as_the_farthest_centre(norm):
+    """From -1 to 1 and as far again; farther away the label of a model with a prior mean never changes."""
+    post = gc.Posterior([[-1.0], [1.0]], [-1.0, 1.0], np.zeros((2, 2)), kernel=gc.RBF())
+    far = gc.certified_radius(post, [1.0], norm=norm, scale=0.5)  # the sign changes at 0, two units away
+    assert far.max_radius == pytest.approx(8.0)
+    assert (far.status, far.safe) == ("converged", pytest.approx(2.0, rel=2e-3))
+    always = gc.Posterior([[-1.0], [1.0]], [0.1, 0.1], np.zeros((2, 2)), kernel=gc.RBF(), mean=1.0)
+    r = gc.certified_radius(always, [[0.0], [2.0]], norm=norm)
+    assert [a.safe for a in r] == [a.max_radius for a in r] == pytest.approx([2.0, 6.0])
+    assert {a.status for a in r} == {"radius limit"}
+    alone = gc.Posterior([[0.0]], [1.0], np.zeros((1, 1)), kernel=gc.RBF())
+    assert gc.certified_radius(alone, [0.0], norm=norm).max_radius == 1.0
+    huge = gc.Posterior([[-1e308], [1.0]], [-1.0, 1.0], np.zeros((2, 2)), kernel=gc.RBF())
+    assert gc.certified_radius(huge, [1.0], norm=norm, max_nodes=2).max_radius == 1e300
+
+
+def six_classes():
+    """One-vs-rest of six clusters in four features, each with its own latent."""
+    rng = np.random.default_rng(7)
+    centres = np.repeat(rng.normal(size=(6, 4)), 5, axis=0) + 0.2 * rng.normal(size=(30, 4))
+    own, R, link = np.repeat(np.eye(6), 5, axis=0), np.zeros((6, 30, 30)), OneVsRest(Probit())
+    return gc.Posterior(centres, 1.5 * own - 0.4, R, kernel=gc.RBF(0.8), likelihood=link), centres[::10]
+
+
+def test_a_label_that_holds_nearby_is_proved_to_within_three_verdicts():
+    """Whatever stops the proof at the counterexample, small balls get their turn."""
+    post, X = six_classes()
+    first = []
+
+    def progress(p):
+        first.append((p.lower, p.upper))
+        return p.lower > 0.0
+
+    r = gc.certified_radius(post, X[0], max_radius=3.0, rtol=0.05, max_nodes=1, progress=progress)
+    assert 0.0 < r.safe < r.unsafe < 3.0
+    assert r.tests <= 4  # the verdict under way when the report came is counted
+    assert all(high < 3.0 for _, high in first)
 
 
 def test_limits_leave_a_true_bracket():
@@ -270,7 +312,7 @@ def test_a_region_of_one_point_is_safe_at_every_radius(norm):
         r = gc.certified_radius(post, x, norm=norm, max_radius=np.inf, **options)
         assert (r.safe, r.unsafe, r.status) == (np.inf, np.inf, "converged")
     r = gc.certified_radius(post, x, norm=norm, max_radius=0.0, domain=(-1.0, 1.0))
-    assert (r.safe, r.unsafe, r.status) == (0.0, np.inf, "converged")
+    assert (r.safe, r.unsafe, r.status) == (0.0, np.inf, "radius limit")
     assert gc.certified_radius(post, x, norm=norm, max_radius=1.5, domain=(-1.0, 1.0)).safe >= 0.0
 
 

@@ -15,18 +15,21 @@ from gpcert.questions.checks import check_number, warn_of_units
 from gpcert.regions import Ball, checked_spread
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, ends, positions, read, units
-from gpcert.validation import Float, as_matrix, require
+from gpcert.validation import Float, Index, as_matrix, require
 
 __all__ = ["Balls", "checked_balls"]
+
+#: No default radius moves a feature farther.
+_MOST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
 class Balls:
-    """Balls around the rows of X (m, d), up to `max_radius`."""
+    """Balls around the rows of X (m, d), each up to a radius of its own, `limits` (m,)."""
 
     X: Float
     norm: float
-    max_radius: float
+    limits: Float
     features: Sequence[int] | None
     domain: tuple[ArrayLike, ArrayLike] | None
     scale: ArrayLike | None
@@ -37,27 +40,35 @@ class Balls:
         """The ball of this radius around one point."""
         return Ball(self.X[row], radius, self.norm, self.features, self.domain, self.scale)
 
-    def row(self, row: int) -> Balls:
-        """The balls around one point."""
-        return replace(self, X=self.X[row : row + 1])
+    def rows(self, index: Index) -> Balls:
+        """The balls around some of the points."""
+        return replace(self, X=self.X[index], limits=self.limits[index])
+
+    def limit(self, row: int) -> float:
+        """The largest radius that was asked for."""
+        return self.whole(float(self.limits[row]))
 
     def largest(self, row: int) -> float:
-        """The largest radius worth asking about, B8: the ball holds the whole domain, or is `max_radius`."""
+        """The largest radius worth asking about: the limit, or one whose ball holds the whole domain."""
+        return min(self.limit(row), self.covering(row))
+
+    def covering(self, row: int) -> float:
+        """B8: a radius whose ball holds the whole domain; inf where there is none."""
         ball = self.ball(row, 0.0)
         if ball.domain is None:
-            return self.whole(self.max_radius)
+            return math.inf
         moving = ball.moving()
         scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
         with np.errstate(all="ignore"):
             reach = np.maximum(ball.x - ball.domain[0], ball.domain[1] - ball.x)[moving]
             if self.norm == 0:
-                return self.whole(min(self.max_radius, float(np.count_nonzero(reach))))
+                return float(np.count_nonzero(reach))
             steps = np.where(reach > 0, np.nextafter(_above(reach) / scale[moving], np.inf), 0.0)  # never 0
             top = float(steps.max(initial=0.0))
             if not 0.0 < top < np.inf:
-                return min(self.max_radius, top)
+                return top
             size = top * (float(norm_up(steps / top, self.norm)) * (1.0 + 8 * UNIT))
-        return min(self.max_radius, float(_above(np.array(size))))
+        return float(_above(np.array(size)))
 
     def radius_of(self, row: int, point: Float) -> float:
         """The smallest radius, up to a rounding, whose ball around the row contains the point (d,)."""
@@ -84,31 +95,49 @@ def checked_balls(
     post: Posterior,
     x: Any,
     norm: float,
-    max_radius: float,
+    max_radius: float | None,
     features: Any,
     domain: Any,
     scale: Any,
     what: str = "x",
 ) -> Balls:
-    """The balls; names are the model's, "std" means the deviations of its training data."""
+    """The balls; names are the model's, "std" means the deviations of its training data. `max_radius` None:
+    as far as the model reaches.
+    """
     table, d = read(what, x), post.n_features
     single, names = table.values.ndim == 1, post.feature_names or table.names
     X = as_matrix(what, np.atleast_2d(arranged(what, table, post.feature_names)), d)
     require(len(X) > 0, f"{what} must hold at least one point, got none")
-    check_number("max_radius", max_radius, least=0.0, strict=False)
+    if max_radius is not None:
+        check_number("max_radius", max_radius, least=0.0, strict=False)
+    limits = np.full(len(X), np.inf if max_radius is None else float(max_radius))
     moving = positions(features, names, d)
     spread = checked_spread(post.spread, moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
-    balls = Balls(X, norm, float(max_radius), *shape, single, table.ids)
+    balls = Balls(X, norm, limits, *shape, single, table.ids)
     if scale is None:
         warn_of_units(post, moving)
     for row in range(len(X)):
+        if max_radius is None:
+            limits[row] = _far(post, balls.ball(row, 0.0))
         require(
             math.isfinite(balls.largest(row)),
             f"max_radius must be finite where no finite radius covers the domain, got {max_radius}",
         )
         balls.ball(row, balls.largest(row))  # checks the rest
     return balls
+
+
+def _far(post: Posterior, ball: Ball) -> float:
+    """Twice as far as the farthest centre, beyond which a model has little to say; 1 where that is no way.
+
+    Any radius is sound.
+    """
+    scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
+    with np.errstate(all="ignore"):
+        away = (np.abs(post.centres - ball.x).max(axis=0) / scale)[ball.moving()]
+        radius = 2.0 * float(norm_up(away, max(ball.norm, 1.0))) if away.any() else 1.0
+        return min(radius, _MOST / max(1.0, float(scale.max())))
 
 
 def _above(size: Float) -> Float:

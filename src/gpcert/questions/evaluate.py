@@ -142,7 +142,7 @@ def _blank(task: _Task, index: Iterable[int]) -> list[Evaluation]:
 
 def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]:
     """What is known of a few points, None for those not reached; pure, so that processes may share it."""
-    balls = replace(task.balls, X=task.balls.X[index])
+    balls = task.balls.rows(index)
     labels, ties = labelled(task.post, balls.X)
     radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
     rows: list[Evaluation | None] = [None] * len(index)
@@ -261,7 +261,7 @@ def _point(task: _Task, i: int, row: _Row | None) -> Evaluation:
         counterexamples=point[None],
         seconds=0.0,
         threshold=task.threshold,
-        balls=(balls.ball(i, balls.whole(balls.max_radius)),),
+        balls=(balls.ball(i, balls.limit(i)),),
         about=task.about,
     )
 

@@ -1,8 +1,10 @@
 """How far does a label hold? `certified_radius`: the largest radius proved safe, the smallest refuted.
 
 The attack comes first: its nearest counterexample gives the upper end, and the first radius tried by proof is
-just below it, with the counterexample's direction as reference. Balls around one point are nested, so a proof
-holds for all smaller radii and a counterexample for all larger ones.
+just below it, with the counterexample's direction as reference. Where that proof fails, much smaller balls
+come next: a label that holds nearby at all is proved to within the first few verdicts, whatever the limits.
+Balls around one point are nested, so a proof holds for all smaller radii and a counterexample for all larger
+ones.
 """
 
 from __future__ import annotations
@@ -49,6 +51,10 @@ _BLOCK = 16
 _ATTACK = 0.5
 #: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
 _COARSER = 5.0
+#: Before anything is proved: how much smaller the next ball is, at first and later.
+_SMALLER = (0.25, 1.0 / 16.0)
+#: Share of the time left that one proof may take, so that a smaller radius gets its turn.
+_PATIENCE = 0.5
 
 
 @question
@@ -56,7 +62,7 @@ def certified_radius(
     post: Posterior,
     x: Any,
     norm: float = np.inf,
-    max_radius: float = 1.0,
+    max_radius: float | None = None,
     rtol: float = 1e-3,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
@@ -73,7 +79,8 @@ def certified_radius(
     """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
 
     x (m, d): a list, one for each point. `norm`, `features`, `domain`, `scale` as for `Ball`; radii up to
-    `max_radius`, which may be inf inside a bounded domain. Norm 0 counts features: radii are whole numbers.
+    `max_radius`, which may be inf inside a bounded domain; by default twice as far as the farthest centre.
+    Norm 0 counts features: radii are whole numbers.
     `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
     radius is also given up once min P(label) is known to within `tolerance`. `progress(p)`: p.lower is safe,
     p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
@@ -128,7 +135,7 @@ def _cut_short(radii: list[CertifiedRadius]) -> bool:
 
 def _ask(task: _Task, block: Index, report: Report) -> list[CertifiedRadius]:
     """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
-    balls = replace(task.balls, X=task.balls.X[block])
+    balls = task.balls.rows(block)
     start, allowed = time.perf_counter(), _ATTACK * task.settings.max_seconds * len(block)
     distances, points = nearest(
         task.post, balls, task.labels[block], task.threshold, _fine(task.rtol), deadline=start + allowed
@@ -196,6 +203,7 @@ class _Search:
         open_ = largest  # not proved from here on
         step = max(self._rtol, _FINEST)
         luckless = _FINEST  # grows with every counterexample that is only a little nearer
+        smaller = iter(_SMALLER)
         while self._tests < _MOST_TESTS:
             if self._unsafe == 0.0 or self._close(self._safe, self._unsafe) or self._whole:
                 return
@@ -206,7 +214,10 @@ class _Search:
                     return
                 middle = 0.5 * (self._safe + open_)
                 target = self._balls.whole(max(middle, (1.0 - step) * open_))
-                step = min(4.0 * step, 0.5)
+                if self._safe == 0.0 and self._balls.norm > 0:
+                    target = next(smaller, _SMALLER[-1]) * open_
+                else:
+                    step = min(4.0 * step, 0.5)
             status = self._prove(min(target, largest))
             if status is None:
                 return
@@ -215,6 +226,7 @@ class _Search:
                 self._whole = self._safe >= largest
             else:
                 open_, luckless = min(open_, target), 8.0 * luckless
+                step = 0.5 if self._ended is Status.TIME else step  # nearby it would take as long
 
     def _close(self, low: float, high: float) -> bool:
         if not np.isfinite(high):
@@ -233,16 +245,17 @@ class _Search:
             sets = Sets.of([ball])
             start = settle(ball, sets.points(sets.offsets(self._point[None]))[0])
         nodes = min(self._settings.max_nodes, self._balls.budget)
-        settings = replace(self._settings, max_seconds=left, max_nodes=nodes)
+        settings = replace(self._settings, max_seconds=_PATIENCE * left, max_nodes=nodes)
         question = ball, self._label, self._threshold, settings, self._report, start
         d = decide(self._post, self._factory, *question)
         self._tests += 1
         self._nodes += d.nodes
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
             self._found(d.point)
-            asked = self._balls.row(self._row), np.array([self._label]), self._threshold, _fine(self._rtol)
+            balls, labels = self._balls.rows(np.array([self._row])), np.array([self._label])
             deadline = self._begin + self._settings.max_seconds
-            self._found(nearest(self._post, *asked, d.point[None], deadline)[1][0])
+            asked = balls, labels, self._threshold, _fine(self._rtol), d.point[None], deadline
+            self._found(nearest(self._post, *asked)[1][0])
         if d.ended is Status.INTERRUPTED:  # perhaps right after the box that decided
             self._ended = d.ended
             self._safe = max(self._safe, radius) if d.status is VerdictStatus.SAFE else self._safe
@@ -257,20 +270,24 @@ class _Search:
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""
-        done = self._whole or self._unsafe == 0.0 or self._close(self._safe, self._unsafe)
-        done = done and self._ended is not Status.INTERRUPTED  # the batch has to hear of it
-        ended = Status.NODES if self._ended is Status.CONVERGED else self._ended
+        status: Status = Status.NODES if self._ended is Status.CONVERGED else self._ended
+        if status is not Status.INTERRUPTED:  # the batch has to hear of it
+            if self._unsafe == 0.0 or self._close(self._safe, self._unsafe):
+                status = Status.CONVERGED
+            elif self._whole:
+                everywhere = self._balls.covering(self._row) <= self._balls.limit(self._row)
+                status = Status.CONVERGED if everywhere else Status.RADIUS
         p = None if self._point is None else float(self._post.probability(self._point[None])[0, self._label])
         return CertifiedRadius(
-            safe=self._balls.whole(self._balls.max_radius) if self._whole else self._safe,
+            safe=self._balls.limit(self._row) if self._whole else self._safe,
             unsafe=self._unsafe,
             counterexample=self._point,
             probability=p,
             label=self._label,
             threshold=self._threshold,
-            max_radius=self._balls.max_radius,
+            max_radius=float(self._balls.limits[self._row]),
             rtol=self._rtol,
-            status=Status.CONVERGED if done else ended,
+            status=status,
             tests=self._tests,
             nodes=self._nodes,
             seconds=time.perf_counter() - self._begin,

@@ -145,8 +145,9 @@ class CertifiedRadius(Answer):
 
     `unsafe`: a radius with a `counterexample` (d,), whose P(label) by the model's own predictor is
     `probability`; inf if none was found up to the largest radius. `safe` = 0 says that nothing is proved.
-    `status` is "converged" if the two are as near as asked, or the largest radius is safe. `tests`: how many
-    radii were tried by proof. `max_radius`, `rtol`: how far and how finely was asked.
+    `status` is "converged" if the two are as near as asked, or the label holds on the whole domain; "radius
+    limit" if it holds up to `max_radius`, beyond which nobody looked. `tests`: how many radii were tried by
+    proof. `max_radius`, `rtol`: how far and how finely was asked.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)

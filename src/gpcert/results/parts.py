@@ -25,6 +25,7 @@ class Status(StrEnum):
     CONVERGED = "converged"
     TIME = "time limit"
     NODES = "node limit"
+    RADIUS = "radius limit"
     MEMORY = "memory limit"
     NUMERICAL = "numerical limit"
     INTERRUPTED = "interrupted"

@@ -40,7 +40,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     group = parser.add_argument_group("region (units of the file)")
     group.add_argument(
-        "--max-radius", type=number, default=1.0, metavar="R", help="look no further (%(default)s)"
+        "--max-radius",
+        type=number,
+        metavar="R",
+        help="look no further (default: twice as far as the farthest training point)",
     )
     group.add_argument(
         "--rtol", type=number, default=1e-3, help="how near the two radii have to be (%(default)s)"
