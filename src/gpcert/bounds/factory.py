@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from gpcert.bounds.one.latent import LatentBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.one.radial import RadialBound
 from gpcert.bounds.one.sign import SignBound
+from gpcert.bounds.several.joint import JointLabel
 from gpcert.bounds.several.labels import LabelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
 from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
@@ -39,8 +42,20 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float, Mask
 
+T = TypeVar("T")
+
+#: What posteriors of several latents are made of, verified once for all queries.
+_parts: WeakKeyDictionary[Posterior, tuple[Posterior, ...]] = WeakKeyDictionary()
+_separate_models: WeakKeyDictionary[Posterior, tuple[Model, ...]] = WeakKeyDictionary()
 #: Slices kept: queries through the same point, or with the same features, come one after another.
 _SLICES = 4
+
+
+def _once(cache: WeakKeyDictionary[Posterior, T], post: Posterior, make: Callable[[Posterior], T]) -> T:
+    """What was made of a posterior before, or is now; kept as long as it lives."""
+    if post not in cache:
+        cache[post] = make(post)
+    return cache[post]
 
 
 def shape_of(region: Region, moving: Mask) -> Shape:
@@ -149,13 +164,13 @@ class BoundFactory:
 
     @cached_property
     def _models(self) -> tuple[Model, ...]:
-        return separate_models(self._post)
+        return _once(_separate_models, self._post, separate_models)
 
     def margin(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
         if isinstance(self._post.likelihood, OneVsRest):
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
-            return OneVsRestBound(classes, ClassMargin(label), shape)
+            return JointLabel.of(OneVsRestBound(classes, ClassMargin(label), shape))
         nothing = np.zeros(self._post.n_classes)
         if self._apart:
             return SeparateLabel(self._separate(nothing, shape, x, moving), label)
@@ -164,7 +179,8 @@ class BoundFactory:
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:
         """One factory per class of a one-vs-rest posterior."""
-        return tuple(map(BoundFactory, self._post.one_vs_rest()))
+        parts = _once(_parts, self._post, Posterior.one_vs_rest)
+        return tuple(map(BoundFactory, parts))
 
     def sign(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of P(label) that is sharp at 1/2, for a symmetric link: the mean alone decides."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +41,74 @@ class Loss(NamedTuple):
     constant: float
     gradient: Float
     matrix: Float
+
+
+class Pieces(NamedTuple):
+    """On the domain f >= base + g.d + d^T (sum of parts) d / 2 - remainders - excess; pieces of several
+    functionals add up.
+    """
+
+    base: float
+    g: Float
+    parts: list[Float]
+    remainders: list[Remainder]
+    excess: float
+
+    def times(self, factor: float) -> Pieces:
+        """The same for factor * f, factor >= 0."""
+        up = factor * (1.0 + 8 * UNIT)
+        return Pieces(
+            factor * self.base,
+            factor * self.g,
+            [factor * part for part in self.parts],
+            [
+                Remainder(
+                    None if matrix is None else up * matrix,
+                    None if diagonal is None else up * diagonal,
+                    up * rounding,
+                    up * constant,
+                )
+                for matrix, diagonal, rounding, constant in self.remainders
+            ],
+            up * self.excess + 4 * UNIT * abs(factor * self.base),
+        )
+
+    def measured_by(self, factor: Float, reach: Float) -> Pieces:
+        """The same in displacements d' with d = factor * d' (d,), up to a rounding, |d'_j| <= reach_j."""
+        sides = np.outer(factor, factor)
+        up = sides * (1.0 + 8 * UNIT)
+        g, parts = factor * self.g, [sides * part for part in self.parts]
+        remainders = [
+            Remainder(
+                None if matrix is None else up * matrix,
+                None if diagonal is None else np.diagonal(up) * diagonal,
+                rounding,
+                constant,
+            )
+            for matrix, diagonal, rounding, constant in self.remainders
+        ]
+        moved = Pieces(self.base, g, parts, remainders, self.excess)
+        sizes = [*parts, *(matrix for matrix, *_ in remainders if matrix is not None)]
+        size = float(np.abs(g) @ reach) + sum(float(reach @ np.abs(each) @ reach) for each in sizes)
+        return moved._replace(excess=self.excess + gamma(16) * size)
+
+    def rough(self, domain: Domain) -> float:
+        """A lower bound on the domain without a programme."""
+        reach = domain.reach
+        bend = sum(float(reach @ np.abs(part) @ reach) for part in self.parts)
+        slope = float(domain.support(-self.g[None])[0])
+        lost = slope + (0.5 * bend + self.rest(reach)) * (1.0 + gamma(len(reach) ** 2 + 60))
+        value = self.base - lost - 8 * UNIT * (abs(self.base) + abs(slope) + abs(lost))
+        return value if math.isfinite(value) else -np.inf
+
+    def rest(self, reach: Float) -> float:
+        """The largest that is subtracted, |d_j| <= reach_j (d,)."""
+        total = self.excess
+        for matrix, diagonal, rounding, constant in self.remainders:
+            total += rounding + constant
+            total += 0.0 if matrix is None else 0.5 * float(reach @ np.abs(matrix) @ reach)
+            total += 0.0 if diagonal is None else 0.5 * float(np.abs(diagonal) @ (reach * reach))
+        return total * (1.0 + gamma(len(reach) ** 2 + 60))
 
 
 class Subtracted(NamedTuple):
@@ -97,6 +165,19 @@ def subtract(
     )
     value = value if math.isfinite(value) else -np.inf
     return Subtracted(value, bound.point, excess, loss)
+
+
+def least(domain: Domain, pieces: Sequence[Pieces], target: tuple[float, float]) -> Subtracted:
+    """A lower bound of the sum of all these functionals over the domain; `target` as for `subtract`."""
+    base = excess = 0.0
+    g, parts, remainders = np.zeros(len(domain.low)), [np.zeros((len(domain.low),) * 2)], []
+    for each in pieces:
+        base += each.base
+        g = g + each.g
+        parts += each.parts
+        remainders += each.remainders
+        excess += each.excess + gamma(2 * (len(pieces) - 1)) * (abs(each.base) + abs(base))
+    return subtract(domain, base, g, parts, [np.zeros_like(g)], remainders, excess, target)
 
 
 def balance(x: float, y: float) -> float:

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.geometry.domain import NARROWEST, Domain
-from gpcert.bounds.local.forms import Form, Remainder, balance, largest_root, subtract
+from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_root, least
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import FunctionalBound
@@ -104,22 +104,27 @@ class KernelSum:
 
     def lower_bound(self, sharp: bool, enough: float = 0.0) -> FunctionalBound:
         """f on the whole domain; `sharp`: with the orders from three on as forms, else by one norm (X5)."""
-        c, d = self.around, self.around.v.shape[1]
+        c = self.around
         grow = exp_up(c.radius)
         if not math.isfinite(grow):
-            return FunctionalBound(-np.inf, -np.inf, np.zeros(d), 0.0, c.domain.reach**2)
+            return FunctionalBound(-np.inf, -np.inf, 0.0 * c.domain.reach, 0.0, c.domain.reach**2)
+        bound = least(c.domain, [self.pieces(sharp)], (enough * grow, 1e-6))
+        latent = bound.value if bound.value <= 0 else bound.value / grow * (1.0 - 4 * UNIT)
+        return FunctionalBound(bound.value, latent, bound.point, bound.rounding, bound.loss)
+
+    def pieces(self, sharp: bool) -> Pieces:
+        """e^r f before the last step; e^r has to be finite."""
+        c, d = self.around, self.around.v.shape[1]
         M0, g, H = self.head
         # constant e^r >= constant + slope r: the tangent where convex, else the chord (X6).
+        grow = exp_up(c.radius)
         concave = self.constant < 0 and c.radius > 0
         slope = self.constant * (math.expm1(c.radius) / c.radius if concave else 1.0)
         slope -= 64 * UNIT * abs(self.constant) * grow
         excess = self.excess + sum_up(np.abs(self.b) * c.rough * c.unit) * 1.01 + UNDERFLOW
         excess += gamma(60) * (abs(M0) + abs(self.still) + abs(self.constant)) * grow
-        remainders = self._orders() if sharp else [Remainder(None, 2.0 * self._smooth(3))]
-        base, target = M0 + self.still + self.constant, (enough * grow, 1e-6)
-        bound = subtract(c.domain, base, g, [H.copy()], [np.full(d, slope)], remainders, excess, target)
-        latent = bound.value if bound.value <= 0 else bound.value / grow * (1.0 - 4 * UNIT)
-        return FunctionalBound(bound.value, latent, bound.point, bound.rounding, bound.loss)
+        remainders = list(self._orders()) if sharp else [Remainder(None, 2.0 * self._smooth(3))]
+        return Pieces(M0 + self.still + self.constant, g, [H, slope * np.eye(d)], remainders, excess)
 
     @cached_property
     def head(self) -> tuple[float, Float, Float]:

@@ -11,56 +11,15 @@ kernel has no derivatives) a constant.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.local.forms import Form, Remainder, balance, largest_root, negative_part, subtract
+from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_root, least, negative_part
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import Component, RadialExpansion, second_moment
 from gpcert.bounds.local.radial.forms import RadialForms
-from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, sum_up
+from gpcert.rounding import TINY, UNDERFLOW, gamma, sum_up
 from gpcert.validation import Float
-
-
-class Pieces(NamedTuple):
-    """On the domain f >= base + g.d + d^T (sum of parts) d / 2 - remainders - excess; pieces of several
-    functionals add up.
-    """
-
-    base: float
-    g: Float
-    parts: list[Float]
-    remainders: list[Remainder]
-    excess: float
-
-    def times(self, factor: float) -> Pieces:
-        """The same for factor * f, factor >= 0."""
-        up = factor * (1.0 + 8 * UNIT)
-        return Pieces(
-            factor * self.base,
-            factor * self.g,
-            [factor * part for part in self.parts],
-            [
-                Remainder(
-                    None if matrix is None else up * matrix,
-                    None if diagonal is None else up * diagonal,
-                    up * rounding,
-                    up * constant,
-                )
-                for matrix, diagonal, rounding, constant in self.remainders
-            ],
-            up * self.excess + 4 * UNIT * abs(factor * self.base),
-        )
-
-    def rest(self, reach: Float) -> float:
-        """The largest that is subtracted, |d_j| <= reach_j (d,)."""
-        total = self.excess
-        for matrix, diagonal, rounding, constant in self.remainders:
-            total += rounding + constant
-            total += 0.0 if matrix is None else 0.5 * float(reach @ np.abs(matrix) @ reach)
-            total += 0.0 if diagonal is None else 0.5 * float(np.abs(diagonal) @ (reach * reach))
-        return total * (1.0 + gamma(len(reach) ** 2 + 60))
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
@@ -68,9 +27,7 @@ def radial_lower_bound(
     m: RadialForms, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
 ) -> FunctionalBound:
     """Theorem K for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa)."""
-    base, g, parts, remainders, excess = radial_pieces(m, a, tau, kappa)
-    zero = [np.zeros_like(g)]
-    bound = subtract(m.expansion.domain, base, g, parts, zero, remainders, excess, (enough, accuracy))
+    bound = least(m.expansion.domain, [radial_pieces(m, a, tau, kappa)], (enough, accuracy))
     return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
-from gpcert.bounds.local.forms import subtract
+from gpcert.bounds.local.forms import Pieces, least
 from gpcert.bounds.local.planes import support
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
@@ -23,12 +23,24 @@ from gpcert.validation import Float
 def radial_plane(
     slice_: RadialSlice, domain: Domain, reference: Float, level: Level, largest: float
 ) -> FunctionalBound | None:
-    """A lower bound of the plane at `reference` (d,) over the set: Theorem K for its weights, tau = 0."""
+    """A lower bound of the plane at `reference` (d,) over the set; None: none is known."""
+    pieces = plane_pieces(slice_, domain, reference, level, largest)
+    if pieces is None:
+        return None
+    bound = least(domain, [pieces], (0.0, 1e-6))
+    return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
+
+
+@np.errstate(all="ignore")
+def plane_pieces(
+    slice_: RadialSlice, domain: Domain, reference: Float, level: Level, largest: float
+) -> Pieces | None:
+    """The plane before the last step: Theorem K for its weights, tau = 0."""
     model, alpha = slice_.model, slice_.weights
     found = support(model, level, slice_.mean, slice_.prior, slice_.latent(reference)[1], largest)
     if found is None:
         return None
-    curl = _curl(slice_) * (found.still * (1.0 + 64 * UNIT))
+    curl = curl_of(slice_) * (found.still * (1.0 + 64 * UNIT))
     if not np.isfinite(curl).all():  # a kernel with a kink at 0
         return None
     e = expand_radial(slice_, domain, reference)
@@ -39,13 +51,12 @@ def radial_plane(
         excess += 0.5 * found.factor * model.excess_variance(e.moved)
     excess += gamma(40) * (abs(found.constant) + found.still)
     own = replace(e, slice=replace(slice_, own=b), error_M=sum_up(np.abs(b) * e.grown * unit) * 1.01)
-    base, g, parts, remainders, more = radial_pieces(forms_of(own, 0.0), 1.0, 0.0, found.constant)
-    target = (0.0, 1e-6)
-    bound = subtract(domain, base + found.still, g, parts, [-curl], remainders, excess + more, target)
-    return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
+    pieces = radial_pieces(forms_of(own, 0.0), 1.0, 0.0, found.constant)
+    parts = [*pieces.parts, -np.diag(curl)]
+    return pieces._replace(base=pieces.base + found.still, parts=parts, excess=pieces.excess + excess)
 
 
-def _curl(slice_: RadialSlice) -> Float:
+def curl_of(slice_: RadialSlice) -> Float:
     """(d,), up, with k(x, xh) / s2 >= 1 - sum_j curl_j d_j^2 / 2: convex, falling, positive factors (G5)."""
     curl, total = np.zeros(len(slice_.lengthscale)), 0.0
     for term in slice_.terms:

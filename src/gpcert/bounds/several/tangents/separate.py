@@ -13,15 +13,15 @@ import numpy as np
 
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.local.forms import Loss, Remainder, subtract
+from gpcert.bounds.local.forms import Loss, Pieces, Remainder, least
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import RadialExpansion, expand_radial
 from gpcert.bounds.local.radial.forms import RadialForms, forms_of
-from gpcert.bounds.local.radial.functional import Pieces, radial_pieces
+from gpcert.bounds.local.radial.functional import radial_pieces
 from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.posterior import Posterior
-from gpcert.rounding import UNIT, gamma
+from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
 #: A mean with a smaller share of a functional than this is bounded apart from the variance.
@@ -188,19 +188,11 @@ class SeparateExpansion:
 
     def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
         """A lower bound of a.m + <B, Sigma> - offset - less over the domain; B (C, C) diagonal."""
-        d = len(self.reach)
-        base, excess = -offset, 1e-14 * abs(offset)
-        g, parts, remainders = np.zeros(d), [np.zeros((d, d))], []
-        for pieces in self._pieces(a, np.diagonal(B)):
-            base += pieces.base
-            g = g + pieces.g
-            parts += pieces.parts
-            remainders += pieces.remainders
-            excess += pieces.excess + gamma(4 * self.model.classes + 8) * (abs(pieces.base) + abs(base))
+        still = Pieces(-offset, np.zeros_like(self.reach), [], [], 1e-14 * abs(offset))
         if less is not None:
-            g = g - less.gradient
-            remainders.append(Remainder(2.0 * less.matrix, None, constant=less.constant))
-        bound = subtract(self.domain, base, g, parts, [np.zeros(d)], remainders, excess, (np.inf, 1e-6))
+            beyond = Remainder(2.0 * less.matrix, None, constant=less.constant)
+            still = still._replace(g=-less.gradient, remainders=[beyond])
+        bound = least(self.domain, [still, *self._pieces(a, np.diagonal(B))], (np.inf, 1e-6))
         return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
 
     def _pieces(self, a: Float, b: Float) -> list[Pieces]:
