@@ -42,6 +42,26 @@ def test_theorem_4(seed):
     assert p[0] - p[1] >= -(e[0] + e[1])
 
 
+@pytest.mark.parametrize("kind", ["correlated", "independent"])
+def test_rivals_are_bounded_together_where_they_weigh_no_more_than_the_strongest(kind):
+    """What is certified of (1 + P_c - their sum) / 2 holds for each: it is at most (1 + P_c - P_j) / 2."""
+    post = random_model(Setting(kind, 7, 10, 2, 0.1, 3))
+    x, moving = post.centres[0], np.ones(2, dtype=bool)
+    p = post.probability(x[None])[0]
+    label = int(p.argmax())
+    bound = BoundFactory(post).margin(label, shape_of(gc.Ball(x, 0.01), moving), x, moving)
+    rivals = [j for j in range(7) if j != label]
+    groups = bound._groups(rivals, x)
+    assert sorted(j for group in groups for j in group) == rivals
+    assert len(groups) < len(rivals)
+    most = max(0.5 * p[label], p[rivals].max())
+    assert all(p[group].sum() <= most * 1.001 for group in groups)
+    found = bound.over(x - 0.01, x + 0.01, x, 0.5 + 1e-9).value
+    for z in x + np.random.default_rng(0).uniform(-0.01, 0.01, (30, 2)):
+        q = post.probability(z[None])[0]
+        assert found <= 0.5 + 0.5 * (q[label] - q[rivals].max()) + 1e-9
+
+
 def test_the_functional_is_the_covariance():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((5, 5))

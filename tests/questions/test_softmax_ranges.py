@@ -13,7 +13,7 @@ from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.expansion import expand_classes, latents_at, latents_on
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
-from gpcert.bounds.several.tangents.tangent import tangent
+from gpcert.bounds.several.tangents.tangent import tangent, whitened
 from gpcert.likelihoods import Softmax
 from helpers.oracle import examples
 from helpers.several import Setting, at_least, falsehoods, random_box, random_model, random_region
@@ -195,7 +195,8 @@ def test_tangents_lie_above_on_the_whole_box(setting, data):
     _, k, relative = bound.slice.kernel(other if data.draw(st.booleans()) else start)
     latents = latents_at(bound.model, k, relative, bound.slice.tiny)
     anchor = anchor_at(latents.mean, latents.covariance, bound.correlated)
-    line = None if anchor is None else tangent(x, anchor, beta)
+    seen = None if anchor is None else whitened(x, anchor)
+    line = None if seen is None else tangent(seen, beta)
     if line is None:
         return
     points = lower + rng.random((50, len(lower))) * (upper - lower)

@@ -176,7 +176,8 @@ def least(domain: Domain, pieces: Sequence[Pieces], target: tuple[float, float])
         g = g + each.g
         parts += each.parts
         remainders += each.remainders
-        excess += each.excess + gamma(2 * (len(pieces) - 1)) * (abs(each.base) + abs(base))
+        sums = gamma(2 * len(pieces) + 8) if len(pieces) > 1 else 0.0
+        excess += each.excess + sums * (abs(each.base) + abs(base))
     return subtract(domain, base, g, parts, [np.zeros_like(g)], remainders, excess, target)
 
 

@@ -17,7 +17,7 @@ from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
-from gpcert.bounds.several.tangents.expansion import ClassExpansion
+from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, latents_on
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import down, up
@@ -84,15 +84,32 @@ class Comparison(OneByOne):
             if step is not None:
                 point = np.clip(middle + step * lengthscale, lower, upper)
         probability = _WINS
-        for j in rivals:
-            beta = np.where(np.arange(len(self.softmax.beta)) == j, 1.0, 0.5)
-            beta[self.label] = 0.0
+        for group in self._groups(rivals, reference):
+            beta = np.full(len(self.softmax.beta), 0.5)
+            beta[group], beta[self.label] = 1.0, 0.0
             answer = self.softmax.weighing(beta).over(lower, upper, reference, max(target, 0.5 + 1e-9))
             if not answer.value >= probability:
                 probability, split = answer.value, answer.split
             if not probability > 0.0:
                 break
         return Certified(max(0.0, probability), point, split, False)  # in this order: NaN is 0
+
+    def _groups(self, rivals: list[int], reference: Float) -> list[list[int]]:
+        """Rivals that are bounded together: P_c - P_j >= P_c - (sum of P over the group) for each of them.
+
+        A group weighs no more at the reference than the strongest rival does, or half of the class itself.
+        """
+        p = self.softmax.shares(reference)
+        most = max(0.5 * float(p[self.label]), float(p[rivals].max(initial=0.0)))
+        groups: list[list[int]] = []
+        for j in sorted(rivals, key=lambda j: -p[j]):
+            room = (group for group in groups if p[group].sum() + p[j] <= most)
+            group = next(room, None)
+            if group is None:
+                groups.append([j])
+            else:
+                group.append(j)
+        return groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +132,13 @@ class LabelBound(Comparison):
 
     def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
         whole = self.softmax
-        shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
         most = most_clipped(whole.model, lambda: whole.variances(lower, upper))
-        rivals, step = self.rivals, None
-        for local in whole.views(lower, upper):
+        views = whole.views(lower, upper)
+        here = latents_on(whole.model, whole.slice, views[0].start)
+        rivals = [j for j in self.rivals if self._beats(here, j)]
+        hopeless, step = [j for j in self.rivals if j not in rivals], None
+        shared = whole.expansion(lower, upper) if rivals and isinstance(whole.slice, Slice) else None
+        for local in views:
             left = []
             for j in rivals:
                 where = self._loses(local, shared, most, j)
@@ -126,7 +146,12 @@ class LabelBound(Comparison):
                     left.append(j)
                     step = where
             rivals = left
-        return rivals, step
+        return hopeless + rivals, step
+
+    def _beats(self, here: Latents, j: int) -> bool:
+        """Whether Theorem 4 applies at a point: if not, it need not be tried on a box around it."""
+        others = [abs(_shared(here.covariance, self.label, j, k)) for k in self.rivals if k != j]
+        return bool(here.mean[self.label] - here.mean[j] > max(others, default=0.0))
 
     def _loses(self, local: View, x: ClassExpansion | None, most: Float, j: int) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled.
@@ -136,7 +161,7 @@ class LabelBound(Comparison):
         c, C = self.label, self.softmax.model.classes
         a = np.zeros(C)
         a[c], a[j] = 1.0, -1.0
-        mean = local.smallest(a, np.zeros((C, C)), 0.0)
+        mean = local.mean(a)
         if not mean.latent > 0.0:
             return mean.point
         clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k

@@ -13,7 +13,7 @@ from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.clipping import probability_cost, variances_over
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
-from gpcert.bounds.several.tangents.tangent import tangent
+from gpcert.bounds.several.tangents.tangent import tangent, whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
 
@@ -42,6 +42,11 @@ class SeparateBound(WeightedBound):
         latents = self.latents.at(x)
         unknown = np.full(self.latents.classes, latents.covariance_error)
         return latents, latents.mean_error + probability_cost(unknown)
+
+    def shares(self, x: Float) -> Float:
+        here = self.latents.at(x)
+        anchor = anchor_at(here.mean, np.maximum(here.covariance, 1e-12 * np.eye(len(here.mean))), False)
+        return np.full(len(self.beta), 1.0 / len(self.beta)) if anchor is None else anchor.p
 
     def objective(self, x: Float) -> tuple[float, Float]:
         mean, variance, slopes, curves = self.latents.gradients(x)
@@ -91,7 +96,8 @@ class SeparateBound(WeightedBound):
         else:
             moved = variances_over(x).most(np.inf)
         anchor = anchor_at(x.latents.mean, x.latents.covariance, False)
-        line = None if anchor is None else tangent(x, anchor, self.beta)
+        seen = None if anchor is None else whitened(x, anchor)
+        line = None if seen is None else tangent(seen, self.beta)
         if line is None:
             return None
         bound = x.smallest(-line.a, -line.B, -line.offset, line.loss)

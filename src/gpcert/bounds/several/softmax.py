@@ -30,7 +30,7 @@ from gpcert.bounds.several.tangents.clipping import (
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
 from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
-from gpcert.bounds.several.tangents.tangent import tangent
+from gpcert.bounds.several.tangents.tangent import Whitened, tangent, whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
@@ -54,6 +54,7 @@ class SoftmaxBound(WeightedBound):
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
+    seen: dict[bytes, Whitened | None] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
@@ -76,6 +77,10 @@ class SoftmaxBound(WeightedBound):
     def latents_at(self, x: Float) -> tuple[Latents, float]:
         latents = latents_on(self.model, self.slice, x)
         return latents, latents.mean_error + 0.1 * self.model.classes**2 * latents.covariance_error
+
+    def shares(self, x: Float) -> Float:
+        anchor = self._anchor(x)
+        return np.full(len(self.beta), 1.0 / len(self.beta)) if anchor is None else anchor.p
 
     def objective(self, x: Float) -> tuple[float, Float]:
         latents = latents_on(self.model, self.slice, x)
@@ -129,7 +134,7 @@ class SoftmaxBound(WeightedBound):
         # Correlated latents: the predictor's matrix may have to be made definite, too.
         loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
         aim = min(target + loss, 0.5 + 0.5 * target)
-        answer = replace(self, model=model, expansions={}, anchors={})._by_tangents(
+        answer = replace(self, model=model, expansions={}, anchors={}, seen={})._by_tangents(
             lower, upper, reference, aim
         )
         return answer._replace(value=max(0.0, answer.value - loss))
@@ -156,8 +161,9 @@ class SoftmaxBound(WeightedBound):
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
         for build, retreat in attempts(len(lower)):
-            anchor = self._anchor(np.clip(reference + retreat * (x.reference - reference), lower, upper))
-            line = None if anchor is None else tangent(x, anchor, self.beta)
+            at = np.clip(reference + retreat * (x.reference - reference), lower, upper)
+            seen = kept(self.seen, _key(lower, upper) + at.tobytes(), _KEPT, partial(self._seen, x, at))
+            line = None if seen is None else tangent(seen, self.beta)
             if line is None:
                 continue
             local = View(self.model, slice_, x.domain, x.reference, build)
@@ -169,6 +175,11 @@ class SoftmaxBound(WeightedBound):
             if best.value >= target:
                 break
         return best
+
+    def _seen(self, x: ClassExpansion, at: Float) -> Whitened | None:
+        """The box from the anchor at the latents of a point (d,)."""
+        anchor = self._anchor(at)
+        return None if anchor is None else whitened(x, anchor)
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
@@ -191,7 +202,7 @@ class SoftmaxBound(WeightedBound):
             assert isinstance(self.slice, Slice)
             return expand_classes(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
 
-        return kept(self.expansions, lower.tobytes() + upper.tobytes(), _KEPT, make)
+        return kept(self.expansions, _key(lower, upper), _KEPT, make)
 
     def _domain(self, lower: Float, upper: Float) -> Domain | None:
         """The region's part of the box seen from its middle; None: there is none."""
@@ -200,7 +211,7 @@ class SoftmaxBound(WeightedBound):
     def _by_cells(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T5, three classes: what one call does not finish, a later one for the same box goes on with."""
         nothing = Certified(0.0, reference, int(np.argmax((upper - lower) / self.slice.lengthscale)), False)
-        key = lower.tobytes() + upper.tobytes()
+        key = _key(lower, upper)
         cells = self.cells.get(key)
         if cells is None:
             make = partial(image_of, self.model, self.slice, self.shape, (lower, upper))
@@ -213,6 +224,11 @@ class SoftmaxBound(WeightedBound):
         answer = conclude(cells.top, point, nothing.split if loss is None else int(np.argmax(loss)))
         again = more and len(lower) > CHEAP_DIMENSIONS
         return answer._replace(pieces=((lower, upper),)) if again else answer
+
+
+def _key(lower: Float, upper: Float) -> bytes:
+    """Names a box."""
+    return lower.tobytes() + upper.tobytes()
 
 
 def conclude(exponent: float, point: Float, split: int) -> Certified:

@@ -43,6 +43,10 @@ class WeightedBound(OneByOne):
     def latents_at(self, x: Float) -> tuple[Latents, float]:
         """Latents at x (d,), and how far their rounding may move a probability."""
 
+    @abstractmethod
+    def shares(self, x: Float) -> Float:
+        """All probabilities (C,) at x (d,), estimated."""
+
     def weighing(self, beta: Float) -> Self:
         """The same for another beta (C,)."""
         return replace(self, beta=beta)

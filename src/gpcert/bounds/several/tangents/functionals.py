@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.local import RadialLocal
@@ -59,6 +61,21 @@ class View:
             return local.lower_bound(1.0, -1.0, kappa)
         assert isinstance(local, RbfLocal)
         return local.lower_bound(1.0, -1.0, kappa, less=less)
+
+    def mean(self, a: Float) -> FunctionalBound:
+        """A lower bound of a.m over the domain: with the Gaussian kernel no precision is touched (D1)."""
+        C, model = len(a), self.model
+        if not isinstance(self.slice, Slice):
+            return self.smallest(a, np.zeros((C, C)), 0.0)
+        error = model.functional_error(a, np.zeros((C, C)), self.slice.amplitude)
+        error += 1e-14 * float(np.abs(a) @ np.abs(model.mean))
+        sum_ = KernelSum(self._around, model.weights @ a, float(a @ model.mean) - error)
+        return sum_.lower_bound(self.build is not coarse)
+
+    @cached_property
+    def _around(self) -> Covariances:
+        assert isinstance(self.slice, Slice)
+        return Covariances(self.slice, self.domain, *self.slice.kernel(self.start))
 
     def range(self, B: Float, offset: float) -> tuple[float, float]:
         """Certified range of <B, Sigma> - offset over the domain, with 0 in it."""

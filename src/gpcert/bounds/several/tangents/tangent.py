@@ -123,23 +123,38 @@ def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
     return np.asarray(P / np.outer(unit, unit)), size
 
 
-def tangent(x: Expanded, anchor: Anchor, beta: Float) -> Tangent | None:
-    """The tangent for beta (C,) >= 0; None where nothing is proved."""
-    model = x.model
-    D = model.contrasts
+class Whitened(NamedTuple):
+    """All latents of a box seen from one anchor: what the tangents of every beta have in common."""
+
+    contrasts: Float
+    anchor: Anchor
+    root: Float  #: of V at the anchor
+    means: _Shifts
+    covariances: _Shifts
+    shrunk: float
+    changes: tuple[float, float]
+
+
+def whitened(x: Expanded, anchor: Anchor) -> Whitened | None:
+    """None where V is not safely positive definite on the whole box."""
+    D = x.model.contrasts
     W = whitening(D @ anchor.covariance @ D.T)
     if W is None:
         return None
-    root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
     A = W @ D
     covariances = _covariances(x, anchor, A)
-    rho = covariances.largest() * SLACK_W
     shrunk = _shrunk(covariances, x) * SLACK_W
     if not shrunk < 0.95:
         return None
-    means = _means(x, anchor, A)
-    eta = means.largest() * SLACK_W
+    root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
     changes = x.changes(anchor.mean, anchor.covariance)
+    return Whitened(D, anchor, root, _means(x, anchor, A), covariances, shrunk, changes)
+
+
+def tangent(seen: Whitened, beta: Float) -> Tangent | None:
+    """The tangent for beta (C,) >= 0; None where nothing is proved."""
+    D, anchor, root, means, covariances, shrunk, changes = seen
+    rho, eta = covariances.largest() * SLACK_W, means.largest() * SLACK_W
     a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, changes)
     if not math.isfinite(total):
         return None
