@@ -17,6 +17,7 @@ import gpcert as gc
 from gpcert.bounds.geometry.ball import BallShape
 from gpcert.questions.balls import Balls
 from gpcert.regions import Ball, project
+from gpcert.regions.points import _shrink
 from gpcert.rounding import norm_up
 from helpers.oracle import bits, examples
 from judge import Truth
@@ -92,7 +93,7 @@ def test_beyond_the_largest_radius_the_domain_is_the_region(seed, p):
     reach = radius * scale * 10.0 ** rng.uniform(-3, 0, d) * (rng.random((2, d)) < 0.8)
     domain = x - reach[0], x + reach[1]
     features = None if rng.random() < 0.6 else np.flatnonzero(rng.random(d) < 0.7).tolist()
-    largest = Balls(x[None], p, INF, features, domain, scale).largest(0)
+    largest = Balls(x[None], p, np.array([INF]), features, domain, scale).largest(0)
     corners = np.array(np.meshgrid(*np.transpose(domain))).reshape(d, -1).T
     if features is not None:
         corners = np.where(np.isin(np.arange(d), features), corners, x)
@@ -164,3 +165,17 @@ def test_no_radius_is_safe_that_holds_another_label(norm, unit):
     found = gc.attack(post, Ball(x, 0.39 * unit, norm, domain=(0.0, unit)))
     assert found.success
     assert within(found.x, x, np.ones(2), norm, 0.39 * unit)
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0])
+def test_closed_forms_of_the_projection_solve_their_equation(norm):
+    """B2: e + c e^(norm - 1) = a, at every magnitude, to 1e-12 of the larger term in ball arithmetic."""
+    sizes = 10.0 ** np.array([-200.0, -80.0, -3.0, 0.0, 2.0, 60.0, 140.0])
+    for c in (1e-150, 1e-3, 1.0, 7.0, 1e5, 1e100):
+        for a, e in zip(sizes, _shrink(sizes, c, norm), strict=True):
+            assert 0.0 <= e <= a
+            if norm == 1.0:
+                assert e == max(a - c, 0.0)
+            elif e > 1e-300:
+                left = arb(e) + arb(c) * arb(e) ** (arb(norm) - 1)
+                assert abs(left - arb(a)) <= arb(1e-12) * arb(a)

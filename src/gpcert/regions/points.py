@@ -88,6 +88,11 @@ def _shrink(a: Float, c: float, norm: float) -> Float:
         return np.maximum(a - c, 0.0)
     if norm == 2.0:
         return a / (1.0 + c)
+    if norm == 3.0:
+        return 2.0 * a / (1.0 + np.hypot(1.0, 2.0 * np.sqrt(c) * np.sqrt(a)))
+    if norm == 1.5:  # a quadratic in the root of e
+        root = np.sqrt(a)
+        return np.minimum(a, np.square(2.0 * root * (root / (c + np.hypot(c, 2.0 * root)))))
     # With e = a exp(y) and k = log(c a^(norm-2)): exp(y) + exp(k + (norm-1) y) = 1, convex in y; both terms
     # are at most 1, and from there Newton falls to the root.
     k = np.log(max(c, 1e-300)) + (norm - 2.0) * np.log(np.maximum(a, 1e-300))
