@@ -7,6 +7,7 @@ LOWEST := .venv-numpy126
 CHECKER := .venv-checker
 TORCH := .venv-gpytorch
 GPFLOW := .venv-gpflow
+PEERS := .venv-peers
 
 # One BLAS thread: repeats are identical bit for bit, and two test processes do not fight for two cores.
 export OMP_NUM_THREADS := 1
@@ -16,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-checker test-lowest test-clusters test-adapters lint bench docs wheel wheel-checker soak soak-gpu clean
+.PHONY: help setup demo curve test test-full test-checker test-lowest test-clusters test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -59,6 +60,9 @@ lint: $(VENV)/.ready ## ruff, mypy, import-linter
 bench: $(VENV)/.ready ## every benchmark, results in benchmarks/results
 	$(BIN)/python benchmarks/run.py
 
+bench-peers: $(PEERS)/.ready ## ours beside the published method, SCIP and scipy's global optimisers
+	$(PEERS)/bin/python benchmarks/run.py peers
+
 docs: $(VENV)/.ready ## the site, built strictly into site/
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -76,7 +80,7 @@ soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 
 	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --rows 262144 --rounds 48
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) checker/dist build dist out site benchmarks/results
+	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) $(PEERS) checker/dist build dist out site benchmarks/results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.ready: pyproject.toml
@@ -111,4 +115,9 @@ $(TORCH)/.ready: pyproject.toml
 $(GPFLOW)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(GPFLOW)
 	$(GPFLOW)/bin/python -m pip install --quiet --editable '.[plots,gpflow]' pytest hypothesis
+	touch $@
+
+$(PEERS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --editable . pyscipopt
 	touch $@

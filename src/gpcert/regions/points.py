@@ -89,7 +89,7 @@ def _shrink(a: Float, c: float, norm: float) -> Float:
     if norm == 2.0:
         return a / (1.0 + c)
     if norm == 3.0:
-        return 2.0 * a / (1.0 + np.hypot(1.0, 2.0 * np.sqrt(c) * np.sqrt(a)))
+        return np.asarray(2.0 * a / (1.0 + np.hypot(1.0, 2.0 * np.sqrt(c) * np.sqrt(a))))
     if norm == 1.5:  # a quadratic in the root of e
         root = np.sqrt(a)
         return np.minimum(a, np.square(2.0 * root * (root / (c + np.hypot(c, 2.0 * root)))))
