@@ -138,6 +138,48 @@ def check_sum(post, p, seed, forms):
             assert arb(bound.latent) <= lowest / grow
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(posteriors(n=st.integers(1, 12), d=st.sampled_from([1, 2, 5, 26])), levels, seeds)
+def test_what_no_form_bounds_has_a_norm_in_the_metric(post, p, seed):
+    """X5: the orders from three on, and those beyond the forms, are at most what is subtracted for them."""
+    rng = np.random.default_rng(seed)
+    box = random_box(rng, post, 1.0 / math.sqrt(post.n_features))
+    slice_, domain = placed(post, box)
+    plane = plane_of(post, box, p)[1] or mean_over(slice_, domain, box.reference)
+    with np.errstate(all="ignore"):
+        tails = [(3, plane._smooth(3, 0.0))]
+        *forms, last = plane._orders()
+        tails.append((3 + len(forms), 0.5 * last.diagonal))
+    scale = [arb(float(each)) for each in lengthscale(post)]
+    with bits(BITS):
+        for x in points_of(box, rng, 3):
+            if (x == box.reference).all():  # both sides are 0
+                continue
+            d = [(arb(float(a)) - arb(float(b))) / c for a, b, c in zip(x, box.reference, scale, strict=True)]
+            orders = exact_orders(post, plane, box.reference, d)
+            for first, diagonal in tails:
+                if np.isfinite(diagonal).all():
+                    form = sum((arb(float(q)) * z * z for q, z in zip(diagonal, d, strict=True)), arb(0))
+                    assert abs(orders[0] - sum(orders[1 : 1 + first], arb(0))) <= form
+
+
+def exact_orders(post, plane, reference, d):
+    """sum_i b_i k_i e^{a_i}, then its parts of order zero, one, two, ..."""
+    totals = [arb(0) for _ in range(7)]
+    scale = lengthscale(post)
+    for b, centre in zip(plane.b, post.centres, strict=True):
+        v = [
+            (arb(float(c)) - arb(float(r))) / arb(float(s))
+            for c, r, s in zip(centre, reference, scale, strict=True)
+        ]
+        a = sum((x * y for x, y in zip(d, v, strict=True)), arb(0))
+        bk = arb(float(b)) * arb(float(post.kernel.variance)) * (-half_square(reference, centre, post)).exp()
+        totals[0] += bk * a.exp()
+        for order in range(6):
+            totals[1 + order] += bk * a**order / math.factorial(order)
+    return totals
+
+
 def test_bounds_of_sums_are_worth_having():
     """On small sets the bound is near the smallest value: it is not sound by being empty."""
     rng = np.random.default_rng(2)

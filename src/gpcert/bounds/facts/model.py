@@ -103,6 +103,11 @@ class Model:
         return sqrt_up(sum_up(self.row_weight * y * y))
 
     @cached_property
+    def spread(self) -> Float:
+        """Of the centres along each feature, in lengthscales (d,)."""
+        return np.asarray(self.centres.std(axis=0) / self.lengthscale)
+
+    @cached_property
     def mean_norm(self) -> float:
         """K6: an upper bound of the norm of sum_i alpha_i k(., x_i) in the RKHS."""
         gram, entry = self.unit_gram

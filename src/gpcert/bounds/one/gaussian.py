@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,18 +50,21 @@ class RbfBound(LevelBound):
     def small(self, size: float, d: int) -> Plan:
         return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []
 
-    def planes(self, size: float, d: int) -> list[tuple[float, Prices]]:
-        """Measured; any is sound."""
+    def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
+        """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""
         if not size < _TOO_LARGE:
             return []
-        if d <= CHEAP_DIMENSIONS:
-            inside, outside = (0.7 if self.shape.is_box else 0.5, (True,)), (0.15, (True,))
-            if size < 0.3 or d <= 3:
-                return [(0.0, (True,))] if size < 0.3 else [inside]
-            return [outside, inside] if size < 0.8 else [inside, outside]
-        if size < 0.35:
-            return [(0.0, (False,)), (0.1, (True,))]
-        return [(0.15, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
+        if d > CHEAP_DIMENSIONS:
+            if size < 0.35:
+                return [(0.0, (False,)), (0.1, (False, True))]
+            return [(0.15, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
+        if size < 0.3:
+            return [(0.0, (True,))]
+        inside = (0.7 if self.shape.is_box else 0.5, (True,))
+        if d <= COLUMN_DIMENSIONS:
+            return [inside]
+        outside = (0.15 * math.sqrt(min(1.0, slack() / 0.02)), (True,))
+        return [outside, inside] if size < 0.8 else [inside, outside]
 
     def supports(
         self, domain: Domain, start: Float, level: Level, prices: Prices

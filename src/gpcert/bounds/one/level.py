@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -67,8 +68,10 @@ class LevelBound(OneByOne):
         """A lower bound of P that holds for boxes of any size, and tends to P as the box shrinks."""
 
     @abstractmethod
-    def planes(self, size: float, d: int) -> Sequence[tuple[float, Prices]]:
-        """Retreats of the references of supporting planes, and at which prices each is bounded."""
+    def planes(self, size: float, d: int, slack: Callable[[], float]) -> Sequence[tuple[float, Prices]]:
+        """Retreats of the references of supporting planes, and at which prices each is bounded; `slack()`:
+        by how much P exceeds its target where it seems smallest.
+        """
 
     @abstractmethod
     def supports(
@@ -137,7 +140,11 @@ class LevelBound(OneByOne):
         """Planes first (G1 to G5); then, where there are none or on small sets, expansions of S itself."""
         largest, found = self.slice.largest_variance, False
         within = level.within(lambda: (0.0, largest))
-        for place in self.places(lower, upper, reference, self.planes):
+
+        def slack() -> float:
+            return max(self.at(reference)[0] - level.p, 0.0)
+
+        for place in self.places(lower, upper, reference, partial(self.planes, slack=slack)):
             if place is None:
                 yield None
                 return

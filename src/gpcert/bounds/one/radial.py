@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpcert.bounds.geometry.domain import Domain
@@ -41,7 +41,7 @@ class RadialBound(LevelBound):
     def _local(self, domain: Domain, start: Float) -> RadialLocal:
         return RadialLocal(expand_radial(self.slice, domain, start))
 
-    def planes(self, size: float, d: int) -> list[tuple[float, Prices]]:
+    def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         return [(_RETREAT, (True,))] if size < _TOO_LARGE else []
 
     def supports(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class SignBound(OneByOne):
         self, base: RbfBound, lower: Float, upper: Float, reference: Float
     ) -> Iterator[tuple[Float, FunctionalBound, float] | None]:
         """D1: the mean is a sum of kernels, and needs no product with the precision."""
-        for place in base.places(lower, upper, reference, base.planes):
+        for place in base.places(lower, upper, reference, partial(base.planes, slack=lambda: np.inf)):
             if place is None:
                 yield None
                 return
@@ -98,4 +99,4 @@ class SignBound(OneByOne):
 def mean_over(slice_: Slice, domain: Domain, reference: Float) -> KernelSum:
     """D1: the latent mean, prior mean included, as seen from `reference` (d,)."""
     around = Covariances(slice_, domain, *slice_.kernel(reference))
-    return KernelSum(around, slice_.weights, slice_.mean, norm_squared=slice_.norm_squared)
+    return KernelSum(around, slice_.weights, slice_.mean)

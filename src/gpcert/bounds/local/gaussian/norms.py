@@ -44,7 +44,7 @@ def quartic(e: Expansion, G2: Float, b: Float) -> Norms:
 
 def rkhs(e: Expansion) -> Norms:
     """X5: the squared RKHS norms of M and of the linear part of q on the slice, and their error scale."""
-    K, entry = e.slice.gram
+    K, entry = e.slice.gram(np.ones(e.v.shape[1]))
     n = len(K)
     amplitude = e.slice.amplitude
     b = np.stack([e.slice.weights * amplitude, e.r * amplitude], axis=1)

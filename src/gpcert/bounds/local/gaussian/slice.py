@@ -46,21 +46,20 @@ class Slice(Restricted):
     still: Float  #: half squared distance on the features that stand still (n,)
     visited: dict[bytes, Visit] = field(default_factory=dict, repr=False)  #: the last points, both classes'
 
-    @property
-    def gram(self) -> tuple[Float, float]:
-        """exp(-|v_i - v_j|^2 / 2) on the moving features (n, n), and a bound on every entry's absolute error
-        (E2).
+    def gram(self, metric: Float) -> tuple[Float, float]:
+        """exp(-|L^-1 (v_i - v_j)|^2 / 2), L^2 = metric (d,), on the moving features (n, n), and a bound on
+        every entry's absolute error (E2).
 
-        It depends on the features only, so queries on the same features share it through the model.
+        It depends on features and metric only: queries on the same features share it through the model.
         """
-        make = partial(unit_gram, self.points, self.lengthscale)
-        return kept(self.model.grams, self.features.tobytes(), _GRAMS, make)
+        make = partial(unit_gram, self.points, self.lengthscale * np.sqrt(metric))
+        return kept(self.model.grams, self.features.tobytes() + metric.tobytes(), _GRAMS, make)
 
-    @cached_property
-    def norm_squared(self) -> float:
-        """X5: b^T K b with b = weights * amplitude, the squared RKHS norm of the mean on the slice."""
-        b = self.weights * self.amplitude
-        return float(b @ (self.gram[0] @ b))
+    @property
+    def spread(self) -> Float:
+        """Of the centres, in lengthscales (d,); not too small where only the region has other values."""
+        spread = self.model.spread[self.features]
+        return np.maximum(spread, 0.1 * float(spread.max(initial=0.0)))
 
     @property
     def moderate(self) -> bool:

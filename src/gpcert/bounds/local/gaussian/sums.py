@@ -25,13 +25,15 @@ from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import FunctionalBound
-from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
+from gpcert.rounding import LARGEST, TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 
 #: Any theta is sound; this share of the balanced one was best on whole images.
 _THETA = 0.35
-#: Orders that are bounded as quadratic forms, then those by one number each.
-_FORMS, _NUMBERS = (3, 4), (5, 6, 7)
+#: Orders that are bounded as quadratic forms, for many features.
+_FORMS = (3, 4)
+#: The metric's scale is a power of this, so that few Gram matrices serve all boxes.
+_STEP = 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,18 @@ class Covariances:
 
     @cached_property
     def metric(self) -> Float:
-        """L^2 (d,): |L d|^2 = sum_j metric_j d_j^2 (X1)."""
-        return self.domain.metric(np.sqrt(np.einsum("ij,ij->j", self.v, self.v) / len(self.v)))
+        """L^2 (d,): |L d|^2 = sum_j metric_j d_j^2 (X1): one of a few, whose Gram matrices are kept.
+
+        With many features the two factors of a_i = (L d).(L^-1 v_i) are about equal, which X5 likes; boxes of
+        few features are too many, and of too many sizes: there |L^-1 v_i| is at most |v_i|.
+        """
+        metric = self.domain.metric(self.slice.spread)
+        if len(metric) <= CHEAP_DIMENSIONS:
+            return np.asarray(metric / metric.min())
+        squares = np.einsum("ij,ij->i", self.v, self.v / metric)
+        ratio = np.divide(self.k @ squares, self.k.sum() * max(self.domain.norm(metric), NARROWEST) ** 2)
+        scale = _STEP ** round(0.5 * math.log(ratio, _STEP)) if TINY < ratio < LARGEST else 1.0
+        return np.asarray(metric * scale)
 
     @cached_property
     def span(self) -> float:
@@ -100,7 +112,6 @@ class KernelSum:
     constant: float
     still: float = 0.0
     excess: float = 0.0
-    norm_squared: float | None = None  #: X5: of b * amplitude, where it is known
 
     def lower_bound(self, sharp: bool, enough: float = 0.0) -> FunctionalBound:
         """f on the whole domain; `sharp`: with the orders from three on as forms, else by one norm (X5)."""
@@ -123,7 +134,7 @@ class KernelSum:
         slope -= 64 * UNIT * abs(self.constant) * grow
         excess = self.excess + sum_up(np.abs(self.b) * c.rough * c.unit) * 1.01 + UNDERFLOW
         excess += gamma(60) * (abs(M0) + abs(self.still) + abs(self.constant)) * grow
-        remainders = list(self._orders()) if sharp else [Remainder(None, 2.0 * self._smooth(3))]
+        remainders = list(self._orders()) if sharp else [Remainder(None, 2.0 * self._smooth(3, 0.0))]
         return Pieces(M0 + self.still + self.constant, g, [H, slope * np.eye(d)], remainders, excess)
 
     @cached_property
@@ -134,43 +145,59 @@ class KernelSum:
         return float(bk.sum()), bk @ v, 0.5 * (H + H.T)
 
     @cached_property
-    def _rest(self) -> float:
-        """X5: the norm of the sum on the slice less the orders zero to two, which are known exactly."""
-        gram, entry = self.around.slice.gram
-        b = self.b * self.around.slice.amplitude
-        square = float(b @ (gram @ b)) if self.norm_squared is None else self.norm_squared
-        size = float(np.abs(b).sum())
-        relative = 2.0 * (entry + gamma(2 * len(b) + 40) + 4.0 * float(np.max(self.around.unit)))
+    def _squares(self) -> tuple[float, float, float]:
+        """X5: the squared norm of the sum in the metric, that of its orders zero to two, and the error of
+        their difference, with up to two orders more subtracted.
+        """
+        c = self.around
+        n, d = c.v.shape
+        gram, entry = c.slice.gram(c.metric)
+        squares, inverse = c.v * c.v, 1.0 / c.metric
+        y = self.b * c.slice.amplitude * np.exp(0.5 * (squares @ (inverse - 1.0)))  # b k e^{|L^-1 v|^2 / 2}
+        exponents = squares @ (inverse + 1.0)
+        most = np.abs(y) + np.abs(self.b) * c.slice.tiny * (2.0 + 2.0 * exponents)
+        error = sum_up(most * (4.0 * c.unit + gamma(6 * n + 16 * d + 600) * (1.0 + exponents)))
+        size = sum_up(most)
         constant, gradient, hessian = self.head
-        known = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
-        slack = 2.0 * size * relative * (size + math.sqrt(known)) + gamma(len(gradient) ** 2 + 20) * known
-        return sqrt_up(max(square - known, 0.0) + slack)
+        known = constant * constant + float((gradient * gradient) @ inverse)
+        known += 0.5 * float(inverse @ (hessian * hessian) @ inverse)
+        return (
+            float(y @ (gram @ y)),
+            known,
+            8.0 * error * (size + math.sqrt(known)) + 1.01 * entry * size * size,
+        )
 
-    def _smooth(self, order: int) -> Float:
-        """X5: a diagonal (d,) whose form bounds all orders from `order` >= 3 on."""
-        s = self.around.s
-        tail = self._rest * tail_norm_up(order, s) / max(s * s, TINY) * (1.0 + 1e-12)
-        return np.full(self.around.v.shape[1], tail)
+    def _smooth(self, order: int, more: float) -> Float:
+        """X5: a diagonal (d,) whose form bounds all orders from `order` >= 3 on; `more`: the squared norm of
+        those above two that are known besides.
+        """
+        c = self.around
+        square, known, slack = self._squares
+        rest = sqrt_up(
+            max(square - known - more, 0.0) + slack + gamma(c.v.shape[1] ** 2 + 20) * (known + more)
+        )
+        return np.asarray(rest * tail_norm_up(order, c.span) * (1.0 + 1e-12) * self._elliptic)
 
     def _orders(self) -> Iterator[Remainder]:
-        """C1 for the lowest orders, C4 and norms for the others; subtracted as d^T (.) d / 2."""
-        c, last = self.around, 2
-        scaled = c.v / np.sqrt(c.metric)
-        G = None if c.v.shape[1] <= CHEAP_DIMENSIONS else scaled @ scaled.T
-        for order, form in self._tensor(scaled) if G is None else self._flattened(G):
+        """C1 for the lowest orders, norms for the others; subtracted as d^T (.) d / 2."""
+        c, last, more = self.around, 2, 0.0
+        few = c.v.shape[1] <= CHEAP_DIMENSIONS
+        for order, form in self._tensor() if few else self._flattened():
             # |order p| <= |L d|^{p-1} sqrt(N(d)) <= span^{p-2} (theta |L d|^2 + N(d) / theta) / 2
             theta = _THETA * balance(largest_root(form, c.domain), c.span)
             power = c.span ** (order - 2) * (1.0 + 1e-12)
             yield Remainder(
                 (power / theta) * form.matrix, power * theta * c.metric, 0.5 * (power / theta) * form.excess
             )
+            more += math.factorial(order) * float(np.diagonal(form.matrix) @ (1.0 / c.metric))
             last = order
-        yield Remainder(None, 2.0 * self._tails(last + 1, G))
+        yield Remainder(None, 2.0 * self._beyond(last + 1, more))
 
-    def _tensor(self, scaled: Float) -> Iterator[tuple[int, Form]]:
+    def _tensor(self) -> Iterator[tuple[int, Form]]:
         """C1: the cubic by its symmetric tensor, for few features."""
-        n, d = scaled.shape
+        n, d = self.around.v.shape
         bk, root = self.b * self.around.k, np.sqrt(self.around.metric)
+        scaled = self.around.v / root
         pairs = (scaled[:, :, None] * scaled[:, None, :]).reshape(n, d * d)
         T = (((bk / 6.0)[:, None] * scaled).T @ pairs).reshape(d, d, d)
         flat = ((T + T.transpose(1, 0, 2) + T.transpose(2, 1, 0)) / 3.0).reshape(d, d * d)
@@ -180,10 +207,12 @@ class KernelSum:
         N = 0.5 * (N + N.T) * np.outer(root, root)
         yield 3, Form(N, 2.2 * gamma(d * d + 40) * size * size + TINY)
 
-    def _flattened(self, G: Float) -> Iterator[tuple[int, Form]]:
+    def _flattened(self) -> Iterator[tuple[int, Form]]:
         """C1 of orders three and four: N_p = Z^T G^{o(p-1)} Z with Z = b k v / p!."""
         c = self.around
         n, d = c.v.shape
+        scaled = c.v / np.sqrt(c.metric)
+        G = scaled @ scaled.T
         Z = (self.b * c.k)[:, None] * c.v
         power = G * G
         unit = c.relative + gamma(2 * n + 8 * d + 200)
@@ -194,34 +223,14 @@ class KernelSum:
             yield order, Form(0.5 * (N + N.T), noise + TINY)
             power = power * G
 
-    def _tails(self, first: int, G: Float | None) -> Float:
-        """C4: a diagonal (d,) whose form bounds the orders from `first` on, some of them one by one."""
-        c, best = self.around, self._beyond(first)
-        if G is None:
-            return best
-        n, d = c.v.shape
-        bk, exact = self.b * c.k, 0.0
-        relative = 2.0 * float(np.max(c.relative)) + gamma(6 * n + 16 * d + 600)
-        power = G ** (first - 1)
-        for order in _NUMBERS:
-            power = power * G
-            size = sum_up(np.abs(bk) * c.norm**order / c.span**order)
-            square = max(float(bk @ (power @ bk)), 0.0) + 2.0 * relative * size * size
-            exact += sqrt_up(square) * c.span**order / math.factorial(order) * (1.0 + 1e-14)
-            best = self._smaller(best, exact * self._elliptic + self._beyond(order + 1))
-        return best
-
     @property
     def _elliptic(self) -> Float:
         """The form |L d|^2 / span^2 (d,): at most 1 on the domain."""
         return self.around.metric / (self.around.span * self.around.span) * (1.0 + 8 * UNIT)
 
-    def _beyond(self, order: int) -> Float:
-        """All orders from `order` on, by absolute values (X2) or by the norm on the slice (X5)."""
+    def _beyond(self, order: int, more: float) -> Float:
+        """All orders from `order` on, by absolute values (X2) or by their norm (X5)."""
         c = self.around
         plain = sum_up(np.abs(self.b) * c.grown * c.norm**order / math.factorial(order)) * (1.0 + 1e-12)
-        return self._smaller(plain * self._elliptic, self._smooth(order))
-
-    def _smaller(self, one: Float, two: Float) -> Float:
-        reach = self.around.domain.reach**2
-        return one if one @ reach <= two @ reach else two
+        absolute, smooth = plain * self._elliptic, self._smooth(order, more)
+        return smooth if smooth[0] < absolute[0] else absolute  # NaN is not smaller
