@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["probability_range"]
 
+#: A local search ends where it would gain less than this share of the tolerance.
+_WORTH = 0.1
+
 
 @about_regions
 def probability_range(
@@ -201,9 +204,10 @@ class _Query(Search):
         roots = self._roots
         known = ((0.0, 1.0), (0.0, 1.0)) if roots is None else tuple((root.lower, 1.0) for root in roots)
         self.sides = self.minimisers(pair, ends, between=known)
+        tolerance = self._task.settings.tolerance
         for i, side in enumerate(self.sides):
             point = None if roots is None else roots[i].point[self._moving]
-            side.start(point=point, negligible=0.999 * self._task.settings.tolerance)
+            side.start(point=point, negligible=0.999 * tolerance, worth=_WORTH * tolerance)
             yield
 
     def choose(self) -> Minimiser | None:

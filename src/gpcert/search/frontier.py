@@ -76,13 +76,19 @@ class Minimiser:
         first = self._frontier[0].bound if self._frontier else self._most
         return min([first, *(box.bound for box, _ in self._asked)]) if self._asked else first
 
-    def start(self, enough: float = -np.inf, point: Float | None = None, negligible: float = 0.0) -> None:
+    def start(
+        self,
+        enough: float = -np.inf,
+        point: Float | None = None,
+        negligible: float = 0.0,
+        worth: float = 0.0,
+    ) -> None:
         """Find a first point; the whole region becomes one open box with the trivial bound.
 
-        A point where the bound's objective is below `enough`, or P below `negligible`, ends the local search;
-        with a `point` (d,) of the region given there is none.
+        A point where the bound's objective is below `enough`, or P below `negligible`, ends the local search,
+        and so do gains below `worth`; with a `point` (d,) of the region given there is none.
         """
-        point = descend(self.bound, *self._box, enough, negligible) if point is None else point
+        point = descend(self.bound, *self._box, enough, negligible, worth) if point is None else point
         self.offer(point)
         whole = OpenBox(self._least, next(self._numbers), *self._box, point)
         if self._recorder is not None:

@@ -21,17 +21,22 @@ _MEMORY = 6
 
 
 def descend(
-    bound: BoxBound, lower: Float, upper: Float, enough: float = -np.inf, negligible: float = 0.0
+    bound: BoxBound,
+    lower: Float,
+    upper: Float,
+    enough: float = -np.inf,
+    negligible: float = 0.0,
+    worth: float = 0.0,
 ) -> Float:
     """A point (d,) of the bound's region, which lies in the box, with small P: vertex iteration first,
-    L-BFGS-B or projected gradients where that does not settle; ends once the objective is below `enough`
-    or P negligible.
+    L-BFGS-B or projected gradients where that does not settle; ends once the objective is below `enough`,
+    P negligible, or no more than `worth` of the objective is to be gained.
     """
     if lower.size == 0:
         return lower.copy()
     timed = _Timed(bound, bound.shape.project(bound.shape.middle(lower, upper)))
     with suppress(OutOfTime):  # any point of the region is sound
-        return _descend(timed, lower, upper, enough, negligible)
+        return _descend(timed, lower, upper, enough, negligible, worth)
     return timed.best
 
 
@@ -51,7 +56,9 @@ class _Timed:
         return value, gradient
 
 
-def _descend(bound: _Timed, lower: Float, upper: Float, enough: float, negligible: float) -> Float:
+def _descend(
+    bound: _Timed, lower: Float, upper: Float, enough: float, negligible: float, worth: float
+) -> Float:
     # Features without data have zero gradient at the centre, a saddle: start a little beside it.
     tilt = np.where(np.arange(len(lower)) * 0x9E3779B1 & 0x10000, 0.01, -0.01)
     shape = bound.shape
@@ -68,12 +75,12 @@ def _descend(bound: _Timed, lower: Float, upper: Float, enough: float, negligibl
         settled = shape.vertex(gradient, vertex)
         if value > best:
             break
-        if (settled == vertex).all():
+        if gradient @ (vertex - settled) <= worth:  # to first order there is no more to gain
             return _exchange(bound, point)
     if bound.at(point)[1] <= negligible:
         return point
     polish = _polish_in_box if shape.is_box else _polish
-    return _exchange(bound, polish(bound, lower, upper, point, best))
+    return _exchange(bound, polish(bound, lower, upper, point, best, worth))
 
 
 def _exchange(bound: _Timed, point: Float) -> Float:
@@ -92,7 +99,9 @@ def _exchange(bound: _Timed, point: Float) -> Float:
     return point
 
 
-def _polish_in_box(bound: _Timed, lower: Float, upper: Float, point: Float, best: float) -> Float:
+def _polish_in_box(
+    bound: _Timed, lower: Float, upper: Float, point: Float, best: float, worth: float
+) -> Float:
     width = upper - lower
 
     def scaled(y: Float) -> tuple[float, Float]:
@@ -100,15 +109,15 @@ def _polish_in_box(bound: _Timed, lower: Float, upper: Float, point: Float, best
         return value, gradient * width
 
     start = (point - lower) / width
-    result = minimize(
-        scaled, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(width), options={"maxiter": 40}
-    )
+    options = {"maxiter": 40, "ftol": max(worth, 2e-9)}
+    bounds = [(0.0, 1.0)] * len(width)
+    result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     # Coordinates at an end of the box are set to it exactly: the bound is exact at such a reference.
     moved = np.where(result.x <= 0, lower, np.where(result.x >= 1, upper, lower + result.x * width))
     return bound.shape.project(moved) if result.fun < best else point
 
 
-def _polish(bound: _Timed, lower: Float, upper: Float, point: Float, best: float) -> Float:
+def _polish(bound: _Timed, lower: Float, upper: Float, point: Float, best: float, worth: float) -> Float:
     """Spectral projected gradients (Birgin, Martinez, Raydan 2000), in units of the box's widths."""
     project, width = bound.shape.project, upper - lower
     x, value = point, best
@@ -118,7 +127,7 @@ def _polish(bound: _Timed, lower: Float, upper: Float, point: Float, best: float
     for _ in range(_PROJECTED_STEPS):
         step = project(x - length * gradient * width * width) - x
         slope = float(gradient @ step)
-        if not slope < -1e-7 * (1.0 + abs(value)):
+        if not slope < -max(worth, 1e-7 * (1.0 + abs(value))):
             break
         share = 1.0
         while True:
