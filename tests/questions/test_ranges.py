@@ -1,11 +1,15 @@
 """What `probability_range` means: regions, labels, tolerance, batches, and one sentence for what is wrong."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpcert as gc
+from gpcert.questions.ranges import _complement
 from helpers.exact import refute, small_model
 from judge import Truth
 
@@ -271,3 +275,12 @@ def test_indefinite_precisions_converge():
     answer = gc.probability_range(post, gc.Ball(np.array([0.3, -0.4]), 0.3), tolerance=1e-5)
     assert answer.status == "converged"
     assert refute(post, gc.Ball(np.array([0.3, -0.4]), 0.3), answer, rng) == []
+
+
+@given(st.floats(0.0, 1.0), st.sampled_from([-1, 1]))
+def test_a_complement_is_rounded_once_and_in_order(p, direction):
+    """1 - p, rounded to the side asked for and no further: so reports of the other class never loosen."""
+    exact, value = 1 - Fraction(p), _complement(p, direction)
+    assert direction * (Fraction(value) - exact) >= 0
+    inward = np.nextafter(value, -direction * np.inf)
+    assert direction * (Fraction(float(inward)) - exact) < 0

@@ -266,8 +266,7 @@ def _range(
 
 
 def _complement(p: float, direction: int) -> float:
-    """1 - p rounded outward unless exact."""
+    """1 - p rounded up (direction 1) or down (-1): one of 1 - p and 1 - (1 - p) is exact (Sterbenz)."""
     value = 1.0 - p
-    if 1.0 - value == p and value >= 0.5:  # Sterbenz: exact
-        return value
-    return float(np.clip(np.nextafter(value, direction * np.inf), 0.0, 1.0)) if 0.0 < p < 1.0 else value
+    wrong = direction * (p - (1.0 - value))  # value - (1 - p), of which the sign counts
+    return float(np.nextafter(value, direction * np.inf)) if wrong < 0.0 else value
