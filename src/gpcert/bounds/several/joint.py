@@ -87,7 +87,7 @@ class JointLabel(OneByOne):
         open_ = np.flatnonzero(~self._known(lower, upper))
         open_ = open_[np.argsort(scores[open_], kind="stable")]
         best: Certified | None = None
-        for place in own.places(lower, upper, reference, own.planes):
+        for place in own.places(lower, upper, reference, partial(own.planes, slack=lambda: np.inf)):
             if place is None:
                 return Certified(1.0, reference, widest, False)
             start, domain, prices = place
