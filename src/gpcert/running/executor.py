@@ -15,7 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -65,9 +65,9 @@ def ask_all(
     rest, known = keeper.divided(pieces)
     with listener(running.progress, what) as tell:
         count = sum(map(size, pieces.values())) if total is None else total
-        batch = _Batch(ask, task, rest, running, tell, stopped, size, count, keeper)
-        batch.found = {} if found is None else found
-        batch.found.update(known)
+        answers = {} if found is None else found
+        batch = _Batch(ask, task, rest, running, tell, stopped, size, count, keeper, answers)
+        answers.update(known)
         try:
             batch.run(together)
         except KeyboardInterrupt:
@@ -92,7 +92,7 @@ class _Batch:
     size: Callable[[Any], int]
     total: int
     keeper: Keeper
-    found: dict[int, Any] = field(default_factory=dict)
+    found: dict[int, Any]
     stopping: bool = False
 
     def __post_init__(self) -> None:
@@ -107,11 +107,10 @@ class _Batch:
             self._together(together)
         if not self.waiting or self.stopping:
             return
-        jobs = wanted(self.running.n_jobs)
-        if jobs in (None, -1):
+        jobs = wanted(self.running.n_jobs) or -1
+        if jobs == -1:
             self._here(may_move=True)
         if self.waiting and not self.stopping and jobs != 1:
-            jobs = -1 if jobs is None else jobs
             self._on_workers(jobs if remote() else min(jobs, len(self.waiting)))
         if not self.stopping:
             self._here(may_move=False)
@@ -214,8 +213,7 @@ class _Batch:
 
     def _groups(self, groups: list[list[int]], died: Counter[int], parcel: Any, jobs: int) -> None:
         while groups and not self.stopping:
-            group = groups.pop(0)
-            before = len(self.waiting)
+            group, before = groups.pop(0), len(self.waiting)
             begun, count = self._on(group, parcel, jobs)
             if not count:
                 continue
@@ -244,8 +242,7 @@ class _Batch:
             path, board = Board.made(len(group))
         call = Call(uuid.uuid4().hex, path, len(group))
         results: SimpleQueue[Any] = SimpleQueue()
-        pieces = [(row, self.waiting[i]) for row, i in enumerate(group)]
-        ended = False
+        pieces, ended = [(row, self.waiting[i]) for row, i in enumerate(group)], False
         sent = parallel(jobs), call, parcel, pieces, board, results
         feeder = threading.Thread(target=feed, args=sent, daemon=True)
         try:
