@@ -109,7 +109,8 @@ def _polish_in_box(
         return value, gradient * width
 
     start = (point - lower) / width
-    options = {"maxiter": 40, "ftol": max(worth, 2e-9)}
+    # The last step's gain says little of what is left: bounds are exact at a reference that is the minimiser.
+    options = {"maxiter": 40, "ftol": max(0.03 * worth, 2e-9)}
     bounds = [(0.0, 1.0)] * len(width)
     result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     # Coordinates at an end of the box are set to it exactly: the bound is exact at such a reference.
