@@ -32,6 +32,7 @@ def test_a_mistake_is_caught(mutant: tuple[str, str, str], tmp_path: Path) -> No
     shutil.copytree(PACKAGE, tmp_path / "gpcert_check")
     path = tmp_path / "gpcert_check" / f"{module}.py"
     path.write_text(path.read_text().replace(right, wrong))
+    compile(path.read_text(), str(path), "exec")
     tests = [
         str(HERE / f"test_{name}.py")
         for name in ("regions", "claims", "sharper", "statements", "tampering", "files")
