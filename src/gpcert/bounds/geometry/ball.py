@@ -106,18 +106,20 @@ class BallShape:
         return False
 
     @property
-    def _centre(self) -> Float:
+    def centre(self) -> Float:
+        """On the moving features (d,)."""
         return self.ball.x[self.moving]
 
     @property
-    def _scale(self) -> Float:
+    def scale(self) -> Float:
+        """On the moving features (d,)."""
         return np.ones(int(self.moving.sum())) if self.ball.scale is None else self.ball.scale[self.moving]
 
     def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
         """B1; None if the point of the box nearest to the centre is certainly outside the ball."""
         low, high = scaled_box(lower, upper, reference, lengthscale)
-        centre = self._centre
-        unit = np.maximum(_product(self.ball.radius, self._scale, lengthscale) * (1.0 + 8 * UNIT), NARROWEST)
+        centre = self.centre
+        unit = np.maximum(_product(self.ball.radius, self.scale, lengthscale) * (1.0 + 8 * UNIT), NARROWEST)
         if not unit.max() < 1e100:
             return BoxDomain(low, high)
         bottom, top = (lower - centre) / lengthscale / unit, (upper - centre) / lengthscale / unit
@@ -134,21 +136,21 @@ class BallShape:
 
     def middle(self, lower: Float, upper: Float) -> Float:
         """The centre where the box has it; else the box's middle, drawn into the ball."""
-        nearest = np.clip(self._centre, lower, upper)
+        nearest = np.clip(self.centre, lower, upper)
         return (
             nearest
-            if (nearest == self._centre).all()
+            if (nearest == self.centre).all()
             else self.within(0.5 * lower + 0.5 * upper, lower, upper)
         )
 
     def within(self, point: Float, lower: Float, upper: Float) -> Float:
         """On the line from the point to the box's nearest to the centre: its first in the ball."""
-        point, nearest = np.clip(point, lower, upper), np.clip(self._centre, lower, upper)
-        unit, norm = np.maximum(self.ball.radius * self._scale, NARROWEST), self.ball.norm
+        point, nearest = np.clip(point, lower, upper), np.clip(self.centre, lower, upper)
+        unit, norm = np.maximum(self.ball.radius * self.scale, NARROWEST), self.ball.norm
         good, bad = 0.0, 1.0
         while bad - good > 1e-3:
             share = bad if bad == 1.0 and good == 0.0 else 0.5 * (good + bad)
-            inside = np.linalg.norm((nearest + share * (point - nearest) - self._centre) / unit, norm) <= 1.0
+            inside = np.linalg.norm((nearest + share * (point - nearest) - self.centre) / unit, norm) <= 1.0
             if inside and share == 1.0:
                 return point
             good, bad = (share, bad) if inside else (good, share if share < 1.0 else 1.0 - 1e-9)
@@ -166,7 +168,7 @@ class BallShape:
     def vertex(self, gradient: Float, point: Float) -> Float:
         """B3, then exactly inside."""
         inner = self.ball.inner_box()
-        centre, unit = self._centre, np.maximum(self.ball.radius * self._scale, NARROWEST)
+        centre, unit = self.centre, np.maximum(self.ball.radius * self.scale, NARROWEST)
         low, high = (inner.lower[self.moving] - centre) / unit, (inner.upper[self.moving] - centre) / unit
         return self.project(centre + unit * lowest(gradient * unit, low, high, self.ball.norm))
 

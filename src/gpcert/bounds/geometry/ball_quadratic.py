@@ -99,7 +99,7 @@ def _candidates(
             D, _ = curvature(g, H, ball.low, ball.high, enough, accuracy)
             yield _priced(g, H, ball, D, none, None)
         return
-    y = _descend(g, H, ball)
+    y = descended(g, H, ball)
     pull = _pull(g + H @ y, y, ball)
     for least in (0.03,) if ball.norm == 2.0 else _LEAST:
         weight = _ellipsoid(y, ball.norm, least)
@@ -142,7 +142,7 @@ def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | N
     A[np.diag_indices(len(g))] += D + E
     c = g - 0.5 * D * (low + high)
     if y is None:
-        y = _descend(c, A, ball)
+        y = descended(c, A, ball)
     G = c + A @ y
     exponent = np.inf if ball.norm <= 2.0 else ball.norm / (ball.norm - 2.0)
     price = 0.5 * float(norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
@@ -160,7 +160,7 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     """
     caps = ball.caps
     reach = min(1.0, sum_up(caps))
-    size = np.abs(_descend(g, H, ball))
+    size = np.abs(descended(g, H, ball))
     squares = vectors * vectors
     shifts = max(-float(values[0]), 0.0) * _SHIFTS
     prices = [reach * (squares @ np.maximum(-(values + D), 0.0)) @ size + D * (caps @ size) for D in shifts]
@@ -176,7 +176,7 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     if not (is_certainly_psd(A) and is_certainly_psd(N)):
         return -np.inf, ball.rest
     penalty = 0.5 * (reach * np.diagonal(N) + D * caps) * (1.0 + 8 * UNIT)
-    y = _descend(g, A, ball, penalty)
+    y = descended(g, A, ball, penalty)
     G = g + A @ y
     size = (np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0) + (
         np.abs(A) + np.abs(N) + np.abs(H)
@@ -186,7 +186,7 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     return value - 2.0 * error, y
 
 
-def _descend(c: Float, A: Float, ball: UnitBall, penalty: Float | None = None) -> Float:
+def descended(c: Float, A: Float, ball: UnitBall, penalty: Float | None = None) -> Float:
     """About the minimiser of c.u + u^T A u / 2 (less the penalty's kinks) over the ball: where the tangent
     goes; accelerated projected gradient.
     """

@@ -50,7 +50,7 @@ def quadratic_lower_bound(
 
 
 def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float) -> QuadraticBound:
-    point, free = _settle(g, H, low, high)
+    point, free = settled_faces(g, H, low, high)
     fixed = np.flatnonzero(~free)
     H_fixed = H[:, fixed] @ point[fixed]
     constant = float((g + 0.5 * H_fixed)[fixed] @ point[fixed])
@@ -69,7 +69,7 @@ def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy:
     return QuadraticBound(value - 2.0 * UNIT * abs(value), point)
 
 
-def _settle(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask]:
+def settled_faces(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask]:
     """Q1 repeated: a point with the settled coordinates at their ends, and the mask of the free ones."""
     point = np.zeros_like(g)
     free = np.ones(len(g), dtype=bool)

@@ -87,16 +87,20 @@ class UnitBall:
         box = -sum_up(np.maximum(-np.minimum(gradient * low, gradient * high), 0.0)) * (1.0 + 4 * UNIT)
         return max(value, box) if np.isfinite(value) else box
 
+    def multiplier(self, gradient: Float, penalty: float | Float = 0.0) -> float:
+        """norm 1: a good multiplier of |u|_1 <= 1 for the linear function; any is sound."""
+        up, down = (
+            np.where(self.high > 0, penalty - gradient, -np.inf),
+            np.where(self.low < 0, penalty + gradient, -np.inf),
+        )
+        slopes, rest = np.maximum(np.maximum(up, down), 0.0), np.abs(self.rest)
+        room = np.maximum(np.where(up >= down, self.high, -self.low) - rest, 0.0)
+        return _filled(slopes, room, 1.0 - float(rest.sum()))
+
     def _least_of_kinks(self, gradient: Float, penalty: Float) -> float:
         """norm 1: piecewise linear with a kink at 0, so smallest at an end or at the rest."""
         low, high, rest = self.low, self.high, self.rest
-        up, down = (
-            np.where(high > 0, penalty - gradient, -np.inf),
-            np.where(low < 0, penalty + gradient, -np.inf),
-        )
-        slopes = np.maximum(np.maximum(up, down), 0.0)
-        room = np.maximum(np.where(up >= down, high, -low) - np.abs(rest), 0.0)
-        multiplier = _filled(slopes, room, 1.0 - float(np.abs(rest).sum()))
+        multiplier = self.multiplier(gradient, penalty)
         steeper = multiplier - penalty
         terms = np.minimum.reduce([gradient * u + steeper * np.abs(u) for u in (low, high, rest)])
         size = float((np.abs(gradient) + penalty).sum()) + (len(low) + 1) * multiplier

@@ -88,28 +88,39 @@ class LogitLevel(Level):
         """F = -m_p is concave in S, above its chords: the secant of F in w = sqrt(c + S) next to S, lowered
         to what is certain. Chord - steep w is convex, smallest at an end or where w = steep / (2 slope).
         """
+        if not (self.p < 0.5 and 0.0 < largest < 1e90):
+            return None
+        c, grid = self.grid(largest)
+        return root_below(c, grid, [-self.curve(x)[1] for x in grid], S)
+
+    def grid(self, largest: float) -> tuple[float, list[float]]:
+        """c, and variances up to `largest`, that `root` uses for p < 1/2."""
         t = float(ndtri(self.p))
-        if not (t < 0.0 < largest < 1e90):
-            return None
         c = min(0.98 * self.curves.noise, (t / (1.0 - 2.0 * self.p)) ** 2)  # the slope of F at S = 0, far out
-        grid = _grid(0.05 * c, largest)
-        F = [-self.curve(x)[1] for x in grid]
-        if not all(map(math.isfinite, F)):
-            return None
-        i = min(bisect_right(grid, max(S, 0.0)), len(grid) - 1)
-        steep = max((F[i] - F[i - 1]) / (math.sqrt(c + grid[i]) - math.sqrt(c + grid[i - 1])), 0.0)
-        kappa = math.inf
-        for (x, one), (y, two) in pairwise(zip(grid, F, strict=True)):
-            slope = (two - one) / (y - x)
-            kappa = min(kappa, one - steep * sqrt_up(c + x), two - steep * sqrt_up(c + y))
-            if slope > 0 and x < (0.5 * steep / slope) ** 2 - c < y:
-                kappa = min(kappa, one - slope * (x + c) - 0.25 * steep * steep / slope)
-        size = abs(kappa) + max(map(abs, F)) + steep * math.sqrt(c + largest)
-        return steep, c, kappa - 64 * UNIT * size
+        return c, _grid(0.05 * c, largest)
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
         return max(0.0, down(self.p - 0.25 * deficit * (1.0 + 4 * UNIT)))
+
+
+def root_below(c: float, grid: list[float], F: list[float], S: float) -> Root | None:
+    """(steep, c, kappa) with steep sqrt(c + S') + kappa below the chords of the points (grid, F), near at S.
+
+    Chord - steep w, w = sqrt(c + S'), is convex, smallest at an end or where w = steep / (2 slope).
+    """
+    if not all(map(math.isfinite, F)):
+        return None
+    i = min(bisect_right(grid, max(S, 0.0)), len(grid) - 1)
+    steep = max((F[i] - F[i - 1]) / (math.sqrt(c + grid[i]) - math.sqrt(c + grid[i - 1])), 0.0)
+    kappa = math.inf
+    for (x, one), (y, two) in pairwise(zip(grid, F, strict=True)):
+        slope = (two - one) / (y - x)
+        kappa = min(kappa, one - steep * sqrt_up(c + x), two - steep * sqrt_up(c + y))
+        if slope > 0 and x < (0.5 * steep / slope) ** 2 - c < y:
+            kappa = min(kappa, one - slope * (x + c) - 0.25 * steep * steep / slope)
+    size = abs(kappa) + max(map(abs, F)) + steep * math.sqrt(c + grid[-1])
+    return steep, c, kappa - 64 * UNIT * size
 
 
 def _grid(first: float, largest: float) -> list[float]:

@@ -69,6 +69,16 @@ class OneVsRestBound(OneByOne):
 
 def _smallest(bound: BoxBound, lower: Float, upper: Float, reference: Float, slack: float) -> Certified:
     """A bound over the box with a target of its own: by `slack` below the smallest value found."""
+    start = smallest_point(bound, lower, upper, reference)
+    target = bound.at(start)[0]
+    target -= max(_SLACK * min(target, 1.0 - target), slack)
+    if not _SMALLEST_TARGET < target < 1.0:
+        return Certified(0.0, start, int(np.argmax(upper - lower)), False)
+    return bound.over(lower, upper, start, target)
+
+
+def smallest_point(bound: BoxBound, lower: Float, upper: Float, reference: Float) -> Float:
+    """A point of the box with a small value, from the reference along corners."""
     start = reference
     score, gradient = bound.objective(reference)
     for _ in range(3):
@@ -78,8 +88,4 @@ def _smallest(bound: BoxBound, lower: Float, upper: Float, reference: Float, sla
         if not value < score:
             break
         start, score = corner, value
-    target = bound.at(start)[0]
-    target -= max(_SLACK * min(target, 1.0 - target), slack)
-    if not _SMALLEST_TARGET < target < 1.0:
-        return Certified(0.0, start, int(np.argmax(upper - lower)), False)
-    return bound.over(lower, upper, start, target)
+    return start
