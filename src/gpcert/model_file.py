@@ -12,6 +12,7 @@ import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from gpcert.posterior import Posterior
 from gpcert.validation import Float
 from gpcert.version import __version__
 
-__all__ = ["load", "load_hashed", "model_bytes", "model_of", "save"]
+__all__ = ["file_digest", "load", "load_hashed", "model_bytes", "model_of", "save"]
 
 FORMAT = 1
 _HEADER = {
@@ -43,6 +44,7 @@ _TENSORS = ("centres", "weights", "precision")
 _FACTOR = "factors."
 _LENGTH = 8  # bytes at the beginning that tell the length of the header, least first
 _LONGEST = 100_000_000  # header that safetensors reads
+_loaded: WeakKeyDictionary[Posterior, str] = WeakKeyDictionary()  # of posteriors, their files' SHA-256
 
 
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
@@ -68,6 +70,11 @@ def model_bytes(posterior: Posterior) -> bytes:
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     metadata = {"gpcert": json.dumps(_header(posterior), allow_nan=False)}
     return bytes(safetensors_bytes(contiguous, metadata=metadata))
+
+
+def file_digest(posterior: Posterior) -> str:
+    """The SHA-256 of the file it was loaded from; else of the one that `save` writes."""
+    return _loaded.get(posterior) or sha256(model_bytes(posterior)).hexdigest()
 
 
 def model_of(content: bytes, name: str) -> Posterior:
@@ -105,7 +112,9 @@ def load_hashed(path: str | os.PathLike[str]) -> tuple[Posterior, str]:
         content = _content(name)
     except (OSError, ValueError, MemoryError) as error:
         raise ModelFileError(f"{name} is not a valid gpcert model: {error}") from error
-    return model_of(content, name), sha256(content).hexdigest()
+    posterior, hashed = model_of(content, name), sha256(content).hexdigest()
+    _loaded[posterior] = hashed
+    return posterior, hashed
 
 
 def _header(posterior: Posterior) -> dict[str, Any]:

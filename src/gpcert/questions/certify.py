@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from gpcert.bounds import BoundFactory
 from gpcert.engine import knows
 from gpcert.posterior import Posterior
+from gpcert.proofs import Prover, Tree, checked_prover
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
@@ -54,6 +56,7 @@ def certify(
     n_jobs: int | None = None,
     device: str = "auto",
     store: Kept = None,
+    proof: str | os.PathLike[str] | None = None,
 ) -> list[Verdict]:
     """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
 
@@ -65,7 +68,7 @@ def certify(
     limit, where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie; `tolerance` ends
     nothing here. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
     label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs`, `device`,
-    `store` as for `probability_range`.
+    `store` and `proof` as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.certify(clf, gc.Ball([2.5], 0.25)))
@@ -81,7 +84,8 @@ def certify(
     running = checked_running(progress, n_jobs, store, post, what="certify")
     points = checked_points(post, x, region)
     pursued = replace(settings, tolerance=_TIE)
-    task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings))
+    prover = checked_prover(post, proof, region, batch=not region.single)
+    task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings), prover)
     labels, ties = labelled(post, points)
     check_device(device)
     pieces = {i: _Piece(each, int(labels[i]), bool(ties[i])) for i, each in enumerate(region)}
@@ -118,6 +122,8 @@ def _at_the_root(
     task: _Task, regions: Sequence[Region], labels: Index, ties: Mask, device: str
 ) -> tuple[dict[int, Decision], dict[int, Root], bool]:
     """What is decided there, what is known of the others, and whether Ctrl-C has ended it."""
+    if task.prover is not None:  # a proof needs the tree of a search
+        return {}, {}, False
     roots, stopped = rooted.decisions(task.post, regions, labels, task.threshold, task.settings, device)
     roots = {i: root for i, root in roots.items() if not ties[i]}
     return settled(task.post, roots, labels, task.threshold), roots, stopped
@@ -132,6 +138,7 @@ class _Task:
     threshold: float
     settings: Settings
     about: About
+    prover: Prover | None = None
 
 
 @dataclass(eq=False)
@@ -170,8 +177,12 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:
     region, label = piece.region, piece.label
     if piece.tie:
         return _nothing(task, region, label, Status.NUMERICAL)
-    d = decide(task.post, task.factory, region, label, task.threshold, task.settings, report, piece.start)
-    return _verdict(task, region, label, d)
+    tree = None if task.prover is None else Tree()
+    question = region, label, task.threshold, task.settings, report, piece.start
+    answer = _verdict(task, region, label, decide(task.post, task.factory, *question, recorder=tree))
+    if task.prover is None or tree is None:
+        return answer
+    return replace(answer, proof=task.prover.verdict(answer, task.factory, tree))
 
 
 def _interrupted(answer: Verdict) -> bool:

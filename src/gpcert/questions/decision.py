@@ -22,7 +22,7 @@ from gpcert.questions.rooted import Root
 from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
 from gpcert.running import Report
-from gpcert.search import Minimiser, Search, run
+from gpcert.search import Minimiser, Recorder, Search, run
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -99,6 +99,7 @@ def decide(
     settings: Settings,
     report: Report | None = None,
     start_at: Float | None = None,
+    recorder: Recorder | None = None,
 ) -> Decision:
     """The decision, as far as the limits allow; Ctrl-C ends it as "unknown".
 
@@ -109,7 +110,7 @@ def decide(
     if post.n_classes > 2:
         settings = replace(settings, tolerance=0.5 * settings.tolerance)
     search = _Search(post, factory, region, label, threshold, settings, start_at)
-    run(search, settings, report)
+    run(search, settings, report, recorder)
     return search.result()
 
 

@@ -7,6 +7,7 @@ says that all the smaller ones are safe.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.proofs import Prover, Tree, checked_prover
 from gpcert.questions import rooted
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
@@ -35,7 +37,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import Decision, decide, enclosed, labelled, refutes, settled
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
-from gpcert.results import About, Evaluation, Status, VerdictStatus
+from gpcert.results import About, Evaluation, ProofFile, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
@@ -69,6 +71,7 @@ def evaluate(
     n_jobs: int | None = None,
     device: str = "auto",
     store: Kept = None,
+    proof: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
     """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
 
@@ -77,7 +80,8 @@ def evaluate(
     `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
     `max_nodes` limit each proof; `progress(p)`: the smallest P(label) on the ball being proved around point
     p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else, `n_jobs`,
-    `device` and `store` (point by point, for these radii) as for `probability_range`.
+    `device` and `store` (point by point, for these radii) as for `probability_range`. `proof`: a folder, with
+    one proof file for each point.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 2.0]))
@@ -95,7 +99,8 @@ def evaluate(
     start = time.perf_counter()
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
-    task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked)
+    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True)
+    task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m = len(balls.X)
     blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}
     blank = partial(_blank, task)
@@ -115,6 +120,7 @@ class _Row(NamedTuple):
     point: Float | None  #: the counterexample (d,), of the first unsafe radius
     right: bool  #: whether the true label is proved to be the model's
     wrong: bool  #: whether it is proved not to be
+    proof: ProofFile | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +136,7 @@ class _Task:
     settings: Settings
     about: About
     device: str
+    prover: Prover | None
 
 
 def _cut_short(points: list[Evaluation | None]) -> bool:
@@ -183,6 +190,8 @@ def _ball(task: _Task, balls: Balls, i: int, candidate: int) -> Ball:
 def _roots(task: _Task, balls: Balls, labels: Index, first: list[int]) -> dict[tuple[int, int], Decision]:
     """(point, candidate) -> what the root of all balls together decides, from the largest radii downwards."""
     found: dict[tuple[int, int], Decision] = {}
+    if task.prover is not None:  # a proof needs the tree of a search
+        return found
     left = {i: candidate for i, candidate in enumerate(first) if candidate > 0}
     while left:
         which = np.array(list(left))
@@ -216,11 +225,14 @@ def _row(
     candidate = unsafe = _first(task, balls, i, point)
     point = point if unsafe < len(task.radii) else None
     tests = 0
+    tree: Tree | None = None
     while candidate > 0:
         d = roots.get((i, candidate))
         if d is None:
             ball = _ball(task, balls, i, candidate)
-            d = decide(task.post, task.factory, ball, label, task.threshold, _budget(task), report)
+            tree = None if task.prover is None else Tree()
+            question = ball, label, task.threshold, _budget(task), report
+            d = decide(task.post, task.factory, *question, recorder=tree)
         tests += 1
         if d.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
             raise Stopped
@@ -229,7 +241,17 @@ def _row(
         candidate -= 1
         if d.status is VerdictStatus.UNSAFE:
             unsafe, point = candidate, d.point
-    return _Row(label, candidate, unsafe, tests, point, False, False)
+    row = _Row(label, candidate, unsafe, tests, point, False, False)
+    return row if task.prover is None else row._replace(proof=_proof(task, task.prover, balls, i, row, tree))
+
+
+def _proof(
+    task: _Task, prover: Prover, balls: Balls, i: int, row: _Row, tree: Tree | None
+) -> ProofFile | None:
+    """Of the label on the largest safe ball, and of the counterexample."""
+    safe = None if row.safe == 0 else (_ball(task, balls, i, row.safe), tree)
+    unsafe = None if row.point is None else (_ball(task, balls, i, row.unsafe + 1), row.point)
+    return prover.labels(row.label, task.threshold, task.factory, safe, unsafe)
 
 
 def _budget(task: _Task) -> Settings:
@@ -263,6 +285,7 @@ def _point(task: _Task, i: int, row: _Row | None) -> Evaluation:
         threshold=task.threshold,
         balls=(balls.ball(i, balls.limit(i)),),
         about=task.about,
+        proof=None if row.proof is None else (row.proof,),
     )
 
 
@@ -284,4 +307,5 @@ def _joined(task: _Task, points: list[Evaluation], seconds: float) -> Evaluation
         threshold=task.threshold,
         balls=tuple(point.balls[0] for point in points),
         about=task.about,
+        proof=None if task.prover is None else tuple(f for point in points for f in point.proof or ()),
     )

@@ -10,18 +10,20 @@ number, in general no double.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpcert.bounds import SideRanges, line_ranges
+from gpcert.bounds import BoundFactory, SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
+from gpcert.proofs import Line, Prover, Range, checked_prover
 from gpcert.questions.asking import question
 from gpcert.questions.checks import (
     Kept,
@@ -43,6 +45,8 @@ from gpcert.validation import Float, Index, as_matrix
 
 __all__ = ["explain"]
 
+_Task = tuple[Posterior, int, About, Prover | None]
+
 
 @question
 def explain(
@@ -59,6 +63,7 @@ def explain(
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
     store: Kept = None,
+    proof: str | os.PathLike[str] | None = None,
 ) -> Explanation:
     """Delta^i_gamma of P(label) at X (m, d), or one point (d,), for gamma = radius and every feature i.
 
@@ -66,7 +71,8 @@ def explain(
     these (the others are 0). `domain`: intervals end there. `tolerance`: how narrow each enclosure of a
     minimum or maximum has to be; `max_seconds`, `max_nodes` limit each interval that is searched on its own.
     `progress(p)`: the values at point p.index lie in [p.lower, p.upper]; True stops, and what is left is
-    unknown ([-2, 2]). `progress` else, `n_jobs` and `store`, as for `probability_range`.
+    unknown ([-2, 2]). `progress` else, `n_jobs` and `store`, as for `probability_range`. `proof`: a
+    folder, with one proof file for each point.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.explain(clf, [[2.5]], 0.25, label="b").sign
@@ -81,43 +87,58 @@ def explain(
     points = as_matrix("X", np.atleast_2d(arranged("X", read("X", X), names)), d)
     shape = positions(features, names, d), ends(domain, names, d)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
-    task = post, c, about(post, settings)
+    prover = checked_prover(post, proof, balls, batch=True)
+    task = post, c, about(post, settings), prover
     found = ask_all(
         _ask, task, dict(enumerate(balls)), running, what="explain", blank=partial(_about, task, None)
     )
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     for i, known in found.items():
         lower[i], upper[i] = known.lower[0], known.upper[0]
-    return Explanation.of(lower, upper, balls, c, names, task[-1])
+    answer = Explanation.of(lower, upper, balls, c, names, task[2])
+    files = tuple(file for i in sorted(found) for file in found[i].proof or ())
+    return answer if prover is None else replace(answer, proof=files)
 
 
-def _about(task: tuple[Posterior, int, About], ends: Float | None, ball: Ball) -> Explanation:
+def _about(task: _Task, ends: Float | None, ball: Ball) -> Explanation:
     """What is known of one point: the ends (2, d), None for nothing."""
-    post, label, told = task
+    post, label, told, _ = task
     lower, upper = np.full((2, 1, post.n_features), [[[-2.0]], [[2.0]]]) if ends is None else ends[:, None]
     return Explanation.of(lower, upper, (ball,), label, post.feature_names, told)
 
 
-def _ask(task: tuple[Posterior, int, About], ball: Ball, report: Report) -> Explanation:
-    """Delta along all features of one ball."""
-    post, label, told = task
+def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
+    """Delta along all features of one ball, and the proof."""
+    post, label, told, prover = task
     settings, start, chosen = told.settings, time.perf_counter(), np.flatnonzero(ball.moving())
     found = np.zeros((2, post.n_features))
-    found[:, chosen] = _deltas(post, ball, chosen, label, settings, report)
-    report(float(found[0].min()), float(found[1].max()), 0, time.perf_counter() - start)
-    return _about(task, found, ball)
-
-
-def _deltas(
-    post: Posterior, ball: Ball, features: Index, label: int, settings: Settings, report: Report
-) -> tuple[Float, Float]:
-    """Enclosures (f,) of Delta along the features of the ball."""
     flip = post.n_classes == 2 and label == 0  # lines know P(1): P(0) has the opposite Delta
-    left, right = _sides(post, ball, features, 1 if flip else label, settings, report)
+    left, right = _sides(post, ball, chosen, 1 if flip else label, settings, report)
+    found[:, chosen] = _deltas(left, right, flip)
+    report(float(found[0].min()), float(found[1].max()), 0, time.perf_counter() - start)
+    answer = _about(task, found, ball)
+    if prover is None:
+        return answer
+    lines = [Line(j, _range(left, i, flip), _range(right, i, flip)) for i, j in enumerate(chosen.tolist())]
+    file = prover.influences(label, BoundFactory(post), ball, lines, found)
+    return answer if file is None else replace(answer, proof=(file,))
+
+
+def _range(side: SideRanges, i: int, flip: bool) -> Range:
+    """P(label) on one side of feature number i: of the other class the complement, rounded outward."""
+    low, high, least, most = (float(end[i]) for end in side)
+    if not flip:
+        return Range(low, high, least, most)
+    ends = max(1.0 - most - 2e-16, 0.0), min(1.0 - least + 2e-16, 1.0)
+    return Range(*ends, max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0))
+
+
+def _deltas(left: SideRanges, right: SideRanges, flip: bool) -> tuple[Float, Float]:
+    """Enclosures (f,) of Delta along the features of the ball."""
     lower = (right.max_lower - left.max_upper) + (right.min_lower - left.min_upper)
     upper = (right.max_upper - left.max_lower) + (right.min_upper - left.min_lower)
-    lower = np.maximum(np.nextafter(lower - 1e-15, -np.inf), -2.0)
-    upper = np.minimum(np.nextafter(upper + 1e-15, np.inf), 2.0)
+    lower = np.maximum(np.nextafter(lower - 4e-15, -np.inf), -2.0)
+    upper = np.minimum(np.nextafter(upper + 4e-15, np.inf), 2.0)
     return (-upper, -lower) if flip else (lower, upper)
 
 

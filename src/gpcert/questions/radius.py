@@ -9,6 +9,7 @@ ones.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from gpcert.answers import Answers
 from gpcert.attacks import Sets, settle
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.proofs import Prover, Tree, checked_prover
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.checks import (
@@ -75,6 +77,7 @@ def certified_radius(
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
     store: Kept = None,
+    proof: str | os.PathLike[str] | None = None,
 ) -> CertifiedRadius | Answers[CertifiedRadius]:
     """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
 
@@ -84,7 +87,7 @@ def certified_radius(
     `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
     radius is also given up once min P(label) is known to within `tolerance`. `progress(p)`: p.lower is safe,
     p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
-    else, `n_jobs` and `store`, as for `probability_range`.
+    else, `n_jobs`, `store` and `proof`, as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
@@ -99,7 +102,8 @@ def certified_radius(
     running = checked_running(progress, n_jobs, store, post, what="certified_radius")
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
-    task = _Task(post, BoundFactory(post), balls, labels, ties, *asked)
+    prover = checked_prover(post, proof, [balls.ball(0, 0.0)] if len(balls.X) else [], batch=not balls.single)
+    task = _Task(post, BoundFactory(post), balls, labels, ties, *asked, prover)
     blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}
     blank = partial(_blank, task)
     done = ask_all(
@@ -123,6 +127,7 @@ class _Task:
     rtol: float
     settings: Settings
     about: About
+    prover: Prover | None
 
 
 def _blank(task: _Task, block: Iterable[int]) -> list[CertifiedRadius]:
@@ -145,7 +150,7 @@ def _ask(task: _Task, block: Index, report: Report) -> list[CertifiedRadius]:
     for i, row in enumerate(block.tolist()):
         search = _Search(task, row, spent, partial(report, at=i))
         search.run(distances[i], points[i])
-        answers.append(search.answer())
+        answers.append(search.proved_answer())
         if interrupted(answers[-1]):
             break
     return answers
@@ -166,6 +171,8 @@ class _Search:
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
         self._rtol, self._settings, self._about = task.rtol, task.settings, task.about
+        self._prover = task.prover
+        self._trees: dict[float, Tree] = {}  # of the largest radius proved
         self._tell = report
         self._begin = time.perf_counter() - spent
         self._safe, self._unsafe = 0.0, np.inf
@@ -247,7 +254,10 @@ class _Search:
         nodes = min(self._settings.max_nodes, self._balls.budget)
         settings = replace(self._settings, max_seconds=_PATIENCE * left, max_nodes=nodes)
         question = ball, self._label, self._threshold, settings, self._report, start
-        d = decide(self._post, self._factory, *question)
+        tree = None if self._prover is None else Tree()
+        d = decide(self._post, self._factory, *question, recorder=tree)
+        if tree is not None and d.status is VerdictStatus.SAFE:
+            self._trees = {radius: tree}
         self._tests += 1
         self._nodes += d.nodes
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
@@ -267,6 +277,13 @@ class _Search:
     def _report(self, lower: float, upper: float, nodes: int, seconds: float) -> bool:
         """One step of a proof tells of the bracket."""
         return self._tell(self._safe, self._unsafe, self._nodes + nodes, time.perf_counter() - self._begin)
+
+    def proved_answer(self) -> CertifiedRadius:
+        """With its proof file, where one is asked for."""
+        answer = self.answer()
+        if self._prover is None:
+            return answer
+        return replace(answer, proof=self._prover.radius(answer, self._factory, self._trees))
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""

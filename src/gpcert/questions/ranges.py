@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -11,6 +12,7 @@ import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
+from gpcert.proofs import Prover, Tree, checked_prover
 from gpcert.questions import rooted
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
@@ -31,7 +33,7 @@ from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.running import Listener, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
-from gpcert.validation import Float
+from gpcert.validation import Float, require
 
 if TYPE_CHECKING:
     from gpcert_experiments.paper import PaperFactory
@@ -56,6 +58,7 @@ def probability_range(
     n_jobs: int | None = None,
     device: str = "auto",
     store: Kept = None,
+    proof: str | os.PathLike[str] | None = None,
 ) -> list[ProbabilityRange]:
     """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
 
@@ -66,6 +69,8 @@ def probability_range(
     2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays). `device`:
     where the regions of a sequence are bounded together first, "cpu", "cuda" or, "auto", where it pays.
     `store`: a path or a `gc.Store` where each answer is kept as it comes; what it has is not computed again.
+    `proof`: a file, of a sequence a folder with one file each, for `gpcert_check`; `answer.proof` says what
+    it proves. Regions are then bounded one by one.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25), label="b")
@@ -77,7 +82,9 @@ def probability_range(
     check_method(method, "auto", "paper")
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     running = checked_running(progress, n_jobs, store, post, what="probability_range")
-    task = _Task(post, method, c, settings, about(post, settings))
+    require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
+    prover = checked_prover(post, proof, region, batch=not region.single)
+    task = _Task(post, method, c, settings, about(post, settings), prover)
     check_device(device)
     pieces = {i: _Piece(each) for i, each in enumerate(region)}
     blank, together = partial(_blank, task), partial(_together, task, list(region), device)
@@ -103,6 +110,7 @@ class _Task:
     label: int
     settings: Settings
     about: About
+    prover: Prover | None = None
 
     @cached_property
     def factory(self) -> BoundFactory | PaperFactory:
@@ -134,7 +142,7 @@ def _at_the_root(
     task: _Task, regions: Sequence[Region], device: str
 ) -> tuple[dict[int, ProbabilityRange], dict[int, tuple[Root, Root]], bool]:
     """What is settled there, what is known of the others, and whether Ctrl-C has ended it."""
-    if task.method == "paper":
+    if task.method == "paper" or task.prover is not None:
         return {}, {}, False
     roots, stopped = rooted.ranges(task.post, regions, task.label, task.settings, device)
     narrow = {i: pair for i, pair in roots.items() if _narrow(pair, task.settings)}
@@ -175,8 +183,12 @@ def _together(
 
 def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
     query = _Query(task, piece.region, piece.roots)
-    run(query, task.settings, report)
-    return query.answer()
+    tree = None if task.prover is None else Tree()
+    run(query, task.settings, report, tree)
+    answer = query.answer()
+    if task.prover is None or tree is None or not isinstance(task.factory, BoundFactory):
+        return answer
+    return replace(answer, proof=task.prover.range(answer, task.factory, tree))
 
 
 def _narrow(pair: tuple[Root, Root], settings: Settings) -> bool:

@@ -11,6 +11,7 @@ from gpcert.results.answers import (
 from gpcert.results.latents import LatentRange
 from gpcert.results.parts import Enclosure, Extremes, Status
 from gpcert.results.points import Attack
+from gpcert.results.proof import ProofFile
 from gpcert.results.summaries import Evaluation, Explanation, LimeComparison
 from gpcert.schema import read
 
@@ -27,6 +28,7 @@ __all__ = [
     "LatentRange",
     "LimeComparison",
     "ProbabilityRange",
+    "ProofFile",
     "Robustness",
     "Status",
     "Verdict",

@@ -15,7 +15,8 @@ from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_mos
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
 from gpcert.results.parts import Enclosure, Extremes, Status, told
-from gpcert.schema import NotNegative, Point, Share
+from gpcert.results.proof import ProofFile
+from gpcert.schema import NotNegative, Point, Share, optional
 
 __all__ = [
     "CertifiedRadius",
@@ -46,6 +47,7 @@ class ProbabilityRange(Extremes, Answer):
     method: str
     region: Region
     about: About
+    proof: ProofFile | None = optional()
 
     asked = "label", "method"
     known = 0.0, 1.0
@@ -104,6 +106,7 @@ class Verdict(Answer):
     seconds: NotNegative
     region: Region
     about: About
+    proof: ProofFile | None = optional()
 
     asked = "label", "threshold"
 
@@ -169,6 +172,7 @@ class CertifiedRadius(Answer):
     seconds: NotNegative
     ball: Ball  #: around the point, of radius 0: the family that the radii belong to
     about: About
+    proof: ProofFile | None = optional()
 
     asked = "label", "threshold", "max_radius", "rtol"
     subject = "ball"

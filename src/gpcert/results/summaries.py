@@ -16,7 +16,8 @@ from gpcert.numbers import between, exactly, percent_at_least, percent_at_most
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
 from gpcert.results.answers import VerdictStatus
-from gpcert.schema import LARGEST, NotNegative
+from gpcert.results.proof import ProofFile
+from gpcert.schema import LARGEST, NotNegative, optional
 from gpcert.validation import Float, Index, Mask, require
 
 __all__ = ["Evaluation", "Explanation", "LimeComparison"]
@@ -58,6 +59,7 @@ class Evaluation(Answer):
     threshold: Annotated[float, "", (0.0, 1.0)]
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points, of the largest radius
     about: About
+    proof: tuple[ProofFile, ...] | None = optional()  #: of the points about which something is proved
 
     asked = "radii", "truth", "threshold"
     subject = "balls"
@@ -165,6 +167,7 @@ class Explanation(Answer):
     feature_names: Annotated[tuple[str, ...], "d"] | None
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain
     about: About
+    proof: tuple[ProofFile, ...] | None = optional()  #: one for each point that was asked about
 
     asked = "label", "averaged"
     subject = "balls"

@@ -12,11 +12,13 @@ from gpcert.cli.asking import Answer
 from gpcert.cli.gates import add_gate, read_gate
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region, number
+from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between, percent_at_least
 from gpcert.posterior import Posterior
+from gpcert.proofs import ProofPath
 from gpcert.questions import certify
 from gpcert.questions.certify import settled_verdicts
 from gpcert.records.batch import shape_told
@@ -51,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_gate(parser)
     add_output(parser)
+    add_proof(parser)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ class _Query:
     region: Region
     threshold: float
     limits: dict[str, Any]
+    proof: ProofPath | None
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -68,11 +72,15 @@ def run(parsed: argparse.Namespace) -> int:
     shape = read_shape(parsed, model.post, table)
     regions = balls(table, read_radii(parsed, table), shape)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    queries = [_Query(table.X[i], region, parsed.threshold, limits) for i, region in regions]
+    proofs = proof_paths(parsed, model, [region for _, region in regions], len(regions))
+    asked = zip(regions, proofs, strict=True)
+    queries = [_Query(table.X[i], region, parsed.threshold, limits, proof) for (i, region), proof in asked]
     settings = {"threshold": parsed.threshold, **shape_told(shape, model.features), **limits}
     rows = Rows(model, table, regions)
 
     def together() -> dict[int, Verdict]:
+        if parsed.proof is not None:  # a proof needs the tree of a search
+            return {}
         points, sets = np.array([query.x for query in queries]), [query.region for query in queries]
         return settled_verdicts(model.post, points, sets, parsed.threshold, parsed.device, **limits)
 
@@ -83,7 +91,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    found = certify(post, query.x, query.region, query.threshold, progress=progress, **query.limits)
+    question = query.x, query.region, query.threshold
+    found = certify(post, *question, progress=progress, proof=query.proof, **query.limits)
     return {"answer": found}
 
 

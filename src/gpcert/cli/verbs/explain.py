@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,18 @@ import numpy as np
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
+from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import Shape, read_radii, read_shape
 from gpcert.cli.session import Model, Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
+from gpcert.proofs import ProofPath
 from gpcert.questions import explain
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
-from gpcert.results import Explanation
+from gpcert.results import Explanation, ProofFile
 from gpcert.running import Listener, Progress, wants_to_stop
 from gpcert.validation import Float, require
 
@@ -44,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_region(parser)
     add_limits(parser)
     add_output(parser)
+    add_proof(parser)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,7 @@ class _Query:
     label: int
     shape: Shape
     limits: dict[str, Any]
+    proof: ProofPath | None
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -66,7 +70,9 @@ def run(parsed: argparse.Namespace) -> int:
     require(len(several) <= 1, f"--radius must be given once for influences, got {several}")
     radii = [radius for (radius,) in read_radii(parsed, table)]
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    queries = [_Query(x, radius, label, shape, limits) for x, radius in zip(table.X, radii, strict=True)]
+    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], len(table.X))
+    asked = zip(table.X, radii, proofs, strict=True)
+    queries = [_Query(x, radius, label, shape, limits, proof) for x, radius, proof in asked]
     regions = [(i, shape.ball(table.X[i], radius)) for i, radius in enumerate(radii)]
     rows = Rows(model, table, regions)
     settings = {"class": model.classes[label], **shape_told(shape, model.features), **limits}
@@ -84,6 +90,7 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
         ball = Ball(query.x, 1.0, features=shape.features, domain=shape.domain, scale=steps)
     lower, upper = np.zeros(d), np.zeros(d)
     stop = False
+    files: tuple[ProofFile, ...] = ()
 
     def listen(p: Progress) -> bool:
         nonlocal stop
@@ -93,14 +100,17 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     for group in groups:
         radius, within = float(steps[group[0]]), shape.domain
         options = query.limits | {"features": group, "domain": within, "progress": listen}
+        options["proof"] = None if query.proof is None else query.proof.folder
         found = explain(post, query.x, radius, query.label, **options)
+        files += found.proof or ()
         lower[group], upper[group] = found.lower[0, group], found.upper[0, group]
         if stop:
             rest = [j for j in moving if j > group[-1]]
             lower[rest], upper[rest] = -2.0, 2.0  # not reached: anything
             break
     asked = query.label, post.feature_names, found.about
-    return {"answer": Explanation.of(lower[None], upper[None], (ball,), *asked)}
+    answer = Explanation.of(lower[None], upper[None], (ball,), *asked)
+    return {"answer": answer if query.proof is None else replace(answer, proof=files)}
 
 
 def _no_table(rows: list[Row]) -> str:

@@ -11,11 +11,13 @@ from typing import Any
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_shape, number
+from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import Shape, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import radius_at_least, radius_at_most
 from gpcert.posterior import Posterior
+from gpcert.proofs import ProofPath
 from gpcert.questions import certified_radius
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
@@ -51,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_shape(group)
     add_limits(parser, tolerance=None)
     add_output(parser)
+    add_proof(parser)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,7 @@ class _Query:
     x: Float
     shape: Shape
     limits: dict[str, Any]
+    proof: ProofPath | None
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -66,14 +70,16 @@ def run(parsed: argparse.Namespace) -> int:
     table = read_points(parsed, model.post)
     shape = read_shape(parsed, model.post, table)
     limits = {name: getattr(parsed, name) for name in ("max_radius", "rtol", "max_seconds", "max_nodes")}
-    queries = [_Query(x, shape, limits) for x in table.X]
+    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], len(table.X))
+    queries = [_Query(x, shape, limits, proof) for x, proof in zip(table.X, proofs, strict=True)]
     rows = Rows(model, table, [(i, None) for i in range(len(table.X))])
     settings = {**shape_told(shape, model.features), **limits}
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    found = certified_radius(post, query.x, **query.shape.arguments(), **query.limits, progress=progress)
+    options = query.shape.arguments() | query.limits
+    found = certified_radius(post, query.x, **options, progress=progress, proof=query.proof)
     return {"answer": found}
 
 

@@ -10,11 +10,13 @@ from typing import Any
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region
+from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import balls, boxes, read_radii, read_shape
 from gpcert.cli.session import Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
+from gpcert.proofs import ProofPath
 from gpcert.questions import probability_range
 from gpcert.questions.ranges import settled_ranges
 from gpcert.records.batch import shape_told
@@ -48,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
     add_device(parser)
     add_output(parser)
+    add_proof(parser)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,7 @@ class _Query:
     label: int
     method: str
     limits: dict[str, Any]
+    proof: ProofPath | None
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -75,10 +79,16 @@ def run(parsed: argparse.Namespace) -> int:
         regions = balls(table, read_radii(parsed, table), form)
         shape = shape_told(form, model.features)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    queries = [_Query(region, label, parsed.method, limits) for _, region in regions]
+    auto = parsed.proof is None or parsed.method == "auto"
+    require(auto, f"--method must be auto with --proof, got {parsed.method}")
+    proofs = proof_paths(parsed, model, [region for _, region in regions], len(regions))
+    asked = zip(regions, proofs, strict=True)
+    queries = [_Query(region, label, parsed.method, limits, proof) for (_, region), proof in asked]
     settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
 
     def together() -> dict[int, ProbabilityRange]:
+        if parsed.proof is not None:  # a proof needs the tree of a search
+            return {}
         sets = [query.region for query in queries]
         return settled_ranges(model.post, sets, label, parsed.method, parsed.device, **limits)
 
@@ -96,9 +106,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    found = probability_range(
-        post, query.region, query.label, query.method, progress=progress, **query.limits
-    )
+    question = query.region, query.label, query.method
+    found = probability_range(post, *question, progress=progress, proof=query.proof, **query.limits)
     return {"answer": found}
 
 

@@ -1,0 +1,131 @@
+"""What can be proved of one class on one box: a level, or as much as the simple form of a leaf allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from gpcert.bounds import BallDomain, BallShape, RbfBound, scaled_box
+from gpcert.proofs.leaf import Leaf, leaf_at
+from gpcert.proofs.levels import Level, Place
+from gpcert.proofs.quadratic import CheckedBall, Outside
+from gpcert.proofs.tree import Node
+
+__all__ = ["FEW", "BoxProver", "Envelope"]
+
+#: Boxes of more features are not split further, nor are other references tried than the search's.
+FEW = 16
+#: Retreats of the reference towards the middle of its box, tried in this order after the search's own.
+_RETREATS = (0.0, 0.15, 0.4, 1.0)
+#: Steps of the search for the level that a leaf can prove, the first one, and how finely it ends.
+_STEPS, _STEP, _FINE = 14, 1e-10, 0.1
+#: Below this level probabilities are beneath the doubles.
+_LOWEST = -36.0
+#: What lacks less, relative to the terms, lacks it by rounding: splitting does not help.
+_ROUNDING = 1e-10
+#: Nor where the half of a box lacks more than this share of what the whole lacked.
+_LESS = 0.75
+#: Leaves tried for one claim, over all boxes.
+_TRIALS = 300
+
+
+class Envelope(NamedTuple):
+    """A box on which every kernel is taken between its extremes (E4); None: nothing is proved of it."""
+
+    level: Level | None
+
+
+@dataclass(eq=False)
+class BoxProver:
+    """Of the probability that `bound` is about; `levels`: the level of a standard normal one."""
+
+    bound: RbfBound
+    levels: Callable[[float], Level]
+    left: int = _TRIALS  #: leaves that may be tried; then a box is tried from one reference
+    floor: Level | None = None  #: the lowest level that a box had to be content with
+
+    def proof(self, node: Node, level: Level, anything: bool) -> Leaf | Envelope | None:
+        """What proves the level on the box; `anything`: or the highest that can be proved."""
+        found = self._leaf(node, level)
+        if found is not None and found[0].passes:
+            return found[0]
+        if self.bound.envelope(node.lower, node.upper) >= level.p * (1.0 + 1e-9):
+            return Envelope(level)
+        clear = -math.inf if found is None else found[0].clear
+        hopeless = clear > -_ROUNDING or clear < _LESS * node.short
+        node.short = clear
+        if not anything and not hopeless:
+            return None
+        return Envelope(None) if found is None else self._lowered(*found)
+
+    def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
+        """The first leaf that passes, or the best; None where no expansion says anything."""
+        best: tuple[Leaf, Place] | None = None
+        for place in self._places(node):
+            leaf = leaf_at(place, level)
+            self.left -= 1
+            if leaf is not None and (best is None or leaf.clear > best[0].clear):
+                best = leaf, place
+            if best is not None and (best[0].passes or self.left < 0):
+                break
+        return best
+
+    def _places(self, node: Node) -> Iterator[Place]:
+        """The search's references and prices for planes, then others."""
+        bound, seen = self.bound, set()
+        places = bound.places(node.lower, node.upper, node.reference, partial(_plan, bound.planes))
+        for place in places:
+            if place is None:
+                yield self._outside(node)
+                return
+            reference, domain, sharp = place
+            key = reference.tobytes(), sharp
+            if key not in seen:
+                seen.add(key)
+                if isinstance(domain, BallDomain):
+                    domain = CheckedBall(domain.low, domain.high, domain.offset, domain.unit, domain.ball)
+                yield Place(bound.slice, domain, reference, sharp)
+
+    def _outside(self, node: Node) -> Place:
+        """Of a box that misses the ball."""
+        shape, middle = self.bound.shape, 0.5 * node.lower + 0.5 * node.upper
+        assert isinstance(shape, BallShape)
+        low, high = scaled_box(node.lower, node.upper, middle, self.bound.lengthscale)
+        offset = (shape.centre - middle) / self.bound.lengthscale
+        unit = shape.ball.radius * shape.scale / self.bound.lengthscale
+        return Place(self.bound.slice, Outside(low, high, offset, unit), middle, False)
+
+    def _lowered(self, leaf: Leaf, place: Place) -> Leaf:
+        """A level that can be proved from the same reference: that of another box, or about the highest."""
+        high, low, step = leaf, leaf, _STEP
+        if self.floor is not None and self.floor.t < leaf.level.t:
+            high = leaf_at(place, self.floor) or leaf
+            if high.passes:
+                return high
+        for _ in range(_STEPS):
+            if not low.passes:
+                t, step = high.level.t - step, 16.0 * step
+            else:  # regula falsi, a little lower
+                share = min(max(high.clear / (high.clear - low.clear), 0.05), 0.95)
+                t = high.level.t + share * (low.level.t - high.level.t) * 1.02
+            found = leaf_at(place, self.levels(t)) if t > _LOWEST else None
+            if found is None:
+                break
+            low, high = (found, high) if found.passes else (low, found)
+            if low.passes and high.level.t - low.level.t < _FINE * (leaf.level.t - low.level.t):
+                break
+        if low.passes:
+            self.floor = low.level
+        return low
+
+
+def _plan(
+    planes: Callable[[float, int], Sequence[tuple[float, tuple[bool, ...]]]], size: float, d: int
+) -> list[tuple[float, bool]]:
+    own = [(retreat, sharp) for retreat, prices in planes(size, d) for sharp in prices]
+    cheap = [(own[0][0], False)] if own and d <= FEW else []
+    others = [(retreat, sharp) for retreat in _RETREATS for sharp in (False, True)] if d <= FEW else []
+    return cheap + own + others

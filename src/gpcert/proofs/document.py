@@ -1,0 +1,121 @@
+"""The text of a proof file (docs/proof.md): JSON whose reals are the hexadecimal strings of doubles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.proofs.boxes import Envelope
+from gpcert.proofs.cover import Split
+from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.levels import Level
+from gpcert.regions import Ball, Box, Region
+from gpcert.validation import Float
+
+__all__ = ["at", "balance", "document", "everywhere", "part_told", "proof_told", "region_told", "split_told"]
+
+FORMAT = "gpcert-proof-1"
+
+
+def real(x: float) -> str:
+    """One double."""
+    return float(x).hex()
+
+
+def reals(xs: Float | Sequence[float]) -> list[str]:
+    """Doubles."""
+    return [real(x) for x in np.asarray(xs, dtype=np.float64).tolist()]
+
+
+def document(
+    model: str, facts: Sequence[dict[str, Any] | None], regions: list[Any], claims: list[Any]
+) -> str:
+    """The whole file; `model`: the SHA-256 of the model file."""
+    told = [None if fact is None else _told(fact) for fact in facts]
+    whole = {"format": FORMAT, "model": model, "facts": told, "regions": regions, "claims": claims}
+    return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+
+
+def region_told(region: Region) -> dict[str, Any]:
+    """The exact set."""
+    if isinstance(region, Box):
+        return {"kind": "box", "lower": reals(region.lower), "upper": reals(region.upper)}
+    domain, features = region.domain, region.features
+    return {
+        "kind": "ball",
+        "x": reals(region.x),
+        "radius": real(region.radius),
+        "norm": f"{region.norm:g}",
+        "features": None if features is None else list(features),
+        "domain": None if domain is None else [[_end(x) for x in ends.tolist()] for ends in domain],
+        "scale": None if region.scale is None else reals(region.scale),
+    }
+
+
+def everywhere(
+    label: int, region: int, sense: str, value: float, proof: Any, quantity: str = "probability"
+) -> dict[str, Any]:
+    """A claim about a whole region."""
+    return _claim("everywhere", quantity, label, region, sense, value) | {"proof": proof}
+
+
+def at(
+    label: int, region: int, sense: str, value: float, point: Float, quantity: str = "probability"
+) -> dict[str, Any]:
+    """A claim about one point of a region."""
+    return _claim("at", quantity, label, region, sense, value) | {"point": reals(point)}
+
+
+def balance(label: int, terms: Sequence[tuple[int, str, int]], lower: float, upper: float) -> dict[str, Any]:
+    """A claim about a sum of extremes over regions."""
+    told = [{"sign": sign, "extreme": extreme, "region": region} for sign, extreme, region in terms]
+    claim = {"kind": "balance", "label": label, "sums": [told], "count": 1}
+    return claim | {"lower": real(lower), "upper": real(upper)}
+
+
+def proof_told(level: Level, nodes: Sequence[Split | Leaf | Envelope], region: Region) -> dict[str, Any]:
+    """A level, and nodes in preorder; a leaf that has another level tells it."""
+    told: dict[str, Any] = _told(level.told)
+    tree = [split_told(n) if isinstance(n, Split) else part_told(n, region, level) for n in nodes]
+    return told | {"tree": tree}
+
+
+def split_told(split: Split) -> dict[str, Any]:
+    """Where a box is halved."""
+    return {"split": split.j, "at": real(split.at)}
+
+
+def part_told(leaf: Leaf | Envelope, region: Region, common: Level | None = None) -> dict[str, Any]:
+    """A leaf, with its level unless that is the common one."""
+    assert leaf.level is not None
+    told: dict[str, Any] = {} if leaf.level is common else _told(leaf.level.told)
+    if isinstance(leaf, Envelope):
+        told |= _told(leaf.level.outright)
+        return told | {"envelope": True}
+    told |= {"ref": reals(leaf.reference), "D": reals(leaf.D), "y": reals(leaf.y)} | _told(leaf.hints)
+    if leaf.forms is not None:
+        metric, thetas, norms = leaf.forms
+        told["forms"] = {"metric": reals(metric), "thetas": reals(thetas), "norms": norms}
+    if any(leaf.ball):  # the checker's u is not divided by the radius
+        radius = region.radius if isinstance(region, Ball) else 1.0
+        told["ball"] = reals([leaf.ball[0] / radius / radius, leaf.ball[1] / radius])
+    return told
+
+
+def _claim(kind: str, quantity: str, label: int, region: int, sense: str, value: float) -> dict[str, Any]:
+    about = {"kind": kind, "quantity": quantity, "label": label, "region": region}
+    return about | {"sense": sense, "value": real(value)}
+
+
+def _told(value: Any) -> Any:
+    """Doubles as strings, wherever they are."""
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items()}
+    return reals(value) if isinstance(value, list | np.ndarray) else real(value)
+
+
+def _end(x: float) -> str:
+    return str(x) if np.isinf(x) else real(x)

@@ -1,0 +1,119 @@
+"""A proof file as it grows: regions, and claims about them, each with what a checker needs to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.bounds import BoundFactory, shape_of
+from gpcert.posterior import Posterior
+from gpcert.proofs.document import at, balance, document, everywhere, region_told
+from gpcert.proofs.one_vs_rest import SeveralClasses
+from gpcert.proofs.tree import Node, Tree
+from gpcert.proofs.two_classes import TwoClasses
+from gpcert.regions import Box, Region
+from gpcert.validation import Float
+
+__all__ = ["ProofText"]
+
+
+class ProofText:
+    """Claims about one posterior, proved one by one.
+
+    Labels are decided by P(label) against a threshold; of several classes by the margin against 0, the
+    `threshold` of all methods then.
+    """
+
+    def __init__(self, post: Posterior, factory: BoundFactory) -> None:
+        self._factory = factory
+        self._several = post.n_classes > 2
+        self._subject = (SeveralClasses if self._several else TwoClasses)(post, factory)
+        self._regions: dict[str, int] = {}
+        self._told: list[Any] = []
+        self.claims: list[Any] = []
+
+    def text(self, model: str) -> str:
+        """The whole file, for a model file with this SHA-256."""
+        return document(model, self._subject.facts, self._told, self.claims)
+
+    def at_least(self, label: int, region: Region, value: float, start: Node | Float | None = None) -> float:
+        """Claim P(label) >= value on the region, or as much as can be proved: that number."""
+        return self._end(label, region, ">=", value, start)
+
+    def at_most(self, label: int, region: Region, value: float, start: Node | Float | None = None) -> float:
+        """Claim P(label) <= value on the region, or as little as can be proved: that number."""
+        return self._end(label, region, "<=", value, start)
+
+    def margin_at_least(self, label: int, region: Region, value: float, start: Node | None) -> float:
+        """`at_least` of what decides the label."""
+        return self._end(label, region, ">=", value, start, self._several)
+
+    def above(self, label: int, region: Region, threshold: float, value: float, start: Node | None) -> float:
+        """Claim that the label is decided by more than value >= threshold on the region, or by more than the
+        threshold, or else nothing: -inf.
+        """
+        flat = self._several or threshold == 0.5
+        for level in dict.fromkeys((value, threshold)):
+            found, proof = self._subject.prove(label, region, False, level, start, flat)
+            if found >= threshold:
+                where = label, self._region(region)
+                self.claims.append(everywhere(*where, ">", found, proof, self._quantity))
+                return found
+        return -np.inf
+
+    def holds(self, label: int, region: Region, threshold: float, tree: Tree | None) -> bool:
+        """Claim that the label holds on the region, if that can be proved."""
+        start = None if tree is None else tree.roots.get(0)
+        return self.above(label, region, threshold, threshold, start) >= threshold
+
+    def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
+        """Claim P(label) at a point of the region."""
+        self.claims.append(at(label, self._region(region), sense, value, point))
+
+    def margin_at(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
+        """Claim what decides the label at a point of the region."""
+        self.claims.append(at(label, self._region(region), sense, value, point, self._quantity))
+
+    def balance(
+        self, label: int, terms: Sequence[tuple[int, str, Region]], lower: float, upper: float
+    ) -> None:
+        """Claim that a sum of extremes (sign, "max" or "min", region) lies between two numbers."""
+        told = [(sign, extreme, self._region(region)) for sign, extreme, region in terms]
+        self.claims.append(balance(label, told, lower, upper))
+
+    def value(self, label: int, point: Float) -> tuple[float, float]:
+        """An enclosure of P(label) at a point (D,)."""
+        still = np.zeros(len(point), dtype=bool)
+        where = shape_of(Box(point, point), still), point, still
+        return self._factory.pair(label, *where)[0].at(np.empty(0))
+
+    @property
+    def _quantity(self) -> str:
+        return "margin" if self._several else "probability"
+
+    def _end(
+        self,
+        label: int,
+        region: Region,
+        sense: str,
+        value: float,
+        start: Node | Float | None,
+        margin: bool = False,
+    ) -> float:
+        upper = sense == "<="
+        trivial = 1.0 if upper else -1.0 if margin else 0.0
+        if value == trivial:
+            return value
+        found, proof = self._subject.prove(label, region, upper, value, start, margin)
+        if found != trivial:
+            quantity = self._quantity if margin else "probability"
+            self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))
+        return found
+
+    def _region(self, region: Region) -> int:
+        number = self._regions.setdefault(region.digest, len(self._told))
+        if number == len(self._told):
+            self._told.append(region_told(region))
+        return number

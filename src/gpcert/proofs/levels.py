@@ -1,0 +1,242 @@
+"""Levels of a probability as planes: what a leaf has to show (docs/maths-proof.md, V3, V4 and V11).
+
+P >= p holds where mu >= m_p(max(S, 0)). A plane is a sum of kernels that lies below mu - m_p everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb
+from scipy.special import ndtr, ndtri
+
+from gpcert.bounds import Covariances, Domain, KernelSum, LogitCurves, LogitLevel, RbfBound, Slice, root_below
+from gpcert.likelihoods import Logit, Probit
+from gpcert.proofs.facts import Fact
+from gpcert.rounding import normal_cdf_down
+from gpcert.validation import Float
+
+#: Points near the variances of a box at which the curve of a logistic level is told.
+_NEAR = 9
+#: How far apart they are at least, as a share of the largest variance.
+_APART = 1e-3
+
+__all__ = ["Level", "Levels", "Place", "Plane", "levels_of", "variances"]
+
+
+class Place(NamedTuple):
+    """A reference (d,), raw units, the displacements from it, and whether higher orders become forms."""
+
+    slice: Slice
+    domain: Domain
+    reference: Float
+    sharp: bool
+
+
+class Plane(NamedTuple):
+    """The sum of kernels, which loses bend (1 - k(x, xh) / s2) besides; `hints`: what a checker is told."""
+
+    kernels: KernelSum
+    bend: float
+    hints: dict[str, Any]
+
+
+class Level(ABC):
+    """P >= p, by mu >= m_p(S). `t`: orders levels, and is the standard normal one of p."""
+
+    t: float
+    fact: Fact
+
+    @property
+    @abstractmethod
+    def p(self) -> float:
+        """At most the probability that is proved."""
+
+    @property
+    @abstractmethod
+    def told(self) -> dict[str, Any]:
+        """The level as a checker reads it."""
+
+    @property
+    def outright(self) -> dict[str, Any]:
+        """What a checker is told where the mean alone clears the level."""
+        return {}
+
+    @abstractmethod
+    def plane(self, place: Place) -> Plane:
+        """Below mu - m_p."""
+
+    def mean(self, place: Place, height: float, hints: dict[str, Any]) -> Plane:
+        """The mean alone, less `height`."""
+        slice_ = place.slice
+        around = Covariances(slice_, place.domain, *slice_.kernel(place.reference))
+        return Plane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints)
+
+    def falling(self, place: Place, constant: float, steep: float, c: float, hints: dict[str, Any]) -> Plane:
+        """V3: below constant + mu + steep sqrt(c + S)."""
+        around, r, q0 = _visited(place)
+        slice_, lift, s2 = place.slice, self.fact.lift, place.slice.model.variance
+        weight = steep / math.sqrt(c + max(s2 - q0, 0.0) + lift)
+        constant += slice_.mean + weight * c - 0.5 * steep * lift / math.sqrt(c)
+        return Plane(KernelSum(around, slice_.weights - weight * r, constant, weight * s2), 0.0, hints)
+
+    def rising(self, place: Place, constant: float, tau: float, hints: dict[str, Any]) -> Plane:
+        """V3: below constant + mu - tau S."""
+        around, r, q0 = _visited(place)
+        slice_, s2 = place.slice, place.slice.model.variance
+        constant += slice_.mean - tau * (s2 + q0 + self.fact.lift)
+        kernels = KernelSum(around, slice_.weights + 2.0 * tau * r, constant)
+        return Plane(kernels, 2.0 * tau * self.fact.negative * s2, hints)
+
+
+def _visited(place: Place) -> tuple[Covariances, Float, float]:
+    v, k, relative, r = place.slice.visit(place.reference)
+    return Covariances(place.slice, place.domain, v, k, relative), r, float(k @ r)
+
+
+def _variance(place: Place) -> float:
+    """S at the reference."""
+    _, k, _, r = place.slice.visit(place.reference)
+    return max(place.slice.model.variance - float(k @ r), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbitAt(Level):
+    """mu >= t sqrt(noise + S), hence P >= Phi(t); `flat`: above 1/2 by the mean alone."""
+
+    t: float
+    fact: Fact
+    noise: float
+    top: float  #: the largest variance
+    flat: bool
+
+    @property
+    def p(self) -> float:
+        return 0.0 if self.t == -np.inf else normal_cdf_down(self.t)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {"t": self.t}
+
+    def plane(self, place: Place) -> Plane:
+        t = self.t
+        if t == 0.0 or (self.flat and t > 0.0):
+            return self.mean(place, t * math.sqrt(self.noise + self.top), {"tau": 0.0} if t > 0.0 else {})
+        if t < 0.0:
+            return self.falling(place, 0.0, -t, self.noise, {})
+        tau = 0.5 * t / math.sqrt(self.noise + _variance(place) + self.fact.lift)
+        return self.rising(place, -tau * self.noise - 0.25 * t * t / tau, tau, {"tau": tau})
+
+
+@dataclass(frozen=True, eq=False)
+class LogitAt(Level):
+    """mu >= m_p(S) of the logistic, through points that gpcert's enclosures place above the curve."""
+
+    probability: float
+    fact: Fact
+    top: float
+    flat: bool
+    near: tuple[float, ...]  #: variances at which the curve should be known well
+
+    @property
+    def t(self) -> float:  # type: ignore[override]
+        return float(ndtri(self.probability))
+
+    @property
+    def p(self) -> float:
+        return self.probability
+
+    @cached_property
+    def _level(self) -> LogitLevel:
+        return LogitLevel(LogitCurves(Logit()), self.probability)
+
+    @cached_property
+    def _grid(self) -> tuple[float, list[float], list[float]]:
+        """c, and points (S, m) on or above the curve, from S = 0 to the largest variance."""
+        c, S = self._level.grid(self.top)
+        for x in self.near:  # slopes between points that nearly coincide would be rounding
+            if min(abs(x - y) for y in S) > _APART * self.top:
+                S = sorted([*S, x])
+        return c, S, [self._level.curve(x)[1] for x in S]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        if self.probability >= 0.5:
+            return {"p": self.probability}
+        c, S, m = self._grid
+        return {"p": self.probability, "curve": {"c": c, "S": S, "m": m}}
+
+    @property
+    def outright(self) -> dict[str, Any]:
+        return {"tangent": self._tangent(self.top)} if self.probability > 0.5 else {}
+
+    def _tangent(self, S: float) -> list[float]:
+        return [S, *self._level.curve(S)]
+
+    def plane(self, place: Place) -> Plane:
+        if self.probability == 0.5:
+            return self.mean(place, 0.0, {})
+        if self.probability > 0.5 and self.flat:
+            tangent = self._tangent(self.top)
+            return self.mean(place, tangent[2], {"tau": 0.0, "tangent": tangent})
+        S = _variance(place)
+        if self.probability > 0.5:
+            tangent = self._tangent(S)
+            slope, curl = Logit().expectation_gradient(tangent[2], S)
+            tau = -float(curl) / float(slope)
+            return self.rising(place, tau * S - tangent[2], tau, {"tangent": tangent})
+        c, grid, m = self._grid
+        found = root_below(c, grid, [-height for height in m], S)
+        steep, c, kappa = (0.0, c, -np.inf) if found is None else found
+        return self.falling(place, kappa, steep, c, {"nu": steep})
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The levels of a link for one model."""
+
+    likelihood: Probit | Logit
+    fact: Fact
+    top: float
+
+    @property
+    def mixed(self) -> bool:
+        """Whether each leaf may have a level of its own: those of the logistic are long to tell."""
+        return isinstance(self.likelihood, Probit)
+
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        """A level that proves P >= value; `other`: >= 1 - value, exactly."""
+        p = 1 - arb(value) if other else arb(value)
+        if isinstance(self.likelihood, Logit):
+            guess = 1.0 - value if other else value
+            guess = guess if arb(guess) >= p else float(np.nextafter(guess, 1.0))
+            return LogitAt(guess, self.fact, self.top, flat, near)
+        t = 0.0 if value == 0.5 else float(ndtri(value)) * (-1.0 if other else 1.0)
+        step = 2.0**-50 * (1.0 + abs(t))
+        while np.isfinite(t) and not (-arb(t) / arb(2).sqrt()).erfc() / 2 >= p:
+            t, step = t + step, 2.0 * step
+        return self.at(t, flat)
+
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        """The level of Phi(t), about."""
+        if isinstance(self.likelihood, Logit):
+            return LogitAt(float(ndtr(t)), self.fact, self.top, flat, near)
+        scale = self.likelihood.scale
+        return ProbitAt(t, self.fact, 1.0 / (scale * scale), self.top, flat)
+
+
+def variances(bound: RbfBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:
+    """Some between the smallest and the largest S at corners and in the middle of a box."""
+    points = (lower, upper, reference, 0.5 * lower + 0.5 * upper)
+    found = [bound.slice.latent(bound.shape.project(x))[1][1] for x in points]
+    return tuple(np.linspace(max(min(found), 0.0), max(*found, 0.0), _NEAR).tolist())
+
+
+def levels_of(likelihood: Probit | Logit, fact: Fact, variance: float) -> Levels:
+    """For a model with this prior variance."""
+    return Levels(likelihood, fact, variance * (1.0 + fact.negative) * (1.0 + 1e-12))

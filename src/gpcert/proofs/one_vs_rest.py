@@ -1,0 +1,125 @@
+"""One-vs-rest: on every leaf each class's own p_j is bounded from the side that counts (V10)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpcert.bounds import BoundFactory, OneVsRestBound, RbfBound, smallest_point
+from gpcert.likelihoods import Logit, OneVsRest, Probit
+from gpcert.posterior import Posterior
+from gpcert.proofs.boxes import BoxProver, Envelope
+from gpcert.proofs.cover import Split, walk
+from gpcert.proofs.document import part_told, split_told
+from gpcert.proofs.facts import facts_of
+from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.levels import Levels, levels_of, variances
+from gpcert.proofs.tree import Node
+from gpcert.proofs.two_classes import complement_up, placed, root_of
+from gpcert.regions import Region
+from gpcert.validation import Float
+
+__all__ = ["SeveralClasses"]
+
+#: Which share of the room between a box and what is claimed of it the classes may use up together.
+_SHARE = 0.3
+#: What a leaf proves above the claim passes surely.
+_CLEAR = 1e-12
+
+
+class _Leaf(NamedTuple):
+    """For each class what proves a bound of p_j; `value`: of the quantity that follows from them."""
+
+    parts: list[Leaf | Envelope | None]
+    rising: Float  #: whether p_j is bounded from below (C,)
+    value: float
+
+
+class SeveralClasses:
+    """Proves claims about a one-vs-rest posterior."""
+
+    def __init__(self, post: Posterior, factory: BoundFactory) -> None:
+        assert isinstance(post.likelihood, OneVsRest)
+        link = post.likelihood.link
+        assert isinstance(link, Probit | Logit)
+        facts = facts_of(post)
+        self._factory, self.facts = factory, [fact.told for fact in facts]
+        pairs = zip(facts, post.kernels, strict=True)
+        self._levels = [levels_of(link, fact, kernel.prior_variance) for fact, kernel in pairs]
+
+    def prove(
+        self, label: int, region: Region, upper: bool, value: float, start: Node | Float | None, flat: bool
+    ) -> tuple[float, Any]:
+        """The bound of P(label), or of the margin where `flat`, that is proved, and how."""
+        make = self._factory.margin if flat else self._factory.pair
+        made, moving = placed(make, label, region)
+        bound = made if flat else made[int(upper)]
+        assert isinstance(bound, OneVsRestBound)
+        root = root_of(bound, region, moving, start)
+        if not root.lower.size:
+            return value, None
+        goal = 0.5 + 0.5 * value if flat else complement_up(value) if upper else value
+        covering = _Covering(bound, self._levels, goal)
+        with np.errstate(all="ignore"):
+            nodes = list(walk(root, goal, covering.lengthscale, covering.leaf))
+        least = min(node.value for node in nodes if isinstance(node, _Leaf))
+        if least < goal + _CLEAR:
+            value = 2.0 * least - 1.0 if flat else complement_up(least) if upper else least
+            value += (2.0 if upper else -2.0) * _CLEAR
+        return value, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
+
+
+class _Covering:
+    """Leaves for a quantity that has to reach `goal`."""
+
+    def __init__(self, bound: OneVsRestBound, levels: list[Levels], goal: float) -> None:
+        self._bound, self._levels, self._goal = bound, levels, goal
+        c = np.arange(len(levels))
+        self._rising = (c == bound.ratio.label) == (bound.ratio.sign > 0)
+        self._own = [pair[0 if up else 1] for pair, up in zip(bound.classes, self._rising, strict=True)]
+        first = self._own[0]
+        assert isinstance(first, RbfBound)
+        self.lengthscale = first.lengthscale
+
+    def leaf(self, node: Node, anything: bool) -> _Leaf | None:
+        """The leaf of a box, or None if it proves too little."""
+        ends = np.array([own.at(node.reference) for own, _ in self._bound.classes])
+        middle = 0.5 * (ends[:, 0] + ends[:, 1])
+        room = max(0.0, self._bound.ratio.bounds(middle, middle)[0] - self._goal)
+        slack = _SHARE * room * float(middle.sum()) / len(middle)
+        low, high = np.zeros(len(middle)), np.ones(len(middle))
+        parts: list[Leaf | Envelope | None] = []
+        for j, up in enumerate(self._rising):
+            part, p = self._part(j, node, slack)
+            parts.append(part)
+            if up:
+                low[j] = p
+            else:
+                high[j] = complement_up(p)
+        value = self._bound.ratio.bounds(low, high)[0]
+        return _Leaf(parts, self._rising, value) if anything or value >= self._goal + _CLEAR else None
+
+    def _part(self, j: int, node: Node, slack: float) -> tuple[Leaf | Envelope | None, float]:
+        """What proves that p_j, or 1 - p_j, is at least a number about `slack` below the smallest found."""
+        bound = self._own[j]
+        assert isinstance(bound, RbfBound)
+        start = smallest_point(bound, node.lower, node.upper, node.reference)
+        target = bound.at(start)[0]
+        target -= max(1e-3 * min(target, 1.0 - target), slack)
+        if not 1e-12 < target < 1.0:
+            return None, 0.0
+        levels = self._levels[j]
+        near = variances(bound, node.lower, node.upper, start)
+        prover = BoxProver(bound, lambda t: levels.at(t, False, near))
+        box = Node(node.lower, node.upper, start)
+        part = prover.proof(box, levels.of(target, False, False, near), True)
+        if part is None or part.level is None or (isinstance(part, Leaf) and not part.passes):
+            return None, 0.0
+        return part, part.level.p
+
+
+def _told(leaf: _Leaf, region: Region) -> dict[str, Any]:
+    sides = ["lower" if up else "upper" for up in leaf.rising]
+    told = zip(sides, leaf.parts, strict=True)
+    return {"classes": [None if part is None else {side: part_told(part, region)} for side, part in told]}

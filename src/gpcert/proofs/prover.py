@@ -1,0 +1,209 @@
+"""Proof files of answers: which claims of an answer go into its file, and what the answer says about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpcert.bounds import BoundFactory
+from gpcert.claims import around
+from gpcert.errors import InvalidInputError
+from gpcert.files import write_whole
+from gpcert.kernels import RBF
+from gpcert.likelihoods import Logit, OneVsRest, Probit
+from gpcert.posterior import Posterior
+from gpcert.proofs.facts import facts_of
+from gpcert.proofs.file import ProofText
+from gpcert.proofs.influences import Line, influence
+from gpcert.proofs.tree import Tree
+from gpcert.regions import Ball, Region
+from gpcert.results import (
+    CertifiedRadius,
+    ProbabilityRange,
+    ProofFile,
+    Status,
+    Verdict,
+    VerdictStatus,
+)
+from gpcert.rounding import down
+from gpcert.schema import digest
+from gpcert.store import file_digest
+from gpcert.validation import Float
+
+__all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
+
+#: Where the simple form does not prove the safe radius itself, these shares of it are tried.
+_SHARES = (1.0, 0.999, 0.99, 0.95, 0.8, 0.5)
+
+
+class ProofPath(os.PathLike[str]):
+    """A path for proofs about a model file whose SHA-256 is known."""
+
+    def __init__(self, path: str | os.PathLike[str], model: str) -> None:
+        self._path, self.model = os.fspath(path), model
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    @property
+    def folder(self) -> ProofPath:
+        """For a question that writes several files."""
+        return ProofPath(os.path.dirname(self._path), self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class Prover:
+    """Proves answers about one posterior; `target`: the file, or of a batch the folder with a file each."""
+
+    post: Posterior
+    model: str  #: SHA-256 of the model file
+    target: Path
+    batch: bool
+
+    def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | None:
+        """Both ends on the whole region, and the points that attain the inner ones."""
+        if answer.status is Status.INTERRUPTED:
+            return None
+        text, where = self._text(factory), (answer.label, answer.region)
+        lower = text.at_least(*where, answer.lower, tree.roots.get(0))
+        upper = text.at_most(*where, answer.upper, tree.roots.get(1))
+        if answer.argmin is not None:
+            text.point(*where, "<=", answer.min.upper, answer.argmin)
+        if answer.argmax is not None:
+            text.point(*where, ">=", answer.max.lower, answer.argmax)
+        exact = (lower, upper) == (answer.lower, answer.upper)
+        return self._write(list(answer.key), text, exact, lower, upper)
+
+    def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | None:
+        """Safe: the label holds on the whole region. Unsafe: a point where it does not. Else the margin."""
+        if answer.ended is Status.INTERRUPTED or answer.argmin is None:
+            return None
+        text, where, threshold = (
+            self._text(factory),
+            (answer.label, answer.region),
+            self._zero(answer.threshold),
+        )
+        value, root = threshold + answer.margin.lower, tree.roots.get(0)
+        lower = text.above(*where, threshold, value, root) if answer.status is VerdictStatus.SAFE else -2.0
+        if lower < threshold:
+            lower = text.margin_at_least(*where, min(value, threshold), root)
+        text.margin_at(*where, "<=", threshold + answer.margin.upper, answer.argmin)
+        if answer.counterexample is not None:
+            text.margin_at(*where, "<", threshold, answer.counterexample)
+        margin = answer.margin.lower if lower == value else down(lower - threshold)
+        return self._write(list(answer.key), text, lower == value, margin, answer.margin.upper)
+
+    def radius(
+        self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
+    ) -> ProofFile | None:
+        """The label on the largest safe ball, or a smaller one; a point of the unsafe ball without it."""
+        if answer.status is Status.INTERRUPTED:
+            return None
+        text, safe = self._text(factory), 0.0
+        for share in _SHARES if answer.safe > 0 else ():
+            tree = trees.get(answer.safe) if share == 1.0 else None
+            region = around(answer.ball, share * answer.safe)
+            if text.holds(answer.label, region, self._zero(answer.threshold), tree):
+                safe = share * answer.safe
+                break
+        if answer.counterexample is not None:
+            unsafe = around(answer.ball, answer.unsafe)
+            text.margin_at(answer.label, unsafe, "<", self._zero(answer.threshold), answer.counterexample)
+        return self._write(list(answer.key), text, safe == answer.safe, safe, answer.unsafe)
+
+    def labels(
+        self,
+        label: int,
+        threshold: float,
+        factory: BoundFactory,
+        safe: tuple[Region, Tree | None] | None,
+        unsafe: tuple[Region, Float] | None,
+    ) -> ProofFile | None:
+        """The label on one ball, and a point of another without it; None where there is neither."""
+        text, exact = self._text(factory), True
+        if safe is not None:
+            exact = text.holds(label, safe[0], self._zero(threshold), safe[1])
+        if unsafe is not None:
+            text.margin_at(label, unsafe[0], "<", self._zero(threshold), unsafe[1])
+        regions = [each[0].digest for each in (safe, unsafe) if each is not None]
+        return self._write([label, threshold, regions], text, exact)
+
+    def influences(
+        self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[Line], ends: Float
+    ) -> ProofFile | None:
+        """Delta of every feature of a ball in `ends` (2, D), from ranges on both sides of its centre."""
+        text = self._text(factory)
+        exact = [influence(text, self.post, label, ball, line, ends[:, line.feature]) for line in lines]
+        return self._write([label, ball.digest, "influences"], text, all(exact))
+
+    def _zero(self, threshold: float) -> float:
+        """What decides the label is compared with it: of several classes their margin with 0."""
+        return 0.0 if self.post.n_classes > 2 else threshold
+
+    def _text(self, factory: BoundFactory) -> ProofText:
+        return ProofText(self.post, factory)
+
+    def _write(
+        self,
+        name: list[Any],
+        text: ProofText,
+        exact: bool,
+        lower: float | None = None,
+        upper: float | None = None,
+    ) -> ProofFile | None:
+        if not text.claims:
+            return None
+        path, content = self.target, text.text(self.model)
+        if self.batch:
+            path = path / f"{digest([self.model, name])[:16]}.json"
+        write_whole(path, content)
+        hashed = sha256(content.encode()).hexdigest()
+        return ProofFile(str(path), hashed, self.model, exact, lower, upper)
+
+
+def checked_prover(
+    post: Posterior, proof: str | os.PathLike[str] | None, regions: Sequence[Region], batch: bool
+) -> Prover | None:
+    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
+    if proof is None:
+        return None
+    if not isinstance(proof, str | os.PathLike):
+        raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
+    check_provable(post, regions, "proof")
+    target = Path(proof)
+    folder = target if batch else target.parent
+    try:
+        folder.mkdir(parents=batch, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"proof must be a path that can be written, got {target}: {error.strerror}"
+        ) from None
+    if not batch and target.is_dir():
+        raise InvalidInputError(f"proof must be a file for one region, got the folder {target}")
+    model = proof.model if isinstance(proof, ProofPath) else file_digest(post)
+    return Prover(post, model, target, batch)
+
+
+def check_provable(post: Posterior, regions: Sequence[Region], name: str) -> None:
+    """Whether there are proof files for questions about these regions; else an error about `name`."""
+    flaw = _flaw(post, regions)
+    if flaw is not None:
+        raise InvalidInputError(f"{name} must not be given for {flaw}, of which there are no proofs yet")
+
+
+def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
+    link = post.likelihood
+    if not all(isinstance(kernel, RBF) for kernel in post.kernels):
+        return f"the kernel {post.kernel!r}"
+    if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit):
+        return f"the likelihood {link!r}"
+    if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
+        return "a precision that cannot be compared with the kernel"
+    norms = {region.norm for region in regions if isinstance(region, Ball)} - {np.inf, 1.0, 2.0}
+    return f"balls of norm {min(norms):g}" if norms else None

@@ -1,0 +1,141 @@
+"""Multipliers: lower bounds of a quadratic over a leaf (docs/maths-proof.md, V5 and V8).
+
+Nothing here is certified: any D >= 0, any y and any multiplier >= 0 of the ball are sound, and whoever checks
+computes the value in balls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.bounds import (
+    BallDomain,
+    BoxDomain,
+    Domain,
+    curvature,
+    descended,
+    ellipsoid_multipliers,
+    settled_faces,
+)
+from gpcert.validation import Float
+
+__all__ = ["CheckedBall", "Multipliers", "Outside", "multipliers"]
+
+
+class Multipliers(NamedTuple):
+    """D (d,), y (d,), the ball's for its square and for its norm, and about the bound that they give."""
+
+    D: Float
+    y: Float
+    value: float
+    square: float = 0.0
+    norm: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedBall(BallDomain):
+    """A ball whose reach is the checker's: |offset| and the longest half axis."""
+
+    def norm(self, metric: Float) -> float:
+        o, reach = self.offset, self.reach
+        root = float(np.sqrt(metric @ (o * o))) + float(np.sqrt((metric * self.unit**2).max()))
+        return min(float(np.sqrt(metric @ (reach * reach))), root) * (1.0 + 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Outside(BoxDomain):
+    """A box that misses the ball."""
+
+    offset: Float
+    unit: Float
+
+
+def multipliers(domain: Domain, g: Float, H: Float, enough: float) -> Multipliers:
+    """For g.d + d^T H d / 2 on the domain; effort ends once `enough` is met."""
+    try:
+        if isinstance(domain, Outside):
+            return _outside(domain, g, H, enough)
+        if isinstance(domain, BallDomain):
+            return _of_ball(domain, g, H, enough)
+        return _of_box(g, H, domain.low, domain.high, enough)
+    except np.linalg.LinAlgError:
+        return Multipliers(np.zeros_like(g), np.zeros_like(g), -np.inf)
+
+
+def _of_box(g: Float, H: Float, low: Float, high: Float, enough: float) -> Multipliers:
+    """A coordinate j that is settled at an end (Q1) has y_j there and D_j = 2 |G_j| / width_j, G the
+    gradient: the derivative of V5's quadratic then vanishes. Where that D does not make it convex, all are
+    searched.
+    """
+    y, free = settled_faces(g, H, low, high)
+    D = np.zeros_like(g)
+    if free.any():
+        fixed = np.where(free, 0.0, y)
+        rest = (g + H @ fixed)[free]
+        short = enough - float(g @ fixed + 0.5 * fixed @ H @ fixed)
+        D[free], y[free] = curvature(rest, H[np.ix_(free, free)], low[free], high[free], short, 1e-6)
+    if not free.all():
+        slope = np.abs(g + H @ y)
+        D[~free] = (2.0 * slope / np.maximum(high - low, 1e-300))[~free]
+        if not _convex(H, D):
+            D, y = curvature(g, H, low, high, enough, 1e-6)
+    return Multipliers(D, y, _dual(g, H, D, y, low, high) if _convex(H, D) else -np.inf)
+
+
+def _of_ball(domain: BallDomain, g: Float, H: Float, enough: float) -> Multipliers:
+    """In normalised coordinates u = (d - offset) / unit, where the ball is |u| <= 1."""
+    o, unit, ball = domain.offset, domain.unit, domain.ball
+    Ho = H @ o
+    constant = float((g + 0.5 * Ho) @ o)
+    slope, matrix = (g + Ho) * unit, H * np.outer(unit, unit)
+    low, high = ball.low, np.maximum(ball.high, ball.low + 1e-300)
+    if ball.norm == 2.0:
+        ones = np.ones_like(g)
+        D, E, u = ellipsoid_multipliers(slope, matrix, low, high, ones, enough - constant, 1e-6)
+        norm = 0.0
+    else:
+        D, E = np.zeros_like(g), max(0.0, -float(np.linalg.eigvalsh(matrix)[0])) * (1.0 + 1e-9)
+        E += 1e-12 * float(np.abs(matrix).max())
+        u = descended(slope, matrix + E * np.eye(len(g)), ball)
+        norm = ball.multiplier(slope + matrix @ u + E * u)
+    matrix = matrix + E * np.eye(len(g))
+    value = -np.inf
+    if _convex(matrix, D):
+        value = constant + _dual(slope, matrix, D, u, low, high, norm) - 0.5 * E - norm
+    return Multipliers(D / unit**2, o + unit * u, value, float(E), norm)
+
+
+def _outside(domain: Outside, g: Float, H: Float, enough: float) -> Multipliers:
+    """On a box that misses the ball, a large multiple of what is negative in the ball alone exceeds all."""
+    o, unit = domain.offset, domain.unit
+    y = np.clip(o, domain.low, domain.high)
+    D, E, value = np.zeros_like(g), 1.0, -np.inf
+    for _ in range(200):
+        matrix, slope = H + np.diag(E / unit**2), g - E * o / unit**2
+        if _convex(matrix, D):
+            constant = 0.5 * E * (float(((o / unit) ** 2).sum()) - 1.0)
+            value = constant + _dual(slope, matrix, D, y, domain.low, domain.high)
+        if value >= enough:
+            break
+        E *= 2.0
+    return Multipliers(D, y, value, E)
+
+
+def _convex(H: Float, D: Float) -> bool:
+    try:
+        np.linalg.cholesky(H + np.diag(D * (1.0 + 1e-12) + 1e-13 * np.abs(H).max()))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float, norm: float = 0.0) -> float:
+    """Q2; with a multiplier of sum |d_j| the linear part has a kink at 0."""
+    c = g - 0.5 * D * (low + high)
+    Ay = H @ y + D * y
+    G = c + Ay
+    ends = [G * d + norm * np.abs(d) for d in (low, high, np.clip(0.0, low, high) if norm else low)]
+    return float((c * y + 0.5 * Ay * y + 0.5 * D * low * high - G * y + np.minimum.reduce(ends)).sum())

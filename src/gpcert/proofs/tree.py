@@ -1,0 +1,55 @@
+"""What a search did to one region, as a tree: kept while it runs, read by whoever elaborates it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from gpcert.search import OpenBox, Recorder, Why
+from gpcert.validation import Float
+
+__all__ = ["Node", "Tree"]
+
+
+@dataclass(eq=False)
+class Node:
+    """A box; `bound`: the best that was proved of it as a whole."""
+
+    lower: Float
+    upper: Float
+    reference: Float
+    bound: float = -math.inf
+    halved: bool = False
+    short: float = -math.inf  #: what a leaf on the box it is half of lacked, relative to its terms
+    parts: list[Node] = field(default_factory=list)
+
+    @property
+    def halves(self) -> list[Node]:
+        """Two halves whose union it is; none where the search did not split it so, or was cut short."""
+        return self.parts if self.bound > -math.inf and len(self.parts) == 2 and self.halved else []
+
+
+class Tree(Recorder):
+    """Listens; `roots`: the whole region, for each side."""
+
+    def __init__(self) -> None:
+        self.roots: dict[int, Node] = {}
+        self._nodes: dict[tuple[int, int], Node] = {}
+
+    def opened(self, side: int, box: OpenBox, parent: int | None) -> None:
+        node = Node(box.lower, box.upper, box.reference)
+        self._nodes[side, box.number] = node
+        if parent is None:
+            self.roots[side] = node
+        else:
+            self._nodes[side, parent].parts.append(node)
+
+    def split(self, side: int, box: OpenBox, bound: float, elsewhere: float) -> None:
+        node = self._nodes[side, box.number]
+        node.bound, node.halved = bound, elsewhere == math.inf  # other parts than halves leave a rest
+
+    def settled(self, side: int, box: OpenBox, bound: float, why: Why) -> None:
+        self._nodes[side, box.number].bound = bound
+
+    def attained(self, side: int, point: Float, upper: float) -> None:
+        """The answer has the points."""

@@ -1,0 +1,85 @@
+"""Two classes: P(label) >= value by levels of the latent, P(label) <= value by the other class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from gpcert.bounds import BoundFactory, BoxBound, RbfBound, shape_of
+from gpcert.kernels import Kernel
+from gpcert.likelihoods import Logit, Probit
+from gpcert.posterior import Posterior
+from gpcert.proofs.boxes import BoxProver
+from gpcert.proofs.cover import cover
+from gpcert.proofs.document import proof_told
+from gpcert.proofs.facts import facts_of
+from gpcert.proofs.levels import levels_of, variances
+from gpcert.proofs.tree import Node
+from gpcert.regions import Region
+from gpcert.validation import Float
+
+__all__ = ["TwoClasses", "complement_up", "placed", "root_of"]
+
+#: Where all leaves share a level, covers are tried at so many, each what the one before could prove.
+_ROUNDS = 3
+
+
+class TwoClasses:
+    """Proves claims about a posterior with one latent."""
+
+    def __init__(self, post: Posterior, factory: BoundFactory) -> None:
+        assert isinstance(post.likelihood, Probit | Logit)
+        assert isinstance(post.kernel, Kernel)
+        (fact,) = facts_of(post)
+        self._factory, self.facts = factory, [fact.told]
+        self._levels = levels_of(post.likelihood, fact, post.kernel.prior_variance)
+
+    def prove(
+        self, label: int, region: Region, upper: bool, value: float, start: Node | Float | None, flat: bool
+    ) -> tuple[float, Any]:
+        """The bound of P(label) that is proved, `value` if possible, and how; `flat`: sharp at 1/2 only."""
+        pair, moving = placed(self._factory.pair, label, region)
+        bound = pair[int(upper)]
+        assert isinstance(bound, RbfBound)
+        root = root_of(bound, region, moving, start)
+        if not root.lower.size:  # one point: the checker evaluates it
+            return value, None
+        near = variances(bound, root.lower, root.upper, root.reference)
+        level = self._levels.of(value, upper, flat, near)
+        with np.errstate(all="ignore"):
+            for _ in range(_ROUNDS):
+                found = cover(BoxProver(bound, lambda t: self._levels.at(t, flat, near)), root, level)
+                if found.t >= level.t:
+                    return value, proof_told(level, found.nodes, region)
+                if found.t == -np.inf:
+                    break
+                level = self._levels.at(found.t, flat, near)
+                value = complement_up(level.p) if upper else level.p
+                if self._levels.mixed:
+                    return value, proof_told(level, found.nodes, region)
+        return 1.0 if upper else 0.0, None
+
+
+def placed(make: Any, label: int, region: Region) -> tuple[Any, Any]:
+    """A bound of the factory on the moving features of a region, and which those are (D,)."""
+    box = region.box()
+    moving = box.lower < box.upper
+    return make(label, shape_of(region, moving), region.inner_box().lower, moving), moving
+
+
+def root_of(bound: BoxBound, region: Region, moving: Any, start: Node | Float | None) -> Node:
+    """The whole region on its moving features: as a search began with it, or from a point (D,) of it."""
+    if isinstance(start, Node):
+        return start
+    box = region.box()
+    lower, upper = box.lower[moving], box.upper[moving]
+    middle = bound.shape.middle(lower, upper) if start is None else start[moving]
+    return Node(lower, upper, bound.shape.project(middle))
+
+
+def complement_up(p: float) -> float:
+    """1 - p, rounded up."""
+    value = 1.0 - p
+    return value if arb(1) - arb(p) <= arb(value) else float(np.nextafter(value, 2.0))

@@ -1,0 +1,23 @@
+"""Where the proof of an answer lies, and what it proves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ProofFile"]
+
+
+@dataclass(frozen=True)
+class ProofFile:
+    """A proof file with its SHA-256, for a model file with the SHA-256 `model`.
+
+    `exact`: it proves the answer's own numbers; else weaker ones. `lower`, `upper`: what it proves of the
+    ends of a range, of the margin of a verdict, or of a radius, safe and unsafe; None: there are no two ends.
+    """
+
+    path: str
+    digest: str
+    model: str
+    exact: bool
+    lower: float | None
+    upper: float | None
