@@ -14,11 +14,13 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, parallel_config
@@ -26,7 +28,10 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 # The judge lives with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from gpcert.posterior import Posterior
+from gpcert.store import save
 from judge.answers import came_back, inconsistencies
+from judge.proofs import rejected
 from judge.queries import OPTIONS, Query
 from judge.refute import Judge
 
@@ -81,11 +86,11 @@ def judged(
     query = Query.pick(number, only)
     counts = {"queries": 1, "claims": 0, "false": 0, "undecided": 0}
     try:
-        post, answers = query.ask()
+        post, answers, unproved = asked(query, number)
         answers = [came_back(answer) for answer in answers]
         signal.signal(signal.SIGALRM, overtime)
         signal.alarm(LONGEST)
-        found = [sentence for answer in answers for sentence in inconsistencies(answer)]
+        found = unproved + [sentence for answer in answers for sentence in inconsistencies(answer)]
         judge = Judge(post, np.random.default_rng(number))
         for claims in (answer.claims() for answer in answers):
             counts["claims"] += len(claims)
@@ -102,6 +107,20 @@ def judged(
     counts["false"] = bool(found)
     counts["seconds"] = round(time.time() - begun)
     return number, query.question, counts, [f"{sentence}\n  {query}" for sentence in found[:3]]
+
+
+def asked(query: Query, number: int) -> tuple[Posterior, list[Any], list[str]]:
+    """The model, the answers, and the proof files, of every fourth query, that the checker rejects."""
+    if number % 4:
+        return *query.ask(), []
+    with tempfile.TemporaryDirectory() as folder:
+        post, answers = query.ask(Path(folder))
+        files = sorted(Path(folder).glob("*.json"))
+        if not files:
+            return post, answers, []
+        model = Path(folder) / "model.safetensors"
+        save(post, model)
+        return post, answers, rejected(model, files)
 
 
 class Overtime(Exception):

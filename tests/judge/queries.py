@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 import gpcert as gc
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
+from gpcert.proofs import check_provable
 from gpcert.regions import Ball, Box, Region
 from gpcert.running import Progress
 from judge.models import CHOICES, Model
@@ -24,13 +26,13 @@ from judge.models import CHOICES, Model
 LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress", "n_jobs")
 BALLS = ("norm", "features", "domain", "scale")
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "probability_range": ("region", "label", "method", *LIMITS, "device"),
+    "probability_range": ("region", "label", "method", *LIMITS, "device", "proof"),
     "latent_range": ("region", "label", *LIMITS),
-    "certify": ("x", "region", "threshold", *LIMITS, "device"),
+    "certify": ("x", "region", "threshold", *LIMITS, "device", "proof"),
     "robustness": ("region", "label", "x", *LIMITS),
-    "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS),
-    "explain": ("X", "radius", "label", "features", "domain", *LIMITS),
-    "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device"),
+    "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS, "proof"),
+    "explain": ("X", "radius", "label", "features", "domain", *LIMITS, "proof"),
+    "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device", "proof"),
     "attack": ("region", "x", "label", "method", "starts", "seed"),
 }
 #: Questions that are not drawn, and why.
@@ -88,10 +90,13 @@ class Query:
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seed"}
         return ", ".join(f"{name}={value!r}" for name, value in own.items())
 
-    def ask(self) -> tuple[Posterior, list[Any]]:
-        """The model and the answers, at least one; a ball too large for doubles is drawn smaller."""
+    def ask(self, folder: Path | None = None) -> tuple[Posterior, list[Any]]:
+        """The model and the answers, at least one; a ball too large for doubles is drawn smaller.
+
+        `folder`: where proof files go, for what can be proved.
+        """
         post = self.model.posterior()
-        asking = _Asking(self, post, np.random.default_rng(self.seed + 1))
+        asking = _Asking(self, post, np.random.default_rng(self.seed + 1), folder)
         found = getattr(asking, self.question)()
         return post, list(found) if isinstance(found, Sequence) else [found]
 
@@ -103,8 +108,8 @@ def _choice(rng: np.random.Generator, values: Any) -> Any:
 class _Asking:
     """One query: draws what its question takes, and asks."""
 
-    def __init__(self, query: Query, post: Posterior, rng: np.random.Generator) -> None:
-        self.query, self.post, self.rng = query, post, rng
+    def __init__(self, query: Query, post: Posterior, rng: np.random.Generator, folder: Path | None) -> None:
+        self.query, self.post, self.rng, self.folder = query, post, rng, folder
         self.count = {"one": 1, "list": 3, "processes": 6}[query.batch]
         self.single = query.batch == "one"
 
@@ -133,6 +138,16 @@ class _Asking:
         if "device" in OPTIONS[self.query.question]:
             limits["device"] = _choice(rng, ("auto", "cpu"))
         return limits
+
+    def proof(self, regions: Any, folder: bool = False) -> dict[str, Any]:
+        """Where the proof of the answer goes, if it can be proved; `folder`: not a file, even for one."""
+        if self.folder is None:
+            return {}
+        try:
+            check_provable(self.post, [regions] if isinstance(regions, Box | Ball) else regions, "proof")
+        except InvalidInputError:
+            return {}
+        return {"proof": self.folder / "proof.json" if self.single and not folder else self.folder}
 
     def tolerance(self) -> float:
         return _choice(self.rng, (0.02, 0.02, 0.1, 1e-3, 1e-9))
@@ -239,7 +254,8 @@ class _Asking:
         paper = self.rng.random() < 0.25
         whole = self.query.norm != 0 and self.post.n_centres <= 8
         method = "paper" if paper and whole and _published(self.post) else "auto"
-        return gc.probability_range(self.post, region, self.label(), method, **self.limits())
+        proof = self.proof(region) if method == "auto" else {}
+        return gc.probability_range(self.post, region, self.label(), method, **self.limits(), **proof)
 
     def latent_range(self) -> Any:
         region, _ = self.regions()
@@ -250,7 +266,7 @@ class _Asking:
 
     def certify(self) -> Any:
         region, x = self.together()
-        return gc.certify(self.post, x, region, self.threshold(), **self.limits())
+        return gc.certify(self.post, x, region, self.threshold(), **self.limits(), **self.proof(region))
 
     def robustness(self) -> Any:
         region, x = self.regions()
@@ -270,8 +286,9 @@ class _Asking:
         if not self.fits(x, min(radius, 1e300), options):
             return self.again()
         given = x[0] if self.single else x
+        options |= limits | self.proof(Ball(x[0], 0.0, **options))
         return gc.certified_radius(
-            self.post, given, max_radius=most, rtol=rtol, threshold=threshold, **options, **limits
+            self.post, given, max_radius=most, rtol=rtol, threshold=threshold, **options
         )
 
     def explain(self) -> Any:
@@ -281,6 +298,7 @@ class _Asking:
         radius = self.radius({"norm": np.inf})
         if not self.fits(x, radius, kept):
             return self.again()
+        kept |= self.proof(Ball(x[0], 0.0), folder=True)
         e = gc.explain(self.post, x[0] if self.single else x, radius, self.label(), **kept, **self.limits())
         return [e] if self.single else [e, e.mean()]
 
@@ -295,6 +313,7 @@ class _Asking:
         radii = np.unique(largest * shares)
         if not self.fits(X, largest, options):
             return self.again()
+        options |= self.proof(Ball(X[0], 0.0, **options), folder=True)
         return gc.evaluate(self.post, X, y, radii, threshold=self.threshold(), **options, **self.limits())
 
     def attack(self) -> Any:

@@ -33,7 +33,7 @@ from gpcert.results import (
 )
 from gpcert.rounding import down
 from gpcert.schema import digest
-from gpcert.store import file_digest
+from gpcert.model_file import file_digest
 from gpcert.validation import Float
 
 __all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]

@@ -1,0 +1,163 @@
+"""Proof files: exported here, accepted by the independent checker, which runs without gpcert."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpcert as gc
+from gpcert.cli import main
+from gpcert.errors import InvalidInputError
+from gpcert.results import answer_from_dict
+from gpcert.results.proof import ProofFile
+from judge.proofs import rejected
+
+RNG = np.random.default_rng(20)
+X = RNG.normal(size=(30, 2))
+Y = (X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.3).astype(int)
+
+
+def fitted(likelihood: str = "probit", classes: int = 2, inference: str = "laplace") -> gc.Posterior:
+    y = Y if classes == 2 else Y + (X[:, 1] > 0.5)
+    model = gc.GPClassifier(gc.RBF([0.8, 1.3], 1.5), likelihood, inference, max_evals=0)
+    return model.fit(X, y).posterior_
+
+
+def accepted(post: gc.Posterior, folder: Path) -> None:
+    """All files of the folder, by the checker."""
+    model = folder / "model.safetensors"
+    gc.save(post, model)
+    files = sorted(folder.glob("*.json"))
+    assert files
+    assert rejected(model, files) == []
+
+
+def test_ten_fresh_proofs_are_accepted(tmp_path: Path) -> None:
+    post, x = fitted(), X[0]
+    balls = [gc.Ball(x, 0.3), gc.Ball(x, 0.4, norm=2), gc.Ball(x, 0.4, norm=1, scale=[1.0, 2.0])]
+    balls += [gc.Ball(x, 0.5, features=[1], domain=(x - 0.2, x + 9.0))]
+    ranges = gc.probability_range(post, balls, proof=tmp_path)
+    for answer in ranges:
+        assert answer.proof.lower <= answer.lower <= answer.proof.lower + 0.005
+        assert answer.proof.upper - 0.005 <= answer.upper <= answer.proof.upper
+        ends = answer.lower, answer.upper
+        assert answer.proof.exact == ((answer.proof.lower, answer.proof.upper) == ends)
+    assert [answer.proof.exact for answer in ranges if answer.region.norm != 1] == [True] * 3
+    verdicts = gc.certify(post, [x, x], [gc.Ball(x, 0.01), gc.Box(x - 2.0, x + 2.0)], proof=tmp_path)
+    assert {str(verdict.status) for verdict in verdicts} == {"safe", "unsafe"}
+    radius = gc.certified_radius(post, x, rtol=0.05, proof=tmp_path / "radius.json")
+    assert radius.proof.exact
+    assert (radius.proof.lower, radius.proof.upper) == (radius.safe, radius.unsafe)
+    influences = gc.explain(post, X[:1], 0.2, label=0, proof=tmp_path)
+    assert [file.exact for file in influences.proof] == [True]
+    table = gc.evaluate(post, X[:2], Y[:2], [0.05, 0.1], proof=tmp_path)
+    assert all(file.exact for file in table.proof)
+    assert len(list(tmp_path.glob("*.json"))) >= 10
+    accepted(post, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "classes", "inference"),
+    [("logit", 2, "laplace"), ("probit", 2, "ep"), ("probit", 3, "laplace")],
+)
+def test_other_models_are_proved(likelihood: str, classes: int, inference: str, tmp_path: Path) -> None:
+    post = fitted(likelihood, classes, inference)
+    answer = gc.probability_range(post, gc.Ball(X[1], 0.2), 0, proof=tmp_path / "range.json")
+    assert answer.proof.lower <= answer.lower <= answer.proof.lower + 0.005
+    assert answer.proof.upper - 0.005 <= answer.upper <= answer.proof.upper
+    verdict = gc.certify(post, X[1], gc.Ball(X[1], 0.05, norm=2), proof=tmp_path / "verdict.json")
+    assert verdict.proof.lower <= verdict.margin.lower
+    accepted(post, tmp_path)
+
+
+def precision(kind: str) -> np.ndarray:
+    K = gc.RBF(1.0, 1.0)(X[:8]) + np.diag(np.linspace(0.5, 3.0, 8))
+    R = np.linalg.inv(K)
+    return R if kind == "without a witness" else R - 0.4 * np.eye(8)
+
+
+@pytest.mark.parametrize("kind", ["without a witness", "indefinite"])
+def test_precisions_of_any_origin_are_proved(kind: str, tmp_path: Path) -> None:
+    post = gc.Posterior(X[:8], Y[:8] - 0.5, precision(kind), kernel=gc.RBF(1.0, 1.0), likelihood=gc.Probit())
+    answer = gc.probability_range(post, gc.Ball(X[0], 0.3), proof=tmp_path / "range.json")
+    assert answer.proof.exact
+    accepted(post, tmp_path)
+
+
+def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
+    post = fitted()
+    file = tmp_path / "range.json"
+    answer = gc.probability_range(post, gc.Ball(X[0], 0.3), proof=file)
+    told = json.loads(file.read_text())
+    (claim,) = (c for c in told["claims"] if c["kind"] == "everywhere" and c["sense"] == ">=")
+    claim["value"] = (answer.min.upper + 1e-3).hex()  # false: a point of the region has less
+    file.write_text(json.dumps(told))
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [file])
+    gc.probability_range(post, gc.Ball(X[0], 0.3), proof=file)
+    gc.save(fitted("logit"), tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [file])
+
+
+@pytest.mark.parametrize(
+    ("post", "region", "what"),
+    [
+        (gc.Posterior([[0.0]], [1.0], [[0.5]], kernel=gc.Matern32(), likelihood="probit"), None, "kernel"),
+        (fitted(), gc.Ball(X[0], 0.1, norm=3), "norm 3"),
+        (fitted(), gc.Ball(X[0], 1, norm=0, domain=(-5, 5)), "norm 0"),
+    ],
+)
+def test_what_cannot_be_proved_is_refused_before_the_work(
+    post: gc.Posterior, region: gc.Ball | None, what: str, tmp_path: Path
+) -> None:
+    def working(progress: object) -> bool:
+        raise AssertionError
+
+    region = gc.Ball(post.centres[0], 0.1) if region is None else region
+    with pytest.raises(InvalidInputError, match=f"proof must not be given for .*{what}"):
+        gc.probability_range(post, region, proof=tmp_path / "p.json", progress=working)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("proof", [3, b"p.json"])
+def test_a_proof_is_a_path(proof: object) -> None:
+    with pytest.raises(InvalidInputError, match="proof must be a path, got"):
+        gc.probability_range(fitted(), gc.Ball(X[0], 0.1), proof=proof)
+
+
+def test_an_answer_tells_of_its_proof_and_older_ones_are_read(tmp_path: Path) -> None:
+    answer = gc.probability_range(fitted(), gc.Ball(X[0], 0.1), proof=tmp_path / "p.json")
+    told = json.loads(json.dumps(answer.to_dict()))
+    assert answer_from_dict(told).proof == answer.proof
+    assert isinstance(answer.proof, ProofFile)
+    del told["proof"]
+    assert answer_from_dict(told).proof is None
+
+
+def test_the_command_line_names_files_by_answer_and_the_model_by_its_file(tmp_path: Path) -> None:
+    post = fitted()
+    model, rows, folder = tmp_path / "model.safetensors", tmp_path / "rows.csv", tmp_path / "proofs"
+    gc.save(post, model)
+    lines = ["x0,x1", *(f"{a!r},{b!r}" for a, b in X[:2].tolist())]
+    rows.write_text("\n".join(lines))
+    common = [str(model), str(rows), "--radius", "0.1", "--quiet", "--proof", str(folder)]
+    for verb in ("range", "certify", "explain"):
+        assert main([verb, *common]) == 0
+    names = {file.name for file in folder.iterdir()}
+    assert {"range-0000.json", "range-0001.json", "certify-0000.json", "certify-0001.json"} < names
+    assert rejected(model, sorted(folder.iterdir())) == []
+
+
+def test_the_command_line_refuses_what_cannot_be_proved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gc.save(fitted(), tmp_path / "model.safetensors")
+    (tmp_path / "rows.csv").write_text("x0,x1\n0,0")
+    files = [str(tmp_path / "model.safetensors"), str(tmp_path / "rows.csv")]
+    asked = ["certify", *files, "--radius", "0.1", "--norm", "3", "--proof", str(tmp_path / "proofs")]
+    assert main(asked) == 2
+    assert "--proof must not be given for balls of norm 3" in capsys.readouterr().err
+    assert not (tmp_path / "proofs").exists()
