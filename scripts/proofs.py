@@ -18,6 +18,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,8 @@ def main() -> int:
     parser.add_argument("--real", type=int, default=40, help="test points per data set (default: 40)")
     options = parser.parse_args()
     totals, worst, start, bad = Counter[str](), 0.0, time.perf_counter(), 0
-    for name, post, answers, folder in (
-        *random_ones(options.first, options.queries),
-        *real_ones(options.real),
-    ):
+    queries = chain(random_ones(options.first, options.queries), real_ones(options.real))
+    for name, post, answers, folder in queries:
         proofs = [proof for answer in answers for proof in _proofs(answer)]
         files = [Path(proof.path) for proof in proofs]
         model = Path(folder) / "model.safetensors"

@@ -16,6 +16,7 @@ import numpy as np
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
+from gpcert.rounding import LARGEST
 from gpcert.validation import Float
 
 __all__ = ["Fact", "facts_of"]
@@ -52,6 +53,9 @@ def _fact(post: Posterior, stored: Float | None) -> Fact:
     with np.errstate(all="ignore"):
         K, R = post.kernel(post.centres), np.asarray(post.precision)
         s2 = post.kernel.prior_variance
+        sizes = [float(np.abs(part).max()) for part in (post.centres, post.weights, R, np.asarray(post.mean))]
+        if not (max(*sizes, s2) <= LARGEST and s2 * LARGEST >= 1.0):  # R7: expansions may not be used
+            return Fact(np.inf, np.inf, None)
         for witness in (stored, _witness(K, R)):
             rho = _residual(K, R, witness)
             if rho < _SMALL:

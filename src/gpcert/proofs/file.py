@@ -69,7 +69,9 @@ class ProofText:
         return self.above(label, region, threshold, threshold, start) >= threshold
 
     def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
-        """Claim P(label) at a point of the region."""
+        """Claim P(label) at a point of the region, unless any probability is so."""
+        if (sense, value) in ((">=", 0.0), ("<=", 1.0)):
+            return
         self.claims.append(at(label, self._region(region), sense, value, point))
 
     def margin_at(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:

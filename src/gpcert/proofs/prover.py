@@ -204,6 +204,6 @@ def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
     if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit):
         return f"the likelihood {link!r}"
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
-        return "a precision that cannot be compared with the kernel"
+        return "a model of numbers too large or too small, or a precision unlike its kernel"
     norms = {region.norm for region in regions if isinstance(region, Ball)} - {np.inf, 1.0, 2.0}
     return f"balls of norm {min(norms):g}" if norms else None
