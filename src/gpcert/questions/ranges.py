@@ -279,6 +279,6 @@ def _range(
 
 def _complement(p: float, direction: int) -> float:
     """1 - p rounded up (direction 1) or down (-1): one of 1 - p and 1 - (1 - p) is exact (Sterbenz)."""
-    value = 1.0 - p
+    value = 1.0 - float(p)
     wrong = direction * (p - (1.0 - value))  # value - (1 - p), of which the sign counts
     return float(np.nextafter(value, direction * np.inf)) if wrong < 0.0 else value
