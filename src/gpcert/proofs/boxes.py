@@ -76,7 +76,8 @@ class BoxProver:
     def _places(self, node: Node) -> Iterator[Place]:
         """The search's references and prices for planes, then others."""
         bound, seen = self.bound, set()
-        places = bound.places(node.lower, node.upper, node.reference, partial(_plan, bound.planes))
+        plan = partial(_plan, partial(bound.planes, slack=lambda: math.inf))
+        places = bound.places(node.lower, node.upper, node.reference, plan)
         for place in places:
             if place is None:
                 yield self._outside(node)

@@ -91,7 +91,7 @@ def _tail(kernels: KernelSum, order: int) -> float:
 
 
 def _rest(kernels: KernelSum) -> float:
-    """V2: the norm of the sum less its orders zero to two, which are known; what rounding hides is left in."""
+    """V2: the norm of the sum less its orders zero to two, which are known; what rounding hides stays in."""
     c = kernels.around
     gram, entry = c.slice.gram(np.ones(c.v.shape[1]))
     b = kernels.b * c.slice.amplitude

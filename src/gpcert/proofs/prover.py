@@ -17,6 +17,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, OneVsRest, Probit
+from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.file import ProofText
@@ -33,7 +34,6 @@ from gpcert.results import (
 )
 from gpcert.rounding import down
 from gpcert.schema import digest
-from gpcert.model_file import file_digest
 from gpcert.validation import Float
 
 __all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
@@ -168,13 +168,18 @@ class Prover:
 
 
 def checked_prover(
-    post: Posterior, proof: str | os.PathLike[str] | None, regions: Sequence[Region], batch: bool
+    post: Posterior, proof: str | os.PathLike[str] | None, regions: Sequence[Region], batch: bool, kept: bool
 ) -> Prover | None:
-    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
+    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work.
+
+    `kept`: whether a store may answer in place of a search, whose tree a proof needs.
+    """
     if proof is None:
         return None
     if not isinstance(proof, str | os.PathLike):
         raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
+    if kept:
+        raise InvalidInputError("proof must be given without a store, got both: kept answers have no search")
     check_provable(post, regions, "proof")
     target = Path(proof)
     folder = target if batch else target.parent

@@ -84,7 +84,7 @@ def certify(
     running = checked_running(progress, n_jobs, store, post, what="certify")
     points = checked_points(post, x, region)
     pursued = replace(settings, tolerance=_TIE)
-    prover = checked_prover(post, proof, region, batch=not region.single)
+    prover = checked_prover(post, proof, region, batch=not region.single, kept=store is not None)
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings), prover)
     labels, ties = labelled(post, points)
     check_device(device)

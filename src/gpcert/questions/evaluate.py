@@ -99,7 +99,7 @@ def evaluate(
     start = time.perf_counter()
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
-    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True)
+    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True, kept=store is not None)
     task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m = len(balls.X)
     blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}

@@ -87,7 +87,7 @@ def explain(
     points = as_matrix("X", np.atleast_2d(arranged("X", read("X", X), names)), d)
     shape = positions(features, names, d), ends(domain, names, d)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
-    prover = checked_prover(post, proof, balls, batch=True)
+    prover = checked_prover(post, proof, balls, batch=True, kept=store is not None)
     task = post, c, about(post, settings), prover
     found = ask_all(
         _ask, task, dict(enumerate(balls)), running, what="explain", blank=partial(_about, task, None)

@@ -102,7 +102,13 @@ def certified_radius(
     running = checked_running(progress, n_jobs, store, post, what="certified_radius")
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
-    prover = checked_prover(post, proof, [balls.ball(0, 0.0)] if len(balls.X) else [], batch=not balls.single)
+    prover = checked_prover(
+        post,
+        proof,
+        [balls.ball(0, 0.0)] if len(balls.X) else [],
+        batch=not balls.single,
+        kept=store is not None,
+    )
     task = _Task(post, BoundFactory(post), balls, labels, ties, *asked, prover)
     blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}
     blank = partial(_blank, task)

@@ -83,7 +83,7 @@ def probability_range(
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     running = checked_running(progress, n_jobs, store, post, what="probability_range")
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
-    prover = checked_prover(post, proof, region, batch=not region.single)
+    prover = checked_prover(post, proof, region, batch=not region.single, kept=store is not None)
     task = _Task(post, method, c, settings, about(post, settings), prover)
     check_device(device)
     pieces = {i: _Piece(each) for i, each in enumerate(region)}

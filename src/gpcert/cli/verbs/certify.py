@@ -85,8 +85,8 @@ def run(parsed: argparse.Namespace) -> int:
         return settled_verdicts(model.post, points, sets, parsed.threshold, parsed.device, **limits)
 
     labels = table.labels or [None] * len(table.X)
-    asked = [(table.rows[i], labels[i], float(getattr(region, "radius", 0.0))) for i, region in regions]
-    gate = read_gate(parsed, asked, parsed.model, parsed.data)
+    graded = [(table.rows[i], labels[i], float(getattr(region, "radius", 0.0))) for i, region in regions]
+    gate = read_gate(parsed, graded, parsed.model, parsed.data)
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together, gate)
 
 
