@@ -196,7 +196,7 @@ def test_an_answer_is_made_of_plain_numbers():
         answer.seconds,
         answer.tolerance,
     )
-    assert all(type(v) is float for v in numbers)
+    assert all(isinstance(v, float) and not isinstance(v, np.generic) for v in numbers)
     assert type(answer.nodes) is int
     assert answer.nodes > 0
     assert answer.seconds > 0

@@ -17,6 +17,7 @@ from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.several.joint import JointLabel
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound, smallest_point
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Certified",
     "Covariances",
     "Domain",
+    "JointLabel",
     "KernelSum",
     "LevelBound",
     "LogitCurves",
