@@ -79,7 +79,7 @@ def test_files_and_pages_are_those_of_the_command_line(
     for page in pages:
         assert "p3" in page
         assert "<b>dose" not in page
-    shared = [page[page.index("<h2>Summary") : page.index("<h2>Settings")] for page in pages]
+    shared = [page[page.index("<h2>In short") : page.index("<h2>Settings")] for page in pages]
     assert shared[0] == shared[1]
     radii = gc.certified_radius(CLF, X[:6], max_radius=0.4)
     gc.report([verdicts, radii], "both.html")

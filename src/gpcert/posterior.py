@@ -23,6 +23,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.html import facts
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest
+from gpcert.posterior_latents import latent_gradients, latent_moments
 from gpcert.posterior_validation import (
     checked_classes,
     checked_factors,
@@ -159,7 +160,7 @@ class Posterior:
     @_QUIETLY
     def latent(self, X: ArrayLike) -> tuple[Float, Float]:
         """Latent mean and variance at X (m, d): (m,), (m,); C latents: (m, C), (m, C, C)."""
-        mean, var = zip(*map(self._latent, self._chunks(X)), strict=True)
+        mean, var = zip(*map(partial(latent_moments, self), self._chunks(X)), strict=True)
         return np.concatenate(mean), np.concatenate(var)
 
     @_QUIETLY
@@ -168,7 +169,7 @@ class Posterior:
 
         A variance that is rounded up to 0 has gradient 0.
         """
-        mean, var = zip(*map(self._latent_gradient, self._chunks(X)), strict=True)
+        mean, var = zip(*map(partial(latent_gradients, self), self._chunks(X)), strict=True)
         return np.concatenate(mean), np.concatenate(var)
 
     @_QUIETLY
@@ -237,62 +238,6 @@ class Posterior:
         if self.precision.ndim == 4:
             return covariance
         return np.asarray(np.einsum("mcc...->mc...", covariance))
-
-    def _latent(self, X: Float) -> tuple[Float, Float]:
-        if self.weights.ndim == 1:
-            k = self.kernels[0](X, self.centres)
-            explained = np.einsum("mi,mi->m", k @ self.precision, k)
-            return self.mean + k @ self.weights, np.maximum(0.0, self.kernels[0].prior_variance - explained)
-        k = self._kernel_blocks(X)
-        mean = self.mean + np.einsum("cmi,ic->mc", k, self.weights)
-        covariance = np.zeros((len(X), self.n_latents, self.n_latents))
-        for c, e, R in self._precision_blocks():
-            covariance[:, c, e] = -np.einsum("mi,mi->m", k[c] @ R, k[e])
-            covariance[:, e, c] = covariance[:, c, e]
-        for c, kernel in enumerate(self.kernels):
-            covariance[:, c, c] = np.maximum(0.0, kernel.prior_variance + covariance[:, c, c])
-        return mean, covariance
-
-    def _latent_gradient(self, X: Float) -> tuple[Float, Float]:
-        Z = self.centres
-        if self.weights.ndim == 1:
-            kernel = self.kernels[0]
-            k = kernel(X, Z)
-            B = k @ self.precision
-            flat = kernel.prior_variance - np.einsum("mi,mi->m", B, k) <= 0.0
-            B *= -2.0
-            B[flat] = 0.0
-            weights = np.broadcast_to(self.weights, k.shape)
-            return kernel.input_gradient(X, Z, weights), kernel.input_gradient(X, Z, B)
-        k = self._kernel_blocks(X)
-        shape = (len(X), self.n_latents, self.n_latents, self.n_features)
-        dmean, dcovariance = np.zeros(shape[:2] + shape[3:]), np.zeros(shape)
-        for c, kernel in enumerate(self.kernels):
-            weights = np.broadcast_to(self.weights[:, c], k[c].shape)
-            dmean[:, c] = kernel.input_gradient(X, Z, weights)
-        for c, e, R in self._precision_blocks():
-            left = self.kernels[c].input_gradient(X, Z, -(k[e] @ R.T))
-            right = left if c == e else self.kernels[e].input_gradient(X, Z, -(k[c] @ R))
-            dcovariance[:, c, e] = dcovariance[:, e, c] = left + right
-            if c == e:
-                flat = self.kernels[c].prior_variance - np.einsum("mi,mi->m", k[c] @ R, k[c]) <= 0.0
-                dcovariance[flat, c, c] = 0.0
-        return dmean, dcovariance
-
-    def _kernel_blocks(self, X: Float) -> Float:
-        """k_c(X, centres) for every latent (C, m, n); a shared kernel is evaluated once."""
-        if not isinstance(self.kernel, tuple):
-            k = self.kernel(X, self.centres)
-            return np.broadcast_to(k, (self.n_latents, *k.shape))
-        return np.stack([kernel(X, self.centres) for kernel in self.kernel])
-
-    def _precision_blocks(self) -> Iterator[tuple[int, int, Float]]:
-        """(c, e, precision_ce (n, n)) for c <= e, of independent latents c = e only."""
-        for c in range(self.n_latents):
-            if self.precision.ndim == 3:
-                yield c, c, self.precision[c]
-            else:
-                yield from ((c, e, self.precision[c, e]) for e in range(c, self.n_latents))
 
     def __repr__(self) -> str:
         kernel = repr(self.kernel) if len(repr(self.kernel)) <= 80 else repr(self.kernel)[:77] + "..."

@@ -136,7 +136,7 @@ def test_several_classes_and_batches_keep_their_order():
     [
         ({"method": "fgsm"}, "method"),
         ({"label": 2}, "label"),
-        ({"label": "1"}, "label"),
+        ({"label": "7"}, "label"),
         ({"x": [9.0, 9.0]}, "x"),
         ({"x": [1.0]}, "x"),
         ({"region": gc.Ball([0.0], 1.0)}, "region"),
@@ -144,7 +144,7 @@ def test_several_classes_and_batches_keep_their_order():
         ({"starts": 0}, "starts"),
         ({"seed": -1}, "seed"),
         ({"seed": 0.5}, "seed"),
-        ({"post": gc.Posterior([[0.0]], [1.0], [[1.0]], kernel=gc.RBF(), likelihood=None)}, "post"),
+        ({"post": gc.Posterior([[0.0, 0.0]], [1.0], [[1.0]], kernel=gc.RBF(), likelihood=None)}, "post"),
     ],
 )
 def test_one_clear_sentence_names_what_is_wrong(arguments, names):

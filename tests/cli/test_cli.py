@@ -425,7 +425,10 @@ def test_without_tqdm_there_is_no_line_and_the_work_is_done(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert main(["range", "model.safetensors", "test.csv", "--rows", "0:3", "--radius", "0"]) == 0
+    assert (
+        main(["range", "model.safetensors", "test.csv", "--rows", "0:3", "--radius", "0", "--scale", "std"])
+        == 0
+    )
     assert capsys.readouterr().err == ""
 
 

@@ -16,7 +16,7 @@ from gpcert.cli import main
 from gpcert.cli.keeping import keep
 from gpcert.files import write_whole
 from gpcert.numbers import at_most
-from gpcert.pages.sections import _histogram
+from gpcert.pages.charts import _histogram
 from helpers.cli_files import patients
 
 COMMAND = f"{sys.executable} -m gpcert certify model.safetensors test.csv --radius 0.1 --scale std --jobs 1"

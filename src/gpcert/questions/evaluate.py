@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,9 +35,10 @@ from gpcert.questions.checks import (
     class_indices,
 )
 from gpcert.questions.decision import Decision, decide, enclosed, labelled, refutes, settled
+from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
-from gpcert.results import About, Evaluation, ProofFile, Status, VerdictStatus
+from gpcert.results import Evaluation, ProofFile, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
@@ -100,54 +101,25 @@ def evaluate(
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
     prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True, kept=store is not None)
-    task = _Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
+    task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m = len(balls.X)
     blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}
     blank = partial(_blank, task)
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
     known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
     points = [known[i] if i in known else blank([i])[0] for i in range(m)]
-    return _joined(task, points, time.perf_counter() - start)
-
-
-class _Row(NamedTuple):
-    """One point: its label, how many of the first radii are safe, and from which on they are unsafe."""
-
-    label: int
-    safe: int
-    unsafe: int
-    tests: int
-    point: Float | None  #: the counterexample (d,), of the first unsafe radius
-    right: bool  #: whether the true label is proved to be the model's
-    wrong: bool  #: whether it is proved not to be
-    proof: ProofFile | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """What every point is asked."""
-
-    post: Posterior
-    factory: BoundFactory
-    balls: Balls
-    truth: Index
-    radii: Float
-    threshold: float
-    settings: Settings
-    about: About
-    device: str
-    prover: Prover | None
+    return joined(task, points, time.perf_counter() - start)
 
 
 def _cut_short(points: list[Evaluation | None]) -> bool:
     return points[-1] is None
 
 
-def _blank(task: _Task, index: Iterable[int]) -> list[Evaluation]:
-    return [_point(task, i, None) for i in index]
+def _blank(task: Task, index: Iterable[int]) -> list[Evaluation]:
+    return [point_of(task, i, None) for i in index]
 
 
-def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]:
+def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
     """What is known of a few points, None for those not reached; pure, so that processes may share it."""
     balls = task.balls.rows(index)
     labels, ties = labelled(task.post, balls.X)
@@ -172,22 +144,22 @@ def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]
         sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
         row = row._replace(right=label == truth and sure, wrong=wrong)
-        rows[i] = _point(task, int(index[i]), row)
+        rows[i] = point_of(task, int(index[i]), row)
     return rows
 
 
-def _first(task: _Task, balls: Balls, i: int, point: Float | None) -> int:
+def _first(task: Task, balls: Balls, i: int, point: Float | None) -> int:
     """How many radii a counterexample (d,) leaves to point i."""
     lost = np.inf if point is None else balls.radius_of(i, point)
     return int(np.searchsorted(task.radii, lost))
 
 
-def _ball(task: _Task, balls: Balls, i: int, candidate: int) -> Ball:
+def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:
     """The largest of the first `candidate` radii around point i."""
     return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
 
 
-def _roots(task: _Task, balls: Balls, labels: Index, first: list[int]) -> dict[tuple[int, int], Decision]:
+def _roots(task: Task, balls: Balls, labels: Index, first: list[int]) -> dict[tuple[int, int], Decision]:
     """(point, candidate) -> what the root of all balls together decides, from the largest radii downwards."""
     found: dict[tuple[int, int], Decision] = {}
     if task.prover is not None:  # a proof needs the tree of a search
@@ -209,19 +181,19 @@ def _roots(task: _Task, balls: Balls, labels: Index, first: list[int]) -> dict[t
 
 
 def _row(
-    task: _Task,
+    task: Task,
     balls: Balls,
     which: tuple[int, int, bool],
     point: Float | None,
     roots: dict[tuple[int, int], Decision],
     report: Report,
-) -> _Row:
+) -> Row:
     """Proofs from the largest radius that no counterexample (d,) has lost downwards, until one holds; `which`
     is the point's number, its label, and whether that is a tie.
     """
     i, label, tie = which
     if tie:  # there is no label to keep
-        return _Row(label, 0, len(task.radii), 0, None, False, False)
+        return Row(label, 0, len(task.radii), 0, None, False, False)
     candidate = unsafe = _first(task, balls, i, point)
     point = point if unsafe < len(task.radii) else None
     tests = 0
@@ -241,71 +213,16 @@ def _row(
         candidate -= 1
         if d.status is VerdictStatus.UNSAFE:
             unsafe, point = candidate, d.point
-    row = _Row(label, candidate, unsafe, tests, point, False, False)
+    row = Row(label, candidate, unsafe, tests, point, False, False)
     return row if task.prover is None else row._replace(proof=_proof(task, task.prover, balls, i, row, tree))
 
 
-def _proof(
-    task: _Task, prover: Prover, balls: Balls, i: int, row: _Row, tree: Tree | None
-) -> ProofFile | None:
+def _proof(task: Task, prover: Prover, balls: Balls, i: int, row: Row, tree: Tree | None) -> ProofFile | None:
     """Of the label on the largest safe ball, and of the counterexample."""
     safe = None if row.safe == 0 else (_ball(task, balls, i, row.safe), tree)
     unsafe = None if row.point is None else (_ball(task, balls, i, row.unsafe + 1), row.point)
     return prover.labels(row.label, task.threshold, task.factory, safe, unsafe)
 
 
-def _budget(task: _Task) -> Settings:
+def _budget(task: Task) -> Settings:
     return replace(task.settings, max_nodes=min(task.settings.max_nodes, max(task.balls.budget, _NODES)))
-
-
-def _point(task: _Task, i: int, row: _Row | None) -> Evaluation:
-    """One point alone; None: it was not asked."""
-    radii, k, balls = task.radii, len(task.radii), task.balls
-    row = row or _Row(-1, 0, k, 0, None, False, False)
-    order = np.arange(k)
-    is_safe, is_unsafe = order < row.safe, order >= row.unsafe
-    correct = row.label == task.truth[i]
-    # What is not proved wrong may be right, asked or not; a counterexample to another label says nothing.
-    lost = row.wrong | (correct & is_unsafe)
-    point = np.full(balls.X.shape[1], np.nan) if row.point is None else row.point
-    return Evaluation(
-        radii=radii,
-        clean=float(correct) if row.label >= 0 else float("nan"),
-        certified=(row.right & is_safe).astype(np.float64),
-        attacked=(~lost).astype(np.float64),
-        labels=np.array([row.label]),
-        truth=task.truth[i : i + 1],
-        correct=np.array([correct]),
-        wrong=np.array([row.wrong]),
-        safe=np.array([radii[row.safe - 1] if row.safe else np.nan]),
-        unsafe=np.array([radii[row.unsafe] if row.unsafe < k else np.inf]),
-        verdicts=np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))[None],
-        counterexamples=point[None],
-        seconds=0.0,
-        threshold=task.threshold,
-        balls=(balls.ball(i, balls.limit(i)),),
-        about=task.about,
-        proof=None if row.proof is None else (row.proof,),
-    )
-
-
-#: What an evaluation has of every point.
-_EACH = ("labels", "truth", "correct", "wrong", "safe", "unsafe", "verdicts", "counterexamples")
-
-
-def _joined(task: _Task, points: list[Evaluation], seconds: float) -> Evaluation:
-    """All points together."""
-    each = {name: np.concatenate([getattr(point, name) for point in points]) for name in _EACH}
-    asked = each["labels"] >= 0
-    return Evaluation(
-        radii=task.radii,
-        clean=float(each["correct"][asked].mean()) if asked.any() else float("nan"),
-        certified=np.mean([point.certified for point in points], axis=0),
-        attacked=np.mean([point.attacked for point in points], axis=0),
-        **each,
-        seconds=seconds,
-        threshold=task.threshold,
-        balls=tuple(point.balls[0] for point in points),
-        about=task.about,
-        proof=None if task.prover is None else tuple(f for point in points for f in point.proof or ()),
-    )

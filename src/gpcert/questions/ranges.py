@@ -74,8 +74,8 @@ def probability_range(
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25), label="b")
-    >>> print(r)
-    P(class 1) stays in [0.672, 0.716]: min in [0.672, 0.676], max in [0.710, 0.716]; converged
+    >>> r.lower > 0.67, r.upper < 0.72, r.status.value
+    (True, True, 'converged')
     """
     check_model(post)
     c = class_index(post, label)

@@ -37,6 +37,12 @@ class Store:
     answers to one question the better one stays. A file is trusted as far as a file of results is: what
     is read has the form of an answer to the question asked, about the model that was asked; whether its
     numbers are true is not looked at.
+
+    >>> import tempfile
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> store = gc.Store(tempfile.mktemp(".db"))
+    >>> gc.certify(clf, gc.Ball([0.2], 0.1), store=store).status.value, len(store.answers())
+    ('safe', 1)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -45,8 +51,6 @@ class Store:
         self.run: int | None = None  #: the run that new answers belong to, if one was begun
         self._connection: sqlite3.Connection | None = None
         self._writes = False
-
-    # Looking
 
     def answers(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
         """The answers as a table, one row each: of a kind (a class, "Verdict"), with a status, of a model."""

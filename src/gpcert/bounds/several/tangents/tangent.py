@@ -280,14 +280,9 @@ def _across(root: Float, a: Float, B: Float, means: _Shifts, covariances: _Shift
     bent = bent[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
     hessian = np.tensordot(turned, means.hessian, 1) + np.tensordot(bent, covariances.hessian, 1)
     rest = np.abs(turned) @ means.rest + np.linalg.norm(bent, axis=1) * covariances.joint
-    return _Shifts(
-        means.reach,
-        turned @ means.constant + bent @ covariances.constant,
-        turned @ means.gradient + bent @ covariances.gradient,
-        hessian,
-        rest * SLACK,
-        0.0,
-    )
+    constant = turned @ means.constant + bent @ covariances.constant
+    gradient = turned @ means.gradient + bent @ covariances.gradient
+    return _Shifts(means.reach, constant, gradient, hessian, rest * SLACK, 0.0)
 
 
 def second(largest: Float) -> Float:
