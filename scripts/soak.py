@@ -28,8 +28,8 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 # The judge lives with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from gpcert.model_file import save
 from gpcert.posterior import Posterior
-from gpcert.store import save
 from judge.answers import came_back, inconsistencies
 from judge.proofs import rejected
 from judge.queries import OPTIONS, Query

@@ -62,7 +62,8 @@ def walk(
         node = stack.pop()
         halves = node.halves
         if not halves or node.bound >= enough:
-            leaf = leaf_of(node, not halves and (left == 0 or len(node.lower) > FEW))
+            final = not halves and (left == 0 or len(node.lower) > FEW or not _divisible(node, lengthscale))
+            leaf = leaf_of(node, final)
             if leaf is not None:
                 yield leaf
                 continue
@@ -84,6 +85,12 @@ def _split_of(node: Node) -> tuple[Split, list[Node]]:
     first, second = node.parts
     j = int(np.flatnonzero(first.upper != node.upper)[0])
     return Split(j, float(first.upper[j])), [first, second]
+
+
+def _divisible(node: Node, lengthscale: Float) -> bool:
+    """Whether there is a double strictly inside the widest side."""
+    j = int(np.argmax((node.upper - node.lower) / lengthscale))
+    return bool(node.lower[j] < 0.5 * node.lower[j] + 0.5 * node.upper[j] < node.upper[j])
 
 
 def _middle(node: Node, lengthscale: Float) -> tuple[Split, list[Node]]:

@@ -54,7 +54,9 @@ def _fact(post: Posterior, stored: Float | None) -> Fact:
         K, R = post.kernel(post.centres), np.asarray(post.precision)
         s2 = post.kernel.prior_variance
         sizes = [float(np.abs(part).max()) for part in (post.centres, post.weights, R, np.asarray(post.mean))]
-        if not (max(*sizes, s2) <= LARGEST and s2 * LARGEST >= 1.0):  # R7: expansions may not be used
+        scales = np.atleast_1d(getattr(post.kernel, "lengthscale", np.inf))
+        least, most = min(s2, float(scales.min())), max(*sizes, s2, float(scales.max()))
+        if not (most <= LARGEST and least * LARGEST >= 1.0):  # R7: expansions may not be used
             return Fact(np.inf, np.inf, None)
         for witness in (stored, _witness(K, R)):
             rho = _residual(K, R, witness)
@@ -85,7 +87,7 @@ def _residual(K: Float, R: Float, witness: Float | None) -> float:
 
 def _indefinite(K: Float, R: Float, s2: float) -> Fact:
     """(1 + lift / s2) K^-1 >= R >= -negative K^-1."""
-    jitter = 1e-12 * len(K) * s2
+    jitter = 1e-11 * len(K) * s2
     try:
         L = np.linalg.cholesky(K + jitter * np.eye(len(K)))
         values = np.linalg.eigvalsh(L.T @ R @ L)

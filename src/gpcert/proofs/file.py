@@ -69,14 +69,18 @@ class ProofText:
         return self.above(label, region, threshold, threshold, start) >= threshold
 
     def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
-        """Claim P(label) at a point of the region, unless any probability is so."""
-        if (sense, value) in ((">=", 0.0), ("<=", 1.0)):
-            return
-        self.claims.append(at(label, self._region(region), sense, value, point))
+        """Claim P(label) at a point of the region."""
+        self._at(label, region, sense, value, point, "probability")
 
     def margin_at(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
         """Claim what decides the label at a point of the region."""
-        self.claims.append(at(label, self._region(region), sense, value, point, self._quantity))
+        self._at(label, region, sense, value, point, self._quantity)
+
+    def _at(self, label: int, region: Region, sense: str, value: float, point: Float, quantity: str) -> None:
+        """Unless any probability, or margin, is so: no precision tells 1 - e^-5000 from 1."""
+        least = -1.0 if quantity == "margin" else 0.0
+        if value > least if sense == ">=" else value < 1.0:
+            self.claims.append(at(label, self._region(region), sense, value, point, quantity))
 
     def balance(
         self, label: int, terms: Sequence[tuple[int, str, Region]], lower: float, upper: float

@@ -60,7 +60,7 @@ class Leaf(NamedTuple):
 
 
 def leaf_at(place: Place, level: Level) -> Leaf | None:
-    """The leaf of a level at a place; None where e^r says nothing any more."""
+    """The leaf of a level at a place; None where e^r, or a number of it, says nothing any more."""
     kernels, bend, hints = level.plane(place)
     c, constant = kernels.around, kernels.constant
     if not c.radius < 50.0:
@@ -75,6 +75,8 @@ def leaf_at(place: Place, level: Level) -> Leaf | None:
     H[np.diag_indices(len(g))] += rise - 2.0 * _tail(kernels, first)
     best = multipliers(c.domain, g, H, _CLEAR * size - base)
     ball = best.square, best.norm
+    if not np.isfinite([*best.D, *best.y, *ball]).all():
+        return None
     return Leaf(place.reference, level, hints, forms, best.D, best.y, ball, (base + best.value) / size)
 
 

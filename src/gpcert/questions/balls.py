@@ -137,7 +137,8 @@ def _far(post: Posterior, ball: Ball) -> float:
     with np.errstate(all="ignore"):
         away = (np.abs(post.centres - ball.x).max(axis=0) / scale)[ball.moving()]
         radius = 2.0 * float(norm_up(away, max(ball.norm, 1.0))) if away.any() else 1.0
-        return min(radius, _MOST / max(1.0, float(scale.max())))
+        most = _MOST / max(1.0, float(scale.max()))
+        return radius if radius < most else most  # NaN is beyond, too
 
 
 def _above(size: Float) -> Float:
