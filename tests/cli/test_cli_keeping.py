@@ -19,6 +19,7 @@ import pytest
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.records.results_file import read_results
+from gpcert.running.board import BEGUN
 from helpers.cli_files import NAMES, Running, patients, points, write_table
 
 RANGE = ("range", "model.safetensors", "test.csv", "--radius", "0.1", "--scale", "std")
@@ -105,6 +106,7 @@ def test_a_complete_run_replaces_an_incomplete_file(folder: Path, old: Path) -> 
 def test_a_killed_worker_costs_nothing_but_time(folder: Path, old: Path) -> None:
     run = Running(folder, *ENDLESS, "--max-seconds", "4", "--jobs", "2", "-o", "new.json", "--quiet")
     while not any(map(at_a_hard_row, run.temporary.glob("gpcert-*"))):
+        assert run.process.poll() is None
         time.sleep(0.02)
     os.kill(run.workers()[0], signal.SIGKILL)
     status, _, told = run.end()
@@ -140,7 +142,7 @@ def at_a_hard_row(board: Path) -> bool:
     """Whether a worker is at a piece, has reported, and its bounds are wide."""
     with suppress(OSError, ValueError):
         rows = np.fromfile(board).reshape(-1, 7)[:-1]
-        return bool(((rows[:, 0] == 1) & (rows[:, 3] - rows[:, 2] > 1e-6)).any())
+        return bool(((rows[:, 0] == BEGUN) & (rows[:, 3] - rows[:, 2] > 1e-6)).any())
     return False
 
 
@@ -340,7 +342,7 @@ def test_a_letter_that_cannot_be_printed_costs_no_answer(folder: Path) -> None:
     X, _ = points(2, 1)
     rows = [[f"Jürgen {i}", *map(repr, x.tolist())] for i, x in enumerate(X)]
     write_table(folder / "named.csv", rows, ["who", *NAMES])
-    asked = ("range", "model.safetensors", "named.csv", "--id", "who", "--radius", "0")
+    asked = ("range", "model.safetensors", "named.csv", "--id", "who", "--radius", "0", "--scale", "std")
     done = limited(folder, *asked, env=os.environ | {"PYTHONIOENCODING": "ascii"}, size=1 << 30)
     assert (done.returncode, done.stderr) == (0, "")
     assert "J\\xfcrgen 1" in done.stdout

@@ -7,6 +7,9 @@ that is not drawn here does not exist. A query is given back by its number alone
 from __future__ import annotations
 
 import contextlib
+import shutil
+import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,7 +26,7 @@ from gpcert.running import Progress
 from judge.models import CHOICES, Model
 
 #: Question -> its options, all of which `_Asking` draws.
-LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress", "n_jobs")
+LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress", "n_jobs", "store")
 BALLS = ("norm", "features", "domain", "scale")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "probability_range": ("region", "label", "method", *LIMITS, "device", "proof"),
@@ -33,7 +36,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS, "proof"),
     "explain": ("X", "radius", "label", "features", "domain", *LIMITS, "proof"),
     "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device", "proof"),
-    "attack": ("region", "x", "label", "method", "starts", "seed"),
+    "attack": ("region", "x", "label", "method", "starts", "seed", "store"),
 }
 #: Questions that are not drawn, and why.
 NOT_DRAWN = {
@@ -112,6 +115,7 @@ class _Asking:
         self.query, self.post, self.rng, self.folder = query, post, rng, folder
         self.count = {"one": 1, "list": 3, "processes": 6}[query.batch]
         self.single = query.batch == "one"
+        self.kept: Path | None = None
 
     # What is drawn
 
@@ -137,11 +141,23 @@ class _Asking:
         limits["n_jobs"] = 2 if self.query.batch == "processes" else _choice(rng, (None, 1))
         if "device" in OPTIONS[self.query.question]:
             limits["device"] = _choice(rng, ("auto", "cpu"))
-        return limits
+        return limits | {"store": self.store()}
+
+    def store(self) -> Path | None:
+        """Where the answers are kept, if they are: models with Python functions cannot be."""
+        if self.rng.random() < 0.8:
+            return None
+        try:
+            self.post.description()
+        except InvalidInputError:
+            return None
+        self.kept = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, self.kept, ignore_errors=True)
+        return self.kept / "runs.db"
 
     def proof(self, regions: Any, folder: bool = False) -> dict[str, Any]:
         """Where the proof of the answer goes, if it can be proved; `folder`: not a file, even for one."""
-        if self.folder is None:
+        if self.folder is None or self.kept is not None:  # a proof needs a search
             return {}
         try:
             check_provable(self.post, [regions] if isinstance(regions, Box | Ball) else regions, "proof")
@@ -322,7 +338,9 @@ class _Asking:
         label = self.label() if self.rng.random() < 0.5 else None
         method = _choice(self.rng, ("pgd", "gpfgs", "gpjm"))
         starts, seed = int(self.rng.integers(1, 4)), int(self.rng.integers(100))
-        return gc.attack(self.post, region, start, label, method, starts=starts, seed=seed)
+        return gc.attack(
+            self.post, region, start, label, method, starts=starts, seed=seed, store=self.store()
+        )
 
     def fits(self, X: np.ndarray, radius: float, options: dict[str, Any]) -> bool:
         """Whether balls of this radius around X (m, d) have boxes of doubles."""

@@ -386,7 +386,7 @@ def test_radius_says_what_is_wrong(arguments, names):
         ({"radii": [0.2, 0.1]}, "radii"),
         ({"radii": [-0.1]}, "radii"),
         ({"radii": [np.nan]}, "radii"),
-        ({"X": np.zeros((2, 3))}, "x"),
+        ({"X": np.zeros((2, 3))}, "X"),
         ({"norm": 0.5}, "norm"),
     ],
 )

@@ -152,6 +152,9 @@ class Rated:
         self._answers = iter(answers)
         self.shape = SimpleNamespace(domain=lambda *_: "not empty")
 
+    def shares(self, x):
+        return np.full(3, 1.0 / 3.0)
+
     def weighing(self, beta):
         probability = next(self._answers)
         return SimpleNamespace(over=lambda lower, *_: Certified(probability, lower, 0, False))
