@@ -139,7 +139,7 @@ def run_session(
         judged = 0 if gate is None else gate.judge(answers, model.classes, results["seconds"], parsed.json)
     if settings.get("norm", 0) != 0 and settings["scale"] is None:  # balls, in the units of the file
         moving = settings["features"] and [model.features.index(name) for name in settings["features"]]
-        if apart := units_apart(model.post, moving, "--scale std"):
+        if apart := units_apart(model.post, moving, settings["domain"], "--scale std"):
             warn(apart)
     if outcome.failure:
         warn(outcome.failure)

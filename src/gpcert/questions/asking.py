@@ -131,7 +131,7 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
     made = [each.ordered(post.feature_names) for each in given]
     plain = [each for each in made if isinstance(each, Ball) and each.scale is None and each.radius > 0]
     if plain and plain[0].norm != 0:
-        warn_of_units(post, plain[0].features, level=4)
+        warn_of_units(post, plain[0].features, plain[0].domain, level=4)
     for each in made:
         n = each.n_features
         require(n == post.n_features, f"region must have {post.n_features} features, got {n}")

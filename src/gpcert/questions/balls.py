@@ -116,7 +116,7 @@ def checked_balls(
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
     balls = Balls(X, norm, limits, *shape, single, table.ids)
     if scale is None:
-        warn_of_units(post, moving)
+        warn_of_units(post, moving, shape[1])
     for row in range(len(X)):
         if max_radius is None:
             limits[row] = _far(post, balls.ball(row, 0.0))

@@ -159,16 +159,19 @@ def checked_radii(radii: Any) -> Float:
     return values
 
 
-def warn_of_units(post: Posterior, moving: Sequence[int] | None, level: int = 5) -> None:
+def warn_of_units(post: Posterior, moving: Sequence[int] | None, domain: Any, level: int = 5) -> None:
     """Say that one radius for columns of very different units is hardly meant; `level`: to the caller."""
-    if told := units_apart(post, moving, "scale='std'"):
+    if told := units_apart(post, moving, domain, "scale='std'"):
         warnings.warn(told, UnitsWarning, stacklevel=level)
 
 
-def units_apart(post: Posterior, moving: Sequence[int] | None, option: str) -> str:
-    """The sentence about columns whose deviations differ by more than 100 times, "" where none do."""
+def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, option: str) -> str:
+    """The sentence about columns whose deviations differ by more than 100 times, "" where none do, or where
+    one domain (low, high) for all columns says that they have one unit: pixels.
+    """
     names, chosen = post.feature_names, range(post.n_features) if moving is None else moving
-    if names is None:  # an array, perhaps an image: nobody chose units
+    one_unit = domain is not None and all(np.ptp(end) == 0 and np.isfinite(end).all() for end in domain)
+    if names is None or one_unit:  # of an array nobody chose units
         return ""
     spread = {j: float(post.spread[j]) for j in chosen if 0 < post.spread[j] < np.inf}
     if not spread:
