@@ -47,7 +47,7 @@ def read(what: str, value: Any) -> Table:
     if isinstance(value, Sequence) and len(value) and all(isinstance(each, Mapping) for each in value):
         every = list(dict.fromkeys(name for each in value for name in each))
         return _columns(what, every, {name: [each.get(name) for each in value] for name in every})
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not hasattr(value, "tocoo"):
         return _columns(what, list(value), value)
     if isinstance(value, np.ndarray) and value.dtype.names:
         return _columns(what, list(value.dtype.names), value)
@@ -93,8 +93,8 @@ def _numbers(what: str, name: Any, values: Any) -> Float:
 
 
 def column_names(table: Any) -> list[Any] | None:
-    """The names of a table's columns; None: it has none."""
-    if isinstance(table, Mapping):
+    """The names of a table's columns; None: it has none. A sparse matrix may be a mapping, of entries."""
+    if isinstance(table, Mapping) and not hasattr(table, "tocoo"):
         return list(table)
     found = getattr(table, "column_names", getattr(table, "columns", None))
     return None if found is None else list(found)
