@@ -35,7 +35,7 @@ test: lint test-checker ## lint, types, layers, and every test that is not heavy
 
 test-full: $(VENV)/.ready-full $(CHECKER)/.ready docs test-lowest test-clusters ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
 	$(BIN)/python -m pytest -n 2 --durations=15 -m full
-	cd checker && ../$(CHECKER)/bin/python -m pytest -m full
+	cd checker && ../$(CHECKER)/bin/python -m pytest -n 2 -m full
 
 test-checker: $(CHECKER)/.ready ## the checker's own tests, in an environment without gpcert
 	cd checker && ../$(CHECKER)/bin/python -m pytest -m "not full"
