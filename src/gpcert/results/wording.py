@@ -209,7 +209,7 @@ def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words
     moving = _where(some[0], radius_at_least(float(median(safe))), words)
     every = f"; for all of them up to {radius_at_least(min(safe))}" if min(safe) > 0 < len(safe) - 1 else ""
     who = f"At least half of {len(some):,} rows keep" if len(some) > 1 else "1 row keeps"
-    most = exactly(max(a.max_radius for a in some))
+    most = radius_at_least(max(a.max_radius for a in some))
     yield f"{who} the predicted class, proved, {moving}{every} (radii up to {most} were asked about)."
 
 
