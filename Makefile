@@ -41,7 +41,7 @@ test-checker: $(CHECKER)/.ready ## the checker's own tests, in an environment wi
 	cd checker && ../$(CHECKER)/bin/python -m pytest -m "not full"
 
 test-clusters: $(VENV)/.ready-full ## batches on Dask and Ray themselves, two workers each, some of them killed
-	$(BIN)/python -m pytest -W ignore tests/foreign/test_clusters.py
+	PYTHONPATH=tests $(BIN)/python -m pytest -W ignore tests/foreign/test_clusters.py
 
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
 	GPCERT_THIN=4 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
