@@ -386,8 +386,11 @@ def test_signals_print_and_save_what_is_known(folder: Path, jobs: str, number: i
     assert saved["asked"] == 3
     known = {row.row: entries(row) for row in rows}
     assert known[0]["status"] in ("converged", "numerical limit")
-    assert known[1]["status"] == "interrupted"
-    assert 0.0 <= known[1]["min"][0] <= known[1]["min"][1] <= known[1]["max"][1] <= 1.0
+    begun = [known[row] for row in (1, 2) if row in known]  # a process may still be starting
+    assert begun
+    for row in begun:
+        assert row["status"] == "interrupted"
+        assert 0.0 <= row["min"][0] <= row["min"][1] <= row["max"][1] <= 1.0
 
 
 def test_ctrl_c_while_training_keeps_the_best_model(folder: Path) -> None:

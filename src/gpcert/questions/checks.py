@@ -170,7 +170,9 @@ def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, opti
     one domain (low, high) for all columns says that they have one unit: pixels.
     """
     names, chosen = post.feature_names, range(post.n_features) if moving is None else moving
-    one_unit = domain is not None and all(np.ptp(end) == 0 and np.isfinite(end).all() for end in domain)
+    one_unit = domain is not None and all(
+        np.isfinite(end).all() and np.min(end) == np.max(end) for end in domain
+    )
     if names is None or one_unit:  # of an array nobody chose units
         return ""
     spread = {j: float(post.spread[j]) for j in chosen if 0 < post.spread[j] < np.inf}
