@@ -121,3 +121,17 @@ def test_limits_progress_and_interrupts_keep_their_meaning(monkeypatch):
 def test_a_device_has_one_of_three_names(device):
     with pytest.raises(InvalidInputError, match="device must be 'auto', 'cpu', 'cuda', got"):
         gc.probability_range(small_model(), gc.Ball([0.0, 0.0], 0.1), device=device)
+
+
+def test_sides_too_wide_for_doubles_leave_their_rows_to_the_search():
+    """Their widths overflow; nothing may be concluded as if they stood still, and nobody is warned."""
+    post = small_model()
+    regions = [gc.Box([-1.0, 0.0], [-0.9 + 0.01 * i, 0.1]) for i in range(18)]
+    wide = gc.Box([-1.2e308, 0.0], [1.2e308, 0.1])
+    roots, stopped = rooted.ranges(post, [*regions, wide], 1, Settings(0.02), "cpu")
+    assert not stopped
+    assert set(roots) == set(range(18))
+    answer = gc.probability_range(post, [*regions, wide], **LIMITS)[-1]
+    inside = post.probability(np.column_stack([np.linspace(-3.0, 3.0, 50), np.full(50, 0.05)]))[:, 1]
+    assert answer.lower <= inside.min()
+    assert inside.max() <= answer.upper

@@ -16,7 +16,7 @@ from gpcert.bounds import curves_of
 from gpcert.engine import Facts, Rows, Settled, chosen, facts_of, knows, smallest, verdicts
 from gpcert.engine.root import both_sides
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Region, columns_of
+from gpcert.regions import Ball, Columns, Region, columns_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -117,7 +117,10 @@ def _groups(
     if len(which) < _FEWEST:
         return
     columns = columns_of([regions[i] for i in which.tolist()])
-    moving = (columns.lower < columns.upper) & np.isfinite(columns.upper - columns.lower)
+    with np.errstate(over="ignore"):  # a row with a side of unknown width is left to the search, whole
+        fits = np.isfinite(columns.upper - columns.lower).all(axis=1)
+    which, columns = which[fits], Columns(*(end[fits] for end in columns))
+    moving = columns.lower < columns.upper
     for rows in _alike(moving):
         features = np.flatnonzero(moving[rows].any(axis=0))
         low, high, inner_low, inner_high = (end[rows][:, features] for end in columns)
