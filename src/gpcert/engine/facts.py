@@ -19,7 +19,6 @@ from gpcert.engine.backend import Array, Backend
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Region
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
@@ -200,11 +199,6 @@ def knows(post: Posterior) -> bool:
     numbers = [model.variance, 1.0 / model.variance, noise, 1.0 / noise, abs(model.mean)]
     numbers += [float(np.abs(each).max()) for each in (model.weights, model.precision, model.row_weight)]
     return bool(model.moderate and len(model.weights) < 2**20 and max(numbers) <= _LARGEST)
-
-
-def is_box(region: Region) -> bool:
-    """Whether the region is a box of its moving features."""
-    return not isinstance(region, Ball) or region.norm == np.inf
 
 
 @dataclass(eq=False)
