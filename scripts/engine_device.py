@@ -3,9 +3,10 @@
     PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--rows 65536] [--rounds 24]
 
 needs numpy, scipy, python-flint, safetensors, joblib, torch and array-api-compat. Trains on 1,000 digits
-(MNIST 3/8), then for each setting: rates of the root pass end to end from raw doubles to numpy columns,
-shares settled, and sampled points and attacks that would contradict a bound. Also the batched against the
-scalar answers, on a few. Exit status 1 if the device is refused or anything is contradicted.
+(MNIST 3/8), then for each setting: rates of the root pass from columns of boxes to columns of answers,
+both numpy's, shares settled, and sampled points and attacks that would contradict a bound. Also the
+batched against the scalar answers, on a few. Exit status 1 if the device is refused or anything is
+contradicted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,6 @@ from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.engine import Backend, Facts, Rows, Settled, facts_of, smallest, verdicts
 from gpcert.engine.backend import Torch
 from gpcert.engine.lines import probabilities
-from gpcert.engine.root import both_sides
 from gpcert.engine.trust import flaw
 from gpcert.engine.values import amplitudes, points
 from gpcert.posterior import Posterior
@@ -70,12 +71,15 @@ def ask(
     features = np.arange(X.shape[1]) if count == X.shape[1] else np.arange(90, 90 + count)
     facts, curves = facts_of(post, features, backend), curves_of(post.likelihood)
     sign = np.ones(len(X)) if what == "range" else np.where(post.latent(X)[0] > 0, 1.0, -1.0)
-    start = time.perf_counter()
     low, high = (np.clip(X[:, features] + s * radius, 0.0, 1.0) for s in (-1.0, 1.0))
-    rows = Rows(low, high, low, high, X, sign)
-    rows = both_sides(rows) if what == "range" else rows
-    found = smallest(facts, curves, rows, tolerance) if what == "range" else verdicts(facts, curves, rows)
-    return rows, found, time.perf_counter() - start
+    rows = Rows(low, high, low, high, X[:, facts.rest], sign)
+    start = time.perf_counter()
+    if what == "verdict":
+        return rows, verdicts(facts, curves, rows), time.perf_counter() - start
+    found = smallest(facts, curves, rows, tolerance, sides=2)
+    seconds = time.perf_counter() - start
+    both = rows.each(lambda column: np.concatenate([column, column]))
+    return replace(both, sign=np.concatenate([sign, -sign])), found, seconds
 
 
 def share(setting: tuple[str, int, float, float], found: Settled) -> float:
@@ -97,7 +101,7 @@ def contradictions(
     for start in range(0, len(rows), 16384):
         few = rows.each(lambda column, a=start: backend.array(column[a : a + 16384]))
         lower, upper, witness = (backend.array(column[start : start + 16384]) for column in found[:3])
-        around, base = amplitudes(facts, few.x), backend.array(rng.random(few.lower.shape))
+        around, base = amplitudes(facts, few.standing), backend.array(rng.random(few.lower.shape))
         bad = lower > upper
         for turn in range(rounds):
             cut = int(rng.integers(len(base)))
@@ -119,7 +123,8 @@ def denied(
 ) -> int:
     """Rows whose witness has another probability by the predictor, on the CPU."""
     few = rng.choice(len(rows), min(checks, len(rows)), replace=False)
-    Z = rows.x[few].copy()
+    Z = np.empty((len(few), post.n_features))
+    Z[:, np.setdiff1d(np.arange(post.n_features), features)] = rows.standing[few]
     Z[:, features] = found.witness[few]
     p = post.probability(Z)
     p = np.where(rows.sign[few] > 0, p[:, 1], p[:, 0])

@@ -107,7 +107,7 @@ def test_limits_progress_and_interrupts_keep_their_meaning(monkeypatch):
     stopped = gc.probability_range(post, regions, progress=lambda p: True, n_jobs=1)
     assert all(answer.status in ("converged", "interrupted") for answer in stopped)
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(rooted, "smallest", interrupted)

@@ -51,7 +51,8 @@ def test_torch_and_numpy_do_not_contradict_each_other(likelihood):
     x = np.random.default_rng(4).standard_normal((50, 4))
     for features in (np.arange(4), np.array([1, 3])):
         few = x[:, features]
-        rows = Rows(few - 0.2, few + 0.2, few - 0.2, few + 0.2, x, np.where(x[:, 0] > 0, 1.0, -1.0))
+        rest = np.delete(x, features, axis=1)
+        rows = Rows(few - 0.2, few + 0.2, few - 0.2, few + 0.2, rest, np.where(x[:, 0] > 0, 1.0, -1.0))
         found = []
         for backend in (Backend(), CPU):
             facts = Facts(backend, model_of(post), features, post.centres.mean(axis=0))

@@ -29,8 +29,8 @@ class Batch:
 
     def point(self, row: int, moving: np.ndarray) -> np.ndarray:
         """All features (D,) of a point of the row's slice."""
-        x = self.rows.x[row].copy()
-        x[self.facts.features] = moving
+        x = np.empty(self.post.n_features)
+        x[self.facts.rest], x[self.facts.features] = self.rows.standing[row], moving
         return x
 
     def inside(self, row: int, rng: np.random.Generator, count: int) -> list[np.ndarray]:
@@ -70,9 +70,14 @@ def random_batch(
     x = np.stack([case.reference for case in cases])
     sign = np.where(rng.random(rows) < 0.5, 1.0, -1.0)
     with np.errstate(all="ignore"):
-        at = points(facts, here, amplitudes(facts, x))
+        at = points(facts, here, amplitudes(facts, x[:, facts.rest]))
         return Batch(
-            post, facts, Rows(low, high, low, high, x, sign), here, at, boxes(facts, low, high, here)
+            post,
+            facts,
+            Rows(low, high, low, high, x[:, facts.rest], sign),
+            here,
+            at,
+            boxes(facts, low, high, here),
         )
 
 

@@ -52,6 +52,10 @@ class Backend:
         """As a numpy array."""
         return np.asarray(values)
 
+    def store(self, values: Array, into: Float) -> None:
+        """Write them into an array of numpy, of the same size."""
+        into[...] = np.asarray(values).reshape(into.shape)
+
     def single(self, values: Array) -> Array:
         """In float32: for choices and searches, never for a bound."""
         return values.astype(np.float32)
@@ -72,10 +76,22 @@ class Backend:
         """An estimate: what it returns becomes the level."""
         return special.ndtri(values)
 
+    def arange(self, count: int) -> Array:
+        """0, 1, ..., count - 1."""
+        return np.arange(count)
+
+    def powers(self, x: Array, divisors: Float) -> Array:
+        """The products of the first 1, 2, ... of x / divisors (N, m)."""
+        return np.cumprod(x[:, None] / divisors, axis=1)
+
     @property
     def bytes(self) -> float:
         """Memory that one chunk of rows may take."""
         return _CPU_BYTES
+
+    def rows(self, doubles: float) -> int:
+        """How many rows of so many doubles make a chunk."""
+        return max(16, int(self.bytes / (8.0 * doubles)))
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d)
@@ -118,6 +134,9 @@ class Torch(Backend):
     def numpy(self, values: Array) -> Any:
         return values.cpu().numpy()
 
+    def store(self, values: Array, into: Float) -> None:
+        self.torch.from_numpy(into).copy_(values.reshape(into.shape))
+
     def single(self, values: Array) -> Array:
         return values.to(self.torch.float32)
 
@@ -132,6 +151,12 @@ class Torch(Backend):
 
     def ndtri(self, values: Array) -> Array:
         return self.torch.special.ndtri(values)
+
+    def arange(self, count: int) -> Array:
+        return self.torch.arange(count, device=self.device)
+
+    def powers(self, x: Array, divisors: Float) -> Array:
+        return self.torch.cumprod(x[:, None] / self.array(divisors), dim=1)
 
     @property
     def bytes(self) -> float:

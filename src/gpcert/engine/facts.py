@@ -58,8 +58,19 @@ class Facts:
 
     def scaled(self, x: Array, standing: bool = False) -> Array:
         """Scaled coordinates of raw points (N, d) of the moving, or of the standing, features."""
-        which, array = (self.rest if standing else self.features), self.backend.array
-        return (x - array(self.origin[which])) / array(self.model.lengthscale[which])
+        origin, length = self._frames[standing]
+        return (x - origin) / length
+
+    @property
+    def lengths(self) -> Array:
+        """Lengthscales of the moving features (d,)."""
+        return self._frames[0][1]
+
+    @cached_property
+    def _frames(self) -> list[tuple[Array, Array]]:
+        """Origin and lengthscales of the moving, and of the standing features."""
+        array, model = self.backend.array, self.model
+        return [(array(self.origin[j]), array(model.lengthscale[j])) for j in (self.features, self.rest)]
 
     @cached_property
     def Z(self) -> Array:
@@ -133,6 +144,11 @@ class Facts:
         metric = (2.56 if few else 4.0) * share
         longest = _longest(self.moving / np.sqrt(metric)) ** 2
         return np.asarray(metric * max(1.0, longest / _WIDEST))
+
+    @cached_property
+    def metrics(self) -> tuple[Array, Array]:
+        """`metric` and its inverse on the device."""
+        return self.backend.array(self.metric), self.backend.array(1.0 / self.metric)
 
     @cached_property
     def tilted(self) -> Array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.clock import check
-from gpcert.engine.backend import Array, to_numpy
+from gpcert.engine.backend import Array, Backend
 from gpcert.engine.facts import FEW, Facts
 from gpcert.engine.lines import after_deficit, after_surplus, lines, probabilities
 from gpcert.engine.planes import mean_plane, plane
@@ -28,7 +28,7 @@ _TRIES = (2, 4)
 @dataclass(frozen=True, eq=False)
 class Rows:
     """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
-    inner_upper] inside the region; x (N, D) has the standing features; sign (N,) = 1 for P(1), -1 for P(0).
+    inner_upper] inside the region; standing (N, D - d): the others; sign (N,) = 1 for P(1), -1 for P(0).
 
     Columns of numpy; a chunk of them moves to the backend, and is the same there.
     """
@@ -37,16 +37,17 @@ class Rows:
     upper: Array
     inner_lower: Array
     inner_upper: Array
-    x: Array
+    standing: Array
     sign: Array
 
     def __len__(self) -> int:
         return len(self.sign)
 
     def each(self, change: Callable[[Array], Array]) -> Rows:
-        """The same for every column."""
-        columns = (self.lower, self.upper, self.inner_lower, self.inner_upper, self.x, self.sign)
-        return Rows(*map(change, columns))
+        """The same for every column; for one that is two, once."""
+        columns = self.lower, self.upper, self.inner_lower, self.inner_upper, self.standing, self.sign
+        changed = {id(column): change(column) for column in columns}
+        return Rows(*(changed[id(column)] for column in columns))
 
     def take(self, rows: Array) -> Rows:
         """Some of them."""
@@ -55,7 +56,7 @@ class Rows:
 
 class Settled(NamedTuple):
     """Per row: lower <= min P <= upper, `witness` (N, d), a point of the region where `upper` holds, and how
-    many boxes were bounded (0 or 1).
+    many boxes were bounded (0 or 1). Of two sides: those of P for all rows, then those of 1 - P.
     """
 
     lower: Float
@@ -65,29 +66,45 @@ class Settled(NamedTuple):
 
 
 def smallest(
-    facts: Facts, curves: LevelCurves, rows: Rows, tolerance: float, target: float | None = None
+    facts: Facts,
+    curves: LevelCurves,
+    rows: Rows,
+    tolerance: float,
+    target: float | None = None,
+    sides: int = 1,
 ) -> Settled:
     """The minimum of P over each box, as well as one plane can tell; `target`: what the bound has to reach,
-    else the tolerance below the witness's value.
+    else the tolerance below the witness's value. `sides=2`: also that of 1 - P.
     """
-    return _chunked(facts, rows, lambda few: _smallest(facts, curves, few, tolerance, target))
+    return _chunked(facts, rows, sides, lambda few: _smallest(facts, curves, few, tolerance, target))
 
 
 def verdicts(facts: Facts, curves: LevelCurves, rows: Rows) -> Settled:
     """The same for a symmetric link, sharp at 1/2 alone: the sign of the mean (D1)."""
-    return _chunked(facts, rows, lambda few: _signs(facts, curves, few))
+    return _chunked(facts, rows, 1, lambda few: _signs(facts, curves, few))
 
 
-def _chunked(facts: Facts, rows: Rows, answer: Callable[[Rows], tuple[Array, ...]]) -> Settled:
+def _chunked(facts: Facts, rows: Rows, sides: int, answer: Callable[[Rows], tuple[Array, ...]]) -> Settled:
+    """In parts that fit into the memory; the other sides are made where the arrays are."""
     d, n, backend = len(facts.features), len(facts.model.weights), facts.backend
-    step = max(16, int(backend.bytes / (8.0 * (8 * n + 5 * d * d + 64 * d))))
-    found = []
+    step = backend.rows(8.0 * n + 64.0 * d) // sides
+    shape = sides, len(rows)
+    found = Settled(np.empty(shape), np.empty(shape), np.empty((*shape, d)), np.empty(shape))
     with np.errstate(all="ignore"):
         for start in range(0, len(rows), step):
             check()
-            few = rows.each(lambda column, start=start: backend.array(column[start : start + step]))  # type: ignore[misc]
-            found.append([to_numpy(backend, column) for column in answer(few)])
-    return Settled(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            part = slice(start, start + step)
+            few = rows.each(lambda column, part=part: backend.array(column[part]))  # type: ignore[misc]
+            few = _both_sides(backend, few) if sides == 2 else few
+            for whole, column in zip(found, answer(few), strict=True):
+                backend.store(column, whole[:, part])
+    return Settled(*(column.reshape(-1, *column.shape[2:]) for column in found))
+
+
+def _both_sides(backend: Backend, rows: Rows) -> Rows:
+    """Each row for its class, then each for the other one."""
+    both = rows.each(lambda column: backend.concat([column, column]))
+    return replace(both, sign=backend.concat([rows.sign, -rows.sign]))
 
 
 def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Array:
@@ -128,8 +145,8 @@ def _references(
     facts: Facts, rows: Rows, witness: Array, around: Amplitudes, attempt: int, known: Points | None
 ) -> tuple[Array, Points]:
     """References (N, d), raw units, and what is known there."""
-    xp, backend = facts.backend.xp, facts.backend
-    width = (rows.upper - rows.lower) / backend.array(facts.model.lengthscale[facts.features])
+    xp = facts.backend.xp
+    width = (rows.upper - rows.lower) / facts.lengths
     retreat = _retreats(facts, xp.sqrt(xp.sum(width * width, axis=1)), attempt)[:, None]
     if known is not None and not bool(xp.any(retreat > 0)):
         return witness, known
@@ -142,7 +159,7 @@ def _smallest(
     facts: Facts, curves: LevelCurves, rows: Rows, tolerance: float, target: float | None
 ) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
-    around = amplitudes(facts, rows.x)
+    around = amplitudes(facts, rows.standing)
     witness = _witnesses(facts, rows, around, curves.noise)
     at, mean = _at(facts, rows, witness, around)
     upper = probabilities(backend, curves, mean, at.variance)[1]
@@ -190,19 +207,21 @@ def _certain(xp: Any, bound: Array) -> Array:
 
 def _values(sums: Sums, tries: int) -> Array:
     """Lower bounds of e^r f (N,); NaN where nothing is known."""
-    xp = sums.at.facts.backend.xp
+    backend, xp = sums.at.facts.backend, sums.at.facts.backend.xp
     values = sums.order_two()
     left = xp.nonzero(~(values >= 0))[0]
-    if len(left):
-        few = sums.take(left) if len(left) < len(values) else sums
-        more = few.order_three(tries)
-        values[left] = xp.where(more > values[left], more, values[left])
+    step = backend.rows(5.0 * sums.boxes.low.shape[1] ** 2)  # Hessians need more memory than the rest
+    for start in range(0, len(left), step):
+        check()
+        some = left[start : start + step]
+        more = (sums.take(some) if len(some) < len(values) else sums).order_three(tries)
+        values[some] = xp.where(more > values[some], more, values[some])
     return values
 
 
 def _signs(facts: Facts, curves: LevelCurves, rows: Rows) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
-    around = amplitudes(facts, rows.x)
+    around = amplitudes(facts, rows.standing)
     witness = _witnesses(facts, rows, around, None)
     at, mean = _at(facts, rows, witness, around)
     upper = probabilities(backend, curves, mean, at.variance)[1]
@@ -220,13 +239,3 @@ def _signs(facts: Facts, curves: LevelCurves, rows: Rows) -> tuple[Array, ...]:
         lower[todo] = xp.maximum(lower[todo], _certain(xp, found))
         todo = todo[~(lower[todo] > 0.5)]
     return xp.minimum(lower, upper), upper, witness, nodes
-
-
-def both_sides(rows: Rows) -> Rows:
-    """Each row for its class, then each for the other one."""
-    other = Rows(rows.lower, rows.upper, rows.inner_lower, rows.inner_upper, rows.x, -rows.sign)
-    pairs = (
-        np.concatenate((getattr(rows, name), getattr(other, name)))
-        for name in ("lower", "upper", "inner_lower", "inner_upper", "x", "sign")
-    )
-    return Rows(*pairs)

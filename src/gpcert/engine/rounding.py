@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from gpcert.engine.backend import Array, Backend
 from gpcert.rounding import TINY, UNIT
 
@@ -20,14 +22,8 @@ def tail_squares(backend: Backend, order: int, squares: Array) -> Array:
 
     The ratio of terms is below 16/41 after 40 of them: the rest is at most the last one.
     """
-    term = squares * 0.0 + 1.0
-    for p in range(1, order + 1):
-        term = term * (squares / p)
-    total = term
-    for p in range(order + 1, order + _TERMS):
-        term = term * (squares / p)
-        total = total + term
-    found = (total + 2.0 * term) * (1.0 + 512 * UNIT) + TINY
+    terms = backend.powers(squares, np.arange(1.0, order + _TERMS))[:, order - 1 :]
+    found = (backend.xp.sum(terms, axis=1) + 2.0 * terms[:, -1]) * (1.0 + 512 * UNIT) + TINY
     return backend.xp.where(squares > LARGEST_SPAN, backend.xp.zeros_like(found) + math.inf, found)
 
 

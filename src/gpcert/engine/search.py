@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import Facts
 
@@ -79,7 +77,7 @@ def descend(objective: Objective, low: Array, high: Array, sign: Array) -> Array
     backend = objective.facts.backend
     xp = backend.xp
     a, b, sign = backend.single(low), backend.single(high), backend.single(sign)
-    rows = backend.indices(np.arange(len(a)))
+    rows = backend.arange(len(a))
     # Features without data have zero gradient at the centre, a saddle: start a little beside it.
     tilt = [0.01 if j * 0x9E3779B1 & 0x10000 else -0.01 for j in range(a.shape[1])]
     x = 0.5 * (a + b) + backend.single(backend.array(tilt)) * (b - a)
@@ -105,7 +103,7 @@ def _visit_vertices(
 ) -> None:
     """Each row until its vertex does not change any more."""
     backend = objective.facts.backend
-    rows = backend.indices(np.arange(len(a)))
+    rows = backend.arange(len(a))
     for _ in range(_VERTICES):
         vertex = _vertex(backend.xp, gradient, x, a[rows], b[rows])
         moved = backend.xp.any(vertex != x, axis=1)

@@ -51,7 +51,7 @@ class Boxes:
     @cached_property
     def span(self) -> Array:
         """sup |L d|^2 (N,), up."""
-        return (self.reach * self.reach) @ self.facts.backend.array(self.facts.metric) * self._more
+        return (self.reach * self.reach) @ self.facts.metrics[0] * self._more
 
     @property
     def _more(self) -> float:
@@ -61,7 +61,7 @@ class Boxes:
 def boxes(facts: Facts, lower: Array, upper: Array, reference: Array) -> Boxes:
     """As `scaled_box`, for raw doubles (N, d)."""
     backend = facts.backend
-    length = backend.array(facts.model.lengthscale[facts.features])
+    length = facts.lengths
     low = (lower - reference) / length * (1.0 + 4 * UNIT)
     high = (upper - reference) / length * (1.0 + 4 * UNIT)
     return Boxes(facts, low, backend.xp.clip(high, _NARROWEST, None))
@@ -154,8 +154,8 @@ class Sums:
     @cached_property
     def _turned(self) -> Array:
         """exp(|L^-1 y|^2 / 2) (N,)."""
-        y, metric = self.at.y, self._facts.backend.array(self._facts.metric)
-        return self._facts.backend.xp.exp(0.5 * ((y * y) @ (1.0 / metric)))
+        y = self.at.y
+        return self._facts.backend.xp.exp(0.5 * ((y * y) @ self._facts.metrics[1]))
 
     @cached_property
     def _size(self) -> Array:
@@ -170,7 +170,7 @@ class Sums:
         facts, backend = self._facts, self._facts.backend
         xp, d, n = backend.xp, self._features, self.bk.shape[1]
         longest = facts.exponentials[2]
-        turned = xp.sqrt((self.at.y * self.at.y) @ backend.array(1.0 / facts.metric)) * (1.0 + 1e-9) + longest
+        turned = xp.sqrt((self.at.y * self.at.y) @ facts.metrics[1]) * (1.0 + 1e-9) + longest
         # (i) terms of the form: exponents of E, of u twice and of e^c; exp thrice; two sums over n
         squared = turned * turned
         entry = 16.0 * UNIT * (d + 16) * squared + 160 * UNIT + gamma(2 * n + 16)
@@ -192,8 +192,8 @@ class Sums:
     def order_two(self) -> Array:
         """J5: a lower bound of e^r f on the box (N,), without a Hessian."""
         facts, xp = self._facts, self._facts.backend.xp
-        metric, g, box = facts.backend.array(facts.metric), self.gradient, self.boxes
-        known = self.value**2 + (g * g) @ (1.0 / metric)
+        (metric, inverse), g, box = facts.metrics, self.gradient, self.boxes
+        known = self.value**2 + (g * g) @ inverse
         lam = self.remainder(known, 2)[:, None] * metric
         lam = lam + 0.5 * xp.clip(-self.slope, 0.0, None)[:, None]
         ends = xp.minimum((g - lam * box.low) * box.low, (g - lam * box.high) * box.high)
@@ -219,8 +219,7 @@ class Sums:
         """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two."""
         facts, xp, box, d = self._facts, self._facts.backend.xp, self.boxes, self._features
         H = self.hessian()
-        metric = facts.backend.array(facts.metric)
-        inverse = 1.0 / metric
+        metric, inverse = facts.metrics
         known = (
             self.value**2 + (self.gradient * self.gradient) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
         )

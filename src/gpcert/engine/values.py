@@ -72,14 +72,14 @@ _CLOSE = 1e-9
 _MORE = 1.0 + 1e-8
 
 
-def amplitudes(facts: Facts, x: Array) -> Amplitudes:
-    """At the points x (N, D), raw units; only their standing features matter."""
+def amplitudes(facts: Facts, standing: Array) -> Amplitudes:
+    """Of rows whose standing features (N, D - d) are these, in raw units."""
     backend, model = facts.backend, facts.model
     if not facts.rest.size:
-        return Amplitudes(facts, float(model.variance), backend.array(np.zeros(len(x))))
+        return Amplitudes(facts, float(model.variance), backend.array(np.zeros(len(standing))))
     xp, rest = backend.xp, facts.rest
     Z, half, reach = facts.standing
-    y = facts.scaled(x[:, backend.indices(rest)], standing=True)
+    y = facts.scaled(standing, standing=True)
     norms = xp.sum(y * y, axis=1)
     exponent = y @ Z.T - half - 0.5 * norms[:, None]
     value = xp.exp(xp.clip(exponent, None, 0.0)) * model.variance

@@ -14,7 +14,6 @@ import numpy as np
 
 from gpcert.bounds import curves_of
 from gpcert.engine import Facts, Rows, Settled, chosen, facts_of, knows, smallest, verdicts
-from gpcert.engine.root import both_sides
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Columns, Region, columns_of
 from gpcert.settings import Settings
@@ -69,7 +68,7 @@ def ranges(
     try:
         for which, rows, batch in _groups(post, regions, signs, settings, device, sides=2):
             start = time.perf_counter()
-            settled = smallest(batch, curves_of(post.likelihood), both_sides(rows), settings.tolerance)
+            settled = smallest(batch, curves_of(post.likelihood), rows, settings.tolerance, sides=2)
             roots = _roots(rows, batch, settled, time.perf_counter() - start)
             pairs = zip(roots[: len(rows)], roots[len(rows) :], strict=True)
             found.update(zip(which.tolist(), pairs, strict=True))
@@ -124,9 +123,9 @@ def _groups(
     for rows in _alike(moving):
         features = np.flatnonzero(moving[rows].any(axis=0))
         low, high, inner_low, inner_high = (end[rows][:, features] for end in columns)
-        x = columns.inner_lower[rows]
-        batch = Rows(low, high, inner_low, inner_high, x, signs[which[rows]])
-        yield which[rows], batch, facts_of(post, features, chosen(device, sides * len(rows)))
+        facts = facts_of(post, features, chosen(device, sides * len(rows)))
+        standing = columns.inner_lower[rows][:, facts.rest]
+        yield which[rows], Rows(low, high, inner_low, inner_high, standing, signs[which[rows]]), facts
 
 
 def _alike(moving: Mask) -> Iterator[Index]:
@@ -143,7 +142,8 @@ def _alike(moving: Mask) -> Iterator[Index]:
 
 
 def _roots(rows: Rows, facts: Facts, settled: Settled, seconds: float) -> list[Root]:
-    points = np.tile(rows.x, (len(settled.lower) // len(rows), 1))
+    points = np.empty((len(settled.lower), len(facts.features) + len(facts.rest)))
+    points[:, facts.rest] = np.tile(rows.standing, (len(points) // len(rows), 1))
     points[:, facts.features] = settled.witness
     share = seconds / max(len(rows), 1)
     numbers = (settled.lower.tolist(), settled.upper.tolist(), settled.nodes.astype(int).tolist())
