@@ -22,6 +22,7 @@ from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
 from gpcert.results import Answer, Verdict, VerdictStatus
 from gpcert.results.wording import Words, sentences
+from gpcert.running import Lot, made
 from gpcert.validation import require
 
 __all__ = ["Answers", "report"]
@@ -51,10 +52,10 @@ class Answers(Sequence[A], Generic[A]):
         post: Posterior | None = None,
         truth: Sequence[int] | None = None,
     ) -> None:
-        self._answers = tuple(answers)
+        self._answers: list[Any] = list(answers)
         n = len(self._answers)
         for each in self._answers:
-            require(isinstance(each, Answer), f"answers must be answers, got {type(each).__name__}")
+            require(isinstance(each, Answer | Lot), f"answers must be answers, got {type(each).__name__}")
         self.ids: tuple[Any, ...] = tuple(range(n)) if ids is None else tuple(ids)
         self.post = post
         self.truth = None if truth is None else tuple(truth)
@@ -65,7 +66,10 @@ class Answers(Sequence[A], Generic[A]):
         return len(self._answers)
 
     def __iter__(self) -> Iterator[A]:
-        return iter(self._answers)
+        return (self[i] for i in range(len(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_answers": list(self)}
 
     @overload
     def __getitem__(self, at: SupportsIndex) -> A: ...
@@ -74,11 +78,14 @@ class Answers(Sequence[A], Generic[A]):
     def __getitem__(self, at: Any) -> Any:
         """One answer by position; several by a slice, a mask, or positions."""
         if isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray):
-            return self._answers[at]
+            answer = self._answers[at]
+            if isinstance(answer, Lot):
+                answer = self._answers[at] = made(answer, range(len(self))[at])
+            return answer
         chosen = np.arange(len(self))[at]
         pick = chosen.tolist()
         return Answers(
-            [self._answers[i] for i in pick],
+            [self[i] for i in pick],
             [self.ids[i] for i in pick],
             self.post,
             None if self.truth is None else [self.truth[i] for i in pick],
@@ -150,7 +157,7 @@ class Answers(Sequence[A], Generic[A]):
     def _document(self, order: dict[Any, int]) -> tuple[dict[str, Any], Any]:
         if self.post is None:
             raise InvalidInputError("answers must be of one model that is known, got answers without one")
-        return batch_document(self.post, self._answers, self.ids, self.truth, order)
+        return batch_document(self.post, tuple(self), self.ids, self.truth, order)
 
     def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
         """Write the page of `gpcert report`."""
@@ -189,15 +196,15 @@ class Answers(Sequence[A], Generic[A]):
         return sentences(list(self), words, right)
 
     def __repr__(self) -> str:
-        shown = [f"{self.ids[i]}: {answer}" for i, answer in enumerate(self._answers[:_SHOWN])]
+        shown = [f"{self.ids[i]}: {self[i]}" for i in range(min(_SHOWN, len(self)))]
         more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
         lines = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
         return "\n".join([f"Answers ({self._counts()})", *lines, *more])
 
     def _repr_html_(self) -> str:
         rows = [
-            tag("tr", tag("td", str(self.ids[i])), tag("td", answer.picture()), tag("td", answer.told()))
-            for i, answer in enumerate(self._answers[:_SHOWN])
+            tag("tr", tag("td", str(self.ids[i])), tag("td", self[i].picture()), tag("td", self[i].told()))
+            for i in range(min(_SHOWN, len(self)))
         ]
         more = f"{len(self) - len(rows)} more" if len(self) > len(rows) else ""
         return tag("div", tag("b", self._counts()), tag("table", tag("tbody", *rows)), tag("div", more))

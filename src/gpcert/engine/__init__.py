@@ -8,6 +8,19 @@ the statements are those of `bounds`, the rounding is that of R1 in any order of
 
 from gpcert.engine.backend import Backend, chosen
 from gpcert.engine.facts import Facts, facts_of, knows
-from gpcert.engine.root import Rows, Settled, smallest, verdicts
+from gpcert.engine.root import Settled, signs, smallest, verdicts
+from gpcert.engine.rows import Around, Rows
 
-__all__ = ["Backend", "Facts", "Rows", "Settled", "chosen", "facts_of", "knows", "smallest", "verdicts"]
+__all__ = [
+    "Around",
+    "Backend",
+    "Facts",
+    "Rows",
+    "Settled",
+    "chosen",
+    "facts_of",
+    "knows",
+    "signs",
+    "smallest",
+    "verdicts",
+]

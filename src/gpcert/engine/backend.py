@@ -26,15 +26,22 @@ Array = Any
 DEVICES = ("auto", "cpu", "cuda")
 #: Rows below which a GPU does not pay: a pass over it is some thousand launches.
 _WORTH_A_GPU = 2048
+#: Regions bounded together on a GPU: launches cost the same for any number of rows.
+_GPU_LOT = 65536
 #: Bytes that the arrays of one chunk may take on the CPU, where a cache is faster than memory.
 _CPU_BYTES = 64e6
 
 
 class Backend:
-    """numpy: the namespace `xp` and the few functions that it lacks."""
+    """numpy: the namespace `xp` and the few functions that it lacks.
+
+    `lot`: regions bounded together, at most: enough for the products. Fixed, so that what is resumed has the
+    bits of what was not disturbed: arrays of another size are summed in another order.
+    """
 
     xp: Any = np
     name = "cpu"
+    lot = 4096
 
     def array(self, values: Any) -> Array:
         """Doubles on this device; shared with `values` where they are there already."""
@@ -118,7 +125,7 @@ class Torch(Backend):
         if device == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device must be one that torch sees, got 'cuda'")
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
-        self.name = f"torch {device}"
+        self.name, self.lot = f"torch {device}", _GPU_LOT if device == "cuda" else self.lot
 
     def array(self, values: Any) -> Array:
         if isinstance(values, np.ndarray) and not values.flags.writeable:  # torch does not know read-only

@@ -3,55 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.clock import check
-from gpcert.engine.backend import Array, Backend
+from gpcert.engine.backend import Array
 from gpcert.engine.facts import FEW, Facts
 from gpcert.engine.lines import after_deficit, after_surplus, lines, probabilities
 from gpcert.engine.planes import mean_plane, plane
+from gpcert.engine.rows import Around, Rows
 from gpcert.engine.search import Objective, descend
 from gpcert.engine.sums import Sums, boxes
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
 
-__all__ = ["Rows", "Settled", "smallest", "verdicts"]
+__all__ = ["Settled", "signs", "smallest", "verdicts"]
 
+#: A standardised mean of this size is a probability that differs from 1/2.
+_CLEAR = 1e-6
 #: Cholesky factorisations per row, of the first and of the second reference.
 _TRIES = (2, 4)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
-    inner_upper] inside the region; standing (N, D - d): the others; sign (N,) = 1 for P(1), -1 for P(0).
-
-    Columns of numpy; a chunk of them moves to the backend, and is the same there.
-    """
-
-    lower: Array
-    upper: Array
-    inner_lower: Array
-    inner_upper: Array
-    standing: Array
-    sign: Array
-
-    def __len__(self) -> int:
-        return len(self.sign)
-
-    def each(self, change: Callable[[Array], Array]) -> Rows:
-        """The same for every column; for one that is two, once."""
-        columns = self.lower, self.upper, self.inner_lower, self.inner_upper, self.standing, self.sign
-        changed = {id(column): change(column) for column in columns}
-        return Rows(*(changed[id(column)] for column in columns))
-
-    def take(self, rows: Array) -> Rows:
-        """Some of them."""
-        return self.each(lambda column: column[rows])
 
 
 class Settled(NamedTuple):
@@ -68,7 +41,7 @@ class Settled(NamedTuple):
 def smallest(
     facts: Facts,
     curves: LevelCurves,
-    rows: Rows,
+    rows: Rows | Around,
     tolerance: float,
     target: float | None = None,
     sides: int = 1,
@@ -79,12 +52,32 @@ def smallest(
     return _chunked(facts, rows, sides, lambda few: _smallest(facts, curves, few, tolerance, target))
 
 
-def verdicts(facts: Facts, curves: LevelCurves, rows: Rows) -> Settled:
+def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around) -> Settled:
     """The same for a symmetric link, sharp at 1/2 alone: the sign of the mean (D1)."""
     return _chunked(facts, rows, 1, lambda few: _signs(facts, curves, few))
 
 
-def _chunked(facts: Facts, rows: Rows, sides: int, answer: Callable[[Rows], tuple[Array, ...]]) -> Settled:
+def signs(facts: Facts, curves: LevelCurves, x: Float) -> Float:
+    """The sign of the mean at points x (N, D), all of whose features move, where it is so clear that no
+    rounding of a predictor makes it another, nor P = 1/2; 0 elsewhere.
+    """
+    backend = facts.backend
+    step, found = backend.rows(8.0 * len(facts.model.weights)), np.zeros(len(x))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(x), step):
+            check()
+            part = slice(start, start + step)
+            at = points(facts, backend.array(x[part]), amplitudes(facts, x[part, :0]))
+            low, high = at.mean()
+            widest = curves.noise + at.amplitudes.largest_variance
+            room = (high - low) + _CLEAR * widest**0.5
+            backend.store((low > room) * 1.0 - (high < -room) * 1.0, found[part])
+    return found
+
+
+def _chunked(
+    facts: Facts, rows: Rows | Around, sides: int, answer: Callable[[Rows], tuple[Array, ...]]
+) -> Settled:
     """In parts that fit into the memory; the other sides are made where the arrays are."""
     d, n, backend = len(facts.features), len(facts.model.weights), facts.backend
     step = backend.rows(8.0 * n + 64.0 * d) // sides
@@ -94,17 +87,12 @@ def _chunked(facts: Facts, rows: Rows, sides: int, answer: Callable[[Rows], tupl
         for start in range(0, len(rows), step):
             check()
             part = slice(start, start + step)
-            few = rows.each(lambda column, part=part: backend.array(column[part]))  # type: ignore[misc]
-            few = _both_sides(backend, few) if sides == 2 else few
-            for whole, column in zip(found, answer(few), strict=True):
+            few = rows.on(backend, part)
+            for whole, column in zip(
+                found, answer(few.both_sides(backend) if sides == 2 else few), strict=True
+            ):
                 backend.store(column, whole[:, part])
     return Settled(*(column.reshape(-1, *column.shape[2:]) for column in found))
-
-
-def _both_sides(backend: Backend, rows: Rows) -> Rows:
-    """Each row for its class, then each for the other one."""
-    both = rows.each(lambda column: backend.concat([column, column]))
-    return replace(both, sign=backend.concat([rows.sign, -rows.sign]))
 
 
 def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Array:

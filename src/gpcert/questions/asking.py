@@ -20,7 +20,8 @@ from gpcert.posterior import Posterior
 from gpcert.questions.checks import warn_of_units
 from gpcert.regions import Ball, Box, Region, Regions
 from gpcert.results import Answer
-from gpcert.validation import meant, require, shown
+from gpcert.running import made
+from gpcert.validation import Float, meant, require, shown
 
 __all__ = ["about_regions", "of_points", "question"]
 
@@ -91,7 +92,7 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
             given["region"], given["x"] = given.pop("x", None), None
         regions = given["region"] = _in_order(post, given["region"], given.get("x"))
         found = ask(**given)
-        return found[0] if regions.single else Answers(found, regions.ids, post)
+        return made(found[0], 0) if regions.single else Answers(found, regions.ids, post)
 
     return asked
 
@@ -118,6 +119,8 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
             f"region must be a Box or a Ball, got {_told(region)}: x stands before region"
         )
     single = isinstance(region, Box | Ball)
+    if isinstance(region, Regions) and region.alike is not None:
+        return _checked(post, region.ordered(post.feature_names), region.alike.radius)
     try:
         if hasattr(region, "shape") or isinstance(region, str | Mapping):  # a point or a table
             raise TypeError
@@ -129,13 +132,20 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
     for each in given:
         require(isinstance(each, Box | Ball), f"region must be a Box or a Ball, got {type(each).__name__}")
     made = [each.ordered(post.feature_names) for each in given]
-    plain = [each for each in made if isinstance(each, Ball) and each.scale is None and each.radius > 0]
-    if plain and plain[0].norm != 0:
-        warn_of_units(post, plain[0].features, plain[0].domain, level=4)
-    for each in made:
+    return _checked(post, Regions(made, region.ids if isinstance(region, Regions) else None, single))
+
+
+def _checked(post: Posterior, regions: Regions, radii: Float | None = None) -> Regions:
+    """The regions, of which those with radii (m,) are alike."""
+    some = regions if radii is None else regions[: int((radii > 0).argmax()) + 1]
+    plain = (each for each in some if isinstance(each, Ball) and each.scale is None and each.radius > 0)
+    first = next(plain, None)
+    if first is not None and first.norm != 0:
+        warn_of_units(post, first.features, first.domain, level=5)
+    for each in regions if radii is None else some[:1]:
         n = each.n_features
         require(n == post.n_features, f"region must have {post.n_features} features, got {n}")
-    return Regions(made, region.ids if isinstance(region, Regions) else None, single)
+    return regions
 
 
 def _told(value: object) -> str:

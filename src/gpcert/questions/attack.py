@@ -26,7 +26,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Ball, Region, Regions
 from gpcert.results import About, Attack
-from gpcert.running import Report, ask_all
+from gpcert.running import Lot, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
 
@@ -88,11 +88,12 @@ def _blank(task: _Task, piece: _Piece) -> Attack:
 
 
 def _alone(task: _Task, piece: _Piece, report: Report) -> Attack:
-    ((found, _),) = _all(task, {0: piece})
-    return found[0]
+    (lot,) = _all(task, {0: piece})
+    answer: Attack = lot.answer(0)
+    return answer
 
 
-def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[tuple[dict[int, Attack], tuple[float, ...]]]:
+def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[Lot]:
     """All regions at once: one step of all is one matrix product."""
     regions, starts, labels = zip(*pieces.values(), strict=True)
     method, count, seed = task.asked
@@ -104,7 +105,7 @@ def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[tuple[dict[int, 
     ):
         hit = bool(row.argmax() != label)
         found[i] = Attack(z, float(row[label]), hit, label, *task.asked, start, region, task.about)
-    yield found, (-np.inf, np.inf, 0, 0.0)
+    yield Lot.of(found, [(-np.inf, np.inf, 0, 0.0)] * len(found))
 
 
 def strongest(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,11 +28,11 @@ from gpcert.questions.checks import (
     checked_running,
     checked_settings,
 )
-from gpcert.questions.decision import Decision, decide, labelled, settled
-from gpcert.questions.rooted import Root
+from gpcert.questions.decision import Decision, decide, decision, labelled, settled
+from gpcert.questions.rooted import Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
-from gpcert.running import Listener, Report, ask_all
+from gpcert.running import Listener, Lot, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -86,10 +88,11 @@ def certify(
     pursued = replace(settings, tolerance=_TIE)
     prover = checked_prover(post, proof, region, batch=not region.single, kept=store is not None)
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings), prover)
-    labels, ties = labelled(post, points)
     check_device(device)
-    pieces = {i: _Piece(each, int(labels[i]), bool(ties[i])) for i, each in enumerate(region)}
-    blank, together = partial(_blank, task), partial(_together, task, list(region), labels, ties, device)
+    labels, ties = labelled(post, points, device)
+    each = enumerate(zip(labels.tolist(), ties.tolist(), strict=True))
+    pieces = {i: _Piece(region, i, label, tie) for i, (label, tie) in each}
+    blank, together = partial(_blank, task), partial(_together, task, region, labels, ties, device)
     found = ask_all(
         _ask, task, pieces, running, what="certify", stopped=_interrupted, blank=blank, together=together
     )
@@ -113,20 +116,25 @@ def settled_verdicts(
     if not regions or not knows(post):
         return {}
     task = _Task(post, BoundFactory(post), float(threshold), settings, about(post, settings))
-    labels, ties = labelled(post, X)
-    found = _at_the_root(task, regions, labels, ties, device)[0]
-    return {i: _verdict(task, regions[i], int(labels[i]), each) for i, each in found.items()}
+    labels, ties = labelled(post, X, device)
+    found: dict[int, Verdict] = {}
+    with suppress(KeyboardInterrupt):
+        for roots, safe, decided in _at_the_root(task, regions, labels, ties, device):
+            for at in decided.tolist():
+                i = int(roots.numbers[at])
+                found[i] = _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
+    return found
 
 
 def _at_the_root(
     task: _Task, regions: Sequence[Region], labels: Index, ties: Mask, device: str
-) -> tuple[dict[int, Decision], dict[int, Root], bool]:
-    """What is decided there, what is known of the others, and whether Ctrl-C has ended it."""
+) -> Iterator[tuple[Roots, Mask, Index]]:
+    """What is known there, which are safe, and the places of those that are decided."""
     if task.prover is not None:  # a proof needs the tree of a search
-        return {}, {}, False
-    roots, stopped = rooted.decisions(task.post, regions, labels, task.threshold, task.settings, device)
-    roots = {i: root for i, root in roots.items() if not ties[i]}
-    return settled(task.post, roots, labels, task.threshold), roots, stopped
+        return
+    for roots in rooted.decisions(task.post, regions, labels, task.threshold, task.settings, device):
+        safe, unsafe = settled(task.post, roots, labels[roots.numbers], task.threshold)
+        yield roots, safe, np.flatnonzero((safe | unsafe) & ~ties[roots.numbers])
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +149,23 @@ class _Task:
     prover: Prover | None = None
 
 
-@dataclass(eq=False)
 class _Piece:
-    """One region with the label of its point; `start`: where the root has seen its margin smallest."""
+    """One of the regions with the label of its point; `start`: where the root saw its margin smallest."""
 
-    region: Region
-    label: int
-    tie: bool
-    start: Float | None = None
+    __slots__ = ("_at", "_regions", "label", "start", "tie")
+
+    def __init__(
+        self, regions: Sequence[Region], at: int, label: int, tie: bool, start: Float | None = None
+    ) -> None:
+        self._regions, self._at, self.label, self.tie, self.start = regions, at, label, tie, start
+
+    @property
+    def region(self) -> Region:
+        """Made where it is needed."""
+        return self._regions[self._at]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Piece, ([self.region], 0, self.label, self.tie, self.start)  # of all of them one travels
 
 
 def _blank(task: _Task, piece: _Piece) -> Verdict:
@@ -156,21 +173,32 @@ def _blank(task: _Task, piece: _Piece) -> Verdict:
 
 
 def _together(
-    task: _Task, regions: list[Region], labels: Index, ties: Mask, device: str, pieces: Mapping[int, _Piece]
-) -> Iterator[tuple[dict[int, Verdict], tuple[float, ...]]]:
+    task: _Task, regions: Regions, labels: Index, ties: Mask, device: str, pieces: Mapping[int, _Piece]
+) -> Iterator[Lot]:
     """The verdicts that the roots settle; the other pieces learn where to start."""
-    for lot in rooted.lots(len(regions), pieces):
-        those = [regions[i] for i in lot], labels[list(lot)], ties[list(lot)]
-        found, roots, stopped = _at_the_root(task, *those, device)
-        for k, i in enumerate(lot):
-            if i in pieces and k in roots:
-                pieces[i].start = roots[k].point
-        for k, d in found.items():
-            if lot[k] in pieces:
-                verdict = _verdict(task, regions[lot[k]], int(labels[lot[k]]), d)
-                yield {lot[k]: verdict}, (d.smallest.lower, d.smallest.upper, d.nodes, d.seconds)
-        if stopped:
-            raise KeyboardInterrupt
+    for lot in rooted.lots(len(regions), pieces, device):
+        part = slice(lot.start, lot.stop)
+        for roots, safe, decided in _at_the_root(task, regions[part], labels[part], ties[part], device):
+            asked = np.flatnonzero([lot.start + i in pieces for i in roots.numbers.tolist()])
+            for at in np.setdiff1d(asked, decided).tolist():
+                pieces[lot.start + int(roots.numbers[at])].start = roots.points(0, at)
+            yield _lot(task, regions, labels, roots, safe, np.intersect1d(asked, decided), lot.start)
+
+
+def _lot(
+    task: _Task, regions: Regions, labels: Index, roots: Roots, safe: Mask, decided: Index, first: int
+) -> Lot:
+    numbers = (first + roots.numbers[decided]).tolist()
+
+    def answer(k: int) -> Verdict:
+        at, i = int(decided[k]), numbers[k]
+        return _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
+
+    def known(k: int) -> tuple[float, ...]:
+        (root,) = roots.sides(int(decided[k]))
+        return root.lower, root.upper, root.nodes, root.seconds
+
+    return Lot(numbers, answer, known)
 
 
 def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:

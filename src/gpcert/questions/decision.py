@@ -8,7 +8,8 @@ symmetric link the sign of the latent mean decides, and the variance is never lo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.posterior import Posterior
-from gpcert.questions.rooted import Root
+from gpcert.questions.rooted import Roots, classes
 from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
 from gpcert.running import Report
@@ -26,7 +27,16 @@ from gpcert.search import Minimiser, Recorder, Search, run
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Decision", "decide", "enclosed", "labelled", "only_the_mean_matters", "refutes", "settled"]
+__all__ = [
+    "Decision",
+    "decide",
+    "decision",
+    "enclosed",
+    "labelled",
+    "only_the_mean_matters",
+    "refutes",
+    "settled",
+]
 
 _CLEAR = 1e-6
 
@@ -50,10 +60,15 @@ def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
     return threshold == 0.5 and (two_latents or (isinstance(link, BinaryLikelihood) and link.symmetric))
 
 
-def labelled(post: Posterior, X: Float) -> tuple[Index, Mask]:
+def labelled(post: Posterior, X: Float, device: str = "cpu") -> tuple[Index, Mask]:
     """The label of each point X (m, d), and where it is a tie: no label to keep, so nothing is asked."""
-    p = post.probability(X)
-    return p.argmax(axis=1), np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+    labels, ties = classes(post, X, device), np.zeros(len(X), dtype=bool)
+    rest = np.flatnonzero(labels < 0)
+    if rest.size:
+        p = post.probability(X[rest])
+        labels[rest] = p.argmax(axis=1)
+        ties[rest] = np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+    return labels, ties
 
 
 def enclosed(
@@ -114,25 +129,26 @@ def decide(
     return search.result()
 
 
-def settled(
-    post: Posterior, roots: Mapping[int, Root], labels: Index, threshold: float
-) -> dict[int, Decision]:
-    """The decisions that the roots of a batch allow: the same tests as below, the predictor asked at once."""
-    low = [i for i, root in roots.items() if root.upper < threshold]
-    agreed = set[int]()
-    if low:
-        try:
-            p = post.probability(np.stack([roots[i].point for i in low]))
-            agreed = {i for i, row in zip(low, p, strict=True) if row[labels[i]] < threshold}
-        except InvalidInputError:  # the predictor has no answer at one of them: each is asked about by itself
-            agreed = set()
-    found = {}
-    for i, root in roots.items():
-        if root.lower > threshold or i in agreed:
-            status = VerdictStatus.SAFE if root.lower > threshold else VerdictStatus.UNSAFE
-            known = Enclosure(root.lower, root.upper)
-            found[i] = Decision(status, known, root.point, Status.CONVERGED, root.nodes, root.seconds)
-    return found
+def settled(post: Posterior, roots: Roots, labels: Index, threshold: float) -> tuple[Mask, Mask]:
+    """Which regions (m,) the roots of a batch prove safe, and which unsafe: the same tests as below, the
+    predictor asked at once; labels (m,) are theirs.
+    """
+    safe, low = roots.lower[0] > threshold, np.flatnonzero(roots.upper[0] < threshold)
+    unsafe = np.zeros(len(safe), dtype=bool)
+    # A predictor without an answer at one of them: each is asked about by itself.
+    with suppress(InvalidInputError):
+        if low.size:
+            p = post.probability(roots.points(0, low))
+            unsafe[low] = p[np.arange(len(low)), labels[low]] < threshold
+    return safe, unsafe & ~safe
+
+
+def decision(roots: Roots, at: int, safe: bool) -> Decision:
+    """What the root has decided of one region."""
+    (root,) = roots.sides(at)
+    status = VerdictStatus.SAFE if safe else VerdictStatus.UNSAFE
+    known = Enclosure(root.lower, root.upper)
+    return Decision(status, known, root.point, Status.CONVERGED, root.nodes, root.seconds)
 
 
 class _Search(Search):

@@ -34,7 +34,7 @@ from gpcert.questions.checks import (
     checked_settings,
     class_indices,
 )
-from gpcert.questions.decision import Decision, decide, enclosed, labelled, refutes, settled
+from gpcert.questions.decision import Decision, decide, decision, enclosed, labelled, refutes, settled
 from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
@@ -169,14 +169,26 @@ def _roots(task: Task, balls: Balls, labels: Index, first: list[int]) -> dict[tu
         which = np.array(list(left))
         regions = [_ball(task, balls, i, candidate) for i, candidate in left.items()]
         asked = labels[which], task.threshold
-        roots, stopped = rooted.decisions(task.post, regions, *asked, task.settings, task.device)
-        if stopped:
-            raise Stopped
-        known = {int(which[j]): d for j, d in settled(task.post, roots, *asked).items()}
+        try:
+            known = _decided(task, regions, *asked, which)
+        except KeyboardInterrupt:
+            raise Stopped from None
         found.update({(i, left[i]): d for i, d in known.items()})
         # Larger balls are lost: the next smaller one is asked about; whatever is undecided, by itself.
         unsafe = [i for i, d in known.items() if d.status is VerdictStatus.UNSAFE]
         left = {i: left[i] - 1 for i in unsafe if left[i] > 1}
+    return found
+
+
+def _decided(
+    task: Task, regions: list[Ball], labels: Index, threshold: float, which: Index
+) -> dict[int, Decision]:
+    """What the roots of regions decide, by the numbers `which` (m,) of their points."""
+    found = {}
+    for roots in rooted.decisions(task.post, regions, labels, threshold, task.settings, task.device):
+        safe, unsafe = settled(task.post, roots, labels[roots.numbers], threshold)
+        for at in np.flatnonzero(safe | unsafe).tolist():
+            found[int(which[roots.numbers[at]])] = decision(roots, at, bool(safe[at]))
     return found
 
 

@@ -24,7 +24,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
-from gpcert.running import Listener, Report, ask_all
+from gpcert.running import Listener, Lot, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import require, shown
@@ -81,18 +81,16 @@ def _latent_index(post: Posterior, label: Label | None) -> int | None:
     return class_index(post, label, "the index of a latent")
 
 
-def _sweep(
-    post: Posterior, task: _Task, pieces: Mapping[int, Region]
-) -> Iterator[tuple[dict[int, LatentRange], tuple[float, ...]]]:
+def _sweep(post: Posterior, task: _Task, pieces: Mapping[int, Region]) -> Iterator[Lot]:
     """Small boxes of one kind, all together."""
     numbers, regions, start = list(pieces), list(pieces.values()), time.perf_counter()
     sweep = CellSweep(post, regions, task.settings.tolerance)
     for indices, found in sweep.run():
         if indices:
-            mean = found[-1][0]
-            known = mean.min.lower, mean.max.upper, sweep.nodes, time.perf_counter() - start
+            spent = sweep.nodes, time.perf_counter() - start
+            known = [(mean.min.lower, mean.max.upper, *spent) for mean, *_ in found]
             pairs = zip(indices, found, strict=True)
-            yield {numbers[k]: _Query(task, regions[k]).answer(each) for k, each in pairs}, known
+            yield Lot.of({numbers[k]: _Query(task, regions[k]).answer(each) for k, each in pairs}, known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,13 +28,13 @@ from gpcert.questions.checks import (
     class_index,
     interrupted,
 )
-from gpcert.questions.rooted import Root
+from gpcert.questions.rooted import Root, Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.running import Listener, Report, ask_all
+from gpcert.running import Listener, Lot, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
-from gpcert.validation import Float, require
+from gpcert.validation import Float, Index, require
 
 if TYPE_CHECKING:
     from gpcert_experiments.paper import PaperFactory
@@ -86,8 +87,8 @@ def probability_range(
     prover = checked_prover(post, proof, region, batch=not region.single, kept=store is not None)
     task = _Task(post, method, c, settings, about(post, settings), prover)
     check_device(device)
-    pieces = {i: _Piece(each) for i, each in enumerate(region)}
-    blank, together = partial(_blank, task), partial(_together, task, list(region), device)
+    pieces = {i: _Piece(region, i) for i in range(len(region))}
+    blank, together = partial(_blank, task), partial(_together, task, region, device)
     found = ask_all(
         _ask,
         task,
@@ -135,50 +136,64 @@ def settled_ranges(
     """The answers to those of many regions that their roots settle together, by number."""
     check_model(post)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
-    return _at_the_root(_Task(post, method, label, settings, about(post, settings)), regions, device)[0]
+    task = _Task(post, method, label, settings, about(post, settings))
+    found: dict[int, ProbabilityRange] = {}
+    with suppress(KeyboardInterrupt):
+        for roots in _at_the_root(task, regions, device):
+            for at in _narrow(task, roots):
+                found[int(roots.numbers[at])] = _settled(task, regions, roots, at)
+    return found
 
 
-def _at_the_root(
-    task: _Task, regions: Sequence[Region], device: str
-) -> tuple[dict[int, ProbabilityRange], dict[int, tuple[Root, Root]], bool]:
-    """What is settled there, what is known of the others, and whether Ctrl-C has ended it."""
+def _at_the_root(task: _Task, regions: Sequence[Region], device: str) -> Iterator[Roots]:
+    """What is known there, of none where a proof needs the tree of a search."""
     if task.method == "paper" or task.prover is not None:
-        return {}, {}, False
-    roots, stopped = rooted.ranges(task.post, regions, task.label, task.settings, device)
-    narrow = {i: pair for i, pair in roots.items() if _narrow(pair, task.settings)}
-    return {i: _settled(task, regions[i], pair) for i, pair in narrow.items()}, roots, stopped
+        return iter(())
+    return rooted.ranges(task.post, regions, task.label, task.settings, device)
 
 
-#: Both sides at the root, where they are known.
-_Pair = tuple[Root, Root] | None
-
-
-@dataclass(eq=False)
 class _Piece:
-    """One region, and what is known of it at the root once all are bounded there."""
+    """One of the regions, and what is known of its two sides at the root once all are bounded there."""
 
-    region: Region
-    roots: _Pair = None
+    __slots__ = ("_at", "_regions", "roots")
+
+    def __init__(self, regions: Sequence[Region], at: int, roots: tuple[Root, ...] | None = None) -> None:
+        self._regions, self._at, self.roots = regions, at, roots
+
+    @property
+    def region(self) -> Region:
+        """Made where it is needed."""
+        return self._regions[self._at]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Piece, ([self.region], 0, self.roots)  # of all of them one travels
 
 
 def _blank(task: _Task, piece: _Piece) -> ProbabilityRange:
     return _Query(task, piece.region).answer()
 
 
-def _together(
-    task: _Task, regions: list[Region], device: str, pieces: Mapping[int, _Piece]
-) -> Iterator[tuple[dict[int, ProbabilityRange], tuple[float, ...]]]:
+def _together(task: _Task, regions: Regions, device: str, pieces: Mapping[int, _Piece]) -> Iterator[Lot]:
     """The answers that the roots settle; the other pieces learn what is known there."""
-    for lot in rooted.lots(len(regions), pieces):
-        found, roots, stopped = _at_the_root(task, [regions[i] for i in lot], device)
-        for k, i in enumerate(lot):
-            if i in pieces:
-                pieces[i].roots = roots.get(k)
-        for k, a in found.items():
-            if lot[k] in pieces:
-                yield {lot[k]: a}, (a.lower, a.upper, a.nodes, a.seconds)
-        if stopped:
-            raise KeyboardInterrupt
+    for lot in rooted.lots(len(regions), pieces, device):
+        part = regions[lot.start : lot.stop]
+        for roots in _at_the_root(task, part, device):
+            asked = np.array([lot.start + i in pieces for i in roots.numbers.tolist()])
+            narrow = np.intersect1d(_narrow(task, roots), np.flatnonzero(asked))
+            for at in np.setdiff1d(np.flatnonzero(asked), narrow).tolist():
+                pieces[lot.start + int(roots.numbers[at])].roots = roots.sides(at)
+            yield _lot(task, part, roots, narrow, lot.start)
+
+
+def _lot(task: _Task, regions: Sequence[Region], roots: Roots, narrow: Index, first: int) -> Lot:
+    def answer(k: int) -> ProbabilityRange:
+        return _settled(task, regions, roots, int(narrow[k]))
+
+    def known(k: int) -> tuple[float, ...]:
+        low, high = roots.sides(int(narrow[k]))
+        return low.lower, _complement(high.lower, 1), low.nodes + high.nodes, low.seconds
+
+    return Lot((first + roots.numbers[narrow]).tolist(), answer, known)
 
 
 def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
@@ -191,21 +206,22 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
     return replace(answer, proof=task.prover.range(answer, task.factory, tree))
 
 
-def _narrow(pair: tuple[Root, Root], settings: Settings) -> bool:
-    return all(side.upper - side.lower <= settings.tolerance for side in pair)
+def _narrow(task: _Task, roots: Roots) -> Index:
+    """The places (k,) of those whose two sides are narrow enough."""
+    return np.flatnonzero((roots.upper - roots.lower <= task.settings.tolerance).all(axis=0))
 
 
-def _settled(task: _Task, region: Region, pair: tuple[Root, Root]) -> ProbabilityRange:
-    """The answer, if the root has settled it; its nodes are the boxes bounded there."""
-    low, high = pair
-    nodes, seconds = low.nodes + high.nodes, low.seconds
-    return _range(task, region, pair, (low.point, high.point), Status.CONVERGED, nodes, seconds)
+def _settled(task: _Task, regions: Sequence[Region], roots: Roots, at: int) -> ProbabilityRange:
+    """The answer that the root gives; its nodes are the boxes bounded there."""
+    low, high = sides = roots.sides(at)
+    region, nodes = regions[int(roots.numbers[at])], low.nodes + high.nodes
+    return _range(task, region, sides, (low.point, high.point), Status.CONVERGED, nodes, low.seconds)
 
 
 class _Query(Search):
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, task: _Task, region: Region, roots: _Pair = None) -> None:
+    def __init__(self, task: _Task, region: Region, roots: tuple[Root, ...] | None = None) -> None:
         super().__init__(region)
         self._task, self._roots = task, roots
 

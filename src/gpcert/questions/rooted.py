@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds import curves_of
-from gpcert.engine import Facts, Rows, Settled, chosen, facts_of, knows, smallest, verdicts
+from gpcert.engine import Around, Facts, Rows, Settled, chosen, facts_of, knows, signs, smallest, verdicts
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Columns, Region, columns_of
+from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Root", "decisions", "lots", "ranges"]
+__all__ = ["Root", "Roots", "classes", "decisions", "lots", "ranges"]
 
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
 _FEWEST = 16
@@ -29,15 +29,15 @@ _SECONDS = 0.2
 _SHARED = 1.5
 
 
-#: Regions bounded together, at most: enough for the products. Fixed, so that what is resumed has the bits of
-#: what was not disturbed: arrays of another size are summed in another order.
-_LOT = 4096
+#: Above this, ends of balls might overflow: they are looked at one by one.
+_FAR = 1e300
 
 
-def lots(count: int, asked: Container[int]) -> Iterator[range]:
+def lots(count: int, asked: Container[int], device: str) -> Iterator[range]:
     """The numbers of regions that are bounded together, where one of them is asked about."""
-    for first in range(0, count, _LOT):
-        lot = range(first, min(first + _LOT, count))
+    step = chosen(device, count).lot
+    for first in range(0, count, step):
+        lot = range(first, min(first + step, count))
         if any(i in asked for i in lot):
             yield lot
 
@@ -57,24 +57,64 @@ class Root:
     seconds: float
 
 
+@dataclass(frozen=True, eq=False)
+class Roots:
+    """What is known of some regions, by their numbers (m,): a column per side, or two; `point`, `nodes` and
+    `sides` are of one of them, by its place among these.
+    """
+
+    numbers: Index
+    settled: Settled  #: (sides, m)
+    standing: Float
+    facts: Facts
+    seconds: float  #: of one region
+
+    @property
+    def lower(self) -> Float:
+        """(sides, m)."""
+        return self.settled.lower
+
+    @property
+    def upper(self) -> Float:
+        """(sides, m)."""
+        return self.settled.upper
+
+    def points(self, side: int, at: Index | int) -> Float:
+        """Where the upper ends hold, (D,) or (k, D)."""
+        facts, witness = self.facts, self.settled.witness[side, at]
+        found = np.empty((*witness.shape[:-1], len(facts.features) + len(facts.rest)))
+        found[..., facts.rest], found[..., facts.features] = self.standing[at], witness
+        return found
+
+    def sides(self, at: int) -> tuple[Root, ...]:
+        """As objects."""
+        lower, upper, _, nodes = self.settled
+        return tuple(
+            Root(
+                float(lower[s, at]), float(upper[s, at]), self.points(s, at), int(nodes[s, at]), self.seconds
+            )
+            for s in range(len(lower))
+        )
+
+
+def classes(post: Posterior, X: Float, device: str) -> Index:
+    """The classes of points X (m, D) with a clear one, whatever the predictor rounds; -1: ask it."""
+    if len(X) < _FEWEST or not knows(post):
+        return np.full(len(X), -1)
+    facts = facts_of(post, np.arange(X.shape[1]), chosen(device, len(X)))
+    clear = signs(facts, curves_of(post.likelihood), X)
+    return np.where(clear == 0, -1, clear > 0).astype(np.intp)
+
+
 def ranges(
     post: Posterior, regions: Sequence[Region], label: int, settings: Settings, device: str
-) -> tuple[dict[int, tuple[Root, Root]], bool]:
-    """What one plane per side tells of min P(label) and of min 1 - P(label), by the number of the region; and
-    whether Ctrl-C has ended it.
-    """
-    found: dict[int, tuple[Root, Root]] = {}
-    signs = np.full(len(regions), 1.0 if label == 1 else -1.0)
-    try:
-        for which, rows, batch in _groups(post, regions, signs, settings, device, sides=2):
-            start = time.perf_counter()
-            settled = smallest(batch, curves_of(post.likelihood), rows, settings.tolerance, sides=2)
-            roots = _roots(rows, batch, settled, time.perf_counter() - start)
-            pairs = zip(roots[: len(rows)], roots[len(rows) :], strict=True)
-            found.update(zip(which.tolist(), pairs, strict=True))
-    except KeyboardInterrupt:
-        return found, True
-    return found, False
+) -> Iterator[Roots]:
+    """What one plane per side tells of min P(label) and of min 1 - P(label)."""
+    side = np.full(len(regions), 1.0 if label == 1 else -1.0)
+    for which, rows, facts in _groups(post, regions, side, settings, device, sides=2):
+        start = time.perf_counter()
+        found = smallest(facts, curves_of(post.likelihood), rows, settings.tolerance, sides=2)
+        yield _roots(which, rows, facts, found, start)
 
 
 def decisions(
@@ -84,33 +124,56 @@ def decisions(
     threshold: float,
     settings: Settings,
     device: str,
-) -> tuple[dict[int, Root], bool]:
+) -> Iterator[Roots]:
     """The same of min P(label) alone, as sharp as the threshold asks."""
-    found: dict[int, Root] = {}
-    try:
-        for which, rows, batch in _groups(
-            post, regions, np.where(labels == 1, 1.0, -1.0), settings, device, sides=1
-        ):
-            curves, start = curves_of(post.likelihood), time.perf_counter()
-            if threshold == 0.5:
-                settled = verdicts(batch, curves, rows)
-            else:
-                settled = smallest(batch, curves, rows, _FINE, threshold + _ABOVE)
-            found.update(
-                zip(which.tolist(), _roots(rows, batch, settled, time.perf_counter() - start), strict=True)
-            )
-    except KeyboardInterrupt:
-        return found, True
-    return found, False
+    side = np.where(labels == 1, 1.0, -1.0)
+    for which, rows, facts in _groups(post, regions, side, settings, device, sides=1):
+        curves, start = curves_of(post.likelihood), time.perf_counter()
+        if threshold == 0.5:
+            found = verdicts(facts, curves, rows)
+        else:
+            found = smallest(facts, curves, rows, _FINE, threshold + _ABOVE)
+        yield _roots(which, rows, facts, found, start)
+
+
+def _roots(which: Index, rows: Rows | Around, facts: Facts, found: Settled, start: float) -> Roots:
+    share = (time.perf_counter() - start) / len(rows)
+    columns = Settled(*(column.reshape(-1, len(rows), *column.shape[1:]) for column in found))
+    return Roots(which, columns, rows.standing, facts, share)
 
 
 def _groups(
-    post: Posterior, regions: Sequence[Region], signs: Float, settings: Settings, device: str, sides: int
-) -> Iterator[tuple[Index, Rows, Facts]]:
+    post: Posterior, regions: Sequence[Region], side: Float, settings: Settings, device: str, sides: int
+) -> Iterator[tuple[Index, Rows | Around, Facts]]:
     """Regions that move the same features: their numbers, their rows, and the facts."""
     asked = settings.max_nodes >= sides and settings.max_seconds >= _SECONDS
     if len(regions) < _FEWEST or not asked or not knows(post):
         return
+    alike = regions.alike if isinstance(regions, Regions) else None
+    if alike is None or alike.kind.scale is not None or not _near(alike):
+        yield from _grouped(post, regions, side, device, sides)
+    elif alike.kind.norm == np.inf:
+        which, j = np.flatnonzero(alike.radius > 0), np.flatnonzero(alike.kind.moving())
+        if len(which) >= _FEWEST and j.size:
+            facts, domain = facts_of(post, j, chosen(device, sides * len(which))), alike.kind.domain
+            radius, x = alike.radius[which], _cut(alike.x, which, j)
+            ends = None if domain is None else (domain[0][j], domain[1][j])
+            yield which, Around(x, radius, ends, _cut(alike.x, which, facts.rest), side[which]), facts
+
+
+def _near(alike: Alike) -> bool:
+    return bool(max(np.abs(alike.x).max(), alike.radius.max()) < _FAR)
+
+
+def _cut(column: Float, rows: Index, features: Index) -> Float:
+    """Some rows and features (k, d); without a copy where that is all of them."""
+    few = column if len(rows) == len(column) else column[rows]
+    return few if len(features) == few.shape[1] else few[:, features]
+
+
+def _grouped(
+    post: Posterior, regions: Sequence[Region], side: Float, device: str, sides: int
+) -> Iterator[tuple[Index, Rows, Facts]]:
     boxes = np.array([not isinstance(each, Ball) or each.norm == np.inf for each in regions])
     which = np.flatnonzero(boxes)
     if len(which) < _FEWEST:
@@ -120,15 +183,15 @@ def _groups(
         fits = np.isfinite(columns.upper - columns.lower).all(axis=1)
     which, columns = which[fits], Columns(*(end[fits] for end in columns))
     moving = columns.lower < columns.upper
-    for rows in _alike(moving):
+    for rows in _sharing(moving):
         features = np.flatnonzero(moving[rows].any(axis=0))
         low, high, inner_low, inner_high = (end[rows][:, features] for end in columns)
         facts = facts_of(post, features, chosen(device, sides * len(rows)))
         standing = columns.inner_lower[rows][:, facts.rest]
-        yield which[rows], Rows(low, high, inner_low, inner_high, standing, signs[which[rows]]), facts
+        yield which[rows], Rows(low, high, inner_low, inner_high, standing, side[which[rows]]), facts
 
 
-def _alike(moving: Mask) -> Iterator[Index]:
+def _sharing(moving: Mask) -> Iterator[Index]:
     """Rows (m,) whose features are bounded together: all of them, or those with the very same ones."""
     count = moving.sum(axis=1)
     groups = [np.arange(len(moving))]
@@ -139,14 +202,3 @@ def _alike(moving: Mask) -> Iterator[Index]:
         rows = rows[count[rows] > 0]
         if len(rows) >= _FEWEST:
             yield rows
-
-
-def _roots(rows: Rows, facts: Facts, settled: Settled, seconds: float) -> list[Root]:
-    points = np.empty((len(settled.lower), len(facts.features) + len(facts.rest)))
-    points[:, facts.rest] = np.tile(rows.standing, (len(points) // len(rows), 1))
-    points[:, facts.features] = settled.witness
-    share = seconds / max(len(rows), 1)
-    numbers = (settled.lower.tolist(), settled.upper.tolist(), settled.nodes.astype(int).tolist())
-    return [
-        Root(low, high, point, nodes, share) for low, high, nodes, point in zip(*numbers, points, strict=True)
-    ]

@@ -1,11 +1,12 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
 from gpcert.regions.batch import Regions, balls, checked_spread
-from gpcert.regions.columns import Columns, columns_of
+from gpcert.regions.columns import Alike, Columns, columns_of, hulls
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Region, region_from_dict
 
 __all__ = [
+    "Alike",
     "Ball",
     "Box",
     "Columns",
@@ -14,6 +15,7 @@ __all__ = [
     "balls",
     "checked_spread",
     "columns_of",
+    "hulls",
     "lowest",
     "nearest",
     "project",

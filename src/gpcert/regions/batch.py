@@ -7,31 +7,63 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
+from gpcert.regions.columns import Alike
 from gpcert.regions.sets import Ball, Region
 from gpcert.tables import column, column_names, ends, positions, read, units
-from gpcert.validation import Float, as_vector, require
+from gpcert.validation import Float, as_vector, freeze, require
 
 __all__ = ["Regions", "balls", "checked_spread"]
 
 
-class Regions(list[Region]):
-    """Regions in order; `ids`: what their rows are called, None: by position; `single`: one, not several."""
+class Regions(Sequence[Region]):
+    """Regions in order; `ids`: what their rows are called, None: by position; `single`: one, not several.
+
+    Balls that are `alike` stay columns: one is made where it is looked at, and then kept.
+    """
 
     def __init__(
-        self, regions: Iterable[Region] = (), ids: Sequence[Any] | None = None, single: bool = False
+        self, regions: Iterable[Region] | Alike = (), ids: Sequence[Any] | None = None, single: bool = False
     ) -> None:
-        super().__init__(regions)
+        self.alike = regions if isinstance(regions, Alike) else None
+        made = {} if isinstance(regions, Alike) else dict(enumerate(regions))
+        self._made: dict[int, Region] = made
+        self._count = len(regions) if isinstance(regions, Alike) else len(made)
         self.ids = None if ids is None else tuple(ids)
         self.single = single
+
+    def __len__(self) -> int:
+        return self._count
 
     @overload
     def __getitem__(self, at: SupportsIndex) -> Region: ...
     @overload
     def __getitem__(self, at: slice) -> Regions: ...
     def __getitem__(self, at: SupportsIndex | slice) -> Region | Regions:
-        if not isinstance(at, slice):
-            return super().__getitem__(at)
-        return Regions(super().__getitem__(at), None if self.ids is None else self.ids[at])
+        if isinstance(at, slice):
+            ids = None if self.ids is None else self.ids[at]
+            if self.alike is not None:
+                return Regions(self.alike.take(at), ids)
+            return Regions([self[i] for i in range(len(self))[at]], ids)
+        i = range(len(self))[at]  # which knows what a position may be
+        if i not in self._made:
+            assert self.alike is not None
+            self._made[i] = self.alike.ball(i)
+        return self._made[i]
+
+    def __add__(self, other: Iterable[Region]) -> Regions:
+        return Regions([*self, *other])
+
+    def ordered(self, names: Sequence[str] | None) -> Regions:
+        """The same sets with their features in the order of these names."""
+        if self.alike is not None:
+            same = self.alike.ordered(names)
+            return self if same is self.alike else Regions(same, self.ids)
+        return Regions([each.ordered(names) for each in self], self.ids)
+
+    @property
+    def points(self) -> Float:
+        """The centres (m, d)."""
+        return np.stack([each.centre for each in self]) if self.alike is None else self.alike.x
 
 
 def balls(
@@ -66,8 +98,19 @@ def balls(
     moving = positions(features, names, d)
     spread = checked_spread(values.std(axis=0), moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
-    made = [Ball(x, float(r), norm, *shape, names=names) for x, r in zip(values, each, strict=True)]
-    return Regions(made, None if ids is None or isinstance(X, Sequence) else list(ids))
+    called = None if ids is None or isinstance(X, Sequence) else list(ids)
+    made = (Ball(x, float(r), norm, *shape, names=names) for x, r in zip(values, each, strict=True))
+    first = next(made, None)
+    if first is not None and _are_all(first, values, each):
+        return Regions(Alike(first, freeze(np.array(values)), freeze(np.array(each))), called)
+    return Regions([] if first is None else [first, *made], called)  # or the sentence of a row that is none
+
+
+def _are_all(first: Ball, x: Float, radius: Float) -> bool:
+    """Whether there is a ball like the first around every row."""
+    right = radius >= 0 if first.norm else (radius >= 0) & (radius == np.floor(radius))
+    low, high = (-np.inf, np.inf) if first.domain is None else first.domain
+    return bool(right.all() and np.isfinite(x).all() and ((low <= x) & (x <= high)).all())
 
 
 def _without(X: Any, aside: list[str]) -> Any:

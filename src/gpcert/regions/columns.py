@@ -1,16 +1,52 @@
-"""The boxes of many regions as columns: the doubles of `box` and `inner_box`, without objects."""
+"""Many regions as columns, without objects: balls that differ in centre and radius alone, and the boxes of
+doubles around and inside any regions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.regions.sets import Ball, Region, add
-from gpcert.validation import Float
+from gpcert.tables import order
+from gpcert.validation import Float, freeze
 
-__all__ = ["Columns", "columns_of"]
+__all__ = ["Alike", "Columns", "columns_of", "hulls"]
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Balls of one kind, all of it checked: around x (m, d), with radius (m,), otherwise like `kind`."""
+
+    kind: Ball
+    x: Float
+    radius: Float
+
+    def __len__(self) -> int:
+        return len(self.radius)
+
+    def ball(self, i: int) -> Ball:
+        """One of them."""
+        return self.kind.moved(self.x[i], float(self.radius[i]))
+
+    def take(self, at: slice) -> Alike:
+        """Some of them."""
+        return Alike(self.kind, self.x[at], self.radius[at])
+
+    def ordered(self, names: Sequence[str] | None) -> Alike:
+        """The same sets with their features in the order of these names, which they do not keep."""
+        given = self.kind.names
+        if given is None:
+            return self
+        x = (
+            self.x
+            if names is None or list(names) == list(given)
+            else self.x[:, order("region", given, names)]
+        )
+        return Alike(self.kind.ordered(names), freeze(x), self.radius)
 
 
 class Columns(NamedTuple):
@@ -37,22 +73,23 @@ def columns_of(regions: Sequence[Region]) -> Columns:
 
 
 def _of_balls(balls: Sequence[Ball]) -> Columns:
-    """x -+ radius, rounded outward and inward exactly, on the features that move, cut to the domains."""
     x = np.stack([ball.x for ball in balls])
     reach = np.array([ball.radius for ball in balls])[:, None]
     if any(ball.features is not None for ball in balls):
         reach = np.where(np.stack([ball.moving() for ball in balls]), reach, 0.0)
-    reach = np.broadcast_to(reach, x.shape)
-    ends = [
-        add(x, -reach, down=True),
-        add(x, reach, down=False),
-        add(x, -reach, down=False),
-        add(x, reach, down=True),
-    ]
     domains = [ball.domain for ball in balls]
-    if any(domain is not None for domain in domains):
-        free = np.full(x.shape[1], np.inf)
-        low = np.stack([-free if domain is None else domain[0] for domain in domains])
-        high = np.stack([free if domain is None else domain[1] for domain in domains])
-        ends = [np.maximum(end, low) if i % 2 == 0 else np.minimum(end, high) for i, end in enumerate(ends)]
+    if not any(domain is not None for domain in domains):
+        return hulls(x, reach)
+    free = np.full(x.shape[1], np.inf)
+    low = np.stack([-free if domain is None else domain[0] for domain in domains])
+    high = np.stack([free if domain is None else domain[1] for domain in domains])
+    return hulls(x, reach, (low, high))
+
+
+def hulls(x: Any, reach: Any, domain: tuple[Any, Any] | None = None, xp: Any = np) -> Columns:
+    """x -+ reach, rounded outward and inward exactly, cut to the domain: of any namespace's arrays."""
+    ends = [add(x, side * reach, down=down, xp=xp) for down in (True, False) for side in (-1.0, 1.0)]
+    ends = [ends[0], ends[3], ends[2], ends[1]]
+    if domain is not None:
+        ends = [xp.minimum(e, domain[1]) if i % 2 else xp.maximum(e, domain[0]) for i, e in enumerate(ends)]
     return Columns(*ends)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -143,6 +144,13 @@ class Ball(Record):
         scale = None if self.scale is None else self.scale[at]
         return Ball(self.x[at], self.radius, self.norm, features, domain, scale)
 
+    def moved(self, x: Float, radius: float) -> Ball:
+        """The ball of the same kind around another point (d,), read-only; both are checked already."""
+        made = copy(self)
+        object.__setattr__(made, "x", x)
+        object.__setattr__(made, "radius", radius)
+        return made
+
     @property
     def n_features(self) -> int:
         """Number of features d."""
@@ -231,15 +239,17 @@ def region_from_dict(data: object) -> Region:
     return region
 
 
-def add(x: Float, y: Float, down: bool) -> Float:
-    """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum)."""
+def add(x: Any, y: Any, down: bool, xp: Any = np) -> Any:
+    """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum).
+
+    `xp`: the namespace of the arrays, numpy's or that of a device with the doubles of IEEE 754.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         total = x + y
         part = total - x
         error = (x - (total - part)) + (y - part)
-    if down:
-        return np.asarray(np.where(error < 0, np.nextafter(total, -np.inf), total))
-    return np.asarray(np.where(error > 0, np.nextafter(total, np.inf), total))
+    end = xp.full_like(total, -math.inf if down else math.inf)
+    return xp.where(error < 0 if down else error > 0, xp.nextafter(total, end), total)
 
 
 def _norm(norm: float) -> float:

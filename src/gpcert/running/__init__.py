@@ -4,7 +4,7 @@ from gpcert.running.executor import ask_all
 from gpcert.running.keeper import Keeper
 from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.signals import SIGNALS, THREADS, on_signals
-from gpcert.running.ways import Ask, Running
+from gpcert.running.ways import Ask, Lot, Running, made
 from gpcert.running.workers import cores
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Bar",
     "Keeper",
     "Listener",
+    "Lot",
     "Progress",
     "Report",
     "Running",
@@ -21,6 +22,7 @@ __all__ = [
     "ask_all",
     "cores",
     "listener",
+    "made",
     "on_signals",
     "wants_to_stop",
 ]

@@ -59,7 +59,7 @@ def ask_all(
 
     A piece is about `size` regions, the first of them number i of `total`; `blank` gives the answer, or the
     answers, that say nothing about it. Many pieces may be answered `together` first. What was not begun, or
-    was lost with a worker, is not `found`.
+    was lost with a worker, is not `found`. An answer may be a lot that it was given with: see `made`.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
     rest, known = keeper.divided(pieces)
@@ -152,13 +152,17 @@ class _Batch:
 
     def _together(self, together: Together) -> None:
         """What can be answered in lots."""
-        for lot, known in together(dict(self.waiting)):
-            for i, answer in lot.items():
-                self._settle(i, answer)
-            if lot and self.tell is not None:
-                self._say(i, known)
-            if self.stopping:
-                return
+        for lot in together(dict(self.waiting)):
+            if self.tell is None and type(self.keeper) is Keeper:  # nobody looks at them yet
+                self.found.update(dict.fromkeys(lot.numbers, lot))
+                self._done += sum(self.size(self.waiting.pop(i)) for i in lot.numbers)
+                continue
+            for at, i in enumerate(lot.numbers):
+                self._settle(i, lot.answer(at))
+                if self.tell is not None:
+                    self._say(i, lot.known(at))
+                if self.stopping:
+                    return
 
     def _here(self, may_move: bool) -> None:
         """One after the other; `may_move`: until workers would pay. A search cut off then is forgotten."""

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from gpcert.running.keeper import Keeper
 from gpcert.running.progress import Listener, Report
 
-__all__ = ["Ask", "Running", "Together"]
+__all__ = ["Ask", "Lot", "Running", "Together", "made"]
 
 #: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
 Ask = Callable[[Any, Any, Report], Any]
-#: Answers as many pieces as it can, lot by lot: the answers, and a report on the last of them.
-Together = Callable[[Mapping[int, Any]], Iterator[tuple[Mapping[int, Any], Sequence[float]]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """Pieces that were answered together: their numbers, ascending, and of each, by its place among these,
+    the answer, made where it is looked at, and what is reported of it.
+    """
+
+    numbers: Sequence[int]
+    answer: Callable[[int], Any]
+    known: Callable[[int], Sequence[float]]
+
+    @classmethod
+    def of(cls, answers: Mapping[int, Any], known: Sequence[Sequence[float]]) -> Lot:
+        """Of answers that are there already."""
+        rows = sorted(zip(answers, answers.values(), known, strict=True), key=itemgetter(0))
+        numbers, made, told = zip(*rows, strict=True)
+        return cls(numbers, made.__getitem__, told.__getitem__)
+
+
+def made(answer: Any, number: int) -> Any:
+    """The answer to a piece, which may still be one of a lot."""
+    if isinstance(answer, Lot):
+        return answer.answer(bisect_left(answer.numbers, number))
+    return answer
+
+
+#: Answers as many pieces as it can, lot by lot.
+Together = Callable[[Mapping[int, Any]], Iterator[Lot]]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""What is asked of a batch: one box per row, as columns that move to the backend chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gpcert.engine.backend import Array, Backend
+from gpcert.regions import hulls
+from gpcert.validation import Float
+
+__all__ = ["Around", "Rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
+    inner_upper] inside the region; standing (N, D - d): the others; sign (N,) = 1 for P(1), -1 for P(0).
+
+    Columns of numpy; a chunk of them moves to the backend, and is the same there.
+    """
+
+    lower: Array
+    upper: Array
+    inner_lower: Array
+    inner_upper: Array
+    standing: Array
+    sign: Array
+
+    def __len__(self) -> int:
+        return len(self.sign)
+
+    def each(self, change: Callable[[Array], Array]) -> Rows:
+        """The same for every column; for one that is two, once."""
+        columns = self.lower, self.upper, self.inner_lower, self.inner_upper, self.standing, self.sign
+        changed = {id(column): change(column) for column in columns}
+        return Rows(*(changed[id(column)] for column in columns))
+
+    def on(self, backend: Backend, part: slice) -> Rows:
+        """Some of them, on the backend."""
+        return self.each(lambda column: backend.array(column[part]))
+
+    def both_sides(self, backend: Backend) -> Rows:
+        """Each row for its class, then each for the other one."""
+        both = self.each(lambda column: backend.concat([column, column]))
+        return replace(both, sign=backend.concat([self.sign, -self.sign]))
+
+    def take(self, rows: Array) -> Rows:
+        """Some of them."""
+        return self.each(lambda column: column[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """Rows that are balls of norm inf: x (N, d) on the moving features, radius (N,), one domain (d,) for
+    all; `standing` and `sign` as there. The ends of their boxes are made where they are needed.
+    """
+
+    x: Float
+    radius: Float
+    domain: tuple[Float, Float] | None
+    standing: Float
+    sign: Float
+
+    def __len__(self) -> int:
+        return len(self.sign)
+
+    def on(self, backend: Backend, part: slice) -> Rows:
+        """Some of them, on the backend."""
+        x, radius, standing, sign = (
+            backend.array(each[part]) for each in (self.x, self.radius, self.standing, self.sign)
+        )
+        domain = (
+            None if self.domain is None else (backend.array(self.domain[0]), backend.array(self.domain[1]))
+        )
+        return Rows(*hulls(x, radius[:, None], domain, backend.xp), standing, sign)
