@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-checker test-lowest test-clusters test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
+.PHONY: help setup demo curve test test-full test-checker test-lowest test-clusters test-torch test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -33,7 +33,7 @@ curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/image
 test: lint test-checker ## lint, types, layers, and every test that is not heavy
 	$(BIN)/python -m pytest -n 2 --durations=25 -m "not full"
 
-test-full: $(VENV)/.ready-full $(CHECKER)/.ready docs test-lowest test-clusters ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
+test-full: $(VENV)/.ready-full $(CHECKER)/.ready docs test-lowest test-clusters test-torch ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
 	$(BIN)/python -m pytest -n 2 --durations=15 -m full
 	cd checker && ../$(CHECKER)/bin/python -m pytest -n 2 -m full
 
@@ -43,12 +43,15 @@ test-checker: $(CHECKER)/.ready ## the checker's own tests, in an environment wi
 test-clusters: $(VENV)/.ready-full ## batches on Dask and Ray themselves, two workers each, some of them killed
 	PYTHONPATH=tests $(BIN)/python -m pytest -W ignore tests/foreign/test_clusters.py
 
+test-torch: $(TORCH)/.ready ## the engine on torch's CPU: what a GPU runs
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_torch.py
+
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
 	GPCERT_THIN=4 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
-	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py tests/foreign/test_torch.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py
 	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_tutorials.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter

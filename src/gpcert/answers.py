@@ -54,8 +54,8 @@ class Answers(Sequence[A], Generic[A]):
     ) -> None:
         self._answers: list[Any] = list(answers)
         n = len(self._answers)
-        for each in self._answers:
-            require(isinstance(each, Answer | Lot), f"answers must be answers, got {type(each).__name__}")
+        for kind in set(map(type, self._answers)):
+            require(issubclass(kind, Answer | Lot), f"answers must be answers, got {kind.__name__}")
         self.ids: tuple[Any, ...] = tuple(range(n)) if ids is None else tuple(ids)
         self.post = post
         self.truth = None if truth is None else tuple(truth)

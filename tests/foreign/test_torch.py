@@ -1,4 +1,4 @@
-"""The engine on torch's CPU: definiteness, answers, and the tests of a device: `make test-adapters`."""
+"""The engine on torch's CPU: definiteness, answers, and the tests of a device: `make test-torch`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,31 @@ def test_this_cpu_is_trusted():
     assert flaw(CPU) is None
 
 
-@pytest.mark.parametrize("what", ["product", "exp"])
-def test_a_device_with_fewer_digits_is_refused(monkeypatch, what):
-    class Fewer(Torch):
-        def array(self, values):
-            return super().array(np.asarray(values, dtype=np.float32).astype(np.float64))
+class Fewer(Torch):
+    """Numbers of 24 bits."""
 
-    class Rough(Torch):
-        def erfc(self, values):
-            return super().erfc(values.float()).double()
+    def array(self, values):
+        return super().array(np.asarray(values, dtype=np.float32).astype(np.float64))
 
-    assert flaw((Fewer if what == "product" else Rough)("cpu")) is not None
+
+class Fixed(Torch):
+    """Numbers of 60 bits after the point, relative to the largest one of their row: emulated products."""
+
+    def array(self, values):
+        unit = 2.0**-60 * np.abs(values).max(axis=-1, keepdims=True, initial=2.0**-1000)
+        return super().array(np.round(values / unit) * unit)
+
+
+class Rough(Torch):
+    """A special function of 24 bits."""
+
+    def erfc(self, values):
+        return super().erfc(values.float()).double()
+
+
+@pytest.mark.parametrize("device", [Fewer, Fixed, Rough])
+def test_a_device_with_fewer_digits_is_refused(device):
+    assert flaw(device("cpu")) is not None
 
 
 def test_matrices_are_definite_on_torch_as_well():

@@ -43,7 +43,7 @@ def sqrt_down(backend: Backend, x: Array) -> Array:
 
 
 def normal_down(backend: Backend, x: Array) -> Array:
-    """At most Phi(x), for an erfc of relative error 32u + 4u x^2 (J8); 0 for NaN."""
+    """At most Phi(x), for an erfc(y), y = -x / sqrt 2, of relative error 32u + 8u y^2 (J8); 0 for NaN."""
     return _normal(backend, x, -1.0, 0.0)
 
 

@@ -20,7 +20,7 @@ from gpcert.engine.rounding import exp_up, sqrt_up, tail_squares
 from gpcert.engine.values import Points
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
-#: Widths at the edge of underflow are enlarged to this.
+#: Widths at the edge of underflow are enlarged to this, on one side, which suffices.
 _NARROWEST = 1e-60
 #: J1: (|L^-1 z| + |L^-1 y|)^2 of rows that are bounded at all.
 _FARTHEST = 180.0

@@ -120,7 +120,7 @@ def settled_verdicts(
     found: dict[int, Verdict] = {}
     with suppress(KeyboardInterrupt):
         for roots, safe, decided in _at_the_root(task, regions, labels, ties, device):
-            for at in decided.tolist():
+            for at in np.flatnonzero(decided).tolist():
                 i = int(roots.numbers[at])
                 found[i] = _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
     return found
@@ -128,13 +128,13 @@ def settled_verdicts(
 
 def _at_the_root(
     task: _Task, regions: Sequence[Region], labels: Index, ties: Mask, device: str
-) -> Iterator[tuple[Roots, Mask, Index]]:
-    """What is known there, which are safe, and the places of those that are decided."""
+) -> Iterator[tuple[Roots, Mask, Mask]]:
+    """What is known there, which are safe, and which are decided."""
     if task.prover is not None:  # a proof needs the tree of a search
         return
     for roots in rooted.decisions(task.post, regions, labels, task.threshold, task.settings, device):
-        safe, unsafe = settled(task.post, roots, labels[roots.numbers], task.threshold)
-        yield roots, safe, np.flatnonzero((safe | unsafe) & ~ties[roots.numbers])
+        safe, unsafe = settled(task.post, roots, labels[roots.numbers], task.threshold, device)
+        yield roots, safe, (safe | unsafe) & ~ties[roots.numbers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +179,10 @@ def _together(
     for lot in rooted.lots(len(regions), pieces, device):
         part = slice(lot.start, lot.stop)
         for roots, safe, decided in _at_the_root(task, regions[part], labels[part], ties[part], device):
-            asked = np.flatnonzero([lot.start + i in pieces for i in roots.numbers.tolist()])
-            for at in np.setdiff1d(asked, decided).tolist():
+            asked = rooted.asked(roots, pieces, lot.start)
+            for at in np.flatnonzero(asked & ~decided).tolist():
                 pieces[lot.start + int(roots.numbers[at])].start = roots.points(0, at)
-            yield _lot(task, regions, labels, roots, safe, np.intersect1d(asked, decided), lot.start)
+            yield _lot(task, regions, labels, roots, safe, np.flatnonzero(asked & decided), lot.start)
 
 
 def _lot(

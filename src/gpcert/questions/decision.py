@@ -129,7 +129,7 @@ def decide(
     return search.result()
 
 
-def settled(post: Posterior, roots: Roots, labels: Index, threshold: float) -> tuple[Mask, Mask]:
+def settled(post: Posterior, roots: Roots, labels: Index, threshold: float, device: str) -> tuple[Mask, Mask]:
     """Which regions (m,) the roots of a batch prove safe, and which unsafe: the same tests as below, the
     predictor asked at once; labels (m,) are theirs.
     """
@@ -137,7 +137,10 @@ def settled(post: Posterior, roots: Roots, labels: Index, threshold: float) -> t
     unsafe = np.zeros(len(safe), dtype=bool)
     # A predictor without an answer at one of them: each is asked about by itself.
     with suppress(InvalidInputError):
-        if low.size:
+        if low.size and threshold == 0.5:
+            other, ties = labelled(post, roots.points(0, low), device)
+            unsafe[low] = (other != labels[low]) & ~ties
+        elif low.size:
             p = post.probability(roots.points(0, low))
             unsafe[low] = p[np.arange(len(low)), labels[low]] < threshold
     return safe, unsafe & ~safe

@@ -186,7 +186,7 @@ def _decided(
     """What the roots of regions decide, by the numbers `which` (m,) of their points."""
     found = {}
     for roots in rooted.decisions(task.post, regions, labels, threshold, task.settings, task.device):
-        safe, unsafe = settled(task.post, roots, labels[roots.numbers], threshold)
+        safe, unsafe = settled(task.post, roots, labels[roots.numbers], threshold, task.device)
         for at in np.flatnonzero(safe | unsafe).tolist():
             found[int(which[roots.numbers[at]])] = decision(roots, at, bool(safe[at]))
     return found

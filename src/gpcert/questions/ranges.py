@@ -34,7 +34,7 @@ from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.running import Listener, Lot, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
-from gpcert.validation import Float, Index, require
+from gpcert.validation import Float, Index, Mask, require
 
 if TYPE_CHECKING:
     from gpcert_experiments.paper import PaperFactory
@@ -140,7 +140,7 @@ def settled_ranges(
     found: dict[int, ProbabilityRange] = {}
     with suppress(KeyboardInterrupt):
         for roots in _at_the_root(task, regions, device):
-            for at in _narrow(task, roots):
+            for at in np.flatnonzero(_narrow(task, roots)).tolist():
                 found[int(roots.numbers[at])] = _settled(task, regions, roots, at)
     return found
 
@@ -178,11 +178,10 @@ def _together(task: _Task, regions: Regions, device: str, pieces: Mapping[int, _
     for lot in rooted.lots(len(regions), pieces, device):
         part = regions[lot.start : lot.stop]
         for roots in _at_the_root(task, part, device):
-            asked = np.array([lot.start + i in pieces for i in roots.numbers.tolist()])
-            narrow = np.intersect1d(_narrow(task, roots), np.flatnonzero(asked))
-            for at in np.setdiff1d(np.flatnonzero(asked), narrow).tolist():
+            asked, narrow = rooted.asked(roots, pieces, lot.start), _narrow(task, roots)
+            for at in np.flatnonzero(asked & ~narrow).tolist():
                 pieces[lot.start + int(roots.numbers[at])].roots = roots.sides(at)
-            yield _lot(task, part, roots, narrow, lot.start)
+            yield _lot(task, part, roots, np.flatnonzero(asked & narrow), lot.start)
 
 
 def _lot(task: _Task, regions: Sequence[Region], roots: Roots, narrow: Index, first: int) -> Lot:
@@ -206,9 +205,9 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
     return replace(answer, proof=task.prover.range(answer, task.factory, tree))
 
 
-def _narrow(task: _Task, roots: Roots) -> Index:
-    """The places (k,) of those whose two sides are narrow enough."""
-    return np.flatnonzero((roots.upper - roots.lower <= task.settings.tolerance).all(axis=0))
+def _narrow(task: _Task, roots: Roots) -> Mask:
+    """Of which (m,) the two sides are narrow enough."""
+    return np.asarray((roots.upper - roots.lower <= task.settings.tolerance).all(axis=0))
 
 
 def _settled(task: _Task, regions: Sequence[Region], roots: Roots, at: int) -> ProbabilityRange:

@@ -19,7 +19,7 @@ from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Root", "Roots", "classes", "decisions", "lots", "ranges"]
+__all__ = ["Root", "Roots", "asked", "classes", "decisions", "lots", "ranges"]
 
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
 _FEWEST = 16
@@ -40,6 +40,11 @@ def lots(count: int, asked: Container[int], device: str) -> Iterator[range]:
         lot = range(first, min(first + step, count))
         if any(i in asked for i in lot):
             yield lot
+
+
+def asked(roots: Roots, pieces: Container[int], first: int) -> Mask:
+    """Which (m,) of the regions are asked about, if the first of the lot is number `first`."""
+    return np.array([i in pieces for i in (first + roots.numbers).tolist()], dtype=bool)
 
 
 #: Targets above a threshold lie so far above it; other links look for theirs on a grid of this width.
@@ -146,8 +151,8 @@ def _groups(
     post: Posterior, regions: Sequence[Region], side: Float, settings: Settings, device: str, sides: int
 ) -> Iterator[tuple[Index, Rows | Around, Facts]]:
     """Regions that move the same features: their numbers, their rows, and the facts."""
-    asked = settings.max_nodes >= sides and settings.max_seconds >= _SECONDS
-    if len(regions) < _FEWEST or not asked or not knows(post):
+    time_for_it = settings.max_nodes >= sides and settings.max_seconds >= _SECONDS
+    if len(regions) < _FEWEST or not time_for_it or not knows(post):
         return
     alike = regions.alike if isinstance(regions, Regions) else None
     if alike is None or alike.kind.scale is not None or not _near(alike):

@@ -109,8 +109,10 @@ def balls(
 def _are_all(first: Ball, x: Float, radius: Float) -> bool:
     """Whether there is a ball like the first around every row."""
     right = radius >= 0 if first.norm else (radius >= 0) & (radius == np.floor(radius))
+    least, most = x.min(axis=0), x.max(axis=0)
     low, high = (-np.inf, np.inf) if first.domain is None else first.domain
-    return bool(right.all() and np.isfinite(x).all() and ((low <= x) & (x <= high)).all())
+    inside = np.isfinite(least) & np.isfinite(most) & (low <= least) & (most <= high)
+    return bool(right.all() and inside.all())
 
 
 def _without(X: Any, aside: list[str]) -> Any:

@@ -155,7 +155,7 @@ class _Batch:
         for lot in together(dict(self.waiting)):
             if self.tell is None and type(self.keeper) is Keeper:  # nobody looks at them yet
                 self.found.update(dict.fromkeys(lot.numbers, lot))
-                self._done += sum(self.size(self.waiting.pop(i)) for i in lot.numbers)
+                self._done += sum(map(self.size, map(self.waiting.pop, lot.numbers)))
                 continue
             for at, i in enumerate(lot.numbers):
                 self._settle(i, lot.answer(at))
