@@ -200,3 +200,19 @@ def test_stores_on_the_command_line(folder, capsys):
     assert main(["store", "export", store]) == 2
     assert main(["store", "merge", store]) == 2
     assert main(["store", "list", "/dev/null"]) == 2
+
+
+@pytest.mark.parametrize("verb", ["certify", "range"])
+def test_what_a_store_has_is_not_bounded_again_at_the_root(folder, capsys, monkeypatch, verb):
+    """Rows that are settled together are looked up like all others."""
+    from gpcert.questions import rooted
+
+    many = np.random.default_rng(7).standard_normal((20, 2))
+    np.savez(folder / "many.npz", X=many, y=POST.predict(many))
+    model, data, store = (str(folder / name) for name in ("m.safetensors", "many.npz", "cli.db"))
+    ask = [verb, model, data, "--radius", "0.1", "--store", store, "--jobs", "1"]
+    assert main(ask) == 0
+    first = capsys.readouterr().out.splitlines()[:-1]
+    monkeypatch.setattr(rooted, "_groups", lambda *asked, **how: pytest.fail("asked again"))
+    assert main(ask) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == first

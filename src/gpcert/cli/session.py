@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from gpcert.running import cores
 from gpcert.validation import meant, require
 
 __all__ = ["Model", "Rows", "class_position", "open_model", "run_session"]
+
+#: Answers, by number, to as many queries as it can at once; given where answers are kept.
+Together = Callable[[Any], Mapping[int, Any]]
 
 _SHOWN = 10  # rows of a table on the terminal, where a file holds them all
 
@@ -110,7 +114,7 @@ def run_session(
     settings: dict[str, Any],
     table_of: Callable[[list[Row]], str],
     summary_of: Callable[[list[Row]], str] = lambda answers: "",
-    together: Callable[[], Mapping[int, Any]] = dict,
+    together: Together = lambda store: {},
     gate: Gate | None = None,
 ) -> int:
     """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
@@ -153,24 +157,19 @@ def _kept(
     parsed: argparse.Namespace,
     model: Model,
     queries: Sequence[Any],
-    together: Callable[[], Mapping[int, Any]],
+    together: Together,
 ) -> Iterator[tuple[Sequence[Any], Callable[[], Mapping[int, Any]]]]:
     """What is asked, and what answers many queries at once, with a store that keeps it if one was named."""
     if parsed.store is None:
-        yield queries, together
+        yield queries, partial(together, None)
         return
     from gpcert.store import Store
 
     store = Store(parsed.store)
     store.add_model(model.post)
     store.begin(shlex.join(["gpcert", *parsed.command]), surroundings())
-
-    def kept() -> Mapping[int, Any]:
-        found = together()
-        store.put(found.values())
-        return found
-
-    yield [replace(query, limits=query.limits | {"store": store}) for query in queries], kept
+    kept = [replace(query, limits=query.limits | {"store": store}) for query in queries]
+    yield kept, partial(together, store)
     store.end()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,7 +31,7 @@ from gpcert.questions.decision import Decision, decide, decision, labelled, sett
 from gpcert.questions.rooted import Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
-from gpcert.running import Listener, Lot, Report, ask_all
+from gpcert.running import Listener, Lot, Report, ask_all, settle_together
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -105,11 +104,14 @@ def settled_verdicts(
     regions: Sequence[Region],
     threshold: float,
     device: str,
+    store: Kept,
     tolerance: float,
     max_seconds: float | None,
     max_nodes: int | None,
 ) -> dict[int, Verdict]:
-    """The verdicts on those of many points X (m, d) and regions that their roots settle, by number."""
+    """The verdicts on those of many points X (m, d) and regions that the store has or that their roots
+    settle, by number.
+    """
     check_model(post)
     check_threshold(post, threshold)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
@@ -117,13 +119,11 @@ def settled_verdicts(
         return {}
     task = _Task(post, BoundFactory(post), float(threshold), settings, about(post, settings))
     labels, ties = labelled(post, X, device)
-    found: dict[int, Verdict] = {}
-    with suppress(KeyboardInterrupt):
-        for roots, safe, decided in _at_the_root(task, regions, labels, ties, device):
-            for at in np.flatnonzero(decided).tolist():
-                i = int(roots.numbers[at])
-                found[i] = _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
-    return found
+    each = enumerate(zip(labels.tolist(), ties.tolist(), strict=True))
+    pieces = {i: _Piece(regions, i, label, tie) for i, (label, tie) in each}
+    running = checked_running(None, None, store, post, what="certify")
+    together = partial(_together, task, Regions(regions), labels, ties, device)
+    return settle_together(pieces, running, partial(_blank, task), together)
 
 
 def _at_the_root(

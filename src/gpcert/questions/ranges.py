@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.rooted import Root, Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.running import Listener, Lot, Report, ask_all
+from gpcert.running import Listener, Lot, Report, ask_all, settle_together
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask, require
@@ -129,20 +128,19 @@ def settled_ranges(
     label: int,
     method: str,
     device: str,
+    store: Kept,
     tolerance: float,
     max_seconds: float | None,
     max_nodes: int | None,
 ) -> dict[int, ProbabilityRange]:
-    """The answers to those of many regions that their roots settle together, by number."""
+    """The answers to those of many regions that the store has or that their roots settle, by number."""
     check_model(post)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     task = _Task(post, method, label, settings, about(post, settings))
-    found: dict[int, ProbabilityRange] = {}
-    with suppress(KeyboardInterrupt):
-        for roots in _at_the_root(task, regions, device):
-            for at in np.flatnonzero(_narrow(task, roots)).tolist():
-                found[int(roots.numbers[at])] = _settled(task, regions, roots, at)
-    return found
+    pieces = {i: _Piece(regions, i) for i in range(len(regions))}
+    running = checked_running(None, None, store, post, what="probability_range")
+    together = partial(_together, task, Regions(regions), device)
+    return settle_together(pieces, running, partial(_blank, task), together)
 
 
 def _at_the_root(task: _Task, regions: Sequence[Region], device: str) -> Iterator[Roots]:

@@ -4,7 +4,7 @@ from gpcert.running.executor import ask_all
 from gpcert.running.keeper import Keeper
 from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.signals import SIGNALS, THREADS, on_signals
-from gpcert.running.ways import Ask, Lot, Running, made
+from gpcert.running.ways import Ask, Lot, Running, made, settle_together
 from gpcert.running.workers import cores
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "listener",
     "made",
     "on_signals",
+    "settle_together",
     "wants_to_stop",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 from gpcert.running.keeper import Keeper
 from gpcert.running.progress import Listener, Report
 
-__all__ = ["Ask", "Lot", "Running", "Together", "made"]
+__all__ = ["Ask", "Lot", "Running", "Together", "made", "settle_together"]
 
 #: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
 Ask = Callable[[Any, Any, Report], Any]
@@ -58,3 +58,17 @@ class Running:
     n_jobs: int | None = None
     complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=5)
     keeper: Callable[[Any], Keeper] = lambda blank: Keeper()
+
+
+def settle_together(
+    pieces: Mapping[int, Any], running: Running, blank: Callable[[Any], Any], together: Together
+) -> dict[int, Any]:
+    """What is kept already, and what is answered `together`, kept as it comes; the rest is left to others."""
+    keeper = running.keeper(blank)
+    rest, found = keeper.divided(pieces)
+    try:
+        for lot in together(rest):
+            found.update({i: keeper.whole(i, lot.answer(at)) for at, i in enumerate(lot.numbers)})
+    finally:
+        keeper.close()
+    return found

@@ -21,6 +21,7 @@ from gpcert.posterior import Posterior
 from gpcert.proofs import ProofPath
 from gpcert.questions import certify
 from gpcert.questions.certify import settled_verdicts
+from gpcert.questions.checks import Kept
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
@@ -78,11 +79,12 @@ def run(parsed: argparse.Namespace) -> int:
     settings = {"threshold": parsed.threshold, **shape_told(shape, model.features), **limits}
     rows = Rows(model, table, regions)
 
-    def together() -> dict[int, Verdict]:
+    def together(store: Kept) -> dict[int, Verdict]:
         if parsed.proof is not None:  # a proof needs the tree of a search
             return {}
         points, sets = np.array([query.x for query in queries]), [query.region for query in queries]
-        return settled_verdicts(model.post, points, sets, parsed.threshold, parsed.device, **limits)
+        question = points, sets, parsed.threshold, parsed.device
+        return settled_verdicts(model.post, *question, store, **limits)
 
     labels = table.labels or [None] * len(table.X)
     graded = [(table.rows[i], labels[i], float(getattr(region, "radius", 0.0))) for i, region in regions]

@@ -18,6 +18,7 @@ from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
 from gpcert.proofs import ProofPath
 from gpcert.questions import probability_range
+from gpcert.questions.checks import Kept
 from gpcert.questions.ranges import settled_ranges
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
@@ -86,11 +87,11 @@ def run(parsed: argparse.Namespace) -> int:
     queries = [_Query(region, label, parsed.method, limits, proof) for (_, region), proof in asked]
     settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
 
-    def together() -> dict[int, ProbabilityRange]:
+    def together(store: Kept) -> dict[int, ProbabilityRange]:
         if parsed.proof is not None:  # a proof needs the tree of a search
             return {}
         sets = [query.region for query in queries]
-        return settled_ranges(model.post, sets, label, parsed.method, parsed.device, **limits)
+        return settled_ranges(model.post, sets, label, parsed.method, parsed.device, store, **limits)
 
     return run_session(
         parsed,
