@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from fractions import Fraction
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -216,3 +217,21 @@ def test_what_a_store_has_is_not_bounded_again_at_the_root(folder, capsys, monke
     monkeypatch.setattr(rooted, "_groups", lambda *asked, **how: pytest.fail("asked again"))
     assert main(ask) == 0
     assert capsys.readouterr().out.splitlines()[:-1] == first
+
+
+def test_a_campaign_leaves_proofs(folder, capsys):
+    questions = (
+        '[[questions]]\nask = "certify"\nradii = [0.1]\nproof = "proofs"\ndevice = "cpu"\n'
+        '[[questions]]\nask = "evaluate"\nradii = [0.1]\nproof = "proofs"\n'
+    )
+    path = write(folder, FILE.split("[[questions]]")[0] + questions)
+    assert run(path) == 0
+    files = {f: f.stat().st_mtime_ns for f in (folder / "proofs").iterdir()}
+    assert len(files) == 2 * len(X)
+    # They are about the model's own file, and are not written twice.
+    digest = sha256((folder / "m.safetensors").read_bytes()).hexdigest()
+    assert all(digest in f.read_text() for f in files)
+    assert run(path) == 0
+    assert {f: f.stat().st_mtime_ns for f in (folder / "proofs").iterdir()} == files
+    assert run(write(folder, path.read_text().replace('"cpu"', '"tpu"'))) == 2
+    assert "questions[0].device must be one of auto, cpu, cuda, got 'tpu'" in capsys.readouterr().err

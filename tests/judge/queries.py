@@ -157,7 +157,7 @@ class _Asking:
 
     def proof(self, regions: Any, folder: bool = False) -> dict[str, Any]:
         """Where the proof of the answer goes, if it can be proved; `folder`: not a file, even for one."""
-        if self.folder is None or self.kept is not None:  # a proof needs a search
+        if self.folder is None:
             return {}
         try:
             check_provable(self.post, [regions] if isinstance(regions, Box | Ball) else regions, "proof")

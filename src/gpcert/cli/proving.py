@@ -27,10 +27,6 @@ def proof_paths(
     folder: Path | None = parsed.proof
     if folder is None:
         return [None] * count
-    if parsed.store is not None:
-        raise InvalidInputError(
-            "--proof must be given without --store, got both: kept answers have no search"
-        )
     check_provable(model.post, regions, "--proof")
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,7 @@ from gpcert.proofs.influences import Line, influence
 from gpcert.proofs.tree import Tree
 from gpcert.regions import Ball, Region
 from gpcert.results import (
+    Answer,
     CertifiedRadius,
     ProbabilityRange,
     ProofFile,
@@ -142,6 +143,23 @@ class Prover:
         exact = [influence(text, self.post, label, ball, line, ends[:, line.feature]) for line in lines]
         return self._write([label, ball.digest, "influences"], text, all(exact))
 
+    def served(self, answer: Answer) -> Answer | None:
+        """An answer that a store has, if its proof lies where it would be written; else it is asked again: a
+        proof needs the tree of a search.
+        """
+        told: Any = getattr(answer, "proof", None)
+        files: tuple[ProofFile, ...] = told if isinstance(told, tuple) else (told,) if told else ()
+        return answer if files and all(map(self._has, files)) else None
+
+    def _has(self, file: ProofFile) -> bool:
+        place = Path(file.path)
+        if (place.parent if self.batch else place) != self.target or file.model != self.model:
+            return False
+        try:
+            return sha256(place.read_bytes()).hexdigest() == file.digest
+        except OSError:
+            return False
+
     def _zero(self, threshold: float) -> float:
         """What decides the label is compared with it: of several classes their margin with 0."""
         return 0.0 if self.post.n_classes > 2 else threshold
@@ -168,18 +186,13 @@ class Prover:
 
 
 def checked_prover(
-    post: Posterior, proof: str | os.PathLike[str] | None, regions: Sequence[Region], batch: bool, kept: bool
+    post: Posterior, proof: str | os.PathLike[str] | None, regions: Sequence[Region], batch: bool
 ) -> Prover | None:
-    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work.
-
-    `kept`: whether a store may answer in place of a search, whose tree a proof needs.
-    """
+    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
     if proof is None:
         return None
     if not isinstance(proof, str | os.PathLike):
         raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
-    if kept:
-        raise InvalidInputError("proof must be given without a store, got both: kept answers have no search")
     check_provable(post, regions, "proof")
     target = Path(proof)
     folder = target if batch else target.parent

@@ -14,6 +14,7 @@ from gpcert.bounds import check_certifiable
 from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
+from gpcert.proofs import Prover
 from gpcert.regions import Regions
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
@@ -71,8 +72,9 @@ def checked_running(
     store: Kept = None,
     *posts: Posterior,
     what: str = "",
+    prover: Prover | None = None,
 ) -> Running:
-    """How the question runs, and where the answers about these models are kept."""
+    """How the question runs, and where the answers about these models, to be proved, are kept."""
     known = progress is None or isinstance(progress, bool) or callable(progress)
     require(known, f"progress must be True or a function, got {progress!r}")
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
@@ -85,7 +87,7 @@ def checked_running(
         return running
     from gpcert.store import keeping
 
-    return replace(running, keeper=keeping(store, posts, what))
+    return replace(running, keeper=keeping(store, posts, what, None if prover is None else prover.served))
 
 
 def about(post: Posterior, settings: Settings) -> About:

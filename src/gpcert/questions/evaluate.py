@@ -96,11 +96,11 @@ def evaluate(
     wanted = checked_radii(radii)
     balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
     truth = class_indices(post, y, len(balls.X))
-    running = checked_running(progress, n_jobs, store, post, what="evaluate")
     start = time.perf_counter()
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
-    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True, kept=store is not None)
+    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True)
+    running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
     task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m = len(balls.X)
     blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}

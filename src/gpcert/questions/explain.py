@@ -82,12 +82,12 @@ def explain(
     c = class_index(post, label)
     check_number("radius", radius, least=0.0, strict=False)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
-    running = checked_running(progress, n_jobs, store, post, what="explain")
     d, names = post.n_features, post.feature_names
     points = as_matrix("X", np.atleast_2d(arranged("X", read("X", X), names)), d)
     shape = positions(features, names, d), ends(domain, names, d)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
-    prover = checked_prover(post, proof, balls, batch=True, kept=store is not None)
+    prover = checked_prover(post, proof, balls, batch=True)
+    running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
     task = post, c, about(post, settings), prover
     found = ask_all(
         _ask, task, dict(enumerate(balls)), running, what="explain", blank=partial(_about, task, None)

@@ -88,16 +88,11 @@ def certified_radius(
     check_number("rtol", rtol, least=0.0, strict=True)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     balls = checked_balls(post, x, norm, max_radius, features, domain, scale)
-    running = checked_running(progress, n_jobs, store, post, what="certified_radius")
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
-    prover = checked_prover(
-        post,
-        proof,
-        [balls.ball(0, 0.0)] if len(balls.X) else [],
-        batch=not balls.single,
-        kept=store is not None,
-    )
+    some = [balls.ball(0, 0.0)] if len(balls.X) else []
+    prover = checked_prover(post, proof, some, batch=not balls.single)
+    running = checked_running(progress, n_jobs, store, post, what="certified_radius", prover=prover)
     task = Task(post, BoundFactory(post), balls, labels, ties, *asked, prover)
     blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}
     blank = partial(_blank, task)

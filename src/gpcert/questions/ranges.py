@@ -81,9 +81,9 @@ def probability_range(
     c = class_index(post, label)
     check_method(method, "auto", "paper")
     settings = checked_settings(tolerance, max_seconds, max_nodes)
-    running = checked_running(progress, n_jobs, store, post, what="probability_range")
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
-    prover = checked_prover(post, proof, region, batch=not region.single, kept=store is not None)
+    prover = checked_prover(post, proof, region, batch=not region.single)
+    running = checked_running(progress, n_jobs, store, post, what="probability_range", prover=prover)
     task = _Task(post, method, c, settings, about(post, settings), prover)
     check_device(device)
     pieces = {i: _Piece(region, i) for i in range(len(region))}

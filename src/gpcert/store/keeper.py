@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from queue import Empty, Queue
 from typing import Any
 
@@ -25,12 +26,25 @@ __all__ = ["Plan", "keeping"]
 _MOST = 1000
 
 
-def keeping(store: Any, posts: Sequence[Posterior], what: str) -> Callable[[Any], Keeper]:
+#: What serves whoever asks of an answer that is kept; None: it is asked again.
+Served = Callable[[Answer], Answer | None]
+
+
+def keeping(
+    store: Any, posts: Sequence[Posterior], what: str, served: Served | None = None
+) -> Callable[[Any], Keeper]:
     """Keepers for the questions of one call: a Store, or the path of one, with the models they are about."""
     kept = store if isinstance(store, Store) else Store(store)
     for post in posts:
         kept.add_model(post)
-    return lambda blank: kept.planner(blank) if isinstance(kept, Plan) else _Keeper(kept, blank, what)
+    if isinstance(kept, Plan):
+        return kept.planner
+    return lambda blank: _Keeper(kept, blank, what, served or _unproved)
+
+
+def _unproved(answer: Any) -> Any:
+    """Nobody has asked for its proof, or looked whether there still is one."""
+    return answer if getattr(answer, "proof", None) is None else replace(answer, proof=None)
 
 
 class Plan(Store):
@@ -60,8 +74,8 @@ class _Planner(Keeper):
 class _Keeper(Keeper):
     """Of one batch; `blank` gives, of a piece, the answer that says nothing, or one for each of its parts."""
 
-    def __init__(self, store: Store, blank: Callable[[Any], Any], what: str) -> None:
-        self._store, self._blank, self._what = store, blank, what
+    def __init__(self, store: Store, blank: Callable[[Any], Any], what: str, served: Served) -> None:
+        self._store, self._blank, self._what, self._served = store, blank, what, served
         self._known: dict[int, list[Answer | None]] = {}
         self._asked: dict[int, list[Answer]] = {}
         self._queue: Queue[list[Answer] | None] = Queue(_MOST)
@@ -78,10 +92,7 @@ class _Keeper(Keeper):
             single = isinstance(blank, Answer)
             parts = [blank] if single else list(blank)
             # What was set aside is not tried again: it may end whoever tries.
-            known = [
-                part if key_of(part.key) in lost else self._store.find(part.key, part.settings)
-                for part in parts
-            ]
+            known = [part if key_of(part.key) in lost else self._find(part) for part in parts]
             missing = [at for at, answer in enumerate(known) if answer is None]
             if not missing:
                 found[i] = known[0] if single else known
@@ -91,6 +102,10 @@ class _Keeper(Keeper):
                 if len(missing) < len(parts):
                     self._known[i] = known
         return rest, found
+
+    def _find(self, asked: Answer) -> Answer | None:
+        found = self._store.find(asked.key, asked.settings)
+        return None if found is None else self._served(found)
 
     def at(self, i: int, at: int) -> int:
         """Which part of the whole piece it is."""

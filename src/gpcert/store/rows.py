@@ -38,7 +38,8 @@ def put_row(connection: sqlite3.Connection, answer: Answer, data: str, run: int 
                 "UPDATE answers SET tolerance = ?, max_seconds = ?, max_nodes = ? WHERE id = ?",
                 (*known, number),
             )
-        if not head.width < old[1]:
+        proved = getattr(answer, "proof", None) is not None  # the same with a proof is more
+        if not (head.width < old[1] or (proved and head.width == old[1])):
             return
     connection.execute(
         "UPDATE answers SET run = ?, status = ?, lower = ?, upper = ?, width = ?, seconds = ?, created = ? "

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpcert.cli.options import rows
+from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
@@ -22,13 +23,16 @@ _MOST = 1 << 24  # bytes; a larger file is not one of ours
 
 #: What can be asked, and the entries that only some of them have.
 ASKED = {
-    "range": ("label", "method", "radii"),
-    "certify": ("threshold", "radii"),
+    "range": ("label", "method", "radii", "device"),
+    "certify": ("threshold", "radii", "device"),
     "radius": ("threshold", "max_radius", "rtol"),
     "explain": ("label", "radii"),
-    "evaluate": ("threshold", "radii"),
+    "evaluate": ("threshold", "radii", "device"),
 }
-_COMMON = ("ask", "models", "norms", "features", "domain", "scale", "tolerance", "max_seconds", "max_nodes")
+_COMMON = (
+    *("ask", "models", "norms", "features", "domain", "scale"),
+    *("tolerance", "max_seconds", "max_nodes", "proof"),
+)
 
 
 @dataclass(frozen=True)
@@ -189,4 +193,6 @@ _QUESTION: _Rules = {
     "max_nodes": (_whole, "a whole number >= 0"),
     "max_radius": (lambda v: _number(v, strict=True), "a number > 0"),
     "rtol": (lambda v: _number(v, strict=True), "a number > 0"),
+    "device": (lambda v: v in DEVICES, f"one of {', '.join(DEVICES)}"),
+    "proof": (_text, "the path of a folder"),
 }

@@ -17,20 +17,21 @@ from gpcert.cli.options import rows
 from gpcert.cli.regions import Shape, balls, read_shape
 from gpcert.cli.session import class_position
 from gpcert.errors import InvalidInputError
-from gpcert.model_file import load
+from gpcert.model_file import load_hashed
 from gpcert.posterior import Posterior
+from gpcert.proofs import ProofPath
 from gpcert.questions import certified_radius, certify, evaluate, explain, probability_range
 from gpcert.validation import Float, Index, require
 
 __all__ = ["Part", "parts"]
 
 #: Entries of a question that are parameters of its function as they stand.
-_PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method")
+_PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method", "device")
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """`told`: what is asked, in words for tables; `truth`: whether the model's label is the row's."""
+    """`told`: what is asked, in words for tables; `proof`: the folder for proof files."""
 
     told: dict[str, Any]
     post: Posterior
@@ -38,10 +39,11 @@ class Part:
     shape: Shape
     question: dict[str, Any]
     radius: float | None
+    proof: ProofPath | None
 
     @property
     def truth(self) -> list[bool | None]:
-        """Of every row; None where the data have no labels."""
+        """Of every row whether the model's label is its own; None where the data have no labels."""
         labels, classes = self.table.labels, class_names(self.post)
         if labels is None or not classes:
             return [None] * len(self.table.X)
@@ -62,7 +64,7 @@ class Part:
         """The rows in this order, so many seconds for each; answers go to the store."""
         q, X, shape = self.question, self.table.X[order], self.shape
         options: dict[str, Any] = {name: q[name] for name in _PASSED if name in q}
-        options |= running | {"max_seconds": None if math.isinf(seconds) else seconds}
+        options |= running | {"max_seconds": None if math.isinf(seconds) else seconds, "proof": self.proof}
         if q["ask"] == "radius":
             certified_radius(self.post, X, **shape.arguments(), **options)
         elif q["ask"] == "evaluate":
@@ -92,7 +94,7 @@ class Part:
 def parts(campaign: Campaign) -> Iterator[Part]:
     """All parts, in the order of the file; files are read, options checked."""
     for name, file in campaign.models.items():
-        post = load(campaign.place(file))
+        post, sha256 = load_hashed(campaign.place(file))
         require(post.likelihood is not None, f"models.{name} must be a classifier, got a regression model")
         given = campaign.data
         parsed = argparse.Namespace(
@@ -105,13 +107,17 @@ def parts(campaign: Campaign) -> Iterator[Part]:
         table = read_points(parsed, post)
         for i, question in enumerate(campaign.questions):
             if name in question.get("models", [name]):
+                folder = question.get("proof")
+                proof = None if folder is None else ProofPath(campaign.place(folder), sha256)
                 try:
-                    yield from _of(name, post, table, question)
+                    yield from _of(name, post, table, question, proof)
                 except InvalidInputError as error:
                     raise InvalidInputError(f"questions[{i}]: {error}") from None
 
 
-def _of(name: str, post: Posterior, table: Table, question: dict[str, Any]) -> Iterator[Part]:
+def _of(
+    name: str, post: Posterior, table: Table, question: dict[str, Any], proof: ProofPath | None
+) -> Iterator[Part]:
     alone = question["ask"] in ("radius", "evaluate")
     for norm in question.get("norms", ["inf"]):
         for features in question.get("features", [None]):
@@ -129,4 +135,4 @@ def _of(name: str, post: Posterior, table: Table, question: dict[str, Any]) -> I
             for radius in [None] if alone else question["radii"]:
                 told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
                 told |= {name: question.get(name) for name in ("radii", "threshold")} | {"features": features}
-                yield Part(told, post, table, shape, question, radius)
+                yield Part(told, post, table, shape, question, radius, proof)
