@@ -33,7 +33,7 @@ from gpcert.regions import Ball, Region
 from gpcert.running import cores
 from gpcert.validation import meant, require
 
-__all__ = ["Model", "Rows", "class_position", "open_model", "run_session"]
+__all__ = ["Model", "Rows", "class_position", "describe_data", "open_model", "run_session"]
 
 #: Answers, by number, to as many queries as it can at once; given where answers are kept.
 Together = Callable[[Any], Mapping[int, Any]]
@@ -118,7 +118,7 @@ def run_session(
     gate: Gate | None = None,
 ) -> int:
     """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
-    data = _describe(table, parsed)
+    data = {} if table is None else describe_data(table, parsed.image_shape)
     jobs = min(parsed.jobs or cores(), len(queries))
     bar = line(parsed.verb, len(queries), parsed.quiet)
     start = time.perf_counter()
@@ -171,6 +171,7 @@ def _kept(
     kept = [replace(query, limits=query.limits | {"store": store}) for query in queries]
     yield kept, partial(together, store)
     store.end()
+    store.close()
 
 
 def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequence[str]) -> Kept:
@@ -230,10 +231,9 @@ def _for_people(
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]
 
 
-def _describe(table: Table | None, parsed: argparse.Namespace) -> dict[str, Any]:
-    if table is None:
-        return {}
-    shape = parsed.image_shape or table.image_shape
+def describe_data(table: Table, shape: tuple[int, int] | None) -> dict[str, Any]:
+    """What a reader needs to know of the data; `shape` of its images, where the table does not say it."""
+    shape = shape or table.image_shape
     if shape is not None:
         d = table.X.shape[1]
         require(shape[0] * shape[1] == d, f"--image-shape must have {d} pixels, got {shape[0]}x{shape[1]}")

@@ -145,6 +145,7 @@ class _Keeper(Keeper):
             self._begun = False
             if self._failure is None:
                 self._store.end()
+        self._store.close()  # whoever closes last leaves one file, without a log beside it
         self._check()
 
     def _begin(self) -> None:

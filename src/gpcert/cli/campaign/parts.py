@@ -15,15 +15,19 @@ from gpcert.cli.io.sources import class_names, read_points
 from gpcert.cli.io.tables import Table
 from gpcert.cli.options import rows
 from gpcert.cli.regions import Shape, balls, read_shape
-from gpcert.cli.session import class_position
+from gpcert.cli.session import Model, class_position
 from gpcert.errors import InvalidInputError
-from gpcert.model_file import load_hashed
 from gpcert.posterior import Posterior
 from gpcert.proofs import ProofPath
 from gpcert.questions import certified_radius, certify, evaluate, explain, probability_range
+from gpcert.results import Answer
+from gpcert.store import Plan, Store
 from gpcert.validation import Float, Index, require
 
-__all__ = ["Part", "parts"]
+__all__ = ["Part", "lots", "parts"]
+
+#: Rows asked about in one call; a multiple of the blocks that questions work in.
+_LOT = 2048
 
 #: Entries of a question that are parameters of its function as they stand.
 _PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method", "device")
@@ -34,12 +38,17 @@ class Part:
     """`told`: what is asked, in words for tables; `proof`: the folder for proof files."""
 
     told: dict[str, Any]
-    post: Posterior
+    model: Model
     table: Table
     shape: Shape
     question: dict[str, Any]
     radius: float | None
     proof: ProofPath | None
+
+    @property
+    def post(self) -> Posterior:
+        """What is asked about."""
+        return self.model.post
 
     @property
     def truth(self) -> list[bool | None]:
@@ -80,6 +89,14 @@ class Part:
             else:
                 probability_range(self.post, chosen, self._label(), **options)
 
+    def blanks(self, store: Store) -> Iterator[Answer]:
+        """What would be asked, as answers that say nothing, in the order of the rows."""
+        for lot in lots(np.arange(len(self.table.X))):
+            plan = Plan(store.path)
+            self.ask(lot, self.limit, store=plan)
+            plan.close()
+            yield from plan.blanks
+
     def _label(self) -> int:
         return class_position(class_names(self.post), self.question.get("label"))
 
@@ -91,10 +108,17 @@ class Part:
         return np.array([by_name[label] for label in self.table.labels])
 
 
+def lots(order: Index) -> Iterator[Index]:
+    """Rows by the thousand: a campaign's memory does not grow with its size."""
+    for first in range(0, len(order), _LOT):
+        yield order[first : first + _LOT]
+
+
 def parts(campaign: Campaign) -> Iterator[Part]:
     """All parts, in the order of the file; files are read, options checked."""
     for name, file in campaign.models.items():
-        post, sha256 = load_hashed(campaign.place(file))
+        model = Model(campaign.place(file))
+        post = model.post
         require(post.likelihood is not None, f"models.{name} must be a classifier, got a regression model")
         given = campaign.data
         parsed = argparse.Namespace(
@@ -108,15 +132,15 @@ def parts(campaign: Campaign) -> Iterator[Part]:
         for i, question in enumerate(campaign.questions):
             if name in question.get("models", [name]):
                 folder = question.get("proof")
-                proof = None if folder is None else ProofPath(campaign.place(folder), sha256)
+                proof = None if folder is None else ProofPath(campaign.place(folder), model.sha256)
                 try:
-                    yield from _of(name, post, table, question, proof)
+                    yield from _of(name, model, table, question, proof)
                 except InvalidInputError as error:
                     raise InvalidInputError(f"questions[{i}]: {error}") from None
 
 
 def _of(
-    name: str, post: Posterior, table: Table, question: dict[str, Any], proof: ProofPath | None
+    name: str, model: Model, table: Table, question: dict[str, Any], proof: ProofPath | None
 ) -> Iterator[Part]:
     alone = question["ask"] in ("radius", "evaluate")
     for norm in question.get("norms", ["inf"]):
@@ -127,7 +151,7 @@ def _of(
                 domain=question.get("domain"),
                 scale=question.get("scale"),
             )
-            shape = read_shape(parsed, post, table)
+            shape = read_shape(parsed, model.post, table)
             require(
                 question["ask"] != "explain" or shape.scale is None,
                 "scale must not be given for explain, got one",
@@ -135,4 +159,4 @@ def _of(
             for radius in [None] if alone else question["radii"]:
                 told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
                 told |= {name: question.get(name) for name in ("radii", "threshold")} | {"features": features}
-                yield Part(told, post, table, shape, question, radius, proof)
+                yield Part(told, model, table, shape, question, radius, proof)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpcert.cli.campaign.file import Campaign
-from gpcert.cli.campaign.parts import Part, parts
+from gpcert.cli.campaign.parts import Part, lots, parts
 from gpcert.running import Progress
-from gpcert.store import Plan, Store
+from gpcert.store import Store
 from gpcert.store.campaign import clear, register, settled, widths
 from gpcert.validation import Index
 
@@ -26,8 +26,6 @@ __all__ = ["run_campaign"]
 
 #: Seconds for one answer in the first round of a limited campaign, and how many times more in the next.
 _FIRST, _MORE = 0.5, 4.0
-#: Rows asked about in one call; a multiple of the blocks that questions work in.
-_LOT = 2048
 
 
 def run_campaign(
@@ -40,7 +38,7 @@ def run_campaign(
     asked = list(parts(campaign))
     clear(store, campaign.digest)
     for number, part in enumerate(asked):
-        register(store, campaign.digest, number, part.told, _blanks(part, store), part.truth)
+        register(store, campaign.digest, number, part.told, part.blanks(store), part.truth)
     deadline = time.monotonic() + campaign.budget
     limited = math.isfinite(campaign.budget)
     seconds = _FIRST if limited else math.inf
@@ -54,7 +52,7 @@ def run_campaign(
             if stop() or time.monotonic() >= deadline:
                 return False
             running = {"store": store, "progress": listen, "n_jobs": campaign.jobs}
-            for lot in _lots(_order(campaign, store, number, part)):
+            for lot in lots(_order(campaign, store, number, part)):
                 if not (stop() or time.monotonic() >= deadline):
                     part.ask(lot, min(seconds, part.limit), **running)
         if stop() or time.monotonic() >= deadline:
@@ -62,21 +60,6 @@ def run_campaign(
         if all(seconds >= part.limit or settled(store, campaign.digest, k) for k, part in enumerate(asked)):
             return True
         seconds *= _MORE
-
-
-def _lots(order: Index) -> Iterator[Index]:
-    """Rows by the thousand: a campaign's memory does not grow with its size."""
-    for first in range(0, len(order), _LOT):
-        yield order[first : first + _LOT]
-
-
-def _blanks(part: Part, store: Store) -> Iterator[Any]:
-    """What would be asked, in the order of the rows."""
-    for lot in _lots(np.arange(len(part.table.X))):
-        plan = Plan(store.path)
-        part.ask(lot, part.limit, store=plan)
-        plan.close()
-        yield from plan.blanks
 
 
 def _order(campaign: Campaign, store: Store, number: int, part: Part) -> Index:

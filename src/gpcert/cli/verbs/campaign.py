@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-from gpcert.cli.campaign import Campaign, Line, lines, read_campaign, run_campaign
+from gpcert.cli.campaign import Campaign, Line, campaign_page, lines, read_campaign, run_campaign
 from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.errors import InvalidInputError
+from gpcert.files import write_whole
 from gpcert.numbers import percent_at_least, percent_at_most, radius_at_least, radius_at_most
 from gpcert.records.results_file import surroundings
 from gpcert.running.cluster import cluster
@@ -30,6 +33,7 @@ EXAMPLES = """
   gpcert campaign run digits.toml
   gpcert campaign status digits.toml
   gpcert campaign run digits.toml --cluster tcp://scheduler:8786
+  gpcert campaign report digits.toml -o digits.html
   gpcert campaign report digits.toml -o digits.csv
 """
 
@@ -41,7 +45,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="tcp://HOST:PORT of a Dask scheduler, or ray, ray://HOST:PORT"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="report: a .csv or .parquet file")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="report: a .html page with all rows, a .csv or .parquet table",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
 
 
@@ -50,22 +60,34 @@ def run(parsed: argparse.Namespace) -> int:
     check_output(parsed.output, parsed.file)
     require(parsed.output is None or parsed.action == "report", "--output must be given to report only")
     campaign = read_campaign(parsed.file)
-    if parsed.action == "run":
-        return _run(parsed, campaign)
-    store = Store(campaign.store)
+    with closing(Store(campaign.store)) as store:
+        return (_run if parsed.action == "run" else _look)(parsed, campaign, store)
+
+
+def _look(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
+    """status, report"""
     found = list(lines(campaign, store))
     if not found:
         raise InvalidInputError(f"{parsed.file} must have been run before, got a store without it")
     if parsed.output is not None:
-        kept = keep(parsed.output, _table(found).save)
+        kept = keep(parsed.output, _writer(parsed, campaign, store, found))
         if kept.note:
             warn(kept.note)
         return int(kept.failed) or tell(_shown(found), f"saved: {printable(str(kept.place))}")
     return tell(_shown(found), _total(campaign, store, found))
 
 
-def _run(parsed: argparse.Namespace, campaign: Campaign) -> int:
-    store = Store(campaign.store)
+def _writer(
+    parsed: argparse.Namespace, campaign: Campaign, store: Store, found: list[Line]
+) -> Callable[[Path], None]:
+    """The table, or the page."""
+    if parsed.output.suffix not in (".html", ".htm"):
+        return _table(found).save
+    text = campaign_page(campaign, store, parsed.file)
+    return lambda place: write_whole(place, text)
+
+
+def _run(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
     store.begin(f"campaign {parsed.file}", surroundings())
     bar = line("campaign", 0, parsed.quiet)
     with Interrupt() as interrupt, cluster(parsed.cluster):

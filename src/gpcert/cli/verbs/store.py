@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,9 @@ def run(parsed: argparse.Namespace) -> int:
         f"got {len(parsed.files)}",
     )
     check_output(parsed.output, *parsed.files)
-    store = Store(parsed.files[0])
     action = {"list": _list, "show": _show, "export": _export, "compact": _compact, "merge": _merge}
-    return action[parsed.action](store, parsed)
+    with closing(Store(parsed.files[0])) as store:
+        return action[parsed.action](store, parsed)
 
 
 def _list(store: Store, parsed: argparse.Namespace) -> int:
