@@ -1,4 +1,4 @@
-"""One answer as rows of the tables: under which key, and whether it is better than what is there."""
+"""Answers as rows of the tables: under which key, whether better than what is there; and which are wanted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpcert.results import Answer, Key
 from gpcert.settings import Settings
 from gpcert.store.ranking import effort, headline, sharp_enough
 
-__all__ = ["key_of", "put_row"]
+__all__ = ["key_of", "numbers_of", "put_row", "where_of"]
 
 
 def key_of(key: Key) -> bytes:
@@ -53,3 +53,14 @@ def put_row(connection: sqlite3.Connection, answer: Answer, data: str, run: int 
 
 def _seconds(answer: Answer) -> float:
     return float(getattr(getattr(answer, "range", answer), "seconds", 0.0))
+
+
+def where_of(wanted: dict[str, str | None]) -> tuple[str, list[str]]:
+    """The condition that columns have these values, where they are given, and the values."""
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return "WHERE " * bool(given) + " AND ".join(f"{name} = ?" for name in given), list(given.values())
+
+
+def numbers_of(table: str, column: str) -> str:
+    """How many rows there are of each value of a column, counted in one pass."""
+    return f"(SELECT {column} AS of, count(*) AS n FROM {table} GROUP BY {column})"

@@ -20,7 +20,7 @@ from gpcert.results import Answer, Key, answer_from_dict
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, transaction
 from gpcert.store.ranking import sharp_enough
-from gpcert.store.rows import key_of, put_row
+from gpcert.store.rows import key_of, numbers_of, put_row, where_of
 from gpcert.store.table import Table
 from gpcert.validation import require
 from gpcert.version import __version__
@@ -57,41 +57,42 @@ class Store:
         """The answers as a table, one row each: of a kind (a class, "Verdict"), with a status, of a model."""
         columns = (*(f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")),)
         columns += (*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)")
-        where, given = _where({"a.kind": kind, "a.status": status, "m.digest": model})
+        where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         rows = self._rows(
             f"SELECT a.id, {', '.join(columns)} FROM answers a JOIN models m ON m.id = a.model {where} "
             "ORDER BY a.id",
             given,
         )
-        return _table(("id", *_TEXTS, *_NUMBERS, "run"), rows)
+        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), rows)
 
     def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
         """How many answers of each kind have which status, and the seconds that they took."""
-        where, given = _where({"a.kind": kind, "a.status": status, "m.digest": model})
+        where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         sql = f"""SELECT CAST(a.kind AS TEXT), CAST(a.status AS TEXT), count(*), sum(a.seconds)
         FROM answers a JOIN models m ON m.id = a.model {where} GROUP BY 1, 2 ORDER BY 1, 2"""
-        return _table(("kind", "status", "count", "seconds"), self.reading(sql, given))
+        return Table.of(("kind", "status", "count", "seconds"), self.reading(sql, given))
 
     def runs(self) -> Table:
         """The runs as a table: what was asked, when, by which version, how many answers stem from it."""
-        sql = """SELECT id, CAST(what AS TEXT), CAST(started AS REAL), CAST(ended AS REAL),
-        CAST(version AS TEXT), (SELECT count(*) FROM answers WHERE run = runs.id),
-        (SELECT count(*) FROM lost WHERE run = runs.id), CAST(surroundings AS TEXT) FROM runs ORDER BY id"""
+        sql = f"""SELECT id, CAST(what AS TEXT), CAST(started AS REAL), CAST(ended AS REAL),
+        CAST(version AS TEXT), coalesce(a.n, 0), coalesce(l.n, 0), CAST(surroundings AS TEXT) FROM runs
+        LEFT JOIN {numbers_of("answers", "run")} a ON a.of = id
+        LEFT JOIN {numbers_of("lost", "run")} l ON l.of = id ORDER BY id"""
         names = ("id", "what", "started", "ended", "version", "answers", "lost", "surroundings")
-        return _table(names, self.reading(sql))
+        return Table.of(names, self.reading(sql))
 
     def models(self) -> Table:
         """The models as a table; `model(digest)` loads one."""
-        sql = """SELECT CAST(digest AS TEXT), CAST(target AS TEXT), CAST(version AS TEXT),
-        CAST(created AS REAL), length(content), (SELECT count(*) FROM answers WHERE model = models.id)
-        FROM models ORDER BY id"""
-        return _table(("digest", "target", "version", "created", "bytes", "answers"), self.reading(sql))
+        sql = f"""SELECT CAST(digest AS TEXT), CAST(target AS TEXT), CAST(version AS TEXT),
+        CAST(created AS REAL), length(content), coalesce(a.n, 0) FROM models
+        LEFT JOIN {numbers_of("answers", "model")} a ON a.of = id ORDER BY id"""
+        return Table.of(("digest", "target", "version", "created", "bytes", "answers"), self.reading(sql))
 
     def lost(self) -> Table:
         """Questions that were set aside: what they did to the processes that tried to answer them."""
         sql = """SELECT id, CAST(kind AS TEXT), CAST(reason AS TEXT), CAST(created AS REAL),
         CAST(run AS INTEGER) FROM lost ORDER BY id"""
-        return _table(("id", "kind", "reason", "created", "run"), self.reading(sql))
+        return Table.of(("id", "kind", "reason", "created", "run"), self.reading(sql))
 
     def model(self, digest: str) -> Posterior:
         """The model with this digest, or with the only one that begins so; checked as `gc.load` does."""
@@ -115,9 +116,11 @@ class Store:
         require(len(rows) == 1, f"id must be that of an answer in {self.path}, got {number}")
         return self._answer(number, *rows[0])
 
-    def load(self, kind: str | None = None, model: str | None = None) -> Iterator[Answer]:
-        """The answers themselves, one after the other, checked."""
-        where, given = _where({"a.kind": kind, "m.digest": model})
+    def load(
+        self, kind: str | None = None, status: str | None = None, model: str | None = None
+    ) -> Iterator[Answer]:
+        """The answers themselves, one after the other, checked; which of them, as for `answers`."""
+        where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         sql = f"""SELECT a.id, c.data, c.sha256 FROM answers a JOIN contents c ON c.id = a.id
         JOIN models m ON m.id = a.model {where} ORDER BY a.id"""
         return (self._answer(*row) for row in self.reading(sql, given))
@@ -287,16 +290,6 @@ class Store:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.run)
-
-
-def _where(wanted: dict[str, str | None]) -> tuple[str, list[str]]:
-    given = {name: value for name, value in wanted.items() if value is not None}
-    return "WHERE " * bool(given) + " AND ".join(f"{name} = ?" for name in given), list(given.values())
-
-
-def _table(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return Table({name: list(column) for name, column in zip(names, columns, strict=True)})
 
 
 def _reopened(path: Path, run: int | None) -> Store:

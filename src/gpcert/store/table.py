@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,12 @@ class Table:
 
     def __init__(self, columns: Mapping[str, list[Any]]) -> None:
         self.columns = dict(columns)
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
+        """From rows."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        return cls({name: list(column) for name, column in zip(names, columns, strict=True)})
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))

@@ -93,7 +93,7 @@ def _export(store: Store, parsed: argparse.Namespace) -> int:
     path = parsed.output
     require(path is not None, "--output must be a .csv, .parquet or .json file, got none")
     if path.suffix == ".json":
-        answers = list(store.load(parsed.kind, parsed.model))
+        answers = list(store.load(parsed.kind, parsed.status, parsed.model))
         number, write = len(answers), lambda place: save_answers(place, answers)
     else:
         table = store.answers(parsed.kind, parsed.status, parsed.model)
