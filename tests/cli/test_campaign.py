@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import time
 from fractions import Fraction
 from hashlib import sha256
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,7 +95,7 @@ def test_a_campaign_asks_what_its_file_says(folder, capsys):
             verdicts = gc.certify(POST, X, balls)
             right = [bool(a == b) for a, b in zip(POST.predict(X), Y, strict=True)]
             safe = sum(r and v.status == "safe" for r, v in zip(right, verdicts, strict=True))
-            lost = sum(v.status == ("unsafe" if r else "safe") for r, v in zip(right, verdicts, strict=True))
+            lost = sum(v.status == "unsafe" or not r for r, v in zip(right, verdicts, strict=True))
             assert each.certified == (Fraction(safe, 6), Fraction(6 - lost, 6))
 
 
@@ -197,6 +200,8 @@ def test_stores_on_the_command_line(folder, capsys):
         assert main(["store", *command]) == 0
     assert set(gc.load_answers(out)) == set(kept.values())
     assert stored(folder / "new.db") == kept
+    assert main(["store", "export", store, "--status", "none", "-o", out]) == 0
+    assert len(gc.load_answers(out)) == 0
     assert "6 answers taken, 0 could not be read" in capsys.readouterr().out
     assert main(["store", "export", store]) == 2
     assert main(["store", "merge", store]) == 2
@@ -235,3 +240,57 @@ def test_a_campaign_leaves_proofs(folder, capsys):
     assert {f: f.stat().st_mtime_ns for f in (folder / "proofs").iterdir()} == files
     assert run(write(folder, path.read_text().replace('"cpu"', '"tpu"'))) == 2
     assert "questions[0].device must be one of auto, cpu, cuda, got 'tpu'" in capsys.readouterr().err
+
+
+HARD = f"""
+budget_seconds = 40.0
+{FILE.split("[[questions]]")[0]}
+[[questions]]
+ask = "range"
+radii = [0.1]
+tolerance = 1e-3
+[[questions]]
+ask = "certify"
+radii = [1.0]
+norms = [2]
+"""
+
+
+@pytest.mark.parametrize("priority", ["order", "boundary", "widest"])
+def test_priorities_spend_a_budget_where_the_certified_accuracy_narrows(folder, monkeypatch, priority):
+    """Seconds of this clock are looks at it, so that a budget buys the same work on every machine."""
+    from gpcert.cli.campaign import rounds
+
+    many = np.random.default_rng(8).standard_normal((40, 2))
+    labels = POST.predict(many)
+    labels[:20] = 1 - labels[:20]  # the first half of the rows is labelled wrongly
+    np.savez(folder / "points.npz", X=many, y=labels)
+    looks = count()
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(monotonic=lambda: float(next(looks))))
+    path = write(folder, f'priority = "{priority}"\n{HARD}')
+    assert run(path) == 0
+    ranges, verdicts = lines(read_campaign(path), gc.Store(folder / "runs.db"))
+    asked = {a.region.digest for a in gc.Store(folder / "runs.db").load("Verdict")}
+    if priority == "order":  # it is spent on ranges
+        assert (verdicts.answered, verdicts.certified) == (0, (0, Fraction(1, 2)))
+        return
+    # Half of the rows are lost before anything is asked; every answer is about one of the others.
+    low, high = verdicts.certified
+    assert high - low < Fraction(1, 2)
+    right = {gc.Ball(x, 1.0, norm=2).digest for x in many[20:]}
+    assert asked <= right or right <= asked
+    assert verdicts.answered >= ranges.answered
+
+
+@pytest.mark.parametrize("data", ["[]", "{", '{"ask": "evaluate"}', "[" * 9999])
+def test_what_a_stranger_wrote_about_a_campaign_is_one_sentence(folder, capsys, data):
+    path = write(folder, FILE.split("[[questions]]")[0] + '[[questions]]\nask = "radius"\nrtol = 0.5\n')
+    assert run(path) == 0
+    with sqlite3.connect(folder / "runs.db") as connection:
+        connection.execute("UPDATE pieces SET data = ?", (data,))
+    connection.close()
+    assert run(path, "status") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is damaged: what its campaign asks cannot be read; run it again" in line
+    assert run(path) == 0
+    assert run(path, "status") == 0

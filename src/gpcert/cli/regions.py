@@ -19,7 +19,7 @@ from gpcert.regions import Ball, Box, Region, checked_spread
 from gpcert.tables import position
 from gpcert.validation import Float, require
 
-__all__ = ["Shape", "balls", "boxes", "read_radii", "read_shape"]
+__all__ = ["Shape", "ball_around", "balls", "boxes", "read_radii", "read_shape"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +82,11 @@ def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
 
 def balls(table: Table, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:
     """A ball for each radius of each row, with the row's position in the table."""
-    return [(i, _around(table, i, r, shape)) for i, several in enumerate(radii) for r in several]
+    return [(i, ball_around(table, i, r, shape)) for i, several in enumerate(radii) for r in several]
 
 
-def _around(table: Table, i: int, radius: float, shape: Shape) -> Region:
+def ball_around(table: Table, i: int, radius: float, shape: Shape) -> Ball:
+    """The ball around the i-th row."""
     try:
         return shape.ball(table.X[i], radius)
     except InvalidInputError as error:

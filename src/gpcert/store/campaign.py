@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
+from gpcert.errors import StoreError
 from gpcert.results import Answer
 from gpcert.store.rows import key_of
 from gpcert.store.store import Store
 
-__all__ = ["Standing", "clear", "parts_of", "register", "settled", "standings", "widths"]
+__all__ = ["Standing", "Truth", "forget", "parts_of", "register", "settled", "standings", "widths"]
+
+
+#: What is told of a part.
+_TOLD = {"ask", "model", "norm", "radius", "radii", "threshold", "features"}
+
+
+class Truth(IntEnum):
+    """Whether the model's label of a row is the true one."""
+
+    WRONG = 0  #: proved: at the row itself another class is more probable
+    RIGHT = 1  #: as the predictor sees it; a verdict proves it
+    UNSURE = 2  #: the predictor sees another one, too near a tie for a proof
 
 
 class Standing(NamedTuple):
     """One question of a campaign about one item: nothing is known where the status is None."""
 
     item: int
-    truth: bool | None  #: whether the model's label is the true one
+    truth: Truth | None  #: None: the data have no labels
     status: str | None
     lower: float | None
     upper: float | None
@@ -26,11 +40,12 @@ class Standing(NamedTuple):
     lost: int  #: 1: it was set aside
 
 
-def clear(store: Store, campaign: str) -> None:
-    """Forget what a campaign has asked; the answers stay."""
+def forget(store: Store, campaign: str, parts: int) -> None:
+    """Of what a campaign has asked, the parts after so many; the answers stay."""
     with store.writing() as connection:
-        connection.execute("DELETE FROM asked WHERE campaign = ?", (campaign,))
-        connection.execute("DELETE FROM pieces WHERE place = ?", (f"campaign {campaign}",))
+        connection.execute("DELETE FROM asked WHERE campaign = ? AND part >= ?", (campaign, parts))
+        place = f"campaign {campaign}"
+        connection.execute("DELETE FROM pieces WHERE place = ? AND number >= ?", (place, parts))
 
 
 def register(
@@ -39,34 +54,54 @@ def register(
     part: int,
     told: dict[str, Any],
     blanks: Iterable[Answer],
-    truths: Sequence[bool | None],
+    truths: Sequence[Truth | None],
 ) -> None:
-    """Write down one part of what a campaign asks: its description, its questions, what is true."""
+    """Write down one part of what a campaign asks, in place of what was there: whoever looks from elsewhere
+    sees a whole part, before and after.
+    """
     rows = [
         (campaign, part, item, key_of(blank.key), truth)
         for item, (blank, truth) in enumerate(zip(blanks, truths, strict=True))
     ]
     with store.writing() as connection:
+        connection.execute("DELETE FROM asked WHERE campaign = ? AND part = ?", (campaign, part))
+        connection.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
         connection.execute(
-            "INSERT INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
             (f"campaign {campaign}", str(part), json.dumps(told), part),
         )
-        connection.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
     """The descriptions of its parts; none: it has not begun."""
     sql = "SELECT CAST(data AS TEXT) FROM pieces WHERE place = ? ORDER BY number"
-    return [json.loads(data) for (data,) in store.reading(sql, (f"campaign {campaign}",))]
+    rows = list(store.reading(sql, (f"campaign {campaign}",)))
+    try:
+        told = [json.loads(data) for (data,) in rows]
+    except (ValueError, RecursionError):
+        told = [None]
+    if not all(isinstance(each, dict) and each.keys() == _TOLD and _fits(each) for each in told):
+        raise StoreError(f"{store.path} is damaged: what its campaign asks cannot be read; run it again")
+    return told
+
+
+def _fits(told: dict[str, Any]) -> bool:
+    """Whether its numbers are numbers."""
+    radii, numbers = told["radii"], (told["radius"], told["threshold"])
+    listed = isinstance(radii, list) and all(isinstance(r, int | float) for r in radii)
+    return (listed or told["ask"] != "evaluate") and all(
+        n is None or isinstance(n, int | float) for n in numbers
+    )
 
 
 def standings(store: Store, campaign: str, part: int) -> list[Standing]:
     """Where every question of a part stands."""
-    sql = """SELECT item, truth, CAST(status AS TEXT), CAST(lower AS REAL), CAST(upper AS REAL),
-    CAST(width AS REAL), CAST(seconds AS REAL), EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key)
+    sql = """SELECT item, CASE WHEN truth IN (0, 1, 2) THEN truth END, CAST(status AS TEXT),
+    CAST(lower AS REAL), CAST(upper AS REAL), CAST(width AS REAL), CAST(seconds AS REAL),
+    EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key)
     FROM asked q LEFT JOIN answers a ON a.key = q.key WHERE campaign = ? AND part = ? ORDER BY item"""
     return [
-        Standing(item, None if truth is None else bool(truth), *rest)
+        Standing(item, None if truth is None else Truth(truth), *rest)
         for item, truth, *rest in store.reading(sql, (campaign, part))
     ]
 

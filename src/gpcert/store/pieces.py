@@ -22,8 +22,9 @@ class Pieces:
         if not self._store.path.exists():
             return {}
         sql = "SELECT CAST(key AS TEXT), CAST(data AS TEXT) FROM pieces WHERE place = ? ORDER BY number"
+        rows = list(self._store.reading(sql, (self._place,)))
         try:
-            return {key: json.loads(data) for key, data in self._store.reading(sql, (self._place,))}
+            return {key: json.loads(data) for key, data in rows}
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{self._store.path} must hold JSON at {self._place}, got {error}") from None
 

@@ -44,7 +44,7 @@ def _name(path: Path, part: Part) -> Path:
 
 def result_of(part: Part, store: Store) -> tuple[dict[str, Any], list[Row]]:
     """The document of one part and its rows."""
-    model, table, shape, question = part.model, part.table, part.shape, part.question
+    model, table, shape, question = part.points.model, part.table, part.shape, part.question
     balls = [(i, None if part.radius is None else shape.ball(x, part.radius)) for i, x in enumerate(table.X)]
     rows, found = Rows(model, table, balls), (store.best(blank.key) for blank in part.blanks(store))
     answers = [rows.row(i, _shown(part.post, answer)) for i, answer in enumerate(found) if answer is not None]

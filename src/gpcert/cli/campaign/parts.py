@@ -6,25 +6,29 @@ import argparse
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from gpcert.bounds import BoundFactory
 from gpcert.cli.campaign.file import Campaign
 from gpcert.cli.io.sources import class_names, read_points
 from gpcert.cli.io.tables import Table
 from gpcert.cli.options import rows
-from gpcert.cli.regions import Shape, balls, read_shape
+from gpcert.cli.regions import Shape, ball_around, read_shape
 from gpcert.cli.session import Model, class_position
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.proofs import ProofPath
 from gpcert.questions import certified_radius, certify, evaluate, explain, probability_range
+from gpcert.questions.decision import refutes
 from gpcert.results import Answer
 from gpcert.store import Plan, Store
+from gpcert.store.campaign import Truth
 from gpcert.validation import Float, Index, require
 
-__all__ = ["Part", "lots", "parts"]
+__all__ = ["Part", "Points", "lots", "parts"]
 
 #: Rows asked about in one call; a multiple of the blocks that questions work in.
 _LOT = 2048
@@ -34,12 +38,45 @@ _PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method"
 
 
 @dataclass(frozen=True, eq=False)
+class Points:
+    """The rows of the data, and what a model makes of them."""
+
+    model: Model
+    table: Table
+
+    @cached_property
+    def probability(self) -> Float:
+        """Of the classes, as the predictor sees it (m, C)."""
+        return self.model.post.probability(self.table.X)
+
+    @cached_property
+    def truth(self) -> list[Truth | None]:
+        """Of every row whether the model's label is its own; None where the data have no labels."""
+        labels, classes = self.table.labels, self.model.classes
+        if labels is None or not classes:
+            return [None] * len(self.table.X)
+        factory, found = BoundFactory(self.model.post), self.probability.argmax(axis=1).tolist()
+        return [self._truth(factory, i, found[i], classes.index(label)) for i, label in enumerate(labels)]
+
+    def _truth(self, factory: BoundFactory, i: int, found: int, true: int) -> Truth:
+        if found == true:
+            return Truth.RIGHT
+        wrong = refutes(self.model.post, factory, self.table.X[i], true, 0.5)
+        return Truth.WRONG if wrong else Truth.UNSURE
+
+    @cached_property
+    def nearness(self) -> Float:
+        """How far the rows are from the decision boundary, in probability (m,)."""
+        p = np.sort(self.probability, axis=1)
+        return np.asarray(p[:, -1] - p[:, -2])
+
+
+@dataclass(frozen=True, eq=False)
 class Part:
     """`told`: what is asked, in words for tables; `proof`: the folder for proof files."""
 
     told: dict[str, Any]
-    model: Model
-    table: Table
+    points: Points
     shape: Shape
     question: dict[str, Any]
     radius: float | None
@@ -48,26 +85,27 @@ class Part:
     @property
     def post(self) -> Posterior:
         """What is asked about."""
-        return self.model.post
+        return self.points.model.post
 
     @property
-    def truth(self) -> list[bool | None]:
-        """Of every row whether the model's label is its own; None where the data have no labels."""
-        labels, classes = self.table.labels, class_names(self.post)
-        if labels is None or not classes:
-            return [None] * len(self.table.X)
-        found = self.post.probability(self.table.X).argmax(axis=1)
-        return [classes[c] == label for c, label in zip(found.tolist(), labels, strict=True)]
+    def table(self) -> Table:
+        """The rows."""
+        return self.points.table
 
     @property
     def limit(self) -> float:
         """Seconds for one answer, as the file says."""
         return float(self.question.get("max_seconds", math.inf))
 
-    def nearness(self) -> Float:
-        """How far the rows are from the decision boundary, in probability (m,)."""
-        p = np.sort(self.post.probability(self.table.X), axis=1)
-        return np.asarray(p[:, -1] - p[:, -2])
+    @property
+    def truth(self) -> list[Truth | None]:
+        """Of every row, where that is a part of what is asked."""
+        return self.points.truth if self.judges else [None] * len(self.table.X)
+
+    @property
+    def judges(self) -> bool:
+        """Whether it is about labels: its answers narrow the certified accuracy."""
+        return self.question["ask"] in ("certify", "evaluate")
 
     def ask(self, order: Index, seconds: float, **running: Any) -> None:
         """The rows in this order, so many seconds for each; answers go to the store."""
@@ -82,8 +120,7 @@ class Part:
             options |= {"features": shape.features, "domain": shape.domain}
             explain(self.post, X, self.radius or 0.0, self._label(), **options)
         else:
-            regions = balls(self.table, [[self.radius or 0.0]] * len(self.table.X), shape)
-            chosen = [regions[i][1] for i in order.tolist()]
+            chosen = [ball_around(self.table, i, self.radius or 0.0, shape) for i in order.tolist()]
             if q["ask"] == "certify":
                 certify(self.post, X, chosen, **options)
             else:
@@ -128,20 +165,18 @@ def parts(campaign: Campaign) -> Iterator[Part]:
             id=given.get("id"),
             delimiter=given.get("delimiter", ","),
         )
-        table = read_points(parsed, post)
+        points = Points(model, read_points(parsed, post))
         for i, question in enumerate(campaign.questions):
             if name in question.get("models", [name]):
                 folder = question.get("proof")
                 proof = None if folder is None else ProofPath(campaign.place(folder), model.sha256)
                 try:
-                    yield from _of(name, model, table, question, proof)
+                    yield from _of(name, points, question, proof)
                 except InvalidInputError as error:
                     raise InvalidInputError(f"questions[{i}]: {error}") from None
 
 
-def _of(
-    name: str, model: Model, table: Table, question: dict[str, Any], proof: ProofPath | None
-) -> Iterator[Part]:
+def _of(name: str, points: Points, question: dict[str, Any], proof: ProofPath | None) -> Iterator[Part]:
     alone = question["ask"] in ("radius", "evaluate")
     for norm in question.get("norms", ["inf"]):
         for features in question.get("features", [None]):
@@ -151,7 +186,7 @@ def _of(
                 domain=question.get("domain"),
                 scale=question.get("scale"),
             )
-            shape = read_shape(parsed, model.post, table)
+            shape = read_shape(parsed, points.model.post, points.table)
             require(
                 question["ask"] != "explain" or shape.scale is None,
                 "scale must not be given for explain, got one",
@@ -159,4 +194,4 @@ def _of(
             for radius in [None] if alone else question["radii"]:
                 told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
                 told |= {name: question.get(name) for name in ("radii", "threshold")} | {"features": features}
-                yield Part(told, model, table, shape, question, radius, proof)
+                yield Part(told, points, shape, question, radius, proof)

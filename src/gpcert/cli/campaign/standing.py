@@ -10,7 +10,7 @@ from typing import Any
 
 from gpcert.cli.campaign.file import Campaign
 from gpcert.store import Store
-from gpcert.store.campaign import Standing, parts_of, standings
+from gpcert.store.campaign import Standing, Truth, parts_of, standings
 
 __all__ = ["Line", "lines"]
 
@@ -85,12 +85,13 @@ def _word(ask: str, radius: float | None, s: Standing) -> str:
 
 
 def _certified(words: Sequence[str], known: Sequence[Standing]) -> tuple[Fraction, Fraction] | None:
-    """Right and safe is proved; right and unsafe, or safe with a wrong label, is proved not to be."""
+    """Right and safe is proved; right and unsafe, wrong, or safe with another label is proved not to be."""
     if not known or any(s.truth is None for s in known):
         return None
     pairs = list(zip(words, known, strict=True))
-    yes = sum(word == "safe" and bool(s.truth) for word, s in pairs)
-    no = sum(word == ("unsafe" if s.truth else "safe") for word, s in pairs)
+    yes = sum((word, s.truth) == ("safe", Truth.RIGHT) for word, s in pairs)
+    against = {("unsafe", Truth.RIGHT), ("safe", Truth.UNSURE)}
+    no = sum(s.truth is Truth.WRONG or (word, s.truth) in against for word, s in pairs)
     return Fraction(yes, len(known)), Fraction(len(known) - no, len(known))
 
 
