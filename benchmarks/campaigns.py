@@ -31,7 +31,7 @@ from gpcert.store import keeping
 
 TITLE = "Campaigns: overhead per answer, listing, cores that one client feeds"
 ANSWERS = int(os.environ.get("GPCERT_BENCH_ANSWERS", "1000000"))
-LOT = 2000
+LOT = 2048
 
 Row = dict[str, str | float]
 
@@ -46,20 +46,21 @@ def piece(template: gc.ProbabilityRange, k: int, report: object) -> gc.Probabili
     return replace(template, region=gc.Box([float(k), 0.0], [k + 1.0, 1.0]))
 
 
-def blank(template: gc.ProbabilityRange, k: int) -> gc.ProbabilityRange:
-    return piece(template, k, None)
+def slow(task: tuple[gc.ProbabilityRange, float], k: int, report: object) -> gc.ProbabilityRange:
+    """The same after a while."""
+    time.sleep(task[1])
+    return piece(task[0], k, report)
 
 
 def measure() -> list[Row]:
     post = model()
     template = gc.probability_range(post, gc.Box([0.0, 0.0], [1.0, 1.0]))
     with tempfile.TemporaryDirectory() as folder:
-        rows = [
-            *_overhead(post, template, pathlib.Path(folder)),
-            *_listed(post, template, pathlib.Path(folder)),
-        ]
-    for row in rows:
-        print(row, flush=True)
+        rows = []
+        for part in (_overhead, _fed, _many):
+            for row in part(post, template, pathlib.Path(folder)):
+                print(row, flush=True)
+                rows.append(row)
     return rows
 
 
@@ -72,46 +73,80 @@ def _overhead(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib
             if what != "no store":
                 running = replace(running, keeper=keeping(path, [post], "benchmark"))
             ask_all(piece, template, {0: 0, 1: 1}, Running(None, jobs))  # workers are there
-            start, cpu = time.perf_counter(), time.process_time()
-            pieces = {k: k for k in range(count)}
-            ask_all(piece, template, pieces, running, blank=lambda k: blank(template, k))
-            each = (time.process_time() - cpu) / count
-            row: Row = {
-                "measure": f"overhead, {what}",
-                "jobs": jobs,
-                "client CPU per answer [ms]": 1e3 * each,
-            }
-            row["wall per answer [ms]"] = 1e3 * (time.perf_counter() - start) / count
+            cpu, wall = _asked(template, range(count), running)
+            row: Row = {"measure": f"overhead, {what}", "jobs": jobs}
+            row |= {"client CPU per answer [ms]": 1e3 * cpu / count, "wall [ms]": 1e3 * wall / count}
             if jobs > 1 and what == "new":
-                for seconds in (0.01, 0.1, 1.0):
-                    row[f"cores fed at {seconds:g} s"] = round(seconds / each)
+                row |= {f"cores fed at {s:g} s": round(s * count / cpu) for s in (0.01, 0.1, 1.0)}
             yield row
 
 
-def _listed(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib.Path) -> Iterator[Row]:
-    store = gc.Store(folder / "many.db")
-    store.add_model(post)
-    store.begin("benchmark")
-    written = 0
-    cpu = time.process_time()
-    for size in sorted({min(100_000, ANSWERS), ANSWERS}):
-        while written < size:
-            store.put([blank(template, k) for k in range(written, min(written + LOT, size))])
-            written = min(written + LOT, size)
-        spent = time.process_time() - cpu
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        start = time.perf_counter()
-        store.counts()
-        summed = time.perf_counter() - start
-        row: Row = {"measure": "listing", "answers": size, "put, CPU per answer [ms]": 1e3 * spent / size}
-        row |= {"summarised [s]": summed, "peak memory while writing [MB]": peak}
-        start, cpu_listed = time.perf_counter(), time.process_time()
-        table = store.answers()
-        row["listed, CPU [s]"] = time.process_time() - cpu_listed
-        row |= {"listed [s]": time.perf_counter() - start, "rows": len(table)}
-        row["bytes per answer"] = round(store.path.stat().st_size / size)
-        del table
+def _fed(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib.Path) -> Iterator[Row]:
+    """Workers that sleep need no cores: how busy one client keeps more of them than the machine has."""
+    for jobs, seconds, count in ((8, 0.01, 4000), (32, 0.1, 4000)):
+        running = replace(Running(None, jobs), keeper=keeping(folder / f"{jobs}.db", [post], "benchmark"))
+        ask_all(slow, (template, seconds), dict(enumerate([0] * jobs)), Running(None, jobs))
+        cpu, wall = _asked(template, range(count), running, seconds)
+        row: Row = {"measure": "workers that sleep", "jobs": jobs, "seconds per answer": seconds}
+        row |= {"busy": count * seconds / (wall * jobs), "client CPU per answer [ms]": 1e3 * cpu / count}
         yield row
+
+
+def _asked(
+    template: gc.ProbabilityRange, numbers: range, running: Running, seconds: float = 0.0
+) -> tuple[float, float]:
+    """CPU of this process, and seconds."""
+    start, cpu = time.perf_counter(), time.process_time()
+    pieces = {k: k for k in numbers}
+    ask, task = (slow, (template, seconds)) if seconds else (piece, template)
+    ask_all(ask, task, pieces, running, blank=lambda k: piece(template, k, None))
+    return time.process_time() - cpu, time.perf_counter() - start
+
+
+def _many(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib.Path) -> Iterator[Row]:
+    """All answers through workers, executor and store, as a campaign asks them: by lots."""
+    store, spent, start = gc.Store(folder / "many.db"), 0.0, time.perf_counter()
+    store.begin("benchmark")
+    sizes = [size for size in (10_000, 100_000, 300_000, 1_000_000) if size < ANSWERS] + [ANSWERS]
+    for first, size in zip([0, *sizes], sizes, strict=False):
+        for lot in range(first, size, LOT):
+            running = replace(Running(None, 2), keeper=keeping(store, [post], "benchmark"))
+            spent += _asked(template, range(lot, min(lot + LOT, size)), running)[0]
+        row: Row = {"measure": "asked and kept, 2 workers", "answers": size}
+        row |= {"client CPU per answer [ms]": 1e3 * spent / size, "seconds": time.perf_counter() - start}
+        row["client memory [MB]"] = _memory()
+        yield row | _looked_at(store)
+
+
+def _looked_at(store: gc.Store) -> Row:
+    """In a process of its own: what a table holds is not this client's."""
+    told = subprocess.run(
+        [sys.executable, "-c", _LOOK, str(store.path)], capture_output=True, text=True, check=True
+    )
+    seen: Row = json.loads(told.stdout)
+    return seen | {"bytes per answer": round(store.path.stat().st_size / float(seen["rows"]))}
+
+
+_LOOK = """
+import json, sys, time
+import gpcert as gc
+store, told = gc.Store(sys.argv[1]), {}
+for name, look in (("summarised", store.counts), ("runs and models", lambda: (store.runs(), store.models())),
+                   ("listed", store.answers)):
+    start = time.process_time()
+    table = look()
+    told[name + ", CPU [s]"] = time.process_time() - start
+print(json.dumps(told | {"rows": len(table)}))
+"""
+
+
+def _memory() -> float:
+    """Resident now, in MB; the largest so far where the system does not say."""
+    try:
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize() / 2**20
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def curve(images: int) -> None:
