@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, Queue
 from typing import Any
@@ -91,8 +91,7 @@ class _Keeper(Keeper):
             blank = self._blank(piece)
             single = isinstance(blank, Answer)
             parts = [blank] if single else list(blank)
-            # What was set aside is not tried again: it may end whoever tries.
-            known = [part if key_of(part.key) in lost else self._find(part) for part in parts]
+            known = [self._find(part, lost) for part in parts]
             missing = [at for at, answer in enumerate(known) if answer is None]
             if not missing:
                 found[i] = known[0] if single else known
@@ -103,8 +102,12 @@ class _Keeper(Keeper):
                     self._known[i] = known
         return rest, found
 
-    def _find(self, asked: Answer) -> Answer | None:
-        found = self._store.find(asked.key, asked.settings)
+    def _find(self, asked: Answer, lost: Container[bytes]) -> Answer | None:
+        """What was set aside is not tried again: it may end whoever tries."""
+        key = asked.key
+        if key_of(key) in lost:
+            return asked
+        found = self._store.find(key, asked.settings)
         return None if found is None else self._served(found)
 
     def at(self, i: int, at: int) -> int:
