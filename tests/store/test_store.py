@@ -205,7 +205,11 @@ def changed(path, sql, *given):
         ("UPDATE contents SET data = replace(data, '0.', '0.1')", "is damaged: it is not what was written"),
         ("UPDATE contents SET data = x'80049500'", "is damaged: it is not what was written"),
         ("UPDATE contents SET data = (SELECT data FROM contents ORDER BY id DESC LIMIT 1), sha256 = "
-         "(SELECT sha256 FROM contents ORDER BY id DESC LIMIT 1)", "is not to its own question"),
+         "(SELECT sha256 FROM contents ORDER BY id DESC LIMIT 1)", "tables show what it does not say"),
+        ("UPDATE OR REPLACE answers SET key = (SELECT key FROM answers WHERE id = 2) WHERE id = 1",
+         "answer 1 is not to its own question"),
+        ("UPDATE answers SET lower = lower + 1e-9", "is damaged: tables show what it does not say"),
+        ("UPDATE answers SET status = 'time limit'", "is damaged: tables show what it does not say"),
     ],
 )  # fmt: skip
 def test_what_is_not_a_store_of_ours_is_one_sentence(tmp_path, sql, told):

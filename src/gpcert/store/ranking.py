@@ -7,8 +7,9 @@ remembered too, so that it is not searched for again.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from gpcert.results import (
 )
 from gpcert.settings import Settings
 
-__all__ = ["Headline", "effort", "headline", "interrupted", "sharp_enough"]
+__all__ = ["Headline", "effort", "headline", "interrupted", "row_of", "sharp_enough"]
 
 #: Endings that no larger limit would have changed.
 _OWN = (Status.CONVERGED, Status.NUMERICAL)
@@ -41,6 +42,11 @@ class Headline:
     lower: float
     upper: float
     width: float
+
+
+def row_of(head: Headline) -> tuple[Any, ...]:
+    """As SQLite gives it back: it knows no nan."""
+    return tuple(None if value != value else value for value in astuple(head))
 
 
 @singledispatch

@@ -19,7 +19,7 @@ from gpcert.posterior import Posterior
 from gpcert.results import Answer, Key, answer_from_dict
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, transaction
-from gpcert.store.ranking import sharp_enough
+from gpcert.store.ranking import headline, row_of, sharp_enough
 from gpcert.store.rows import key_of, numbers_of, put_row, where_of
 from gpcert.store.table import Table
 from gpcert.validation import require
@@ -28,6 +28,8 @@ from gpcert.version import __version__
 __all__ = ["Store"]
 
 _TEXTS = ("kind", "status", "model")
+#: An answer, with what it has to be checked against.
+_WHOLE = "a.id, data, c.sha256, status, lower, upper, width FROM answers a JOIN contents c ON c.id = a.id"
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
 
 
@@ -112,18 +114,17 @@ class Store:
 
     def answer(self, number: int) -> Answer:
         """The answer with this id."""
-        rows = list(self.reading("SELECT data, sha256 FROM contents WHERE id = ?", (number,)))
+        rows = list(self.reading(f"SELECT {_WHOLE} WHERE a.id = ?", (number,)))
         require(len(rows) == 1, f"id must be that of an answer in {self.path}, got {number}")
-        return self._answer(number, *rows[0])
+        return self._answer(*rows[0])
 
     def load(
         self, kind: str | None = None, status: str | None = None, model: str | None = None
     ) -> Iterator[Answer]:
         """The answers themselves, one after the other, checked; which of them, as for `answers`."""
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
-        sql = f"""SELECT a.id, c.data, c.sha256 FROM answers a JOIN contents c ON c.id = a.id
-        JOIN models m ON m.id = a.model {where} ORDER BY a.id"""
-        return (self._answer(*row) for row in self.reading(sql, given))
+        rows = self.reading(f"SELECT {_WHOLE} JOIN models m ON m.id = a.model {where} ORDER BY a.id", given)
+        return (self._answer(*row) for row in rows)
 
     def numbers(self) -> list[int]:
         """Ids of all answers that can be reached, from both ends of a damaged file."""
@@ -136,15 +137,12 @@ class Store:
 
     def find(self, key: Key, settings: Settings) -> Answer | None:
         """The answer to this question, if there is one that was searched for as sharply as this."""
-        sql = """SELECT a.id, tolerance, max_seconds, max_nodes, data, sha256 FROM answers a
-        JOIN contents c ON c.id = a.id WHERE key = ?"""
-        if not self._exists():
-            return None
-        for number, *known, data, written in self.reading(sql, (key_of(key),)):
-            if sharp_enough(Settings(*known), settings):
-                answer = self._answer(number, data, written)
+        sql = f"SELECT tolerance, max_seconds, max_nodes, {_WHOLE} WHERE key = ?"
+        for row in self.reading(sql, (key_of(key),)) if self._exists() else ():
+            if sharp_enough(Settings(*row[:3]), settings):
+                answer = self._answer(*row[3:])
                 if key_of(answer.key) != key_of(key):
-                    raise StoreError(f"{self.path} is damaged: answer {number} is not to its own question")
+                    raise StoreError(f"{self.path} is damaged: answer {row[3]} is not to its own question")
                 return answer
         return None
 
@@ -273,7 +271,7 @@ class Store:
         rows = list(self.reading("SELECT id FROM models WHERE digest = ?", (digest,)))
         return int(rows[0][0]) if rows else None
 
-    def _answer(self, number: int, data: Any, written: Any) -> Answer:
+    def _answer(self, number: int, data: Any, written: Any, *head: Any) -> Answer:
         """What was put, to the bit, or an error: SQLite has no checksums of its own."""
         place = f"{self.path}, answer {number}"
         if not isinstance(data, str) or sha256(data.encode("utf-8", "replace")).hexdigest() != written:
@@ -281,9 +279,12 @@ class Store:
                 f"{place} is damaged: it is not what was written; gpcert store merge leaves it out"
             )
         try:
-            return answer_from_dict(json.loads(data))
+            answer = answer_from_dict(json.loads(data))
         except (GpcertError, ValueError, RecursionError) as error:
             raise StoreError(f"{place} is no answer: {error}") from None
+        if head != row_of(headline(answer)):
+            raise StoreError(f"{place} is damaged: tables show what it does not say")
+        return answer
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
