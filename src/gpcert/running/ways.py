@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -63,12 +64,16 @@ class Running:
 def settle_together(
     pieces: Mapping[int, Any], running: Running, blank: Callable[[Any], Any], together: Together
 ) -> dict[int, Any]:
-    """What is kept already, and what is answered `together`, kept as it comes; the rest is left to others."""
+    """What is kept already, and what is answered `together`, kept as it comes; the rest is left to others.
+
+    Ctrl-C ends it with what is known.
+    """
     keeper = running.keeper(blank)
     rest, found = keeper.divided(pieces)
     try:
-        for lot in together(rest):
-            found.update({i: keeper.whole(i, lot.answer(at)) for at, i in enumerate(lot.numbers)})
+        with suppress(KeyboardInterrupt):
+            for lot in together(rest):
+                found.update({i: keeper.whole(i, lot.answer(at)) for at, i in enumerate(lot.numbers)})
     finally:
         keeper.close()
     return found
