@@ -90,6 +90,24 @@ def test_every_radius_has_to_hold_unless_one_is_named(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.rstrip().endswith("}")
 
 
+def test_what_is_not_decided_is_not_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    """No time to search: every row has an answer, and no gate is met by it."""
+    asked = [*COMMON, "--radius", "0.1", "--max-seconds", "1e-9", "-o", "open.json"]
+    assert main(asked) == 0
+    _, rows = read_results(Path("open.json"))
+    safe = sum(r.answer.status == "safe" for r in rows)
+    left = sum(r.answer.status == "unknown" for r in rows)
+    assert left > 0
+    assert main([*asked, "--require", str((safe + 0.5) / len(rows))]) == 3
+    assert "NOT met" in capsys.readouterr().err
+
+
+def test_another_threshold_and_a_share_close_to_all_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    main([*COMMON, "--radius", "0.1", "--threshold", "0.25", "--require", "0.9999999"])
+    told = "".join(capsys.readouterr())
+    assert "required 0.9999999 right and proved safe with a probability above 0.25 at radius 0.1" in told
+
+
 def test_junit(capsys: pytest.CaptureFixture[str]) -> None:
     asked = [*COMMON, "--radius", "0.01", "--radius", "3", "--require", "0.5", "--junit", "gate.xml"]
     assert main(asked) == 3
@@ -138,7 +156,7 @@ def test_without_labels_there_is_no_gate(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_hostile_classes_stay_text_in_xml(tmp_path: Path) -> None:
     hostile = "<script>\x00&\"'"
-    gate = Gate(Fraction(1), hostile, {0.1: [(0, hostile)]}, tmp_path / "gate.xml")
+    gate = Gate(Fraction(1), hostile, {0.1: [(0, hostile)]}, tmp_path / "gate.xml", 0.5)
     assert gate.judge([], [hostile], 1.0, quiet=True) == 3
     case = ET.parse(tmp_path / "gate.xml").getroot().find("testsuite/testcase")
     assert case.get("name") == "<script>\N{REPLACEMENT CHARACTER}&\"' at 0.1"

@@ -54,6 +54,7 @@ class Gate:
     only: str | None
     rows: dict[float | None, list[tuple[int, str]]]  #: by radius; None: each row has its own
     junit: Path | None
+    threshold: float  #: what P(label) stays above where it is proved safe
 
     def judge(self, answers: Sequence[Row], classes: Sequence[str], seconds: float, quiet: bool) -> int:
         """Say and write whether it is met: 0, or the exit status; rows without an answer are not proved."""
@@ -80,7 +81,10 @@ class Gate:
         where = "its own radius" if radius is None else f"radius {exactly(radius)}"
         held = f"{n - lost} of {n} rows ({percent_at_least(Fraction(n - lost, n))})"
         who = "" if self.only is None else f" of class {self.only}"
-        told = f"required {float(self.share):g} right and proved safe{who} at {where}, got {held}"
+        kept = "" if self.threshold == 0.5 else f" with a probability above {exactly(self.threshold)}"
+        told = (
+            f"required {exactly(float(self.share))} right and proved safe{kept}{who} at {where}, got {held}"
+        )
         return f"{told}: {'met' if met else 'NOT met'}"
 
     def _xml(self, cases: Sequence[tuple[float | None, int, list[int], bool]], seconds: float) -> str:
@@ -140,4 +144,4 @@ def read_gate(
     known = parsed.at is None or parsed.at in {radius for *_, radius in rows}
     require(known, f"--at must be one of the radii asked about, {asked}, got {parsed.at}")
     require(bool(by_radius), f"--class must be the true class of at least one row, got {parsed.only!r}")
-    return Gate(parsed.require, parsed.only, by_radius, parsed.junit)
+    return Gate(parsed.require, parsed.only, by_radius, parsed.junit, parsed.threshold)
