@@ -318,7 +318,7 @@ def test_table_for_people_and_json_for_machines(inside: Path, capsys: pytest.Cap
     table = capsys.readouterr().out.splitlines()
     assert table[0].split()[:3] == ["row", "P(well)", "at"]
     assert table[3].startswith(
-        "For 2 rows the probability of “well” is proved to stay in an interval of its own"
+        "For each of 2 rows the probability of “well” is proved to stay in an interval"
     )
     assert len(table) == 5
     assert main([*common, "--json"]) == 0

@@ -124,7 +124,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
         assert (attributes.get("src") or "data:image/png").startswith("data:image/png")
         assert name != "img" or attributes["alt"]
         assert not [key for key in attributes if key.startswith("on")]
-    assert seen.text.count("Details of each row") == 1
+    assert seen.text.count("Details of all images") == 1
     assert seen.count("svg") >= 4
     text = report(every_verb(tmp_path, 5, tolerance=0.02))
     for told in (
@@ -207,7 +207,7 @@ def test_one_point_without_labels_and_boxes(tmp_path: Path) -> None:
     box = {"lower": [0.0] * 4, "upper": [1.0] * 4}
     seen = Outline(report([write(tmp_path / "r.json", results("range", [{**answer, **box}]))]))
     assert not seen.open
-    assert "box: P(8) in [0.200, 0.610]" in seen.text
+    assert "box: the probability of 8 is proved to stay in [0.200, 0.610]" in seen.text
     assert "time limit" in seen.text
 
 

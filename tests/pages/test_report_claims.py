@@ -15,9 +15,9 @@ from test_report import Outline
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.numbers import percent
-from gpcert.pages.compare import mcnemar
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
+from gpcert.pages.paired import mcnemar
 from gpcert.pages.summary import Shares
 from gpcert.records.results_file import read_results
 from helpers.cli_files import patients
@@ -90,15 +90,22 @@ def test_models_compared(tmp_path: Path) -> None:
     first = certify(tmp_path / "a.json", [SAFE, SAFE, UNSAFE, UNSAFE, SAFE], "88883")
     second = other_model(first, **{"1": UNSAFE, "2": SAFE, "3": SAFE})
     text = Outline(report([first, second])).text
-    assert "1 rows are right and proved safe with m only, 2 with other only, 2 with both or neither" in text
+    head = ("radius", "holds with both", "only with m", "only with other", "with neither", "McNemar's test")
+    assert "".join((*head, "0.1", "1", "1", "2", "1", "p = 1.000")) in text
     assert f"p = {1:.3f}" in text  # 1 against 2: no coin is fairer
-    assert "All are compared while all 4 features are off by up to 0.1 each" in text
+    assert (
+        "While all 4 features are off by up to 0.1 each, in any combination, of 5 rows these are right"
+        in text
+    )
+    assert "2 with m (40.0 %), 3 with other (60.0 %). The difference may be chance" in text
     assert "1. m" in text
     assert "2. other" in text
     groups = grouped([(path, *read_results(path)) for path in (first, first)], apart=True)
-    assert [group.name for group in groups] == ["a.json", "a.json"]
-    other = other_model(certify(tmp_path / "b.json", [SAFE] * 5, scale=[1.0, 2.0, 1.0, 1.0]))
-    edited(first, settings={"norm": "inf", "scale": [1.0] * 4})
+    assert [group.name for group in groups] == ["a.json", "a.json (2)"]
+    other = other_model(
+        certify(tmp_path / "b.json", [SAFE] * 5, "88883", scale=[1.0, 2.0, 1.0, 1.0], unit="inches")
+    )
+    edited(first, settings={"norm": "inf", "scale": [1.0] * 4, "unit": "inches"})
     assert "The scales differ from model to model" in Outline(report([first, other])).text
 
 
@@ -150,7 +157,7 @@ def test_the_same_number_in_tile_caption_card_and_table(tmp_path: Path) -> None:
     text = report([write(tmp_path / "r.json", results("radius", radius))])
     assert text.count("0.09553") >= 4
     assert "0.09554" not in text
-    assert "<b>0.09553</b><span>median certified radius</span>" in text
+    assert re.search("<b>0.09553</b><span><a [^>]*>median certified radius</a></span>", text)
     assert "median 0.09553, smallest 0.09553, largest 0.09553" in text
 
 

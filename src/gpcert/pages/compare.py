@@ -4,168 +4,156 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb
 
 from gpcert.html import Html, join, table, tag
-from gpcert.numbers import at_most, exactly, percent, percent_at_least, radius_at_least
+from gpcert.numbers import exactly, percent, percent_at_least, radius_at_least
 from gpcert.pages.curves import together
 from gpcert.pages.groups import Group
-from gpcert.pages.points import Point
-from gpcert.pages.summary import Shares, clean_accuracy, median_radius, radii_asked
+from gpcert.pages.paired import Pair, chance, paired
+from gpcert.pages.summary import Shares, clean_accuracy, median_radius, radii_decided, typical_radius
 from gpcert.pages.table import data_table
 from gpcert.results.wording import while_moving
 
-__all__ = ["comparison", "mcnemar"]
+__all__ = ["comparison", "overview"]
+
+_NAMED = 3  # results that a sentence calls by their names
+_LINES = 12  # of an index that is seen at a glance; longer ones sort and filter
 
 
-def mcnemar(only_first: int, only_second: int) -> Fraction:
-    """The exact two-sided p of McNemar's test: as uneven a split of the rows that differ, by fair coins."""
-    n = only_first + only_second
-    tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
-    return min(Fraction(1), Fraction(2 * tail, 2**n))
+def overview(groups: Sequence[Group]) -> str:
+    """Several results in one sentence: how many rows each holds where all were asked the same."""
+    some = _alike(_on_shared_rows(groups))[0]
+    radii = _common_radii(some)
+    if len(some) < 2 or not radii:
+        return f"{len(groups)} results about different questions: each is told below."
+    pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
+    radius, n = radii[-1], len(some[0].points)
+    counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]
+    told = [f"{k:,} with {group.name} ({percent_at_least(Fraction(k, n))})" for k, group in counts]
+    if len(told) > _NAMED:
+        least, most = min(counts, key=lambda pair: pair[0]), max(counts, key=lambda pair: pair[0])
+        told = [f"from {least[0]:,} with {least[1].name}", f"to {most[0]:,} with {most[1].name}"]
+    moving = while_moving(some[0].region, exactly(radius), words)
+    said = f"{moving[0].upper()}{moving[1:]}, of {words.counted(n)} these are {pairs[0].held}: "
+    said += f"{', '.join(told)}."
+    return f"{said} {chance(pairs[0], radius)}" if len(pairs) == 1 else said
 
 
 def comparison(groups: Sequence[Group]) -> Html:
     """An index of all models with their figures, their curves, their costs, and each against the first."""
-    radius = _common_radius(groups)
-    shared = set.intersection(*({p.row for p in group.points} for group in groups))
-    lines = [(group.name, Shares(group.points)) for group in groups]
-    labelled = all(shares.labelled for _, shares in lines)
-    what = "certified accuracy" if labelled else "proved safe"
-    parts = [
-        tag(
-            "p",
-            f"{len(groups)} results over the same data, {len(shared):,} rows in all of them. "
-            + _same(groups, radius),
-        ),
-        _index(groups, radius),
-        tag(
-            "div",
-            together(lines, "Together", what, "Each curve ends where nothing was asked."),
-            class_="plots",
-        ),
-    ]
-    if radius is not None and shared:
-        parts += [_against(groups[0], other, radius, shared) for other in groups[1:]]
+    shared = _on_shared_rows(groups)
+    alike = _alike(shared)
+    parts = [tag("p", _about(groups, shared)), _index(shared)]
+    figures = [_curves(some, len(alike) > 1) for some in alike]
+    parts.append(tag("div", *figures, class_="plots"))
+    for some in alike:
+        radii = _common_radii(some)
+        parts += [paired(Pair(some[0], other), radii) for other in some[1:] if radii and some[0].points]
     return join(parts)
 
 
-def _common_radius(groups: Sequence[Group]) -> float | None:
-    """The largest radius at which every group has a verdict of all its rows."""
-    asked = [{r for r in radii_asked(g.points) if all(r in p.verdicts for p in g.points)} for g in groups]
-    return max(set.intersection(*asked) - {0.0}, default=None)
+def _on_shared_rows(groups: Sequence[Group]) -> list[Group]:
+    """Each with the rows that all were asked about, so that shares are of the same rows; if there are any."""
+    rows = set.intersection(*({p.row for p in group.points} for group in groups))
+    return [group.restricted(rows) if rows else group for group in groups]
 
 
-def _same(groups: Sequence[Group], radius: float | None) -> str:
-    told = [while_moving(g.region, exactly(radius or 0.0), g.words) for g in groups]
-    scales = [g.document["settings"].get("scale") for g in groups]
-    if len(set(told)) == 1 and all(scale == scales[0] for scale in scales):
-        return f"All are compared {told[0]}." if radius else "The regions are the same."
-    if len(set(told)) == 1:
-        return "The scales differ from model to model: the same radius is not the same region."
-    return "The regions differ from result to result: the same radius is not the same question."
+def _alike(groups: Sequence[Group]) -> list[list[Group]]:
+    """By the kind of question; a radius means the same only within one. The largest such set is first."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        found.setdefault(group.question, []).append(group)
+    return sorted(found.values(), key=lambda some: -len(some))
 
 
-def _index(groups: Sequence[Group], radius: float | None) -> Html:
-    """One line per group: figures, and what they cost."""
-    at = "" if radius is None else f" at {exactly(radius)}"
-    head = (
-        "result",
-        "norm",
-        "rows",
-        "accuracy",
-        f"proved safe{at}",
-        f"certified accuracy{at}",
-        "median certified radius",
-        "seconds",
-        "boxes searched",
-    )
-    rows = []
-    for k, group in enumerate(groups):
-        shares, clean, middle = (
-            Shares(group.points),
-            clean_accuracy(group.points),
-            median_radius(group.points),
+def _about(groups: Sequence[Group], shared: Sequence[Group]) -> str:
+    words, alike = groups[0].words, _alike(groups)
+    rows = {p.row for p in shared[0].points}
+    every = all({p.row for p in group.points} == rows for group in groups)
+    told = f"{len(groups)} results over the same data"
+    if not all({p.row for p in group.points} == rows for group in shared):
+        return f"{told}, but no {words.row} is in all of them: they cannot be compared one by one."
+    which = "" if every else f" Compared are the {words.counted(len(rows))} that are in all of them."
+    told = f"{told}, {words.counted(len(rows))}.{which}"
+    scales = {str(group.document["settings"].get("scale")) for group in groups}
+    if len(alike) > 1:
+        return (
+            f"{told} The regions differ: figures at one radius are comparable only within one kind of region."
         )
+    if len(scales) > 1:
+        return f"{told} The scales differ from model to model: the same radius is not quite the same region."
+    return told
+
+
+def _common_radii(groups: Sequence[Group]) -> list[float]:
+    """The radii at which every group has a verdict of all its rows, or one where radii were searched for."""
+    asked = [set(radii_decided(group.points)) for group in groups]
+    common = sorted(set.intersection(*asked) - {0.0})
+    if common or not all(p.found for group in groups for p in group.points):
+        return common
+    return [radius for radius in [typical_radius(groups[0].points)] if radius is not None]
+
+
+def _curves(some: Sequence[Group], several: bool) -> Html:
+    lines = [(group.name, Shares(group.points)) for group in some]
+    what = "certified accuracy" if all(shares.labelled for _, shares in lines) else "proved safe"
+    title = f"Together: {some[0].shape}" if several else "Together"
+    return together(lines, title, what, "Each curve ends where nothing was asked.")
+
+
+def _index(groups: Sequence[Group]) -> Html:
+    """A line for each group and radius: figures, and what they cost."""
+    head = [
+        ("result", "text"),
+        ("written", "text"),
+        ("region", "choice"),
+        ("rows", "number"),
+        ("accuracy", "number"),
+        ("radius", "number"),
+        ("proved safe", "number"),
+        ("certified accuracy", "number"),
+        ("median certified radius", "number"),
+        ("seconds", "number"),
+        ("boxes searched", "number"),
+    ]
+    rows = [row for k, group in enumerate(groups) for row in _lines(group, f"#{_anchor(k)}")]
+    told = [any(row[j] for row in rows) for j in range(len(head))]
+    told[2] = len({row[2] for row in rows}) > 1  # one kind of region is said once, above
+    filled = [j for j in range(len(head)) if told[j]]
+    shown = [[row[j] for j in filled] for row in rows]
+    if len(rows) > _LINES:
+        return data_table([head[j] for j in filled], [[(c, "") for c in row] for row in shown], noun="lines")
+    return table([head[j][0] for j in filled], shown, "figures")
+
+
+def _lines(group: Group, link: str) -> list[list[str]]:
+    """The figures of one group at each radius; its costs stand in the first."""
+    shares, clean, middle = Shares(group.points), clean_accuracy(group.points), median_radius(group.points)
+    answers = [row.answer for _, _, rows in group.results for row in rows]
+    costs = (
+        f"{sum(document['seconds'] for _, document, _ in group.results):.1f}",
+        f"{sum(getattr(answer, 'nodes', 0) for answer in answers)}",
+    )
+    made = []
+    for k, radius in enumerate(radii_decided(group.points) or [None]):
         s = None if radius is None else shares.at(radius)
-        answers = [row.answer for _, _, rows in group.results for row in rows]
-        rows.append(
-            (
-                tag("a", group.name, href=f"#{_anchor(k)}"),
-                str(group.document["settings"].get("norm", "")),
-                f"{len(group.points):,}",
+        made.append(
+            [
+                tag("a", group.name, href=link),
+                str(group.document["created"])[:16].replace("T", " "),
+                group.shape,
+                f"{len(group.points)}",
                 "" if clean is None else percent(clean),
+                "" if radius is None else exactly(radius),
                 "" if s is None else percent_at_least(s.safe),
                 "" if s is None or s.certified is None else percent_at_least(s.certified),
                 "" if middle is None else radius_at_least(middle),
-                f"{sum(document['seconds'] for _, document, _ in group.results):.1f}",
-                f"{sum(getattr(answer, 'nodes', 0) for answer in answers):,}",
-            )
+                *(costs if k == 0 else ("", "")),
+            ]
         )
-    filled = [j for j in range(len(head)) if any(row[j] for row in rows)]
-    return table([head[j] for j in filled], [[row[j] for j in filled] for row in rows], "figures")
+    return made
 
 
 def _anchor(k: int) -> str:
     """Where the k-th group begins on the page: after the comparison, with a digit first in its heading."""
     return f"part-{k + 1}"
-
-
-def _holds(p: Point, radius: float) -> bool:
-    """Right, where that is known, and proved safe."""
-    return p.correct is not False and p.safe >= radius
-
-
-def _told(p: Point, radius: float) -> str:
-    state = "proved safe" if p.safe >= radius else "can change" if p.unsafe <= radius else "not decided"
-    return f"{p.predicted}, {state}"
-
-
-def _against(first: Group, second: Group, radius: float, shared: set[int]) -> Html:
-    """Which rows one of the two holds and the other does not, and whether that may be chance."""
-    pairs = [
-        (a, b)
-        for a, b in zip(*([p for p in g.points if p.row in shared] for g in (first, second)), strict=True)
-    ]
-    one = sum(_holds(a, radius) and not _holds(b, radius) for a, b in pairs)
-    two = sum(_holds(b, radius) and not _holds(a, radius) for a, b in pairs)
-    p = mcnemar(one, two)
-    held = "right and proved safe" if all(a.correct is not None for a, _ in pairs) else "proved safe"
-    text = (
-        f"At radius {exactly(radius)}, {one:,} rows are {held} with {first.name} only, {two:,} with "
-        f"{second.name} only, {len(pairs) - one - two:,} with both or neither. McNemar's exact test: "
-        f"p {'=' if p == 1 else '≤'} {at_most(p)}: {_verdict(p, one, two)}."
-    )
-    differ = [(a, b) for a, b in pairs if _told(a, radius) != _told(b, radius)]
-    head = [
-        ("row", "text"),
-        ("true", "choice"),
-        (first.name, "choice"),
-        (second.name, "choice"),
-        ("holds with", "choice"),
-    ]
-    rows = [
-        [
-            (a.name, ""),
-            (a.label or "", ""),
-            (_told(a, radius), ""),
-            (_told(b, radius), ""),
-            (_winner(a, b, radius), ""),
-        ]
-        for a, b in differ
-    ]
-    heading = tag("h3", f"{second.name} against {first.name}")
-    none = tag("p", "No row changes its prediction or its verdict.")
-    return join([heading, tag("p", text), data_table(head, rows, noun="rows that differ") if rows else none])
-
-
-def _winner(a: Point, b: Point, radius: float) -> str:
-    return {(True, False): "the first", (False, True): "the second", (True, True): "both"}.get(
-        (_holds(a, radius), _holds(b, radius)), "neither"
-    )
-
-
-def _verdict(p: Fraction, one: int, two: int) -> str:
-    if p > Fraction(5, 100):
-        return "the difference may be chance"
-    return f"more than chance at 5 %, in favour of the {'first' if one > two else 'second'}"

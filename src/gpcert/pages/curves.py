@@ -23,7 +23,7 @@ def curves(group: Group) -> Html:
     if not ends:
         return Html("")
     steps = [counted.at(radius) for radius in ends]
-    figures = [_safety_plot(steps)]
+    figures = [_safety_plot(group, steps)]
     clean, classes = clean_accuracy(group.points), group.words.classes
     if clean is not None:
         tried = [counted.at(radius) for radius in radii_asked(group.points)]
@@ -31,8 +31,8 @@ def curves(group: Group) -> Html:
         members = {name: [p for p in group.points if p.label == name] for name in classes}
         apart = [(name, some, Shares(some)) for name, some in members.items() if some]
         if 1 < len(apart) <= _COLOURS:
-            told = "Of the rows of each class, the share that is right and proved safe."
-            lines = [(f"{name} ({len(some)} rows)", shares) for name, some, shares in apart]
+            told = f"Of the {group.words.rows} of each class, the share that is right and proved safe."
+            lines = [(f"{name} ({group.words.counted(len(some))})", shares) for name, some, shares in apart]
             figures.insert(1, together(lines, "Certified recall by class", "certified recall", told))
     return tag("div", *figures, class_="plots")
 
@@ -55,9 +55,9 @@ def together(lines: Sequence[tuple[str, Shares]], title: str, axis: str, text: s
     return captioned(plot.html(f"{title} against the radius"), title, keys, text)
 
 
-def _safety_plot(steps: Sequence[AtRadius]) -> Html:
-    xs = [s.radius for s in steps]
-    plot = Plot(xs[-1], 1.0, ("radius", "share of rows"), percent=True)
+def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
+    xs, rows, lost = [s.radius for s in steps], group.words.rows, group.called["unsafe"]
+    plot = Plot(xs[-1], 1.0, ("radius", f"share of {rows}"), percent=True)
     # A point proved safe up to r counts up to r; a counterexample at r counts from r on.
     broken = [Fraction(), *(s.unsafe for s in steps[:-1])]
     for ys, look, onto in (
@@ -67,15 +67,14 @@ def _safety_plot(steps: Sequence[AtRadius]) -> Html:
         plot.steps(xs, ys, look, onto=onto)
         plot.steps(xs, ys, look)
     plot.tell("proved safe", xs, [f"at least {percent_at_least(s.safe)}" for s in steps])
-    plot.tell("can change", xs, [f"at least {percent_at_least(u)}" for u in broken])
+    plot.tell(lost, xs, [f"at least {percent_at_least(u)}" for u in broken])
     keys = (
-        ("good", "proved safe: the class cannot change"),
-        ("bad", "can change: an input of another class is known"),
+        ("good", "proved safe" + (": the class cannot change" if group.threshold == 0.5 else "")),
+        ("bad", f"{lost}: a counterexample is known"),
     )
-    picture = plot.html("share of rows proved safe and known to change against the radius")
-    return captioned(
-        picture, "Safety", keys, "Between the two: not decided. The curves end where nothing was asked."
-    )
+    picture = plot.html(f"share of {rows} proved safe and known to change against the radius")
+    text = "Between the two: not decided, or not asked at this radius. Nothing was asked beyond the curves."
+    return captioned(picture, "Safety", keys, text)
 
 
 def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]) -> Html:
@@ -93,7 +92,7 @@ def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[A
         plot.dots([s.radius], [float(s.attacked or 0)], "bad", [told])
     keys = [
         ("good", "certified accuracy: right and proved safe"),
-        ("dash", "the most it can be: no counterexample is known"),
+        ("dash", "the most the worst case can leave: no counterexample is known"),
     ]
     keys += [("bad ring", "accuracy under attack: what the attack left")] if tried else []
     return captioned(plot.html("certified accuracy against the radius"), "Accuracy", keys, "")

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_least, at_most, between, exactly, radius_at_least, radius_at_most
+from gpcert.pages.influence import own_influences
 from gpcert.pages.pictures import grey_image, heat_image
 from gpcert.pages.points import Point, Ranged
 from gpcert.results import ProbabilityRange
@@ -22,13 +23,40 @@ _SHORT = 6  # characters of a radius that somebody typed
 
 
 class Pictures(NamedTuple):
-    """How to show a point: shape of its image if it is one, words, units of features, black and white."""
+    """How to show a point: shape of its image if it is one, words, units of features, black and white.
+
+    `threshold`: what the probability of its class has to stay above.
+    """
 
     shape: tuple[int, int] | None
     words: Words
     scale: Float | None
     low: float
     high: float
+    threshold: float = 0.5
+
+    @property
+    def kept(self) -> str:
+        """What is proved of a safe point."""
+        if self.threshold == 0.5:
+            return "the class cannot change"
+        return f"the probability stays above {exactly(self.threshold)}"
+
+    @property
+    def lost(self) -> str:
+        """What is known of an unsafe one."""
+        if self.threshold == 0.5:
+            return "the class can change"
+        return f"the probability can fall to {exactly(self.threshold)}"
+
+    def other(self, point: Point) -> str:
+        """What a counterexample is: of two classes, the other one."""
+        if self.threshold != 0.5:
+            return f"probability at most {exactly(self.threshold)}"
+        others = [name for name in self.words.classes if name != point.predicted]
+        return (
+            f"predicted {others[0]}" if len(self.words.classes) == 2 and len(others) == 1 else "another class"
+        )
 
 
 def card(point: Point, pictures: Pictures) -> Html:
@@ -36,7 +64,10 @@ def card(point: Point, pictures: Pictures) -> Html:
     true = "" if point.label is None else f"true {point.label}, "
     mark = tag("span", f"predicted {point.predicted}", class_="wrong" if point.correct is False else "")
     return tag(
-        "article", tag("h3", f"row {point.name}: {true}", mark), details(point, pictures), class_="card"
+        "article",
+        tag("h3", f"{pictures.words.row} {point.name}: {true}", mark),
+        details(point, pictures),
+        class_="card",
     )
 
 
@@ -51,18 +82,19 @@ def details(point: Point, pictures: Pictures, whole: bool = True) -> Html:
     ):
         parts.append(_images(point, found, pictures))
     elif found is not None and point.x is not None and found[1].shape == point.x.shape:
-        parts.append(_moves(point.x, *found, pictures))
+        parts.append(_moves(point, *found, pictures))
     elif point.counterexample is not None and not whole:
         parts.append(tag("p", "Its counterexample is in the results file: this page holds the closest ones."))
-    return join([_sentence(point), *parts, *(_range(found) for found in point.ranges)])
+    own = own_influences(point, pictures.words) if whole else Html("")
+    return join([_sentence(point, pictures), *parts, own, *(_range(found) for found in point.ranges)])
 
 
-def _sentence(point: Point) -> Html:
+def _sentence(point: Point, pictures: Pictures) -> Html:
     said = []
     for radius, verdict in sorted(point.verdicts.items()):
         text = {
-            "safe": f"radius {exactly(radius)}: the class cannot change",
-            "unsafe": f"radius {exactly(radius)}: the class can change",
+            "safe": f"radius {exactly(radius)}: {pictures.kept}",
+            "unsafe": f"radius {exactly(radius)}: {pictures.lost}",
             "unknown": f"radius {exactly(radius)}: not decided",
         }[verdict.status]
         margin = {
@@ -70,29 +102,30 @@ def _sentence(point: Point) -> Html:
             "unsafe": f"at most {at_most(verdict.margin[1])}",
             "unknown": f"in {between(*verdict.margin)}",
         }[verdict.status]
-        said.append(tag("li", tag("span", text, class_=verdict.status), f" (margin {margin})"))
+        state = tag("span", text, class_=verdict.status)
+        said.append(tag("li", state, " (", tag("a", "margin", href="#w-margin"), f" {margin})"))
     if point.found is not None:
-        known = "" if math.isinf(point.unsafe) else f"another class within {radius_at_most(point.unsafe)}"
-        told = (
-            f"proved safe up to {radius_at_least(max(0.0, point.safe))}; {known or 'no counterexample found'}"
-        )
-        said.append(tag("li", told))
+        known = "no counterexample found"
+        if math.isfinite(point.unsafe):
+            known = f"{pictures.other(point)} within {radius_at_most(point.unsafe)}"
+        said.append(tag("li", f"proved safe up to {radius_at_least(max(0.0, point.safe))}; {known}"))
     for radius, attack in sorted(point.attacks.items()):
         did = "changed the class" if attack.success else "did not change the class"
-        told = (
-            f"attack {attack.method}, radius {exactly(radius)}: {did}, probability {attack.probability:.3f}"
-        )
-        said.append(tag("li", told))
+        told = f"attack {attack.method}, radius {exactly(radius)}: {did}"
+        left = f"probability of {pictures.words.label(attack.label)} then {attack.probability:.3f}"
+        said.append(tag("li", f"{told} ({left})"))
     return tag("ul", *said) if said else Html("")
 
 
 def _range(found: Ranged) -> Html:
     where = "box" if found.radius is None else f"radius {exactly(found.radius)}"
     r = found.answer
-    text = f"{where}: P({found.name}) in {between(r.lower, r.upper)}, "
-    text += (
-        f"min in {between(r.min.lower, r.min.upper)}, max in {between(r.max.lower, r.max.upper)}, {r.status}"
+    text = (
+        f"{where}: the probability of {found.name} is proved to stay in {between(r.lower, r.upper)}; its "
+        f"smallest value lies in {between(r.min.lower, r.min.upper)}, its largest in "
+        f"{between(r.max.lower, r.max.upper)}"
     )
+    text += "." if r.status == "converged" else f" (the search ended early: {r.status})."
     return join([tag("p", text), _bar(found.name, r)])
 
 
@@ -127,7 +160,7 @@ def _images(point: Point, found: tuple[float, Float] | None, pictures: Pictures)
         radius, other = found
         moved = (other - point.x).reshape(pictures.shape)
         picture = grey_image(other.reshape(pictures.shape), *grey, f"counterexample to {point.name}")
-        shown.append(_figure(picture, f"another class, radius {_near(radius)}"))
+        shown.append(_figure(picture, f"{pictures.other(point)}, radius {_near(radius)}"))
         most = float(np.abs(moved).max())
         told = f"{np.count_nonzero(moved)} pixels moved, by up to {radius_at_most(most)}"
         shown.append(_figure(heat_image(moved, most, told), told))
@@ -149,8 +182,10 @@ def _figure(picture: Html, caption: str) -> Html:
     return tag("figure", picture, tag("figcaption", caption))
 
 
-def _moves(x: Float, radius: float, other: Float, pictures: Pictures) -> Html:
+def _moves(point: Point, radius: float, other: Float, pictures: Pictures) -> Html:
     """A counterexample feature by feature, by change in units of the scale; what is less, on demand."""
+    assert point.x is not None
+    x = point.x
     unit = np.ones_like(x) if pictures.scale is None else pictures.scale
     with np.errstate(over="ignore"):
         change = (other - x) / unit
@@ -167,7 +202,8 @@ def _moves(x: Float, radius: float, other: Float, pictures: Pictures) -> Html:
         )
         for j in order
     ]
-    told = tag("p", f"An input of another class, at radius {_near(radius)}, the largest changes first:")
+    what = f"A counterexample ({pictures.other(point)}) at radius {_near(radius)}"
+    told = tag("p", f"{what}, the largest changes first:")
     first = table(head, rows[:_MOVES])
     rest = rows[_MOVES:]
     more = tag("details", tag("summary", f"the other {len(rest)} {pictures.words.noun}"), table(head, rest))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
+from gpcert.numbers import exactly
 from gpcert.pages.points import Point, Result, merged
 from gpcert.records.results_file import words_of
 from gpcert.regions import Ball, Region
@@ -38,6 +42,32 @@ class Group:
         regions = [_region(row.answer) for _, _, rows in self.results for row in rows[:1]]
         return next((r for r in regions if isinstance(r, Ball)), regions[0] if regions else None)
 
+    @property
+    def shape(self) -> str:
+        """The kind of region, in short."""
+        return _shape_name(self.document["settings"])
+
+    @property
+    def question(self) -> str:
+        """What a radius means here: the same in groups that may be compared at one radius.
+
+        Units count by their name: one standard deviation is another number after training again.
+        """
+        asked = dict(zip(_KIND, _kind(self.document), strict=True))
+        if self.words.unit is not None:
+            asked["scale"] = self.words.unit
+        return json.dumps([asked, self.threshold])
+
+    @property
+    def called(self) -> dict[str, str]:
+        """What the verdicts are called: below a threshold of their own classes need not change."""
+        lost = "can change" if self.threshold == 0.5 else f"can fall to {exactly(self.threshold)}"
+        return {"safe": "proved safe", "unsafe": lost, "unknown": "not decided"}
+
+    def restricted(self, rows: set[int]) -> Group:
+        """The same about some of the rows."""
+        return replace(self, points=[p for p in self.points if p.row in rows])
+
 
 def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
     """The results files by model and kind of region, or each by itself; all must be about the same data."""
@@ -53,18 +83,38 @@ def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
     for name, some in zip(_names(list(groups.values()), apart), groups.values(), strict=True):
         threshold = _threshold(some)
         found.append(Group(name, some, merged(some, threshold), threshold, words_of(some[0][1])))
+    for group in found[1:]:
+        _check_same_rows(found[0], group)
     return found
+
+
+def _check_same_rows(first: Group, second: Group) -> None:
+    """A number of a row stands for one row: tables in memory have no hash that tells."""
+    if first.words.features != second.words.features:
+        return  # of one file each model may use its own columns
+    known = {p.row: p for p in first.points}
+    for p in second.points:
+        q = known.get(p.row)
+        same = q is None or all(
+            one is None or other is None or np.array_equal(one, other)
+            for one, other in ((p.x, q.x), (p.label, q.label))
+        )
+        told = f"{first.name} and {second.name} must be about the same rows"
+        require(same, f"{told}, got two different rows {p.name[:40]!r}")
 
 
 def _names(groups: Sequence[Sequence[Result]], apart: bool) -> list[str]:
     """The models' files, and of more what it takes to tell them apart; `apart`: the results files."""
     firsts = [some[0] for some in groups]
-    files = [path.name if apart else str(document["model"].get("file")) for path, document, _ in firsts]
+    files = [str(path if apart else document["model"].get("file")) for path, document, _ in firsts]
+    short = [PurePath(file).name or file for file in files]
+    files = short if len(set(short)) == len(set(files)) else files
     models = [f"model {str(document['model'].get('sha256'))[:8]}" for _, document, _ in firsts]
     shapes = [_shape_name(document["settings"]) for _, document, _ in firsts]
     more = [models] if len(set(files)) < len(set(models)) else []
     more += [shapes] if len(set(shapes)) > 1 else []
-    return [", ".join(names) for names in zip(files, *more, strict=True)]
+    found = [", ".join(names) for names in zip(files, *more, strict=True)]
+    return [name if found.index(name) == k else f"{name} ({k + 1})" for k, name in enumerate(found)]
 
 
 def _shape_name(settings: Mapping[str, Any]) -> str:
@@ -82,8 +132,11 @@ def _threshold(results: Sequence[Result]) -> float:
     return known.pop() if known else 0.5
 
 
+_KIND = ("norm", "features", "domain", "scale")
+
+
 def _kind(document: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(document["settings"].get(key) for key in ("norm", "features", "domain", "scale"))
+    return tuple(document["settings"].get(key) for key in _KIND)
 
 
 def _region(answer: Any) -> Region | None:

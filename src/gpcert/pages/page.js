@@ -11,7 +11,8 @@ const make = (name, more = {}, ...children) => {
 };
 const entities = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'" };
 const plain = (text) => (text.includes("&") ? text.replace(/&[#\w]+;/g, (found) => entities[found] ?? found) : text);
-const cellsOf = (line) => line.split(/<\/t[hd]>/).slice(0, -1).map((cell) => plain(cell.slice(cell.lastIndexOf(">") + 1)));
+const inside = (cell) => (cell.endsWith("</a>") ? cell.slice(0, -4) : cell);
+const cellsOf = (line) => line.split(/<\/t[hd]>/).slice(0, -1).map(inside).map((cell) => plain(cell.slice(cell.lastIndexOf(">") + 1)));
 const number = (text) => (/^-?\d/.test(text) ? Number.parseFloat(text) : Number.NaN);
 
 function dataTable(root) {
@@ -19,7 +20,7 @@ function dataTable(root) {
   const start = source.indexOf("<tbody>\n") + 8;
   const lines = source.slice(start, source.indexOf("\n</tbody>", start)).split("\n");
   const detail = root.querySelector("noscript.more")?.textContent.split("\n").slice(1, -1);
-  const noun = root.dataset.noun;
+  const noun = root.dataset.noun; // rows, images, rows that differ
   const frame = make("div", { className: "scroll", tabIndex: 0 });
   frame.innerHTML = source.slice(source.indexOf("<table>"), start) + "</tbody></table>";
   const table = frame.firstChild;
@@ -84,7 +85,7 @@ function dataTable(root) {
 
   headings.forEach((heading, column) => {
     const button = make("button", { type: "button" }, names[column]);
-    heading.replaceChildren(button);
+    heading.replaceChildren(button, make("span", { className: "paper" }, names[column])); // no button repeats on paper
     button.onclick = () => {
       sorted = { column, up: sorted.column === column ? !sorted.up : true };
       headings.forEach((other) => other.removeAttribute("aria-sort"));
@@ -193,8 +194,8 @@ function slider(root, show) {
     const radius = data.stops[stop];
     const states = safe.map((_, k) => state(k, radius));
     const many = (name) => states.filter((each) => each === name).length;
-    let told = `Radius ${data.told[stop]}: ${many("safe")} of ${n} rows proved safe (${percent(many("safe"), n)}), ` +
-      `${many("unsafe")} can change, ${many("unknown")} not decided`;
+    let told = `Radius ${data.told[stop]}: ${many("safe")} of ${n} ${data.noun} proved safe (${percent(many("safe"), n)}), ` +
+      `${many("unsafe")} ${data.lost}, ${many("unknown")} not decided`;
     if (data.right.length) {
       const held = (k) => data.right[k] && states[k] === "safe";
       const right = states.filter((_, k) => held(k)).length;
@@ -238,7 +239,7 @@ const shows = new Map();
 document.querySelectorAll(".data").forEach((root) => shows.set(root, dataTable(root)));
 document.querySelectorAll(".slide").forEach((root) => {
   const follows = (other) => root.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
-  const table = [...shows.keys()].find((other) => other.dataset.noun === "rows" && follows(other));
+  const table = [...shows.keys()].find((other) => other.querySelector("noscript.more") && follows(other));
   slider(root, shows.get(table));
 });
 document.querySelectorAll("[data-told]").forEach(pointing);

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gpcert.html import Html, join, tag
 from gpcert.pages import charts, sections
-from gpcert.pages.compare import comparison
+from gpcert.pages.compare import comparison, overview
 from gpcert.pages.curves import curves
 from gpcert.pages.details import Pictures, card
 from gpcert.pages.groups import Group, grouped
 from gpcert.pages.html import page
+from gpcert.pages.influence import influences
 from gpcert.pages.points import Result
-from gpcert.pages.summary import main_radius
+from gpcert.pages.summary import shown_radius
 from gpcert.pages.table import points_table
+from gpcert.pages.words import glossary
 from gpcert.records.results_file import read_results
 from gpcert.regions import Ball
 from gpcert.validation import require
@@ -44,33 +46,37 @@ def report_on(results: Sequence[Result], title: str | None = None, apart: bool =
 def render(groups: Sequence[Group], title: str | None = None) -> str:
     """The page of what is known."""
     if len(groups) == 1:
-        content, lead = _sections(groups[0]), sections.claim(groups[0])
+        content, lead = _sections(groups[0], 1), sections.claim(groups[0])
     else:
         content = [("Comparison", comparison(groups))]
-        content += [(f"{k}. {group.name}", _whole(group)) for k, group in enumerate(groups, 1)]
-        lead = Html("")
-    content.append(("What the words mean", sections.glossary()))
+        content += [(f"{k}. {group.name}", _whole(group, len(groups))) for k, group in enumerate(groups, 1)]
+        lead = sections.stated(overview(groups))
+    content.append(("What the words mean", glossary()))
     return page(title or "How far can the inputs be off?", _subtitle(groups), content, lead)
 
 
-def _whole(group: Group) -> Html:
+def _whole(group: Group, of: int) -> Html:
     """One of several results, under one heading."""
-    parts = [join([tag("h3", heading, class_="part"), part]) for heading, part in _sections(group)]
+    parts = [join([tag("h3", heading, class_="part"), part]) for heading, part in _sections(group, of)]
     return join([sections.claim(group), *parts])
 
 
-def _sections(group: Group) -> list[tuple[str, Html]]:
-    pictures, radius = _pictures(group), main_radius(group.points)
+def _sections(group: Group, of: int) -> list[tuple[str, Html]]:
+    """The parts of one of so many results."""
+    pictures, radius, rows = _pictures(group), shown_radius(group.points), group.words.rows
     reach = max((p.safe for p in group.points), default=0.0) if radius is None else radius
     every = [
         ("In short", sections.headline(group)),
-        ("Row by row", charts.point_map(group, reach) if reach > 0 else Html("")),
+        (
+            f"{group.words.row.capitalize()} by {group.words.row}",
+            charts.point_map(group, reach) if reach > 0 else Html(""),
+        ),
         ("Class by class", sections.classes(group)),
         ("Curves", curves(group)),
         ("Distributions", charts.distributions(group)),
-        ("Influence of features", charts.influences(group, pictures.shape)),
+        ("Influence of features", influences(group, pictures.shape)),
         ("Most fragile images", _gallery(group, pictures)),
-        ("All rows", points_table(group, pictures)),
+        (f"All {rows}", points_table(group, pictures, of)),
         ("Settings and versions", sections.settings(group)),
     ]
     return [(heading, part) for heading, part in every if part]
@@ -78,11 +84,19 @@ def _sections(group: Group) -> list[tuple[str, Html]]:
 
 def _subtitle(groups: Sequence[Group]) -> str:
     first = groups[0].document
-    models = f"Model {first['model'].get('file')}" if len(groups) == 1 else f"{len(groups)} results"
-    data = first["data"].get("file") or "boxes"
-    whole = all(document["complete"] for group in groups for _, document, _ in group.results)
-    early = "" if whole else "; some runs were stopped early, all bounds hold"
+    models = f"Model {_base(first['model'].get('file'))}" if len(groups) == 1 else f"{len(groups)} results"
+    data = _base(first["data"].get("file") or "boxes")
+    parts = [document for group in groups for _, document, _ in group.results]
+    asked, told = (sum(n) for n in zip(*((d["asked"], len(d["answers"])) for d in parts), strict=True))
+    missing = f", {told:,} of {asked:,} questions answered" if told < asked else ""
+    whole = all(document["complete"] for document in parts)
+    early = "" if whole else f"; some runs were stopped early{missing}, all bounds hold"
     return f"{models}, data {data}, gpcert {first['versions'].get('gpcert')}{early}"
+
+
+def _base(file: object) -> str:
+    """The name of a file without folders, which are nobody's business; they are among the settings."""
+    return PurePath(str(file)).name or str(file)
 
 
 def _pictures(group: Group) -> Pictures:
@@ -90,7 +104,8 @@ def _pictures(group: Group) -> Pictures:
     scale = region.scale if isinstance(region, Ball) else None
     x = [p.x for p in group.points if p.x is not None]
     low, high = (min(float(v.min()) for v in x), max(float(v.max()) for v in x)) if x else (0.0, 1.0)
-    return Pictures(None if shape is None else (shape[0], shape[1]), group.words, scale, low, high)
+    size = None if shape is None else (shape[0], shape[1])
+    return Pictures(size, group.words, scale, low, high, group.threshold)
 
 
 def _gallery(group: Group, pictures: Pictures) -> Html:
@@ -102,7 +117,7 @@ def _gallery(group: Group, pictures: Pictures) -> Html:
     if not chosen:
         return Html("")
     text = (
-        "The rows whose class changes within the smallest radius: the image, the closest image of another "
+        "The images whose class changes within the smallest radius: the image, the closest image of another "
         "class that is known, and what moved (orange brighter, blue darker)."
     )
     return join([tag("p", text), tag("div", *(card(p, pictures) for p in chosen), class_="cards")])

@@ -11,16 +11,39 @@ from typing import Any
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
 from gpcert.pages.groups import Group
-from gpcert.pages.html import packaged
 from gpcert.pages.points import Point
-from gpcert.pages.summary import AtRadius, Shares, clean_accuracy, main_radius, median_radius, radii_asked
+from gpcert.pages.summary import (
+    AtRadius,
+    Shares,
+    clean_accuracy,
+    main_radius,
+    median_radius,
+    radii_asked,
+    radii_attacked,
+    shown_radius,
+)
+from gpcert.pages.words import word
 from gpcert.records.results_file import summary
-from gpcert.results.wording import NOT_MEANT, proved, while_moving
+from gpcert.results.wording import proved, while_moving
 
-__all__ = ["claim", "classes", "glossary", "headline", "settings"]
+__all__ = ["claim", "classes", "headline", "settings", "stated"]
 
 _LONG = 90  # characters of a setting shown without a click
 _DIGITS = 5  # of a number that is shown for people
+_NAMES = 12  # classes of a confusion matrix
+
+#: Said under every claim.
+_NOT_MEANT = (
+    "It does not say that other predictions are right, nor that real errors stay this small: that is for you "
+    "to know.",
+    "It holds for the model as stored, and for every change of that size at once, tried or not; for another "
+    "model, retrained or rounded, it has to be proved again.",
+)
+#: The same under what attacks show.
+_ATTACK_MEANS = (
+    "Where an attack finds nothing it proves nothing: a change that it missed may exist.",
+    "It does not say that real errors stay this small; for another model, retrained or rounded, ask again.",
+)
 
 
 def claim(group: Group) -> Html:
@@ -31,13 +54,18 @@ def claim(group: Group) -> Html:
     if radius is not None:
         at = shares.at(radius)
         share = at.safe if at.certified is None else at.certified
-        moving = while_moving(group.region, exactly(radius), group.words)
-        first = proved(
-            int(share * len(group.points)), len(group.points), shares.labelled, group.threshold, moving
-        )
-    rest = [text for text in every if text != first]
+        moving, n = while_moving(group.region, exactly(radius), group.words), len(group.points)
+        first = proved(int(share * n), n, shares.labelled, group.threshold, moving, group.words)
+    attacked = all(document["verb"] == "attack" for _, document, _ in group.results)
+    return stated(first, [text for text in every if text != first], attacked)
+
+
+def stated(first: str, rest: Sequence[str] = (), attacked: bool = False) -> Html:
+    """A sentence to remember, and what it does not mean; `attacked`: nothing is proved."""
     link = tag("a", "What the words mean", href="#what-the-words-mean")
-    parts = [tag("p", first, class_="claim"), tag("p", " ".join(NOT_MEANT), " ", link, class_="soft")]
+    meant = _ATTACK_MEANS if attacked else _NOT_MEANT
+    look = "claim tried" if attacked else "claim"
+    parts = [tag("p", first, class_=look), tag("p", " ".join(meant), " ", link, class_="soft")]
     if rest:
         parts.append(
             tag(
@@ -51,35 +79,43 @@ def claim(group: Group) -> Html:
 
 def headline(group: Group) -> Html:
     """The figures to remember, each explained, then the same at every radius that was asked about."""
-    points, counted = group.points, Shares(group.points)
+    points, counted, words = group.points, Shares(group.points), group.words
     n, clean, middle, radius = len(points), clean_accuracy(points), median_radius(points), main_radius(points)
-    tiles = [_tile(f"{n:,}", "row" if n == 1 else "rows", "asked about")]
+    tiles = [_tile(f"{n:,}", words.row if n == 1 else words.rows, "asked about")]
     if clean is not None:
-        tiles.append(_tile(percent(clean), "accuracy", f"{_of(clean, n)} right while no input is off"))
+        told = f"{_of(clean, n)} right while no input is off"
+        tiles.append(_tile(percent(clean), word("accuracy", "clean"), told))
     if radius is not None:
-        share, at = counted.at(radius), f"at radius {exactly(radius)}"
+        share, at = counted.at(radius), f" at radius {exactly(radius)}"
         if share.certified is not None:
-            counts = f"{_of(share.certified, n)} right and proved safe"
-            told = percent_at_least(share.certified), f"certified accuracy {at}", counts
+            what = join([word("certified accuracy", "certified"), at])
+            told = f"{_of(share.certified, n)} right and proved safe"
+            tiles.append(_tile(percent_at_least(share.certified), what, told))
         else:
-            told = percent_at_least(share.safe), f"proved safe {at}", f"{_of(share.safe, n)} cannot change"
-        tiles.append(_tile(*told))
-        if share.attacked is not None:
-            left = f"{_of(share.attacked, n)} left by an attack: no proof"
-            tiles.append(_tile(percent_at_most(share.attacked), f"accuracy under attack {at}", left))
+            kept = "cannot change" if group.threshold == 0.5 else f"stay above {exactly(group.threshold)}"
+            what = join([word("proved safe", "safe"), at])
+            tiles.append(_tile(percent_at_least(share.safe), what, f"{_of(share.safe, n)} {kept}"))
+    for tried in radii_attacked(points)[:1]:
+        left = counted.at(tried).attacked
+        if left is not None:
+            what = join([word("accuracy under attack", "attacked"), f" at radius {exactly(tried)}"])
+            tiles.append(_tile(percent_at_most(left), what, f"{_of(left, n)} left by an attack: no proof"))
     if middle is not None and math.isfinite(middle):
-        tiles.append(
-            _tile(radius_at_least(middle), "median certified radius", "half of the rows are safe up to it")
-        )
+        told = f"half of the {words.rows} are safe up to it"
+        tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), told))
     shares = [counted.at(r) for r in radii_asked(points)]
-    by_radius = [_by_radius(shares), tag("p", _ROUNDED, class_="soft")] if shares else []
-    return join([tag("div", *tiles, class_="tiles"), *by_radius])
+    parts = [_below_threshold(group), tag("div", *tiles, class_="tiles")]
+    return join([*parts, _by_radius(group, shares)] if shares else parts)
 
 
-_ROUNDED = (
-    "Shares that are proved are rounded down, what may at most be is rounded up: so the same count of rows "
-    "can be shown as 90.5 % and as 90.6 %."
-)
+def _below_threshold(group: Group) -> Html:
+    """What is proved where another threshold than one half was asked for."""
+    if group.threshold == 0.5:
+        return Html("")
+    least = exactly(group.threshold)
+    told = f"Here “safe” means that the probability of the predicted class stays above {least}"
+    but = ", which does not say that it stays the largest" if group.threshold < 0.5 else ""
+    return tag("p", f"{told}{but}; “can fall to {least}”: an input is known where it is at most that.")
 
 
 def _of(share: Fraction, n: int) -> str:
@@ -90,52 +126,62 @@ def _tile(figure: str, what: str, meaning: str) -> Html:
     return tag("div", tag("b", figure), tag("span", what), tag("small", meaning), class_="tile")
 
 
-def _by_radius(shares: Sequence[AtRadius]) -> Html:
+def _by_radius(group: Group, shares: Sequence[AtRadius]) -> Html:
     """A line per radius: what is proved at least, what may be at most."""
-    known = ("radius", "proved safe", "can change", "not decided")
-    head = (*known, "certified accuracy", "at most", "accuracy under attack")
+    n, proves = len(group.points), any(p.verdicts or p.found for p in group.points)
+    head = (
+        word("radius", "radius"),
+        word("proved safe", "safe"),
+        word(group.called["unsafe"], "unsafe"),
+        word("not decided", "open"),
+        word("certified accuracy", "certified"),
+        word("worst case at most", "most"),
+        word("accuracy under attack", "attacked"),
+    )
     rows = []
     for s in shares:
         shown = (
-            (percent_at_least, s.safe),
-            (percent_at_least, s.unsafe),
-            (percent_at_most, 1 - s.safe - s.unsafe),
-            (percent_at_least, s.certified),
-            (percent_at_most, s.certified_most),
+            (percent_at_least, s.safe if proves else None),
+            (percent_at_least, s.unsafe if proves else None),
+            (percent_at_most, 1 - s.safe - s.unsafe if proves else None),
+            (percent_at_least, s.certified if proves else None),
+            (percent_at_most, s.certified_most if proves else None),
             (percent_at_most, s.attacked),
         )
-        rows.append((exactly(s.radius), *("" if share is None else told(share) for told, share in shown)))
+        cells = ("" if share is None else f"{int(share * n):,} ({told(share)})" for told, share in shown)
+        rows.append((exactly(s.radius), *cells))
     filled = [j for j in range(len(head)) if any(row[j] for row in rows)]
-    return table([head[j] for j in filled], [[row[j] for j in filled] for row in rows], "figures")
+    figures = table([head[j] for j in filled], [[row[j] for j in filled] for row in rows], "figures")
+    told = f"Counts of {n:,} {group.words.rows}. Proved shares are rounded down, “at most” is rounded up."
+    return join([figures, tag("p", told, class_="soft")])
 
 
 def classes(group: Group) -> Html:
     """Each class by itself: clean and certified recall, and a confusion matrix of what is certain."""
-    names, radius = group.words.classes, main_radius(group.points)
+    names, radius, rows = group.words.classes, shown_radius(group.points), group.words.rows
     members = {name: [p for p in group.points if p.label == name] for name in names}
     if any(p.label is None for p in group.points) or radius is None or not any(members.values()):
         return Html("")
     called = {name: f"{name}{_ROLES[len(names) == 2][k % 2]}" for k, name in enumerate(names)}
-    rows = [_class_row(called[name], some, radius) for name, some in members.items() if some]
-    head = ("true class", "rows", "recall", "certified recall", "at most")
-    certain = ("certainly right", "can be made wrong", "wrong already", "undecided")
+    lines = [_class_row(called[name], some, radius) for name, some in members.items() if some]
+    certain = "certainly right", "can be made wrong", "wrong already", "undecided"
+    if group.threshold != 0.5:
+        certain = "right and proved safe", f"right, {group.called['unsafe']}", "wrong already", "undecided"
+    recall = word("recall", "recall"), word("certified recall", "recall"), word("worst case at most", "most")
+    told = (
+        f"At radius {exactly(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
+        f"“{certain[1]}” are right, but a counterexample is known."
+    )
+    below = f"The {rows} by true and predicted class, with how many keep that prediction, proved:"
     matrix = [
         (name, *(_cell([p for p in some if p.predicted == other], radius) for other in names))
         for name, some in members.items()
         if some
     ]
-    told = (
-        f"At radius {exactly(radius)}: “certainly right” are rows predicted rightly and proved safe; “can be "
-        "made wrong” are right, but a counterexample is known. Below, rows by true and predicted class, with "
-        "how many keep that prediction, proved."
-    )
-    return join(
-        [
-            tag("p", told),
-            table((*head, *certain), rows, "figures"),
-            table(("true \\ predicted", *names), matrix, "figures") if len(names) <= 12 else Html(""),
-        ]
-    )
+    parts = [tag("p", told), table(("true class", rows, *recall, *certain), lines, "figures")]
+    if len(names) <= _NAMES:
+        parts += [tag("p", below), table(("true \\ predicted", *names), matrix, "figures")]
+    return join(parts)
 
 
 _ROLES = {True: (" (specificity)", " (sensitivity)"), False: ("", "")}
@@ -201,8 +247,3 @@ def _short(value: Any) -> Any:
             )
         return [_short(each) for each in value]
     return {k: _short(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def glossary() -> Html:
-    """The words of the page, explained in it."""
-    return Html(packaged("words.html"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,18 @@ import numpy as np
 from gpcert.pages.points import Point
 from gpcert.validation import Mask
 
-__all__ = ["AtRadius", "Shares", "clean_accuracy", "main_radius", "median_radius", "radii_asked"]
+__all__ = [
+    "AtRadius",
+    "Shares",
+    "clean_accuracy",
+    "main_radius",
+    "median_radius",
+    "radii_asked",
+    "radii_attacked",
+    "radii_decided",
+    "shown_radius",
+    "typical_radius",
+]
 
 
 @dataclass(frozen=True)
@@ -101,9 +113,31 @@ def radii_asked(points: Sequence[Point]) -> list[float]:
     return sorted(r for r in common if math.isfinite(r))
 
 
+def radii_decided(points: Sequence[Point]) -> list[float]:
+    """The radii at which verdicts were asked for at every point."""
+    return [r for r in radii_asked(points) if all(r in p.verdicts for p in points)]
+
+
+def radii_attacked(points: Sequence[Point]) -> list[float]:
+    """The radii at which every point was attacked."""
+    return [r for r in radii_asked(points) if all(r in p.attacks for p in points)]
+
+
 def main_radius(points: Sequence[Point]) -> float | None:
     """The radius of the figure to remember: the first that was attacked, else the largest with verdicts."""
-    asked = [r for r in radii_asked(points) if r > 0]
-    decided = [r for r in asked if all(r in p.verdicts for p in points)]
-    tried = [r for r in decided if all(r in p.attacks for p in points)]
+    decided = [r for r in radii_decided(points) if r > 0]
+    tried = [r for r in radii_attacked(points) if r in decided]
     return tried[0] if tried else decided[-1] if decided else None
+
+
+def typical_radius(points: Sequence[Point]) -> float | None:
+    """Where radii were searched for, one to look at: what half of the points reach, in two digits."""
+    middle = median_radius(points)
+    if not middle or not math.isfinite(middle):
+        return None
+    return float(Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(middle)) or None
+
+
+def shown_radius(points: Sequence[Point]) -> float | None:
+    """The radius at which rows and classes are shown."""
+    return main_radius(points) or typical_radius(points)

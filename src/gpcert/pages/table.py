@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -18,9 +18,22 @@ from gpcert.pages.details import Pictures, details
 from gpcert.pages.groups import Group
 from gpcert.pages.points import Point
 from gpcert.pages.summary import radii_asked
+from gpcert.pages.words import meaning
 
 __all__ = ["data_table", "points_table"]
 
+#: Headings that the list of words explains.
+_MEANS = {
+    "probability": "probability",
+    "verdict": "safe",
+    "attack": "attacked",
+    "safe up to": "radius",
+    "changes within": "unsafe",
+    "accuracy": "clean",
+    "proved safe": "safe",
+    "certified accuracy": "certified",
+    "median certified radius": "median",
+}
 _HEAVY = 12_000_000  # characters of details; beyond, only the closest counterexamples are in the page
 
 
@@ -33,11 +46,11 @@ class _Cell(NamedTuple):
 _Column = tuple[str, str, Callable[[Point], _Cell]]
 
 
-def points_table(group: Group, pictures: Pictures) -> Html:
-    """The rows with their details."""
-    columns = _columns(group.points)
+def points_table(group: Group, pictures: Pictures, of: int = 1) -> Html:
+    """The rows with their details, on a page with so many such tables."""
+    columns = _columns(group)
     rows = [[of(point) for _, _, of in columns] for point in group.points]
-    return data_table([column[:2] for column in columns], rows, _lines(group.points, pictures), "rows")
+    return data_table([column[:2] for column in columns], rows, _lines(group, pictures, of), group.words.rows)
 
 
 def data_table(
@@ -50,12 +63,16 @@ def data_table(
     cells = []
     for j, (name, kind) in enumerate(head):
         choices = sorted({row[j][0] for row in rows}) if kind == "choice" else []
-        cells.append(tag("th", name, data_kind=kind, data_choices=json.dumps(choices), scope="col"))
+        key = _MEANS.get(name.partition(" at ")[0])
+        explained = {} if key is None else {"title": meaning(key)}
+        cells.append(
+            tag("th", name, data_kind=kind, data_choices=json.dumps(choices), scope="col", **explained)
+        )
     lines = [_line(row) for row in rows]
     body = f"<table><thead>{tag('tr', *cells)}</thead><tbody>\n" + "\n".join(lines) + "\n</tbody></table>"
     told = [tag("noscript", Html(f'<div class="scroll">{body}</div>'), class_="lines")]
     if more:
-        heading = tag("h3", "Details of each row")
+        heading = tag("h3", f"Details of all {noun}")
         told.append(tag("noscript", heading, Html("\n" + "\n".join(more) + "\n"), class_="more"))
     return tag("div", *told, class_="data", data_noun=noun)
 
@@ -71,25 +88,28 @@ def _td(text: str, look: str) -> Html:
 
 def _flat(text: str) -> str:
     """On one line."""
-    return " ".join(text.splitlines())
+    line = " ".join(text.splitlines())
+    return Html(line) if isinstance(text, Html) else line
 
 
-def _lines(points: Sequence[Point], pictures: Pictures) -> list[Html]:
+def _lines(group: Group, pictures: Pictures, of: int) -> list[Html]:
     """The details of each point on one line; the closest counterexamples first, until it is too much."""
+    points, row = group.points, group.words.row
     order = sorted(range(len(points)), key=lambda k: points[k].unsafe)
     lines, size = [Html("")] * len(points), 0
     for k in order:
-        whole = size <= _HEAVY
+        whole = size * of <= _HEAVY
         inside = details(points[k], pictures, whole)
-        made = tag("details", tag("summary", f"row {points[k].name}"), inside)
+        made = tag("details", tag("summary", f"{row} {points[k].name}"), inside)
         lines[k] = Html(_flat(made))
         size += len(made)
     return lines
 
 
-def _columns(points: Sequence[Point]) -> list[_Column]:
+def _columns(group: Group) -> list[_Column]:
     """(heading, kind, cell of a point): only columns that some point has something for."""
-    columns: list[_Column] = [("row", "text", lambda p: _Cell(p.name))]
+    points = group.points
+    columns: list[_Column] = [(group.words.row, "text", lambda p: _Cell(p.name))]
     if any(p.label is not None for p in points):
         columns.append(("true", "choice", lambda p: _Cell(p.label or "")))
     if any(p.predicted for p in points):
@@ -97,7 +117,9 @@ def _columns(points: Sequence[Point]) -> list[_Column]:
         columns.append(("probability", "number", _probability))
     for radius in radii_asked(points):
         if any(radius in p.verdicts for p in points):
-            columns.append((f"verdict at {exactly(radius)}", "choice", partial(_verdict, radius)))
+            columns.append(
+                (f"verdict at {exactly(radius)}", "choice", partial(_verdict, radius, group.called))
+            )
         if any(radius in p.attacks for p in points):
             columns.append((f"attack at {exactly(radius)}", "choice", partial(_attack, radius)))
     if any(p.found for p in points):
@@ -119,13 +141,9 @@ def _predicted(p: Point) -> _Cell:
     return _Cell(p.predicted, "wrong" if p.correct is False else "")
 
 
-#: What a verdict is called on the page.
-_CALLED = {"safe": "proved safe", "unsafe": "can change", "unknown": "not decided"}
-
-
-def _verdict(radius: float, p: Point) -> _Cell:
+def _verdict(radius: float, called: Mapping[str, str], p: Point) -> _Cell:
     status = p.verdicts[radius].status if radius in p.verdicts else ""
-    return _Cell(_CALLED.get(status, ""), status)
+    return _Cell(called.get(status, ""), status)
 
 
 def _attack(radius: float, p: Point) -> _Cell:

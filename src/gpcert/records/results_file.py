@@ -108,9 +108,9 @@ def surroundings() -> dict[str, str]:
 def words_of(document: dict[str, Any]) -> Words:
     """The names that sentences about its answers use."""
     model, unit = document["model"], document["settings"].get("unit")
-    noun = "features" if document["data"].get("image_shape") is None else "pixels"
+    noun, row = ("features", "rows") if document["data"].get("image_shape") is None else ("pixels", "images")
     known = unit if isinstance(unit, str) else None
-    return Words(model.get("classes", []), model.get("features", []), noun, known)
+    return Words(model.get("classes", []), model.get("features", []), noun, known, row)
 
 
 def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:

@@ -31,29 +31,31 @@ from gpcert.results.latents import LatentRange
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 
-__all__ = ["NOT_MEANT", "Words", "median", "proved", "sentences", "while_moving", "wilson"]
+__all__ = ["Words", "median", "proved", "sentences", "while_moving", "wilson"]
 
 _Z = Fraction(196, 100)  # two-sided 95 % of the normal law, rounded up
 _FEW = 3  # features that are called by their names
 _RADII = 8  # more than these are "the radius of its row"
 
-#: Said under every claim.
-NOT_MEANT = (
-    "It does not say that the predictions are right beyond these rows, nor that real errors stay this small: "
-    "that is for you to know.",
-    "It holds for the model as stored, and for every change of that size at once, tried or not; for another "
-    "model, retrained or rounded, it has to be proved again.",
-)
-
 
 @dataclass(frozen=True)
 class Words:
-    """The names that sentences use: of classes and features, of what a feature is, of radius 1."""
+    """The names that sentences use: of classes, features, what a feature is, radius 1, what a row is."""
 
     classes: Sequence[str] = ()
     features: Sequence[str] = ()
     noun: str = "features"
     unit: str | None = None
+    rows: str = "rows"
+
+    @property
+    def row(self) -> str:
+        """One of the rows."""
+        return self.rows.removesuffix("s")
+
+    def counted(self, n: int) -> str:
+        """So many rows."""
+        return f"{n:,} {self.row if n == 1 else self.rows}"
 
     def label(self, k: int | None) -> str:
         """The class at a position."""
@@ -83,19 +85,19 @@ def median(values: Sequence[Exact], upper: bool = False) -> Exact:
     return sorted(values)[(len(values) - (not upper)) // 2]
 
 
-def proved(count: int, n: int, labelled: bool, threshold: float, moving: str) -> str:
+def proved(count: int, n: int, labelled: bool, threshold: float, moving: str, words: Words = _PLAIN) -> str:
     """The claim of verdicts: `count` of `n` rows are safe, and right where labels are known."""
     right = "is right and " if labelled else ""
     what = f"the predicted class {right}{'is ' if not right else ''}proved not to change"
     if threshold != 0.5:
         what = f"the predicted class {right}has a probability proved to stay above {exactly(threshold)}"
-    return f"For {_share(count, n)} {what} {moving}."
+    return f"For {_share(count, n, words)} {what} {moving}."
 
 
 def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> str:
     """The region around a row, in words: what moves, how far, within which limits."""
     if not isinstance(region, Ball):
-        return "while the row is anywhere in its box"
+        return f"while the {words.row} is anywhere in its box"
     moving = np.flatnonzero(region.moving())
     if not len(moving):
         return "while nothing moves"
@@ -139,11 +141,12 @@ def _within(ball: Ball, moving: list[int]) -> str:
     return f", staying {'at or below' if math.isinf(low) else f'between {exactly(low)} and'} {exactly(high)}"
 
 
-def _share(count: int, n: int, told: Callable[[Fraction], str] = percent_at_least) -> str:
+def _share(count: int, n: int, words: Words, told: Callable[[Fraction], str] = percent_at_least) -> str:
+    of = f"{count:,} of {words.counted(n)}"
     if n == 1:
-        return f"{count} of 1 row"
+        return of
     low, high = (f"{f(100 * end, 1)}" for f, end in zip((at_least, at_most), wilson(count, n), strict=True))
-    return f"{count:,} of {n:,} rows ({told(Fraction(count, n))}, 95 % Wilson interval {low} to {high} %)"
+    return f"{of} ({told(Fraction(count, n))}, 95 % Wilson interval {low} to {high} %)"
 
 
 def sentences(
@@ -171,7 +174,7 @@ def sentences(
         groups.setdefault((kind, more, -1.0 if many or radius is None else radius), []).append(i)
     found: list[str] = []
     for (kind, _, radius), members in sorted(groups.items()):
-        far = "the radius of its row" if many else exactly(radius)
+        far = f"the radius of its {words.row}" if many else exactly(radius)
         told = list(_KINDS.values())[kind]
         found += told([answers[i] for i in members], [known[i] for i in members], far, words)
     return found
@@ -194,21 +197,23 @@ _Right = list[bool | None]
 def _verdicts(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
     labelled = None not in right
     count = sum(a.status == "safe" and r is not False for a, r in zip(some, right, strict=True))
-    yield proved(count, len(some), labelled, some[0].threshold, _where(some[0], radius, words))
+    yield proved(count, len(some), labelled, some[0].threshold, _where(some[0], radius, words), words)
 
 
 def _evaluated(some: list[Evaluation], right: _Right, radius: str, words: Words) -> _Told:
     for a in some:
         for k, asked in enumerate(a.radii.tolist()):
             moving = while_moving(a.balls[0] if a.balls else None, exactly(asked), words)
-            yield proved(round(float(a.certified[k]) * len(a.truth)), len(a.truth), True, a.threshold, moving)
+            count = round(float(a.certified[k]) * len(a.truth))
+            yield proved(count, len(a.truth), True, a.threshold, moving, words)
 
 
 def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words) -> _Told:
     safe = [a.safe for a in some]
     moving = _where(some[0], radius_at_least(float(median(safe))), words)
     every = f"; for all of them up to {radius_at_least(min(safe))}" if min(safe) > 0 < len(safe) - 1 else ""
-    who = f"At least half of {len(some):,} rows keep" if len(some) > 1 else "1 row keeps"
+    who = words.counted(len(some))
+    who = f"At least half of {who} keep" if len(some) > 1 else f"{who} keeps"
     most = radius_at_least(max(a.max_radius for a in some))
     yield f"{who} the predicted class, proved, {moving}{every} (radii up to {most} were asked about)."
 
@@ -220,9 +225,8 @@ def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
     searched = [a.range if isinstance(a, Robustness) else a for a in some]
     ended = all(a.status == "converged" for a in searched)
     near = f" (each end known to within {exactly(some[0].tolerance)})" if ended else ""
-    yield _moves(
-        f"the probability of {words.label(some[0].label)}", widths, _where(some[0], radius, words), near
-    )
+    what = f"the probability of {words.label(some[0].label)}"
+    yield _moves(what, widths, _where(some[0], radius, words), words, near)
 
 
 def _latents(some: list[LatentRange], right: _Right, radius: str, words: Words) -> _Told:
@@ -230,17 +234,17 @@ def _latents(some: list[LatentRange], right: _Right, radius: str, words: Words) 
         ends = [getattr(a, name) for a in some]
         finite = [Fraction(e.upper) - Fraction(e.lower) for e in ends if math.isfinite(e.upper - e.lower)]
         if len(finite) == len(ends):
-            yield _moves(f"the latent {name}", finite, _where(some[0], radius, words))
+            yield _moves(f"the latent {name}", finite, _where(some[0], radius, words), words)
 
 
-def _moves(what: str, widths: Sequence[Fraction], moving: str, near: str = "") -> str:
-    most, n = at_most(max(widths)), len(widths)
+def _moves(what: str, widths: Sequence[Fraction], moving: str, words: Words, near: str = "") -> str:
+    most, n, who = at_most(max(widths)), len(widths), words.counted(len(widths))
     if n == 1:
-        return f"For 1 row {what} is proved to stay in an interval of width {most} {moving}{near}."
+        return f"For {who} {what} is proved to stay in an interval of width {most} {moving}{near}."
     half = at_most(median(widths, upper=True))
     return (
-        f"For {n:,} rows {what} is proved to stay in an interval of its own {moving}: "
-        f"of width at most {half} for half of the rows, at most {most} for all{near}."
+        f"For each of {who} {what} is proved to stay in an interval {moving}: "
+        f"of width at most {half} for half of the {words.rows}, at most {most} for all{near}."
     )
 
 
@@ -251,8 +255,8 @@ def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _T
     held = "is right and withstood it" if labelled else "withstood it"
     yield (
         f"An attack ({some[0].method}) looked for a change of the predicted class "
-        f"{_where(some[0], radius, words)}, and found one for {changed:,} of {n:,} rows; for "
-        f"{_share(stood, n, percent_at_most)} the class {held}: evidence, no proof."
+        f"{_where(some[0], radius, words)}, and found one for {changed:,} of {words.counted(n)}; for "
+        f"{_share(stood, n, words, percent_at_most)} the class {held}: evidence, no proof."
     )
 
 
@@ -264,11 +268,12 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     best = max(range(len(ends)), key=lambda j: abs(ends[j][0] + ends[j][1]))
     certain = sum(low > 0 or high < 0 for low, high in ends)
     unit = words.unit or ("" if not some[0].balls or some[0].balls[0].scale is None else "units of the scale")
+    every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
         f"While one of {len(ends)} {words.noun} alone is off by up to {radius} {unit}".rstrip()
-        + f", its mean influence on the probability of {words.label(some[0].label)} over {len(lower):,} "
-        f"{'row' if len(lower) == 1 else 'rows'} is proved to lie in an interval; {certain} have a proved "
-        f"direction, and “{words.feature(best)}” moves most, {between(*ends[best])}."
+        + f", its mean influence on the probability of {words.label(some[0].label)} over "
+        f"{words.counted(len(lower))} is enclosed by proof: the direction is certain for {every}, and the "
+        f"largest is that of “{words.feature(best)}”, in {between(*ends[best])}."
     )
 
 

@@ -1,0 +1,106 @@
+"""Influences of features: bars with their proved intervals, of pixels a picture, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from gpcert.html import Html, join, table, tag
+from gpcert.numbers import between, exact_mean, exactly
+from gpcert.pages.groups import Group
+from gpcert.pages.pictures import heat_image
+from gpcert.pages.points import Explained, Point
+from gpcert.pages.words import word
+from gpcert.results.wording import Words
+
+__all__ = ["influences", "own_influences"]
+
+_BARS = 15  # features of an explanation that are drawn, the most influential first
+_OWN = 8  # of one row
+
+
+def influences(group: Group, shape: tuple[int, int] | None) -> Html:
+    """Mean influence of each feature as bars with proved intervals; of pixels, a picture, too."""
+    every = [p.explained[-1] for p in group.points if p.explained]
+    if not every:
+        return Html("")
+    first, size = every[0], len(every[0].value)
+    found = [e for e in every if (e.name, e.radius, len(e.value)) == (first.name, first.radius, size)]
+    means = _means(found, size)
+    order = sorted(range(size), key=lambda j: -abs(means[j][0] + means[j][1]))
+    unit = f" {group.words.unit}" if group.words.unit else ""
+    noun = group.words.noun
+    text = (
+        f"How much each of the {noun} alone, off by up to {exactly(first.radius)}{unit}, moves "
+        f"P({first.name}), averaged over {group.words.counted(len(found))}. To the right: more of it speaks "
+        f"for {first.name}. The dark bar is proved; the light end is how far the true value may still lie."
+    )
+    drawn = [tag("figure", _bars([(group.words.feature(j), *means[j]) for j in order[:_BARS]]))]
+    if shape is not None and size == shape[0] * shape[1]:
+        value = np.array([float(low + high) / 2 for low, high in means])
+        picture = heat_image(value.reshape(shape), float(np.abs(value).max()), "mean influence of pixels")
+        told = f"orange: brighter speaks for {first.name}; blue: against"
+        caption = tag("figcaption", told)
+        drawn.append(tag("figure", picture, caption, class_="wide"))
+    rows = [(group.words.feature(j), between(*means[j])) for j in order]
+    head = ("feature", join(["mean ", word("influence", "influence"), ", proved in"]))
+    all_ = tag("details", tag("summary", f"all {size} {noun}"), table(head, rows), class_="long")
+    return join([tag("p", text), tag("div", *drawn, class_="pictures"), all_])
+
+
+def own_influences(point: Point, words: Words) -> Html:
+    """What moves the probability of one row, the most influential features first."""
+    if not point.explained:
+        return Html("")
+    found = point.explained[-1]
+    ends = _means([found], len(found.value))
+    order = sorted(range(len(ends)), key=lambda j: -abs(ends[j][0] + ends[j][1]))[:_OWN]
+    far = f"{exactly(found.radius)} {words.unit or ''}".rstrip()
+    told = f"Influence on P({found.name}) of one of the {words.noun} alone, off by up to {far}:"
+    return tag("figure", tag("p", told), _bars([(words.feature(j), *ends[j]) for j in order]), class_="own")
+
+
+def _means(found: Sequence[Explained], size: int) -> list[tuple[Fraction, Fraction]]:
+    return [
+        (exact_mean([e.lower[j] for e in found]), exact_mean([e.upper[j] for e in found]))
+        for j in range(size)
+    ]
+
+
+def _bars(rows: Sequence[tuple[str, Fraction, Fraction]]) -> Html:
+    """Bars from 0: dark up to the nearer end of the interval, light to the farther."""
+    left, width, line = 190.0, 330.0, 21.0
+    most = max(max(abs(low), abs(high)) for _, low, high in rows) or Fraction(1)
+    negative = any(low < 0 for _, low, _ in rows)
+    zero = left + (width / 2 if negative else 0.0)
+    unit = (width / 2 if negative else width) / float(most)
+    parts = [
+        tag("line", x1=f"{zero:.1f}", x2=f"{zero:.1f}", y1="0", y2=f"{line * len(rows):g}", class_="grid")
+    ]
+    for k, (name, low, high) in enumerate(rows):
+        near = max(low, Fraction()) if low + high >= 0 else min(high, Fraction())
+        far = min(zero + float(low) * unit, zero), max(zero + float(high) * unit, zero)
+        inner = sorted((zero, zero + float(near) * unit))
+        spans = ((far[0], far[1], "wide"), (inner[0], inner[1], "sure"))
+        bars = [
+            tag("rect", x=f"{a:.1f}", y=f"{line * k + 4:.1f}", width=f"{b - a:.1f}", height="13", class_=look)
+            for a, b, look in spans
+        ]
+        y = f"{line * k + 15:.1f}"
+        shown = name if len(name) <= 30 else name[:29] + "…"
+        parts.append(
+            tag(
+                "g",
+                tag("title", f"{name}: {between(low, high)}"),
+                tag("text", shown, x=f"{left - 8:g}", y=y, class_="name end"),
+                *bars,
+                tag("text", between(low, high), x=f"{left + width + 8:g}", y=y, class_="tick"),
+                class_="up" if low + high >= 0 else "down",
+            )
+        )
+    box = f"0 0 {left + width + 110:g} {line * len(rows):g}"
+    return tag(
+        "svg", *parts, viewBox=box, role="img", aria_label="influences with proved intervals", class_="bars"
+    )

@@ -1,0 +1,188 @@
+"""What somebody who never heard of certification reads: nothing on the page says more than was proved."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_report import Outline
+from test_report_claims import SAFE, UNSAFE, certify, tables
+
+import gpcert as gc
+from gpcert.errors import InvalidInputError
+from gpcert.pages.compare import overview
+from gpcert.pages.groups import grouped
+from gpcert.pages.page import report
+from gpcert.pages.paired import Pair
+from gpcert.pages.summary import shown_radius
+from gpcert.records.results_file import read_results
+from helpers.report_files import about, edited, every_verb, other_model, results, write
+
+
+def groups_of(*paths: Path, apart: bool = False) -> list[Any]:
+    return grouped([(path, *read_results(path)) for path in paths], apart)
+
+
+def told(*paths: Path) -> str:
+    """The text of a page without its settings and its list of words."""
+    text = report(list(paths)).partition("<main>")[2].partition('<section id="settings-and-versions"')[0]
+    return Outline(text).text
+
+
+def test_an_attack_alone_proves_nothing_and_says_so(tmp_path: Path) -> None:
+    paths = every_verb(tmp_path, 9)
+    text = told(paths[3])
+    for claimed in ("tried or not", "proved safe", "not decided", "certified accuracy"):
+        assert claimed not in text
+    assert "Where an attack finds nothing it proves nothing" in text
+    tile = re.search(r"([\d.]+) %accuracy under attack at radius 0.1(\d+) of 9 left", text)
+    stood = sum(p.correct and not p.attacks[0.1].success for p in groups_of(paths[3])[0].points)
+    assert int(tile.group(2)) == stood
+    assert Fraction(tile.group(1)) / 100 >= Fraction(stood, 9)
+
+
+@pytest.mark.parametrize("threshold", [0.25, 0.75])
+def test_another_threshold_says_nothing_about_classes(threshold: float, tmp_path: Path) -> None:
+    """Above 0.25 the class may change all the same; below 0.75 it need not."""
+    path = certify(tmp_path / "c.json", [SAFE, UNSAFE, SAFE], threshold=threshold)
+    text = told(path)
+    for wrong in (
+        "class cannot change",
+        "class can change",
+        "another class",
+        "certainly right",
+        "made wrong",
+    ):
+        assert wrong not in text
+    assert f"stays above {threshold}" in text
+    assert f"can fall to {threshold}" in text
+
+
+def test_images_are_called_images(tmp_path: Path) -> None:
+    paths = every_verb(tmp_path, 6)
+    text = told(*paths)
+    assert "6 images" in text
+    assert not re.search(r"\brows?\b", text)
+
+
+def test_radii_are_looked_at_where_half_of_the_rows_hold(tmp_path: Path) -> None:
+    path = every_verb(tmp_path, 21)[2]
+    (group,) = groups_of(path)
+    radius = shown_radius(group.points)
+    safe = sorted(p.safe for p in group.points)
+    assert safe[10] / 1.1 < radius <= safe[10]
+    text = Outline(report([path])).text
+    count = sum(r >= radius for r in safe)
+    assert f"Radius {radius}: {count} of 21 images proved safe" in text
+    assert "certified recall" in text
+
+
+def test_each_row_has_its_influences_in_order(tmp_path: Path) -> None:
+    lower, upper = [0.1, -0.5, 0.0, -0.2], [0.2, -0.4, 0.0, 0.3]
+    answer = {
+        **about(0),
+        "radius": 0.1,
+        "class": 1,
+        "lower": lower,
+        "upper": upper,
+        "value": [0.15, -0.45, 0, 0],
+    }
+    text = report([write(tmp_path / "e.json", results("explain", [answer]))])
+    own = text.partition('<figure class="own">')[2].partition("</figure>")[0]
+    bars = re.findall(r"<title>(.*?): \[(.*?), (.*?)\]</title>", own)
+    assert [name for name, *_ in bars] == ["b", "a", "d", "c"]
+    for name, low, high in bars:
+        j = "abcd".index(name)
+        assert Fraction(low) <= Fraction(lower[j])
+        assert Fraction(high) >= Fraction(upper[j])
+
+
+def test_shares_that_are_compared_are_of_the_same_rows(tmp_path: Path) -> None:
+    first = certify(tmp_path / "a.json", [SAFE, SAFE, UNSAFE, UNSAFE])
+    second = other_model(certify(tmp_path / "b.json", [SAFE, SAFE]))
+    text = report([first, second])
+    index = tables(text)[0]
+    assert [row[2] for row in index[1:]] == ["2", "2"]
+    assert [row[5] for row in index[1:]] == ["100.0 %", "100.0 %"]
+    assert "Compared are the 2 rows that are in all of them." in text
+    third = other_model(certify(tmp_path / "c.json", [SAFE] * 4))
+    later = read_results(third)[1][2:]
+    document = read_results(third)[0] | {"asked": 2}
+    some = [(first, *read_results(first)), (third, document, later)]
+    assert "The difference may be chance" in overview(grouped(some))
+    none = [(first, read_results(first)[0], read_results(first)[1][:2]), (third, document, later)]
+    assert "no row is in all of them" in _page(none)
+
+
+def _page(some: list[Any]) -> str:
+    from gpcert.pages.page import report_on
+
+    return report_on(some)
+
+
+def test_rows_that_only_share_their_numbers_are_not_compared(tmp_path: Path) -> None:
+    first = certify(tmp_path / "a.json", [SAFE, SAFE])
+    for change in ({"x": [0.5] * 4}, {"label": "3"}):
+        second = edited(other_model(first), **change)
+        with pytest.raises(
+            InvalidInputError, match="must be about the same rows, got two different rows '0'"
+        ):
+            report([first, second])
+    Z, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["a", "a", "b", "b"]
+    models = [gc.GPClassifier(gc.RBF(s), max_evals=0).fit(Z, y) for s in (1.0, 2.0)]
+    batches = [gc.certify(m, gc.balls(X, 0.1)) for m, X in zip(models, ([[0.5]], [[2.5]]), strict=True)]
+    with pytest.raises(InvalidInputError, match="must be about the same rows"):
+        gc.report(batches, tmp_path / "page.html")
+
+
+def test_labels_that_only_one_knows_do_not_count(tmp_path: Path) -> None:
+    """Row 0 is predicted wrongly: where not all labels are known, only what is proved is counted."""
+    first = certify(tmp_path / "a.json", [SAFE, UNSAFE], "38")
+    second = other_model(first, **{"0": {"label": None}, "1": {"label": None}})
+    pair = Pair(*groups_of(first, second))
+    assert pair.held == "proved safe"
+    assert pair.split(0.1) == (1, 0, 0, 1)
+    both = Pair(*groups_of(first, first, apart=True))
+    assert both.held == "right and proved safe"
+    assert both.split(0.1) == (0, 0, 0, 2)
+
+
+def test_training_again_keeps_the_question(tmp_path: Path) -> None:
+    """One standard deviation is another number then; the regions of two norms are never compared."""
+    first = certify(tmp_path / "a.json", [SAFE, UNSAFE], scale=[1.0] * 4, unit="standard deviations")
+    again = other_model(
+        certify(tmp_path / "b.json", [SAFE, SAFE], scale=[2.0] * 4, unit="standard deviations")
+    )
+    assert len(tables(report([first, again]))[1]) == 2
+    other = certify(tmp_path / "c.json", [SAFE, SAFE], norm=2)
+    text = report([first, other])
+    assert "The regions differ" in text
+    assert "McNemar's exact test" not in text.partition('id="what-the-words-mean"')[0]
+
+
+def test_two_files_of_radii_are_compared_at_a_radius_of_theirs(tmp_path: Path) -> None:
+    first = every_verb(tmp_path, 12)[2]
+    pair = Pair(*groups_of(first, other_model(first)))
+    radius = shown_radius(pair.first.points)
+    safe = sum(bool(p.correct) and p.safe >= radius for p in pair.first.points)
+    assert pair.split(radius) == (safe, 0, 0, 12 - safe)
+    assert f"off by up to {radius} each" in Outline(report([first, other_model(first)])).text
+
+
+def test_folders_stay_private_and_runs_that_stopped_are_counted(tmp_path: Path) -> None:
+    path = certify(tmp_path / "a.json", [SAFE, SAFE])
+    edited(
+        path,
+        asked=5,
+        complete=False,
+        model={**read_results(path)[0]["model"], "file": "/home/me/m.safetensors"},
+    )
+    text = Outline(report([path])).text
+    top = text.partition("In short")[0]
+    assert "Model m.safetensors" in top
+    assert "/home/me" not in top
+    assert "2 of 5 questions answered" in top
