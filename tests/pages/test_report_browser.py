@@ -177,7 +177,7 @@ def test_two_features_are_a_map(page: Page, tmp_path: Path) -> None:
         for i in range(6)
     ]
     shown(page, tmp_path, [write(tmp_path / "c.json", results("certify", rows, features=["age", HOSTILE]))])
-    assert page.evaluate("document.querySelectorAll('svg circle.mark').length") == 6
+    assert page.evaluate("document.querySelectorAll('svg path.mark').length") == 6
     assert "age" in page.evaluate("document.querySelector('svg:has(.mark)').textContent")
     assert page.problems == []
 
@@ -212,19 +212,19 @@ def test_a_campaign_has_an_index(page: Page, tmp_path: Path) -> None:
     shown(page, tmp_path, paths)
     assert page.problems == []
     assert text(page, ".count") == "28 of 28 lines"
-    set_filter(page, heading(page, "region"), "=norm 2")
+    set_filter(page, heading(page, "region"), "=norm 2 (Euclidean)")
     press(page, heading(page, "certified accuracy"))
     values = [Fraction(cell.split()[0]) for cell in column(page, heading(page, "certified accuracy"))]
     assert len(values) == 14
     assert values == sorted(values)
-    set_filter(page, 0, "3.safetensors, norm 2")
-    assert column(page, 0) == ["3.safetensors, norm 2"] * 2
+    set_filter(page, 0, "3.safetensors, norm 2 (Euclidean)")
+    assert column(page, 0) == ["3.safetensors, norm 2 (Euclidean)"] * 2
     link = page.evaluate("document.querySelector('.data tbody a').hash")
-    assert text(page, f"{link} h2").endswith("3.safetensors, norm 2")
+    assert text(page, f"{link} h2").endswith("3.safetensors, norm 2 (Euclidean)")
     titles = page.evaluate(
         "[...document.querySelectorAll('#comparison figure h3')].map((h) => h.textContent)"
     )
-    assert sorted(titles) == ["Together: norm 2", "Together: norm inf"]
+    assert sorted(titles) == ["Together: norm 2 (Euclidean)", "Together: norm inf (each by itself)"]
     assert page.evaluate("document.querySelectorAll('#comparison .plots .curve').length") == 14
 
 

@@ -75,7 +75,7 @@ def test_classes_apart(tmp_path: Path) -> None:
         ["3 (specificity)", "2", "0.0 %", "0.0 %", "0.0 %", "0", "0", "2", "0"],
         ["8 (sensitivity)", "3", "100.0 %", "66.6 %", "66.7 %", "2", "1", "0", "0"],
     ]
-    assert matrix[1:] == [["3", "0", "2 (1 proved to stay)"], ["8", "0", "3 (2 proved to stay)"]]
+    assert matrix[1:] == [["3", "0", "2 (1 proved safe)"], ["8", "0", "3 (2 proved safe)"]]
     assert "For 2 of 5 rows (40.0 %" in text
 
 

@@ -106,8 +106,8 @@ def test_shares_that_are_compared_are_of_the_same_rows(tmp_path: Path) -> None:
     second = other_model(certify(tmp_path / "b.json", [SAFE, SAFE]))
     text = report([first, second])
     index = tables(text)[0]
-    assert [row[2] for row in index[1:]] == ["2", "2"]
-    assert [row[5] for row in index[1:]] == ["100.0 %", "100.0 %"]
+    assert [row[1] for row in index[1:]] == ["2", "2"]
+    assert [row[4] for row in index[1:]] == ["100.0 %", "100.0 %"]
     assert "Compared are the 2 rows that are in all of them." in text
     third = other_model(certify(tmp_path / "c.json", [SAFE] * 4))
     later = read_results(third)[1][2:]

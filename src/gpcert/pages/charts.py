@@ -104,7 +104,8 @@ def _drawn(group: Group, shares: Shares, radius: float) -> list[Html]:
         for mark in _marks(group, places, shares, radius):
             plot.add(mark)
         told = "on the plane of the two features that move, by what is known at the radius"
-        return [plot.html(f"{group.words.rows} {told}")]
+        forms = [f"{form}: predicted {name}" for name, form in zip(group.words.classes, _FORMS, strict=False)]
+        return [plot.html(f"{group.words.rows} {told}"), tag("p", "; ".join(forms), class_="soft")]
     order = np.argsort(shares.safe + np.minimum(shares.unsafe, 1e300), kind="stable").tolist()
     marks = [
         tag("i", class_=_look(shares, k, radius), data_k=str(k), title=_hover(group, points[k]))
@@ -119,14 +120,23 @@ def _look(shares: Shares, k: int, radius: float) -> str:
     return f"mark {state} wrong" if shares.labelled and not shares.right[k] else f"mark {state}"
 
 
+#: Marks of the first classes on a map: paths around their middle.
+_FORMS = {
+    "circles": "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0",
+    "squares": "m-4 -4h8v8h-8z",
+    "triangles": "m0 -5.5l5 9h-10z",
+    "diamonds": "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5-5.5z",
+}
+
+
 def _marks(group: Group, places: Sequence[tuple[float, float]], shares: Shares, radius: float) -> list[Html]:
+    """In the form of the predicted class, and the colour of what is known."""
+    forms = dict(zip(group.words.classes, _FORMS.values(), strict=False))
     return [
         tag(
-            "circle",
+            "path",
             tag("title", _hover(group, p)),
-            cx=f"{x:.1f}",
-            cy=f"{y:.1f}",
-            r="4.5",
+            d=f"M{x:.1f} {y:.1f}{forms.get(p.predicted, _FORMS['circles'])}",
             class_=_look(shares, k, radius),
             data_k=str(k),
         )

@@ -25,7 +25,7 @@ def overview(groups: Sequence[Group]) -> str:
     some = _alike(_on_shared_rows(groups))[0]
     radii = _common_radii(some)
     if len(some) < 2 or not radii:
-        return f"{len(groups)} results about different questions: each is told below."
+        return f"{len(groups)} results about different questions, each with a claim of its own."
     pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
     radius, n = radii[-1], len(some[0].points)
     counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]
@@ -118,7 +118,10 @@ def _index(groups: Sequence[Group]) -> Html:
     ]
     rows = [row for k, group in enumerate(groups) for row in _lines(group, f"#{_anchor(k)}")]
     told = [any(row[j] for row in rows) for j in range(len(head))]
-    told[2] = len({row[2] for row in rows}) > 1  # one kind of region is said once, above
+    told[1] = len({(str(g.document["model"].get("sha256")), g.question) for g in groups}) < len(
+        groups
+    )  # runs
+    told[2] = len(rows) > _LINES and len({row[2] for row in rows}) > 1  # names tell, but do not filter
     filled = [j for j in range(len(head)) if told[j]]
     shown = [[row[j] for j in filled] for row in rows]
     if len(rows) > _LINES:

@@ -97,11 +97,13 @@ def _sentence(point: Point, pictures: Pictures) -> Html:
             "unsafe": f"radius {exactly(radius)}: {pictures.lost}",
             "unknown": f"radius {exactly(radius)}: not decided",
         }[verdict.status]
-        margin = {
-            "safe": f"at least {at_least(verdict.margin[0])}",
-            "unsafe": f"at most {at_most(verdict.margin[1])}",
-            "unknown": f"in {between(*verdict.margin)}",
-        }[verdict.status]
+        margin = (
+            f"at least {at_least(verdict.margin[0])}"
+            if verdict.status == "safe"
+            else f"at most {at_most(verdict.margin[1])}"
+            if verdict.status == "unsafe"
+            else f"in {between(*verdict.margin)}"
+        )
         state = tag("span", text, class_=verdict.status)
         said.append(tag("li", state, " (", tag("a", "margin", href="#w-margin"), f" {margin})"))
     if point.found is not None:

@@ -119,7 +119,9 @@ def _names(groups: Sequence[Sequence[Result]], apart: bool) -> list[str]:
 
 def _shape_name(settings: Mapping[str, Any]) -> str:
     norm, features = settings.get("norm"), settings.get("features")
-    return f"norm {norm}" + (f", {len(features)} features" if isinstance(features, list) else "")
+    number = str(norm).removesuffix(".0")
+    told = f"norm {number[:20]}{_NORMS.get(number, '')}"
+    return told + (f", {len(features)} features" if isinstance(features, list) else "")
 
 
 def _threshold(results: Sequence[Result]) -> float:
@@ -132,6 +134,7 @@ def _threshold(results: Sequence[Result]) -> float:
     return known.pop() if known else 0.5
 
 
+_NORMS = {"inf": " (each by itself)", "2": " (Euclidean)", "1": " (in sum)", "0": " (so many at all)"}
 _KIND = ("norm", "features", "domain", "scale")
 
 

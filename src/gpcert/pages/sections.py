@@ -26,11 +26,12 @@ from gpcert.pages.words import word
 from gpcert.records.results_file import summary
 from gpcert.results.wording import proved, while_moving
 
-__all__ = ["claim", "classes", "headline", "settings", "stated"]
+__all__ = ["claim", "claims", "classes", "headline", "only_attacked", "settings", "stated"]
 
 _LONG = 90  # characters of a setting shown without a click
 _DIGITS = 5  # of a number that is shown for people
 _NAMES = 12  # classes of a confusion matrix
+_FEW = 3  # sentences that are not folded away
 
 #: Said under every claim.
 _NOT_MEANT = (
@@ -48,6 +49,17 @@ _ATTACK_MEANS = (
 
 def claim(group: Group) -> Html:
     """What is proved in one sentence, what it does not mean, and the sentences of every file."""
+    first, *rest = claims(group)
+    return stated(first, "everything these files show, sentence by sentence", rest, only_attacked(group))
+
+
+def only_attacked(group: Group) -> bool:
+    """Whether nothing was asked that could be proved."""
+    return all(document["verb"] == "attack" for _, document, _ in group.results)
+
+
+def claims(group: Group) -> list[str]:
+    """The sentences of every file; the one to remember first."""
     radius, shares = main_radius(group.points), Shares(group.points)
     every = [text for _, document, rows in group.results for text in summary(document, rows)]
     first = every[0] if every else ""
@@ -56,12 +68,11 @@ def claim(group: Group) -> Html:
         share = at.safe if at.certified is None else at.certified
         moving, n = while_moving(group.region, exactly(radius), group.words), len(group.points)
         first = proved(int(share * n), n, shares.labelled, group.threshold, moving, group.words)
-    attacked = all(document["verb"] == "attack" for _, document, _ in group.results)
-    return stated(first, [text for text in every if text != first], attacked)
+    return [first, *(text for text in every if text != first)]
 
 
-def stated(first: str, rest: Sequence[str] = (), attacked: bool = False) -> Html:
-    """A sentence to remember, and what it does not mean; `attacked`: nothing is proved."""
+def stated(first: str, more: str, rest: Sequence[str], attacked: bool) -> Html:
+    """A sentence to remember, what it does not mean, and `more`; `attacked`: nothing is proved."""
     link = tag("a", "What the words mean", href="#what-the-words-mean")
     meant = _ATTACK_MEANS if attacked else _NOT_MEANT
     look = "claim tried" if attacked else "claim"
@@ -70,8 +81,9 @@ def stated(first: str, rest: Sequence[str] = (), attacked: bool = False) -> Html
         parts.append(
             tag(
                 "details",
-                tag("summary", "everything these files show, sentence by sentence"),
+                tag("summary", more),
                 tag("ul", *(tag("li", text) for text in rest)),
+                **({"open": ""} if len(rest) <= _FEW else {}),
             )
         )
     return tag("div", *parts, class_="lead")
@@ -172,7 +184,7 @@ def classes(group: Group) -> Html:
         f"At radius {exactly(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
         f"“{certain[1]}” are right, but a counterexample is known."
     )
-    below = f"The {rows} by true and predicted class, with how many keep that prediction, proved:"
+    below = f"The {rows} by true and predicted class, with how many of them are proved safe:"
     matrix = [
         (name, *(_cell([p for p in some if p.predicted == other], radius) for other in names))
         for name, some in members.items()
@@ -202,7 +214,7 @@ def _class_row(name: str, some: Sequence[Point], radius: float) -> tuple[str, ..
 
 def _cell(some: Sequence[Point], radius: float) -> str:
     kept = sum(p.safe >= radius for p in some)
-    return f"{len(some):,} ({kept:,} proved to stay)" if some else "0"
+    return f"{len(some):,} ({kept:,} proved safe)" if some else "0"
 
 
 def settings(group: Group) -> Html:
