@@ -121,6 +121,24 @@ def test_every_kind_of_answer_has_a_sentence(clf: gc.GPClassifier) -> None:
     assert "the probability of “b”" in said
 
 
+def test_one_answer_and_a_mean_have_their_sentence(clf: gc.GPClassifier) -> None:
+    """Features that stand still are not counted; a mean speaks of all its points."""
+    Z = np.random.default_rng(1).normal(size=(5, 2))
+    whole = gc.explain(clf, Z, 0.1, features=[1])
+    said, again = (e.summary().splitlines()[-1] for e in (whole, whole.mean()))
+    for text in (said, again):
+        assert "While “x1” alone is off by up to 0.1, its mean influence" in text
+        assert "over 5 rows" in text
+        low, high = map(Fraction, text.rpartition("[")[2].removesuffix("].").split(", "))
+        assert low <= sum(map(Fraction, whole.lower[:, 1])) / 5
+        assert high >= sum(map(Fraction, whole.upper[:, 1])) / 5
+    truth = np.where(Z[:, 0] > 0, "b", "a")
+    found = gc.evaluate(clf, Z, truth, [0.05, 0.1])
+    assert found.summary().splitlines()[-2:] == sentences([found])
+    verdict = gc.certify(clf, gc.Ball(Z[0], 0.1))
+    assert verdict.summary() == "\n".join([verdict.told(), *sentences([verdict])])
+
+
 def test_kinds_and_radii_apart_many_radii_together(clf: gc.GPClassifier) -> None:
     Z = np.random.default_rng(2).normal(size=(10, 2))
     two = [*gc.certify(clf, gc.balls(Z, 0.2)), *gc.certify(clf, gc.balls(Z, 0.1))]

@@ -49,6 +49,13 @@ class Answer(Record, ABC):
         """What shows it, for a notebook."""
         return Html("")
 
+    def summary(self) -> str:
+        """What is known, then the sentence of the claim: as a batch of answers and the page have it."""
+        from gpcert.results.wording import Words, sentences  # sentences are about all kinds of answers
+
+        words = Words(features=getattr(self, "feature_names", None) or ())
+        return "\n".join([self.told(), *sentences([self], words)])
+
     def __str__(self) -> str:
         return self.told()
 

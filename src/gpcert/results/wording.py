@@ -261,19 +261,28 @@ def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _T
 
 
 def _explained(some: list[Explanation], right: _Right, radius: str, words: Words) -> _Told:
-    lower, upper = np.vstack([a.lower for a in some]), np.vstack([a.upper for a in some])
-    ends = [
-        (exact_mean(lower[:, j].tolist()), exact_mean(upper[:, j].tolist())) for j in range(lower.shape[1])
-    ]
-    best = max(range(len(ends)), key=lambda j: abs(ends[j][0] + ends[j][1]))
+    balls = [ball for a in some for ball in a.balls]
+    if not balls:
+        return
+    # A mean over points is as many rows as it has points.
+    lower, upper = (
+        np.vstack(
+            [np.repeat(end, len(a.balls) // len(end), axis=0) for a in some for end in [getattr(a, name)]]
+        )
+        for name in ("lower", "upper")
+    )
+    moving = np.flatnonzero(balls[0].moving()).tolist()
+    ends = [(exact_mean(lower[:, j].tolist()), exact_mean(upper[:, j].tolist())) for j in moving]
+    best = max(range(len(ends)), key=lambda k: abs(ends[k][0] + ends[k][1]))
     certain = sum(low > 0 or high < 0 for low, high in ends)
-    unit = words.unit or ("" if not some[0].balls or some[0].balls[0].scale is None else "units of the scale")
+    unit = words.unit or ("" if balls[0].scale is None else "units of the scale")
+    one = f"one of {len(ends)} {words.noun}" if len(ends) > 1 else f"“{words.feature(moving[0])}”"
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
-        f"While one of {len(ends)} {words.noun} alone is off by up to {radius} {unit}".rstrip()
+        f"While {one} alone is off by up to {radius} {unit}".rstrip()
         + f", its mean influence on the probability of {words.label(some[0].label)} over "
-        f"{words.counted(len(lower))} is enclosed by proof: the direction is certain for {every}, and the "
-        f"largest is that of “{words.feature(best)}”, in {between(*ends[best])}."
+        f"{words.counted(len(balls))} is enclosed by proof: the direction is certain for {every}, and the "
+        f"largest is that of “{words.feature(moving[best])}”, in {between(*ends[best])}."
     )
 
 
