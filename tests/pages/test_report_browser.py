@@ -159,6 +159,9 @@ def test_the_slider_counts_what_is_proved_at_every_radius(page: Page, tmp_path: 
     page.evaluate("document.querySelector('.mark').dispatchEvent(new Event('click'))")
     assert len(column(page, 0)) == 1
     assert page.evaluate("document.querySelectorAll('tr.detail').length") == 1
+    assert text(page, "button.more") == "show all images"
+    page.evaluate("document.querySelector('button.more').click()")
+    assert len(column(page, 0)) == 40
     assert page.problems == []
 
 

@@ -132,6 +132,7 @@ function dataTable(root) {
     });
     count.textContent = `${kept.length} of ${lines.length} ${noun}` + (kept.length > shown ? `, the first ${shown} shown` : "");
     more.hidden = kept.length <= shown;
+    more.textContent = "show more";
     wide();
   }
 
@@ -164,7 +165,12 @@ function dataTable(root) {
 
   search.oninput = update;
   csv.onclick = save;
-  more.onclick = () => { shown += PAGE; draw(); };
+  more.onclick = () => {
+    if (kept.length > shown) {
+      shown += PAGE;
+      draw();
+    } else update();
+  };
   body.onclick = (event) => { const button = event.target.closest("button"); if (button) open(button); };
   addEventListener("resize", wide);
   update();
@@ -174,7 +180,9 @@ function dataTable(root) {
     draw();
     open(body.querySelector("button"));
     root.scrollIntoView();
-    count.textContent = `1 of ${lines.length} ${noun}; search or filter to see others`;
+    count.textContent = `1 of ${lines.length} ${noun}`;
+    more.textContent = `show all ${noun}`;
+    more.hidden = false;
   };
 }
 

@@ -234,16 +234,26 @@ def settings(group: Group) -> Html:
 
 
 def _listed(values: Mapping[str, Any]) -> Html:
-    return table((), [(str(key), _setting(value)) for key, value in values.items()])
+    return table((), [(str(key), _setting(value, str(key))) for key, value in values.items()])
 
 
-def _setting(value: Any) -> Html:
+#: What nothing means where a setting was not given.
+_NONE = {
+    "features": "all",
+    "domain": "no limits",
+    "scale": "units of the data",
+    "max_seconds": "no limit",
+    "max_nodes": "no limit",
+}
+
+
+def _setting(value: Any, name: str) -> Html:
     """A value for people; behind it, where that is less, in full."""
     exact = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = value if isinstance(value, str) else json.dumps(_short(value), ensure_ascii=False)
     text = text if len(text) <= _LONG else text[:_LONG] + " …"
     if text == exact:
-        return tag("code", {"null": "none", "true": "yes", "false": "no"}.get(text, text))
+        return tag("code", {"null": _NONE.get(name, "none"), "true": "yes", "false": "no"}.get(text, text))
     return tag("details", tag("summary", tag("code", text)), tag("code", exact))
 
 
