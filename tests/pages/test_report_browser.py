@@ -281,6 +281,9 @@ def test_a_phone_reaches_the_last_column(page: Page, tmp_path: Path) -> None:
     page.evaluate("document.querySelector('.data > .scroll').scrollLeft = 1e6")
     cell = "[...document.querySelectorAll('.data thead button')].at(-1).getBoundingClientRect()"
     assert page.evaluate(f"{cell}.right") <= 390
+    page.evaluate("document.querySelector('.data tbody button').click()")
+    inside = page.evaluate("document.querySelector('.detail > td > div').getBoundingClientRect().toJSON()")
+    assert 0 <= inside["left"] < inside["right"] <= 390  # details are read without scrolling
     page.call("Emulation.clearDeviceMetricsOverride")
 
 

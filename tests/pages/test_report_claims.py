@@ -90,7 +90,7 @@ def test_models_compared(tmp_path: Path) -> None:
     first = certify(tmp_path / "a.json", [SAFE, SAFE, UNSAFE, UNSAFE, SAFE], "88883")
     second = other_model(first, **{"1": UNSAFE, "2": SAFE, "3": SAFE})
     text = Outline(report([first, second])).text
-    head = ("radius", "holds with both", "only with m", "only with other", "with neither", "McNemar's test")
+    head = ("radius", "held by both", "only by m", "only by other", "by neither", "McNemar's test")
     assert "".join((*head, "0.1", "1", "1", "2", "1", "p = 1.000")) in text
     assert f"p = {1:.3f}" in text  # 1 against 2: no coin is fairer
     assert (

@@ -113,7 +113,7 @@ def test_shares_that_are_compared_are_of_the_same_rows(tmp_path: Path) -> None:
     later = read_results(third)[1][2:]
     document = read_results(third)[0] | {"asked": 2}
     some = [(first, *read_results(first)), (third, document, later)]
-    assert "The difference may be chance" in overview(grouped(some))
+    assert "The difference may be chance" in overview(grouped(some))[0]
     none = [(first, read_results(first)[0], read_results(first)[1][:2]), (third, document, later)]
     assert "no row is in all of them" in _page(none)
 

@@ -20,12 +20,12 @@ _NAMED = 3  # results that a sentence calls by their names
 _LINES = 12  # of an index that is seen at a glance; longer ones sort and filter
 
 
-def overview(groups: Sequence[Group]) -> str:
-    """Several results in one sentence: how many rows each holds where all were asked the same."""
+def overview(groups: Sequence[Group]) -> tuple[str, bool]:
+    """Several results in one sentence: how many rows each holds; whether all were asked the same."""
     some = _alike(_on_shared_rows(groups))[0]
     radii = _common_radii(some)
     if len(some) < 2 or not radii:
-        return f"{len(groups)} results about different questions, each with a claim of its own."
+        return f"{len(groups)} results about different questions, each with a claim of its own.", False
     pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
     radius, n = radii[-1], len(some[0].points)
     counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]
@@ -36,7 +36,7 @@ def overview(groups: Sequence[Group]) -> str:
     moving = while_moving(some[0].region, exactly(radius), words)
     said = f"{moving[0].upper()}{moving[1:]}, of {words.counted(n)} these are {pairs[0].held}: "
     said += f"{', '.join(told)}."
-    return f"{said} {chance(pairs[0], radius)}" if len(pairs) == 1 else said
+    return f"{said} {chance(pairs[0], radius)}" if len(pairs) == 1 else said, len(some) == len(groups)
 
 
 def comparison(groups: Sequence[Group]) -> Html:

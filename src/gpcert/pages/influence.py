@@ -19,6 +19,7 @@ __all__ = ["influences", "own_influences"]
 
 _BARS = 15  # features of an explanation that are drawn, the most influential first
 _OWN = 8  # of one row
+_PRINTED = 60  # features of a list that is unfolded on paper
 
 
 def influences(group: Group, shape: tuple[int, int] | None) -> Html:
@@ -35,7 +36,7 @@ def influences(group: Group, shape: tuple[int, int] | None) -> Html:
     text = (
         f"How much each of the {noun} alone, off by up to {exactly(first.radius)}{unit}, moves "
         f"P({first.name}), averaged over {group.words.counted(len(found))}. To the right: more of it speaks "
-        f"for {first.name}. The dark bar is proved; the light end is how far the true value may still lie."
+        f"for {first.name}. The solid bar is proved; the faint end is how far the true value may still lie."
     )
     drawn = [tag("figure", _bars([(group.words.feature(j), *means[j]) for j in order[:_BARS]]))]
     if shape is not None and size == shape[0] * shape[1]:
@@ -46,8 +47,13 @@ def influences(group: Group, shape: tuple[int, int] | None) -> Html:
         drawn.append(tag("figure", picture, caption, class_="wide"))
     rows = [(group.words.feature(j), between(*means[j])) for j in order]
     head = ("feature", join(["mean ", word("influence", "influence"), ", proved in"]))
-    all_ = tag("details", tag("summary", f"all {size} {noun}"), table(head, rows), class_="long")
+    all_ = tag("details", tag("summary", f"all {size} {noun}"), table(head, rows), class_=_fold(size))
     return join([tag("p", text), tag("div", *drawn, class_="pictures"), all_])
+
+
+def _fold(size: int) -> str:
+    """Lists of many pages stay folded on paper."""
+    return "long" if size > _PRINTED else ""
 
 
 def own_influences(point: Point, words: Words) -> Html:

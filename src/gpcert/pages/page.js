@@ -147,9 +147,10 @@ function dataTable(root) {
       button.ariaExpanded = "false";
       return;
     }
-    const inside = make("td", { colSpan: headings.length });
+    const inside = make("div");
     inside.innerHTML = detail[button.dataset.k].replace(/^<details><summary>[^<]*<\/summary>/, "").replace(/<\/details>$/, "");
-    row.after(make("tr", { className: "detail" }, inside));
+    inside.style.maxWidth = `${frame.clientWidth - 24}px`; // as wide as what is seen of a table that scrolls
+    row.after(make("tr", { className: "detail" }, make("td", { colSpan: headings.length }, inside)));
     button.ariaExpanded = "true";
   }
 
@@ -254,7 +255,7 @@ document.querySelectorAll("[data-told]").forEach(pointing);
 // Paper has no clicks: what is folded away is printed, and folded again.
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("main details:not([open])")].filter((each) => !each.closest(".settings, .data"));
+  opened = [...document.querySelectorAll("main details:not([open])")].filter((each) => !each.closest(".settings, .data, .long"));
   opened.forEach((each) => { each.open = true; });
 });
 addEventListener("afterprint", () => opened.forEach((each) => { each.open = false; }));

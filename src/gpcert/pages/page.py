@@ -52,7 +52,8 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
         content += [(f"{k}. {group.name}", _whole(group, len(groups))) for k, group in enumerate(groups, 1)]
         each = [f"{group.name}: {sections.claims(group)[0]}" for group in groups]
         attacked = all(map(sections.only_attacked, groups))
-        lead = sections.stated(overview(groups), "the claim of each result", each, attacked)
+        said, same = overview(groups)
+        lead = sections.stated(said, "the claim of each result", each, attacked, same)
     content.append(("What the words mean", glossary()))
     return page(title or "How far can the inputs be off?", _subtitle(groups), content, lead)
 

@@ -74,10 +74,10 @@ def paired(pair: Pair, radii: Sequence[float]) -> Html:
     first, second, words = pair.first, pair.second, pair.first.words
     head = (
         "radius",
-        "holds with both",
-        f"only with {first.name}",
-        f"only with {second.name}",
-        "with neither",
+        "held by both",
+        f"only by {first.name}",
+        f"only by {second.name}",
+        "by neither",
         word("McNemar's test", "mcnemar"),
     )
     splits = [(radius, pair.split(radius)) for radius in radii]
@@ -90,7 +90,7 @@ def paired(pair: Pair, radii: Sequence[float]) -> Html:
     return join(
         [
             tag("h3", f"{second.name} against {first.name}"),
-            tag("p", f"One of the {words.rows} holds if it is {pair.held}. {chance(pair, radius)}"),
+            tag("p", f"Held are {words.rows} that are {pair.held}. {chance(pair, radius)}"),
             table(head, rows, "figures"),
             join([tag("p", lost), made])
             if made
@@ -113,7 +113,7 @@ def _rows_that_differ(pair: Pair, radius: float) -> Html:
     for group in groups:
         head += [(f"with {group.name}", "choice"), ("probability", "number")]
         head += [("safe up to", "number")] if searched else []
-    head.append(("holds with", "choice"))
+    head.append(("held by", "choice"))
     rows = []
     for both in points:
         cells = [both[0].name, both[0].label or ""]

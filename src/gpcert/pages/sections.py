@@ -50,7 +50,8 @@ _ATTACK_MEANS = (
 def claim(group: Group) -> Html:
     """What is proved in one sentence, what it does not mean, and the sentences of every file."""
     first, *rest = claims(group)
-    return stated(first, "everything these files show, sentence by sentence", rest, only_attacked(group))
+    more = "everything these files show, sentence by sentence"
+    return stated(first, more, rest, only_attacked(group), len(rest) > _FEW)
 
 
 def only_attacked(group: Group) -> bool:
@@ -71,7 +72,7 @@ def claims(group: Group) -> list[str]:
     return [first, *(text for text in every if text != first)]
 
 
-def stated(first: str, more: str, rest: Sequence[str], attacked: bool) -> Html:
+def stated(first: str, more: str, rest: Sequence[str], attacked: bool, folded: bool) -> Html:
     """A sentence to remember, what it does not mean, and `more`; `attacked`: nothing is proved."""
     link = tag("a", "What the words mean", href="#what-the-words-mean")
     meant = _ATTACK_MEANS if attacked else _NOT_MEANT
@@ -83,7 +84,7 @@ def stated(first: str, more: str, rest: Sequence[str], attacked: bool) -> Html:
                 "details",
                 tag("summary", more),
                 tag("ul", *(tag("li", text) for text in rest)),
-                **({"open": ""} if len(rest) <= _FEW else {}),
+                **({} if folded else {"open": ""}),
             )
         )
     return tag("div", *parts, class_="lead")
