@@ -101,6 +101,24 @@ def test_each_row_has_its_influences_in_order(tmp_path: Path) -> None:
         assert Fraction(high) >= Fraction(upper[j])
 
 
+def test_influences_may_be_as_small_as_doubles_are(tmp_path: Path) -> None:
+    tiny = [5e-324, 0.0, 0.0, 0.0]
+    rows = [
+        {
+            **about(i),
+            "radius": 0.1,
+            "class": 1,
+            "lower": [0.0] * 4,
+            "upper": tiny if i else [0.0] * 4,
+            "value": [0.0] * 4,
+        }
+        for i in range(2)
+    ]
+    text = report([write(tmp_path / "e.json", results("explain", rows))])
+    assert "[0.000, 0.001]" in text
+    assert "nan" not in re.sub("<style.*?</style>|<script.*?</script>", "", text, flags=re.DOTALL)
+
+
 def test_shares_that_are_compared_are_of_the_same_rows(tmp_path: Path) -> None:
     first = certify(tmp_path / "a.json", [SAFE, SAFE, UNSAFE, UNSAFE])
     second = other_model(certify(tmp_path / "b.json", [SAFE, SAFE]))

@@ -65,7 +65,8 @@ def own_influences(point: Point, words: Words) -> Html:
     order = sorted(range(len(ends)), key=lambda j: -abs(ends[j][0] + ends[j][1]))[:_OWN]
     far = f"{exactly(found.radius)} {words.unit or ''}".rstrip()
     told = f"Influence on P({found.name}) of one of the {words.noun} alone, off by up to {far}:"
-    return tag("figure", tag("p", told), _bars([(words.feature(j), *ends[j]) for j in order]), class_="own")
+    bars = _bars([(words.feature(j), *ends[j]) for j in order], 150.0)
+    return tag("figure", tag("p", told), bars, class_="own")
 
 
 def _means(found: Sequence[Explained], size: int) -> list[tuple[Fraction, Fraction]]:
@@ -75,20 +76,24 @@ def _means(found: Sequence[Explained], size: int) -> list[tuple[Fraction, Fracti
     ]
 
 
-def _bars(rows: Sequence[tuple[str, Fraction, Fraction]]) -> Html:
-    """Bars from 0: dark up to the nearer end of the interval, light to the farther."""
-    left, width, line = 190.0, 330.0, 21.0
+def _bars(rows: Sequence[tuple[str, Fraction, Fraction]], width: float = 330.0) -> Html:
+    """Bars from 0: solid up to the nearer end of the interval, faint to the farther."""
+    left, line = min(190.0, 12.0 + 6.5 * max(len(name) for name, *_ in rows)), 21.0
     most = max(max(abs(low), abs(high)) for _, low, high in rows) or Fraction(1)
     negative = any(low < 0 for _, low, _ in rows)
     zero = left + (width / 2 if negative else 0.0)
-    unit = (width / 2 if negative else width) / float(most)
+    half = width / 2 if negative else width
+
+    def x(value: Fraction) -> float:
+        return zero + float(value / most) * half
+
     parts = [
         tag("line", x1=f"{zero:.1f}", x2=f"{zero:.1f}", y1="0", y2=f"{line * len(rows):g}", class_="grid")
     ]
     for k, (name, low, high) in enumerate(rows):
         near = max(low, Fraction()) if low + high >= 0 else min(high, Fraction())
-        far = min(zero + float(low) * unit, zero), max(zero + float(high) * unit, zero)
-        inner = sorted((zero, zero + float(near) * unit))
+        far = min(x(low), zero), max(x(high), zero)
+        inner = sorted((zero, x(near)))
         spans = ((far[0], far[1], "wide"), (inner[0], inner[1], "sure"))
         bars = [
             tag("rect", x=f"{a:.1f}", y=f"{line * k + 4:.1f}", width=f"{b - a:.1f}", height="13", class_=look)
