@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
+from helpers.foreign_questions import ask_everything, see_changes
 from helpers.foreign_regions import all_excluded
 
 pytestmark = [
@@ -98,3 +99,24 @@ def test_300_regions(data):
     kinds = [("ep", "rbf"), ("laplace", "rbf"), ("sparse", "rbf"), ("svgp", "rbf"), ("ep", "product")]
     models = [build(kind, data, kernels()[name]) for kind, name in kinds]
     assert not all_excluded([(predict(model), gc.from_gpy(model)) for model in models], 300, UNITS)
+
+
+def test_a_model_is_asked_as_it_is_and_again_after_it_was_changed(data):
+    import GPy
+
+    model = build("ep", data, kernels()["rbf"])
+    ask_everything(model, predict(model), data[0])
+
+    def set_by_hand():
+        model.kern.lengthscale = 2.0
+
+    def another_inference():
+        model.inference_method = GPy.inference.latent_function_inference.Laplace()
+        model.parameters_changed()
+
+    changes = {
+        "by hand": set_by_hand,
+        "optimised": lambda: model.optimize(max_iters=3),
+        "inference": another_inference,
+    }
+    see_changes(model, predict(model), data[0], changes)

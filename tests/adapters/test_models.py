@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
 
 import gpcert as gc
 
@@ -57,6 +57,37 @@ def test_a_model_is_converted_once_and_again_after_it_was_trained() -> None:
     second = gc.posterior_of(pipeline)
     assert second.n_centres == 30
     np.testing.assert_allclose(second.probability(X), pipeline.predict_proba(X), atol=1e-8)
+
+
+def test_a_fitted_part_that_was_changed_by_hand_is_seen() -> None:
+    pipeline = make_pipeline(StandardScaler(), gc.GPClassifier(max_evals=0)).fit(X, Y)
+    first = gc.posterior_of(pipeline)
+    pipeline[0].mean_ += 1.0
+    second = gc.posterior_of(pipeline)
+    assert second is not first
+    np.testing.assert_allclose(second.probability(X), pipeline.predict_proba(X), atol=1e-8)
+
+
+def test_a_model_with_a_function_of_its_own_keeps_its_posterior_while_it_is_the_same() -> None:
+    """A lambda has no digest: the model is converted each time, but what is known of it is not lost."""
+    quiet = gc.GPClassifier(max_evals=1, progress=lambda *_: None)
+    pipeline = make_pipeline(StandardScaler(), quiet).fit(X, Y)
+    first = gc.posterior_of(pipeline)
+    assert gc.posterior_of(pipeline) is first
+    assert gc.posterior_of(pipeline.fit(X[:20], Y[:20])).n_centres == 20
+    strange = make_pipeline(FunctionTransformer(lambda Z: Z), GaussianProcessClassifier(optimizer=None))
+    with pytest.raises(gc.InvalidInputError, match="got FunctionTransformer"):
+        gc.posterior_of(strange.fit(X, Y))
+
+
+def test_a_search_that_is_fitted_again_is_converted_again() -> None:
+    inner = make_pipeline(StandardScaler(), GaussianProcessClassifier(optimizer=None))
+    search = GridSearchCV(inner, {"gaussianprocessclassifier__kernel": [RBF(0.1), RBF(2.0)]}, cv=2).fit(X, Y)
+    first = gc.posterior_of(search)
+    assert gc.posterior_of(search) is first
+    search.fit(X[:20], Y[:20])
+    assert gc.posterior_of(search).n_centres == 20
+    np.testing.assert_allclose(gc.posterior_of(search).probability(X), search.predict_proba(X), atol=1e-8)
 
 
 def test_a_search_answers_for_its_best_and_a_classifier_for_itself() -> None:

@@ -11,6 +11,7 @@ from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 from gpflow.models import GPR, SVGP, VGP, VGPOpperArchambeau
 
 import gpcert as gc
+from helpers.foreign_questions import ask_everything, see_changes
 from helpers.foreign_regions import all_excluded
 
 random = np.random.default_rng(0)
@@ -129,3 +130,18 @@ def test_300_regions():
     models = [trained(MODELS[kind](KERNELS["rbf"]())) for kind in MODELS]
     models.append(trained(MODELS["svgp"](KERNELS["product"]())))
     assert not all_excluded([(predict(model), gc.from_gpflow(model)) for model in models], 300, UNITS)
+
+
+def test_a_model_is_asked_as_it_is_and_again_after_it_was_changed():
+    model = trained(MODELS["svgp"](k.SquaredExponential()), steps=5)
+    ask_everything(model, predict(model), X)
+
+    def another_kernel():
+        model.kernel = k.Matern52(model.kernel.variance, model.kernel.lengthscales)
+
+    changes = {
+        "trained": lambda: trained(model, steps=2),
+        "by hand": lambda: model.kernel.lengthscales.assign(2.0),
+        "kernel": another_kernel,
+    }
+    see_changes(model, predict(model), X, changes)

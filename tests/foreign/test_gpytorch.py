@@ -19,6 +19,7 @@ from gpytorch.variational import (
 )
 
 import gpcert as gc
+from helpers.foreign_questions import ask_everything, see_changes
 from helpers.foreign_regions import all_excluded, excluded
 
 random = np.random.default_rng(0)
@@ -207,3 +208,36 @@ def test_float32_within_ten_times_the_gap_recorded():
     post = gc.from_gpytorch(model)
     allowed = 10.0 * post.training["deviation"]["probability"]
     assert not [line for seed in range(30) for line in excluded(predict(model), post, seed, UNITS, allowed)]
+
+
+def test_a_model_is_asked_as_it_is_and_again_after_it_was_changed():
+    model = trained(Classifier(kernel=ScaleKernel(MaternKernel(nu=2.5))), steps=15)
+    ask_everything(model, predict(model), X)
+    kernel = model.covar_module
+
+    def change(of, name, value):
+        def now():
+            model.train()  # GPyTorch itself keeps what it has computed until then
+            setattr(of, name, value)
+            model.eval()
+
+        return now
+
+    same = RBFKernel().double()
+    changes = {
+        "trained": lambda: trained(model, steps=3),
+        "nu": change(kernel.base_kernel, "nu", 1.5),
+        "lengthscale": change(kernel.base_kernel, "lengthscale", 2.0),
+        "mean": change(model.mean_module, "constant", 0.5),
+        "kernel": change(kernel, "base_kernel", same),
+    }
+    see_changes(model, predict(model), X, changes)
+    before = gc.posterior_of(model)
+    assert gc.posterior_of(model.train()) is before
+
+
+def test_tensors_are_regions_too():
+    model = trained(Classifier(), steps=5)
+    rows = torch.tensor(X[:3], requires_grad=True)
+    verdicts = gc.certify(model, gc.balls(rows, torch.full((3,), 0.1, requires_grad=True)))
+    assert [v.region.x.tolist() for v in verdicts] == X[:3].tolist()

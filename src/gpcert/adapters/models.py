@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pickle import PicklingError
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,8 +16,8 @@ from gpcert.posterior import Posterior
 __all__ = ["posterior_of"]
 
 _RULE = "a Posterior, a fitted GPClassifier, pipeline or search, or a model of GPy, GPyTorch or GPflow"
-#: Model -> (digest of its parameters, its posterior): a model that was trained further is converted again.
-_known: WeakKeyDictionary[Any, tuple[str, Posterior]] = WeakKeyDictionary()
+#: Model -> (digest of its contents, its posterior): a model that was changed is converted again.
+_known: WeakKeyDictionary[Any, tuple[str | None, Posterior]] = WeakKeyDictionary()
 
 
 def posterior_of(model: Any) -> Posterior:
@@ -24,7 +25,7 @@ def posterior_of(model: Any) -> Posterior:
 
     A Posterior is its own; of a fitted `GPClassifier` it is `posterior_`, of a search (`GridSearchCV`) that
     of its best estimator; pipelines, and models of other libraries, are converted by `from_sklearn` and the
-    others with their defaults, once: the result is remembered until the model's parameters change.
+    others with their defaults, once: the result is remembered until the model changes.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     >>> gc.posterior_of(clf) is clf.posterior_
@@ -49,23 +50,51 @@ def posterior_of(model: Any) -> Posterior:
         if library_of(model) == "gpcert" and hasattr(model, "fit"):
             raise NotFittedError(f"post must be fitted, got a {type(model).__name__} before fit")
         refuse("post", _RULE, model)
-    state = _state(model)
-    found = _known.get(model)
-    if found is None or found[0] != state:
-        found = _known[model] = state, reader(model)
-    return found[1]
+    known, state = _known.get(model), _state(model)
+    if known is not None and known[0] is not None and known[0] == state:
+        return known[1]
+    made = reader(model)
+    if known is not None and known[1].digest == made.digest:  # what was verified of it is remembered, too
+        made = known[1]
+    _known[model] = _state(model), made  # GPyTorch draws what it has not drawn yet when it is first called
+    return made
 
 
-def _state(model: Any) -> str:
-    """A digest of the parameters and the data that a model holds."""
+def _state(model: Any) -> str | None:
+    """A digest of all that a model predicts with; None: it holds what has none, such as a lambda."""
     from joblib import hash
 
-    library = library_of(model)
-    if library == "sklearn":
-        return str(hash(model))
+    try:
+        return str(hash(model if library_of(model) == "sklearn" else _contents(model)))
+    except (PicklingError, TypeError, AttributeError):
+        return None
+
+
+def _contents(model: Any) -> list[Any]:
+    """Numbers, and the types and settings of the parts: another kernel may have the same parameters."""
     if hasattr(model, "param_array"):  # GPy
-        return str(hash([np.array(part) for part in (model.param_array, model.X, model.Y)]))
+        weights = getattr(model.posterior, "woodbury_vector", None)
+        parts = [model, *_tree(model.kern), model.likelihood, model.likelihood.gp_link]
+        others = [type(each).__name__ for each in (model.mean_function, model.normalizer)]
+        return [
+            *map(np.array, (model.param_array, model.X, model.Y, weights)),
+            *map(_settings, parts),
+            others,
+        ]
     if hasattr(model, "state_dict"):  # GPyTorch
-        return str(hash({name: np.array(t.detach().cpu()) for name, t in model.state_dict().items()}))
-    parts = [*getattr(model, "parameters", ()), *(getattr(model, "data", None) or ())]  # GPflow
-    return str(hash([np.array(part) for part in parts]))
+        tensors = {name: np.array(t.detach().cpu()) for name, t in model.state_dict().items()}
+        return [tensors, *map(_settings, model.modules())]
+    arrays = [*getattr(model, "parameters", ()), *(getattr(model, "data", None) or ())]  # GPflow
+    return [*map(np.array, arrays), *map(_settings, (model, *getattr(model, "submodules", ())))]
+
+
+def _tree(kernel: Any) -> list[Any]:
+    """A kernel of GPy with all that it is made of."""
+    return [kernel, *(each for part in getattr(kernel, "parts", ()) for each in _tree(part))]
+
+
+def _settings(part: Any) -> tuple[str, dict[str, str]]:
+    """The type of a part, and its attributes that are plain: `nu` of a Matern kernel."""
+    plain = (bool, int, float, str, tuple, slice)
+    kept = {k: repr(v) for k, v in vars(part).items() if isinstance(v, plain) and k != "training"}
+    return type(part).__qualname__, kept
