@@ -23,7 +23,8 @@ from gpcert.records.flat import columns, flat, write_table
 from gpcert.results import Answer, Verdict, VerdictStatus
 from gpcert.results.wording import Words, sentences
 from gpcert.running import Lot, made
-from gpcert.validation import require
+from gpcert.tables import same_rows
+from gpcert.validation import require, shown
 
 __all__ = ["Answers", "report"]
 
@@ -82,8 +83,12 @@ class Answers(Sequence[A], Generic[A]):
             if isinstance(answer, Lot):
                 answer = self._answers[at] = made(answer, range(len(self))[at])
             return answer
-        chosen = np.arange(len(self))[at]
-        pick = chosen.tolist()
+        same_rows("positions", at, self.ids, "the answers")
+        try:
+            pick = np.arange(len(self))[at].tolist()
+        except IndexError:
+            rule = f"a position, a slice, positions or a mask of length {len(self)}"
+            raise InvalidInputError(f"answers are picked by {rule}, got {shown(at)[:60]}") from None
         return Answers(
             [self[i] for i in pick],
             [self.ids[i] for i in pick],

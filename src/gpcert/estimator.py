@@ -32,6 +32,7 @@ from gpcert.inference import (
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.tables import same_rows
 from gpcert.validation import Float, meant, require, shown
 
 __all__ = ["GPClassifier"]
@@ -118,6 +119,7 @@ class GPClassifier:
         """
         names = feature_names(X)
         points = checked_points(X)
+        same_rows("y", y, X)
         classes, codes = checked_labels(label_vector(y), len(points))
         kernel, link, settings = self._checked_parameters(points.shape[1])
         random = _generator(self.random_state)
@@ -156,7 +158,11 @@ class GPClassifier:
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on X (m, d) with labels y (m,); `sample_weight` (m,) weighs the points."""
-        right = self.predict(X) == np.asarray(y)
+        same_rows("y", y, X)
+        predicted, labels = self.predict(X), label_vector(y)
+        told = f"y must hold one label per point, {len(predicted)}, got shape {labels.shape}"
+        require(labels.shape == predicted.shape, told)
+        right = predicted == labels
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

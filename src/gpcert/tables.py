@@ -21,6 +21,7 @@ __all__ = [
     "column",
     "column_names",
     "ends",
+    "framed",
     "matrix",
     "named_row",
     "order",
@@ -28,6 +29,8 @@ __all__ = [
     "positions",
     "read",
     "row",
+    "row_names",
+    "same_rows",
     "units",
 ]
 
@@ -42,49 +45,67 @@ class Table(NamedTuple):
     ids: tuple[Any, ...] | None = None
 
 
-def read(what: str, value: Any) -> Table:
-    """The numbers with the names that come with them."""
+def framed(what: str, value: Any) -> Any | None:
+    """A table as something with names and `[name]`, each name once; None: numbers by position."""
     if isinstance(value, Sequence) and len(value) and all(isinstance(each, Mapping) for each in value):
         every = list(dict.fromkeys(name for each in value for name in each))
-        return _columns(what, every, {name: [each.get(name) for each in value] for name in every})
-    if isinstance(value, Mapping) and not hasattr(value, "tocoo"):
-        return _columns(what, list(value), value)
+        return {name: [each.get(name) for each in value] for name in every}
     if isinstance(value, np.ndarray) and value.dtype.names:
-        return _columns(what, list(value.dtype.names), value)
+        return {name: value[name] for name in value.dtype.names}
     if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         raise InvalidInputError(f"{what} must be in memory, got a {type(value).__name__}: call its collect()")
-    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        rows = getattr(value, "index", None)
-        return _columns(what, column_names(value) or [], value)._replace(
-            ids=None if rows is None else tuple(rows)
-        )
-    if hasattr(value, "to_numpy") and hasattr(value, "index"):
-        labels = tuple(value.index)
-        named = bool(labels) and all(isinstance(name, str) for name in labels)
-        return Table(as_floats(what, value.to_numpy()), labels if named else None)
+    names = column_names(value)
+    if names is None or not hasattr(value, "__getitem__"):
+        return None
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(f"{what} must have distinct columns, got {shown(twice)} twice")
+    return value
+
+
+def read(what: str, value: Any) -> Table:
+    """The numbers with the names that come with them."""
+    table = framed(what, value)
+    if table is not None:
+        names = column_names(table) or []
+        return Table(_columns(what, names, table), _texts(what, "columns", names), row_names(value))
+    if _is_series(value):
+        return Table(as_floats(what, value.to_numpy()), _texts(what, "entries", list(value.index)))
     return Table(as_floats(what, value))
 
 
-def _columns(what: str, names: list[Any], columns: Any) -> Table:
-    twice = (
-        next((name for name in names if names.count(name) > 1), None)
-        if len(set(names)) < len(names)
-        else None
-    )
-    require(twice is None, f"{what} must have distinct columns, got {shown(twice)} twice")
-    texts = [isinstance(name, str) for name in names]
-    if any(texts) and not all(texts):
-        odd = names[texts.index(False)]
-        raise InvalidInputError(f"{what} must have columns that are all named by texts, got {shown(odd)}")
-    whole = columns.to_numpy() if hasattr(columns, "to_numpy") else None
-    if whole is not None and whole.dtype.kind in "biuf" and np.isfinite(whole).all():
-        values = np.array(whole, dtype=np.float64, order="C")
-    else:  # one by one, so that a sentence says which
-        parts = [_numbers(what, name, columns[name]) for name in names]
-        lengths = sorted({part.size for part in parts})
-        require(len(lengths) <= 1, f"{what} must have columns of one length, got {lengths}")
-        values = np.stack(parts, axis=-1) if parts else np.empty((0, 0))
-    return Table(values, tuple(names) if names and all(texts) else None)
+def _is_series(value: Any) -> bool:
+    return hasattr(value, "to_numpy") and not callable(getattr(value, "index", len))
+
+
+def row_names(value: Any) -> tuple[Any, ...] | None:
+    """What the rows of a table are called: the index of pandas."""
+    return tuple(value.index) if _is_series(value) else None
+
+
+def _texts(what: str, parts: str, names: list[Any]) -> tuple[str, ...] | None:
+    """Names that are texts; None where they are 0, 1, ..., which is where they stand anyway."""
+    if names and all(isinstance(name, str) for name in names):
+        return tuple(names)
+    for j, name in enumerate(names):
+        if isinstance(name, str) or name is None or name != j:
+            odd = next((each for each in names if not isinstance(each, str)), name)
+            rule = "all named by texts, or 0, 1, ... in order"
+            raise InvalidInputError(f"{what} must have {parts} that are {rule}, got {shown(odd)}")
+    return None
+
+
+def _columns(what: str, names: list[Any], columns: Any) -> Float:
+    if hasattr(columns, "iloc"):  # pandas; polars would make numbers of dates
+        whole = columns.to_numpy()
+        if whole.dtype.kind in "biuf" and np.isfinite(whole).all():
+            return np.array(whole, dtype=np.float64, order="C")
+    parts = [_numbers(what, name, columns[name]) for name in names]  # one by one: a sentence says which
+    for name, part in zip(names, parts, strict=True):
+        require(part.ndim <= 1, f"column {shown(name)} of {what} must be numbers, got shape {part.shape}")
+    lengths = sorted({part.size for part in parts})
+    require(len(lengths) <= 1, f"{what} must have columns of one length, got {lengths}")
+    return np.stack(parts, axis=-1) if parts else np.empty((0, 0))
 
 
 def _numbers(what: str, name: Any, values: Any) -> Float:
@@ -100,8 +121,27 @@ def column_names(table: Any) -> list[Any] | None:
     return None if found is None else list(found)
 
 
+def same_rows(what: str, value: Any, rows: Any, whose: str = "X") -> None:
+    """Refuse a Series that names the rows of a table, or its index, in another order than the table.
+
+    Where the two share no name at all, there is nothing to compare, and rows count by position.
+    """
+    names = rows if isinstance(rows, tuple) else row_names(rows)
+    given = row_names(value)
+    if names is None or given is None or given == names or set(given).isdisjoint(names):
+        return
+    pairs = enumerate(zip(given, names, strict=False))
+    i = next((i for i, (a, b) in pairs if a != b), min(len(given), len(names)))
+    here, there = (f"{shown(each[i])}" if i < len(each) else "none" for each in (given, names))
+    raise InvalidInputError(
+        f"{what} must have the index of {whose} in its order, got {here} for {there} at position {i}: "
+        f"to_numpy() counts by position"
+    )
+
+
 def column(what: str, value: Any, name: str) -> Any:
     """One column of a table, as it is."""
+    require(isinstance(name, str), f"{what} must be the name of a column, got {type(name).__name__}")
     known = column_names(value) or []
     require(name in known, f"{what} must name a column of the table, got {name!r}{meant(name, known)}")
     found = value[name]
@@ -160,6 +200,10 @@ def positions(features: Any, names: Names, d: int) -> tuple[int, ...] | None:
     """Features by position, mask or name, as sorted positions."""
     if features is None:
         return None
+    if (named := _by_name(features)) is not None:  # a mask by name
+        marks = [isinstance(mark, bool | np.bool_) for mark in named.values()]
+        require(all(marks), "features must be True or False by name, or names, got other values by name")
+        features = [name for name, mark in named.items() if mark]
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         raise InvalidInputError(f"features must be a sequence of indices or names, got {shown(features)}")
     given = list(features)
@@ -190,14 +234,11 @@ def _by_name(value: Any) -> Mapping[Any, Any] | None:
     """What is given feature by feature: a mapping, or a Series with names."""
     if isinstance(value, Mapping):
         return value
-    if hasattr(value, "to_numpy") and hasattr(value, "index"):
-        names = list(value.index)
-        return (
-            dict(zip(names, value.to_numpy(), strict=True))
-            if isinstance(names[:1] and names[0], str)
-            else None
-        )
-    return None
+    if not _is_series(value):
+        return None
+    names = list(value.index)
+    named = bool(names) and isinstance(names[0], str)
+    return dict(zip(names, value.to_numpy(), strict=True)) if named else None
 
 
 def units(scale: Any, names: Names, d: int, spread: Float | None = None) -> Float | None:
@@ -213,7 +254,8 @@ def units(scale: Any, names: Names, d: int, spread: Float | None = None) -> Floa
         return as_floats("scale", scale)
     found = np.ones(d)
     for name, unit in named.items():
-        found[position("scale", name, names, d)] = as_vector("scale", [unit])[0]
+        at = position("scale", name, names, d)
+        found[at] = as_vector("scale", [unit])[0]
     return found
 
 

@@ -77,7 +77,7 @@ MISTAKES: Mistakes = [
         lambda: post.probability(pd.concat([T, T[["age"]]], axis=1)),
     ),
     (
-        "X must have columns that are all named by texts, got 0",
+        "X must have columns that are all named by texts, or 0, 1, ... in order, got 0",
         lambda: post.probability(T.rename(columns={"age": 0})),
     ),
     ("X must be in memory, got a LazyFrame: call its collect()", lambda: post.probability(P.lazy())),

@@ -11,10 +11,10 @@ import pytest
 
 import gpcert as gc
 from gpcert.cli import main
-from helpers import mistakes_questions, mistakes_tables
-from helpers.mistakes_tables import P, T, Tensor, X, Y, post
+from helpers import mistakes_questions, mistakes_tables, mistakes_traps
+from helpers.mistakes_tables import P, T, Tensor, X, Y, clf, post, x
 
-MISTAKES = mistakes_tables.MISTAKES + mistakes_questions.MISTAKES
+MISTAKES = mistakes_tables.MISTAKES + mistakes_traps.MISTAKES + mistakes_questions.MISTAKES
 
 
 def test_there_are_enough_of_them() -> None:
@@ -33,11 +33,36 @@ def test_the_same_numbers_in_other_clothes_are_read() -> None:
     """Order, library and kind of container do not matter where names say which column is which."""
     expected = post.probability(X)
     mixed = T[["dose", "age", "bmi"]]
-    for same in (T, mixed, P.select("bmi", "dose", "age"), mixed.to_dict("list"), mixed.to_dict("records")):
+    polars = P.select("bmi", "dose", "age")
+    tables = (T, mixed, mixed.convert_dtypes(dtype_backend="pyarrow"), mixed.astype("Float64"), polars)
+    others = mixed.to_dict("list"), mixed.to_dict("records"), mixed.to_records(index=False), polars.to_arrow()
+    arrays = X.astype(">f8"), np.ma.array(X), T.set_axis([0, 1, 2], axis=1)
+    for same in tables + others + arrays:
         np.testing.assert_array_equal(post.probability(same), expected)
     single = X.astype(np.float32)
     for same in (Tensor(X), single, pd.DataFrame(single)):
         np.testing.assert_array_equal(post.probability(same), post.probability(single.astype(np.float64)))
+
+
+def test_what_is_given_by_name_is_read_by_name() -> None:
+    """An index in another order than the model's features, or than the table's rows, changes nothing."""
+    back = T.std()[::-1]
+    assert gc.Ball(x, 0.1, scale=back).scale.tolist() == T.std().tolist()
+    assert gc.Ball(x, 0.1, features=pd.Series({"dose": True, "bmi": False, "age": False})).features == (2,)
+    assert gc.Ball(x, 0.1, domain=(T.min()[::-1], T.max())).domain[0].tolist() == T.min().tolist()
+    for rows in (T[:2].to_dict("records"), T[:2].to_records(index=False), P[:2], P[:2].to_arrow()):
+        verdicts = gc.certify_table(clf, rows, radii=[0.1])
+        assert [v.region.x.tolist() for v in verdicts] == X[:2].tolist()
+    labels = pd.Series(Y[:3], index=list("abc"))
+    rows = T[:3].set_axis(labels.index)
+    assert gc.evaluate(clf, rows, labels, [0.1]).clean == gc.evaluate(clf, X[:3], Y[:3], [0.1]).clean
+    assert [ball.radius for ball in gc.balls(rows, pd.Series([1.0, 2.0, 3.0], index=labels.index))] == [
+        1,
+        2,
+        3,
+    ]
+    sure = gc.GPClassifier(max_evals=0).fit(T, Y == "ill")
+    assert gc.probability_range(sure, gc.Ball(x, 0.1), label=True).label == 1
 
 
 def test_one_radius_for_columns_of_different_units_is_warned_about() -> None:

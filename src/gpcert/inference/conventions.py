@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.errors import InvalidInputError, NotFittedError
-from gpcert.tables import column_names
+from gpcert.tables import column_names, framed
 from gpcert.validation import require
 
 Labels = NDArray[Any]
@@ -65,7 +65,7 @@ def not_fitted_error() -> type[Exception]:
 
 def feature_names(X: Any) -> NDArray[Any] | None:
     """Column names (d,) of a data frame if all are strings, else None; a mixture is an error."""
-    columns = column_names(X)
+    columns = column_names(framed("X", X))
     if columns is None:
         return None
     names = np.array(columns, dtype=object)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from gpcert.errors import InvalidInputError
-from gpcert.tables import column_names, read
+from gpcert.tables import framed, read
 from gpcert.validation import Float, require, shown
 
 
@@ -24,11 +24,12 @@ class _NotNumbersError(InvalidInputError, TypeError):
 def checked_points(X: Any) -> Float:
     """X as a finite float64 matrix (n, d), n, d >= 1."""
     require(not issparse(X), "X must be a dense array, got a sparse matrix")
-    if hasattr(X, "detach") or column_names(X) is not None:
+    if hasattr(X, "detach") or np.ma.isMaskedArray(X) or framed("X", X) is not None:
         X = read("X", X).values
     try:
         array = np.asarray(X)
         require(not np.iscomplexobj(array), f"X must be real, got {array.dtype}: Complex data not supported")
+        require(array.dtype.kind not in "mM", "X must be numbers, got dates or times")
         points = np.ascontiguousarray(array, dtype=np.float64)
     except InvalidInputError:
         raise

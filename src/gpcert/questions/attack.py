@@ -28,6 +28,7 @@ from gpcert.regions import Ball, Region, Regions
 from gpcert.results import About, Attack
 from gpcert.running import Lot, Report, ask_all
 from gpcert.settings import Settings
+from gpcert.tables import same_rows
 from gpcert.validation import Float, Index
 
 __all__ = ["attack", "strongest"]
@@ -62,6 +63,7 @@ def attack(
     check_count("starts", starts)
     check_seed(seed)
     X = checked_points(post, x, region)
+    same_rows("label", label, region.ids, "the regions")
     labels = checked_labels(post, label, X)
     task = _Task(post, (method, int(starts), int(seed)), about(post, Settings()))
     pieces = dict(enumerate(zip(region, X, labels.tolist(), strict=True)))

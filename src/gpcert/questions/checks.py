@@ -19,7 +19,7 @@ from gpcert.regions import Regions
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
-from gpcert.tables import matrix, row
+from gpcert.tables import matrix, row, same_rows
 from gpcert.validation import Float, Index, as_vector, meant, require, shown
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def class_index(post: Posterior, label: Label | None, rule: str = "a class index
         return int(cast(int, label))
     values = [] if post.classes is None else [str(value) for value in post.classes.tolist()]
     plain = whole and not set(values) & set(map(str, range(count)))
-    if (plain or isinstance(label, str)) and str(label) in values:
+    if (plain or isinstance(label, str | bool | np.bool_)) and str(label) in values:
         return values.index(str(label))
     span = "0 or 1" if count == 2 else f"0 to {count - 1}"
     known = f" or one of {', '.join(map(repr, values[:12]))}" if isinstance(label, str) else ""
@@ -149,7 +149,8 @@ def class_indices(post: Posterior, y: Any, m: int, what: str = "y") -> Index:
 
 
 def _printed(value: Any) -> str:
-    return str(int(value)) if isinstance(value, bool | float) and value == int(value) else str(value)
+    whole = isinstance(value, bool) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else str(value)
 
 
 def checked_radii(radii: Any) -> Float:
@@ -240,6 +241,7 @@ def checked_points(post: Posterior, x: Any, regions: Regions) -> Float:
         return regions.points if regions else np.empty((0, post.n_features))
     read = row if regions.single else matrix
     points = np.atleast_2d(read("x", x, post.feature_names, post.n_features))
+    same_rows("x", x, regions.ids, "the regions")
     require(
         len(points) == len(regions), f"x must hold one point per region, {len(regions)}, got {len(points)}"
     )

@@ -41,6 +41,7 @@ from gpcert.regions import Ball
 from gpcert.results import Evaluation, ProofFile, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
+from gpcert.tables import same_rows
 from gpcert.validation import Float, Index
 
 __all__ = ["evaluate"]
@@ -95,6 +96,7 @@ def evaluate(
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     wanted = checked_radii(radii)
     balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
+    same_rows("y", y, X)
     truth = class_indices(post, y, len(balls.X))
     start = time.perf_counter()
     check_device(device)

@@ -17,7 +17,8 @@ from gpcert.questions.checks import Kept, checked_radii, class_indices
 from gpcert.regions import Regions
 from gpcert.results import Verdict
 from gpcert.running import Listener
-from gpcert.tables import column, column_names
+from gpcert.tables import column, column_names, framed, row_names
+from gpcert.validation import require
 
 __all__ = ["certify_table"]
 
@@ -52,17 +53,24 @@ def certify_table(
     >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary().splitlines()[0])
     2 x Verdict: 2 safe, 0 unsafe, 0 unknown; right and safe: 100.0 %
     """
-    known = column_names(table)
-    if known is None:
+    frame = framed("table", table)
+    if frame is None:
         raise InvalidInputError(f"table must have named columns, got {type(table).__name__}: see gc.balls")
+    truth = None if target is None else column("target", frame, target)
+    names = row_names(table) if id is None else column("id", frame, id)
+    for what, name in (("target", target), ("id", id)):
+        require(
+            name is None or name not in (post.feature_names or ()),
+            f"{what} must be no feature of the model, got {name!r}",
+        )
+    known = column_names(frame) or []
     own = [name for name in known if name in (post.feature_names or known) and name not in (target, id)]
     chosen = checked_radii(radii)
     shape = norm, float(chosen[-1]), features, domain, scale
-    balls = checked_balls(post, {name: table[name] for name in own}, *shape, what="table")
+    balls = checked_balls(post, {name: frame[name] for name in own}, *shape, what="table")
     m = len(balls.X)
-    given = getattr(table, "index", None) if id is None else column("id", table, id)
-    ids = list(range(m)) if given is None else list(given)
-    truth = None if target is None else class_indices(post, column("target", table, target), m, "target")
+    ids = range(m) if names is None else names
+    labels = None if truth is None else class_indices(post, truth, m, "target")
     regions = Regions(
         [balls.ball(i, balls.whole(float(radius))) for i in range(m) for radius in chosen],
         [each for each in ids for _ in chosen],
@@ -80,5 +88,5 @@ def certify_table(
         store=store,
     )
     return Answers(
-        found, regions.ids, post, None if truth is None else np.repeat(truth, len(chosen)).tolist()
+        found, regions.ids, post, None if labels is None else np.repeat(labels, len(chosen)).tolist()
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.regions.columns import Alike
 from gpcert.regions.sets import Ball, Region
-from gpcert.tables import column, column_names, ends, positions, read, units
+from gpcert.tables import column, column_names, ends, framed, positions, read, row_names, same_rows, units
 from gpcert.validation import Float, as_vector, freeze, require
 
 __all__ = ["Regions", "balls", "checked_spread"]
@@ -86,10 +86,12 @@ def balls(
     >>> len(regions), regions[1].x.tolist(), regions[1].features
     (2, [50.0, 30.0], (1,))
     """
-    ids = getattr(X, "index", None) if id is None else column("id", X, id)
-    radii = column("radius", X, radius) if isinstance(radius, str) else radius
+    same_rows("radius", radius, X)
+    frame = framed("X", X)
+    radii = column("radius", frame, radius) if isinstance(radius, str) else radius
+    ids = row_names(X) if id is None else tuple(column("id", frame, id))
     aside = [name for name in (id, radius) if isinstance(name, str)]
-    table = read("X", _without(X, aside) if aside else X)
+    table = read("X", _without(frame, aside) if aside else X)
     values, names = table.values, table.names
     require(values.ndim == 2, f"X must be two-dimensional (points, features), got shape {values.shape}")
     m, d = values.shape
@@ -98,12 +100,11 @@ def balls(
     moving = positions(features, names, d)
     spread = checked_spread(values.std(axis=0), moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
-    called = None if ids is None or isinstance(X, Sequence) else list(ids)
     made = (Ball(x, float(r), norm, *shape, names=names) for x, r in zip(values, each, strict=True))
     first = next(made, None)
     if first is not None and _are_all(first, values, each):
-        return Regions(Alike(first, freeze(np.array(values)), freeze(np.array(each))), called)
-    return Regions([] if first is None else [first, *made], called)  # or the sentence of a row that is none
+        return Regions(Alike(first, freeze(np.array(values)), freeze(np.array(each))), ids)
+    return Regions([] if first is None else [first, *made], ids)  # or the sentence of a row that is none
 
 
 def _are_all(first: Ball, x: Float, radius: Float) -> bool:
@@ -115,8 +116,8 @@ def _are_all(first: Ball, x: Float, radius: Float) -> bool:
     return bool(right.all() and inside.all())
 
 
-def _without(X: Any, aside: list[str]) -> Any:
-    return {name: X[name] for name in column_names(X) or () if name not in aside}
+def _without(frame: Any, aside: list[str]) -> dict[Any, Any]:
+    return {name: frame[name] for name in column_names(frame) or () if name not in aside}
 
 
 def checked_spread(
