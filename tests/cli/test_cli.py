@@ -227,6 +227,33 @@ def test_verdicts_are_proved_or_come_with_a_counterexample(
     assert f"right and safe: {100 * right / 12:.1f} %" in told
 
 
+def test_attacks_of_many_rows_are_those_of_the_library(inside: Path) -> None:
+    """Rows are attacked 32 at once, each from its own point; here two blocks and the rest of a third."""
+    patients(inside, "many.csv", 70, 2)
+    post, (X, _) = gc.load("model.safetensors"), points(70, 2)
+    got = answers("attack", "model.safetensors", "many.csv", "--radius", "0.3", "--scale", "std")
+    assert [a["row"] for a in got] == list(range(70))
+    regions = [gc.Ball(x, 0.3, scale=post.centres.std(axis=0)) for x in X]
+    blocks = [gc.attack(post, regions[i : i + 32]) for i in range(0, 70, 32)]
+    expected = [each for block in blocks for each in block]
+    assert [a["found"].x.tolist() for a in got] == [each.x.tolist() for each in expected]
+    assert [a["success"] for a in got] == [each.success for each in expected]
+
+
+def test_one_name_for_one_thing(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the table, the JSON file and Python call `status` and `ended` is the same."""
+    command = ["certify", "model.safetensors", "test.csv", "--radius", "0.3", "--scale", "std"]
+    assert main([*command, "-o", "named.json"]) == 0
+    head, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
+    found = [row.answer for row in read_results(Path("named.json"))[1]]
+    assert head[-4:] == ["status", "margin", "in", "ended"]
+    for line, answer, told in zip(
+        lines[:10], found, json.loads(Path("named.json").read_text())["answers"], strict=False
+    ):
+        assert line[-4] == answer.status == told["answer"]["status"]
+        assert line[-1] == answer.ended == told["answer"]["ended"]
+
+
 def test_radii_bracket_the_truth(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     post, (X, _) = gc.load("model.safetensors"), points(12, 1)
     scale = post.centres.std(axis=0)

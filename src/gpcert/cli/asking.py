@@ -1,7 +1,7 @@
 """Many rows of one run; interrupted, or with a worker that died, what is known comes back.
 
-Each row is asked on its own. The posterior travels to the workers once, as it was loaded: no worker opens the
-file again, so that all answer for the same model.
+Each row is asked on its own, or with some others where that is cheaper. The posterior travels to the workers
+once, as it was loaded: no worker opens the file again, so that all answer for the same model.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from gpcert.cli.progress import Interrupt
@@ -17,19 +18,25 @@ from gpcert.errors import UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.running import Bar, Listener, Progress, Report, Running, ask_all
 
-__all__ = ["Answer", "Ask", "Outcome", "answer_all"]
+__all__ = ["Answer", "Ask", "Outcome", "answer_all", "size"]
 
 Answer = dict[str, Any]
-#: Asks one question: (posterior, query, progress) -> a JSON-able answer. A module's function: it travels.
+#: Asks one question: (posterior, query, progress) -> {"answer": ...}, or {"answers": [...]} of a query that
+#: has a `size`. A module's function: it travels.
 Ask = Callable[[Posterior, Any, Listener], Answer]
 
 
 class Outcome(NamedTuple):
-    """Answers, None where there is none; whether a signal ended the work; what else went wrong."""
+    """Answers by row, None where there is none; whether a signal ended the work; what else went wrong."""
 
-    answers: list[Answer | None]
+    answers: list[Any]
     interrupted: bool
     failure: str | None
+
+
+def size(query: Any) -> int:
+    """How many rows a query is about."""
+    return int(getattr(query, "size", 1))
 
 
 def answer_all(
@@ -41,7 +48,8 @@ def answer_all(
     interrupt: Interrupt,
     together: Callable[[], Mapping[int, Any]] = dict,
 ) -> Outcome:
-    """The answers in the order of the queries, as many as could be had; `together` answers what it can."""
+    """The answers in the order of the rows, as many as could be had; `together` answers what it can."""
+    first = [0, *accumulate(map(size, queries))]  # row of each query
     found: dict[int, Answer] = {}
     told: list[str] = []
 
@@ -52,8 +60,8 @@ def answer_all(
     try:
         running = Running(listen, jobs, told.append)
         found.update({i: {"answer": answer} for i, answer in together().items()})
-        left = {i: query for i, query in enumerate(queries) if i not in found}
-        ask_all(_row, (ask, post), left, running, found=found, total=len(queries))
+        left = {i: query for i, query in zip(first, queries, strict=False) if i not in found}
+        ask_all(_row, (ask, post), left, running, found=found, size=size, total=first[-1])
         interrupt.over = True  # here, where a KeyboardInterrupt would still be caught
     except KeyboardInterrupt:
         interrupt.requested = True
@@ -67,7 +75,12 @@ def answer_all(
         bar.close()
     if len(found) == len(queries) and told:
         warn(told.pop())  # a worker died, and cost nothing but time
-    return Outcome([found.get(i) for i in range(len(queries))], interrupt.requested, "; ".join(told) or None)
+    rows = {i + k: each for i, some in found.items() for k, each in enumerate(_listed(some))}
+    return Outcome([rows.get(i) for i in range(first[-1])], interrupt.requested, "; ".join(told) or None)
+
+
+def _listed(found: Answer) -> list[Any]:
+    return found["answers"] if "answers" in found else [found["answer"]]
 
 
 def _row(task: tuple[Ask, Posterior], query: Any, report: Report) -> Answer:

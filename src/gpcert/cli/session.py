@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpcert.cli.asking import Ask, answer_all
+from gpcert.cli.asking import Ask, answer_all, size
 from gpcert.cli.gates import Gate
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
@@ -119,12 +119,12 @@ def run_session(
 ) -> int:
     """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
     data = {} if table is None else describe_data(table, parsed.image_shape)
-    jobs = min(parsed.jobs or cores(), len(queries))
-    bar = line(parsed.verb, len(queries), parsed.quiet)
+    jobs, asked_for = min(parsed.jobs or cores(), len(queries)), sum(map(size, queries))
+    bar = line(parsed.verb, asked_for, parsed.quiet)
     start = time.perf_counter()
     with Interrupt() as interrupt, _kept(parsed, model, queries, together) as asked:
         outcome = answer_all(ask, model.post, asked[0], parsed.jobs, bar, interrupt, asked[1])
-        answers = [rows.row(k, found["answer"]) for k, found in enumerate(outcome.answers) if found]
+        answers = [rows.row(k, found) for k, found in enumerate(outcome.answers) if found is not None]
         results = document(
             parsed.verb,
             settings=settings
@@ -133,7 +133,7 @@ def run_session(
             model=describe_model(model.post, model.file, model.sha256),
             data=data,
             answers=answers,
-            asked=len(queries),
+            asked=asked_for,
             interrupted=outcome.interrupted,
             seconds=time.perf_counter() - start,
         )

@@ -45,12 +45,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
+#: Regions attacked at once: one step of all is one matrix product. Always as many: starts are drawn for all.
+_BLOCK = 32
+
+
 @dataclass(frozen=True, eq=False)
-class _Query:
-    x: Float
-    region: Region
+class _Block:
+    """Some of the regions, and the points at which their attacks start."""
+
+    X: Float
+    regions: list[Region]
     method: str
     limits: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The number of answers."""
+        return len(self.regions)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -59,14 +70,17 @@ def run(parsed: argparse.Namespace) -> int:
     table = read_points(parsed, model.post)
     shape = read_shape(parsed, model.post, table)
     regions = balls(table, read_radii(parsed, table), shape)
-    queries = [_Query(table.X[i], region, parsed.method) for i, region in regions]
+    parts = [regions[i : i + _BLOCK] for i in range(0, len(regions), _BLOCK)]
+    queries = [
+        _Block(table.X[[i for i, _ in part]], [region for _, region in part], parsed.method) for part in parts
+    ]
     settings = {"method": parsed.method, **shape_told(shape, model.features)}
     rows = Rows(model, table, regions)
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
 
 
-def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    return {"answer": attack(post, query.region, query.x, method=query.method, **query.limits)}
+def _ask(post: Posterior, query: _Block, progress: Listener) -> Answer:
+    return {"answers": list(attack(post, query.regions, query.X, method=query.method, **query.limits))}
 
 
 def _table(rows: list[Row]) -> str:

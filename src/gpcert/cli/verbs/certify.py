@@ -99,7 +99,7 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
 
 
 def _table(rows: list[Row]) -> str:
-    head = ("row", "true", "predicted", "P at row", "radius", "verdict", "margin in", "status")
+    head = ("row", "true", "predicted", "P at row", "radius", "status", "margin in", "ended")
     lines = [
         (*row_cells(r), str(a.status), between(a.margin.lower, a.margin.upper), str(a.ended))
         for r in rows
