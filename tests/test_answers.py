@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import io
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +17,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.image import imread
 
 import gpcert as gc
 from gpcert.cli import main
@@ -24,6 +29,7 @@ X = pd.DataFrame(
 )
 Y = np.where(X["age"] > 0, "ill", "well")
 CLF = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit(X, Y)
+PNG = re.compile(r'src="data:image/png;base64,([^"]+)"')
 
 
 @pytest.fixture(scope="module")
@@ -150,9 +156,41 @@ def test_what_is_shown_is_small_and_escaped(verdicts: gc.Answers[gc.Verdict]) ->
             assert text.count("\n") < 15
             assert len(text) < 5000
         html = thing._repr_html_()
-        assert 0 < len(html) < 20_000
+        assert 0 < len(html) < 60_000
         assert "<b>dose" not in html
     bar = things[6]._repr_html_()
     assert ">0<" in bar
     assert ">1/2<" in bar
     assert ">1<" in bar
+
+
+def test_where_features_are_an_image_it_is_shown(tmp_path: Path) -> None:
+    """The picture decodes to the pixels; a counterexample stands beside it; other features show none."""
+    random = np.random.default_rng(3)
+    images = random.random((20, 64)).round(2)
+    labels = images[:, :32].mean(axis=1) > images[:, 32:].mean(axis=1)
+    clf = gc.GPClassifier(gc.RBF(2.0), max_evals=0).fit(images, labels)
+    ball = gc.Ball(images[0], 0.9, domain=(0.0, 1.0))
+    verdicts = gc.certify(clf, [ball], max_nodes=1)
+    found = gc.attack(clf, ball, starts=1)
+    assert verdicts[0].counterexample is not None
+    shown: list[tuple[Any, list[np.ndarray]]] = [
+        (ball, [images[0]]),
+        (verdicts[0], [images[0], verdicts[0].counterexample]),
+        (verdicts, [images[0], verdicts[0].counterexample]),
+        (found, [images[0], found.x]),
+        (gc.probability_range(clf, ball, max_nodes=1), [images[0]]),
+    ]
+    for thing, points in shown:
+        pictures = [imread(io.BytesIO(base64.b64decode(text))) for text in PNG.findall(thing._repr_html_())]
+        grey = [each for each in pictures if each.ndim == 2]
+        for point in points:
+            wanted = point.reshape(8, 8)
+            assert any(np.abs(each - wanted).max() < 0.003 for each in grey)
+    assert len(PNG.findall(gc.explain(clf, images[:2], 0.1)._repr_html_())) == 2
+    negative, named = images[0] - 1.0, dict(zip([f"c{j}" for j in range(64)], images[0], strict=True))
+    for no in (gc.Ball(negative, 0.1), gc.Ball(named, 0.1), gc.Ball(images[0, :49], 0.1)):
+        assert "<img" not in no._repr_html_()
+    page = tmp_path / "page.html"
+    gc.report(verdicts, page)
+    assert "data:image/png" in page.read_text(encoding="utf-8")

@@ -208,7 +208,7 @@ class Answers(Sequence[A], Generic[A]):
 
     def _repr_html_(self) -> str:
         rows = [
-            tag("tr", tag("td", str(self.ids[i])), tag("td", self[i].picture()), tag("td", self[i].told()))
+            tag("tr", tag("td", str(self.ids[i])), tag("td", self[i].pictures()), tag("td", self[i].told()))
             for i in range(min(_SHOWN, len(self)))
         ]
         more = f"{len(self) - len(rows)} more" if len(self) > len(rows) else ""

@@ -21,9 +21,9 @@ from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_least, at_most, radius_at_least, radius_at_most
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.pictures import grey_image, heat_image
 from gpcert.pages.summary import Shares, clean_accuracy, median_radius, radii_asked
 from gpcert.pages.svg import Plot, ticks
+from gpcert.pictures import grey_image, heat_image
 from gpcert.records.results_file import read_results
 from helpers.report_files import HOSTILE, about, edited, every_verb, results, write
 

@@ -10,8 +10,8 @@ import numpy as np
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_least, at_most, between, exactly, radius_at_least, radius_at_most
 from gpcert.pages.influence import own_influences
-from gpcert.pages.pictures import grey_image, heat_image
 from gpcert.pages.points import Point, Ranged
+from gpcert.pictures import grey_image, heat_image
 from gpcert.results import ProbabilityRange
 from gpcert.results.wording import Words
 from gpcert.validation import Float

@@ -10,9 +10,9 @@ import numpy as np
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import between, exact_mean, exactly
 from gpcert.pages.groups import Group
-from gpcert.pages.pictures import heat_image
 from gpcert.pages.points import Explained, Point
 from gpcert.pages.words import word
+from gpcert.pictures import heat_image
 from gpcert.results.wording import Words
 
 __all__ = ["influences", "own_influences"]

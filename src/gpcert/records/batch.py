@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InvalidInputError
+from gpcert.pictures import image_shape
 from gpcert.posterior import Posterior
 from gpcert.records.results_file import describe_model, document
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
 from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
 from gpcert.settings import Settings
-from gpcert.validation import require
+from gpcert.validation import Float, require
 
 __all__ = ["batch_document", "shape_told", "unit_of"]
 
@@ -70,12 +71,19 @@ def batch_document(
         kind,
         settings=settings,
         model=describe_model(post, "in memory", post.digest),
-        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": None},
+        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": _image(post, X)},
         answers=rows,
         asked=len(rows),
         interrupted=stopped,
         seconds=sum(float(getattr(answer, "seconds", 0.0)) for answer in answers),
     ), rows
+
+
+def _image(post: Posterior, X: Float) -> list[int] | None:
+    """Rows and columns where all points are images."""
+    shapes = {image_shape(x, post.feature_names) for x in X}
+    shape = shapes.pop() if len(shapes) == 1 else None
+    return None if shape is None else list(shape)
 
 
 def _settings(post: Posterior, regions: Sequence[Any], asked: Settings) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
+from gpcert.pictures import changes
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
 from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import ends, named_row, order, positions, units
@@ -131,8 +132,11 @@ class Ball(Record):
         unit = units(scale, names, d)
         set_(self, "scale", None if unit is None else freeze(_broadcast("scale", positive("scale", unit), d)))
         set_(self, "names", names)
-        if self.norm == 0 and self.domain is None:
-            raise InvalidInputError("domain must be given with norm=0, got None")
+        bounded = self.norm != 0 or self.domain is not None
+        require(bounded, "domain must be given with norm=0, got None")
+
+    def _repr_html_(self) -> str:
+        return changes(self.x, self.names) + super()._repr_html_()
 
     def ordered(self, names: Sequence[str] | None) -> Ball:
         """The same set with its features in the order of these names, which it does not keep."""

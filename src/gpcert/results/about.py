@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gpcert.claims import Claim
-from gpcert.html import Html, tag
+from gpcert.html import Html, join, tag
+from gpcert.pictures import changes
 from gpcert.schema import Record, digest, encoded
 from gpcert.settings import Settings
+from gpcert.validation import Float
 from gpcert.version import __version__
 
 __all__ = ["About", "Answer", "Key"]
@@ -56,11 +58,21 @@ class Answer(Record, ABC):
         words = Words(features=getattr(self, "feature_names", None) or ())
         return "\n".join([self.told(), *sentences([self], words)])
 
+    def found(self) -> list[tuple[str, Float]]:
+        """Points (d,) of the region that were found, by what they are called."""
+        return []
+
+    def pictures(self) -> Html:
+        """`picture`, and the points as images where the region is one of images."""
+        region = getattr(self, self.subject)
+        seen = changes(region.centre, region.names, self.found()) if hasattr(region, "centre") else Html("")
+        return join([self.picture(), seen])
+
     def __str__(self) -> str:
         return self.told()
 
     def _repr_html_(self) -> str:
-        return tag("div", self.picture(), tag("div", self.told()))
+        return tag("div", self.pictures(), tag("div", self.told()))
 
     @abstractmethod
     def claims(self) -> tuple[Claim, ...]:

@@ -17,6 +17,7 @@ from gpcert.results.about import About, Answer
 from gpcert.results.parts import Enclosure, Extremes, Status, told
 from gpcert.results.proof import ProofFile
 from gpcert.schema import NotNegative, Point, Share, optional
+from gpcert.validation import Float
 
 __all__ = [
     "CertifiedRadius",
@@ -65,6 +66,11 @@ class ProbabilityRange(Extremes, Answer):
         """The range, its two ends as wide as they are uncertain."""
         inner = ((ends.lower, ends.upper) for ends in (self.min, self.max))
         return bar((self.lower, self.upper), *inner)
+
+    def found(self) -> list[tuple[str, Float]]:
+        """See `Answer`."""
+        ends = ("smallest", self.argmin), ("largest", self.argmax)
+        return [(name, point) for name, point in ends if point is not None]
 
 
 class VerdictStatus(StrEnum):
@@ -141,6 +147,10 @@ class Verdict(Answer):
         colour = {"safe": "#2a7f3f", "unsafe": "#b22222"}.get(self.status, "#777")
         return join([tag("b", str(self.status), style=f"color:{colour}"), Html(" "), bar((low, high))])
 
+    def found(self) -> list[tuple[str, Float]]:
+        """See `Answer`."""
+        return _counterexample(self.counterexample)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CertifiedRadius(Answer):
@@ -207,6 +217,10 @@ class CertifiedRadius(Answer):
         known = "none" if math.isinf(self.unsafe) else f"one at radius {_radius(self.unsafe, radius_at_most)}"
         return f"proved safe: {proved}; counterexample: {known}; {self.status}"
 
+    def found(self) -> list[tuple[str, Float]]:
+        """See `Answer`."""
+        return _counterexample(self.counterexample)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness(Answer):
@@ -266,6 +280,10 @@ class Robustness(Answer):
         """See `Answer`."""
         moves = between(self.lower, self.upper)
         return f"P(class {self.label}) changes by delta in {moves}; {self.range.status}"
+
+
+def _counterexample(point: Float | None) -> list[tuple[str, Float]]:
+    return [] if point is None else [("counterexample", point)]
 
 
 def _radius(radius: float, told: Callable[[float], str]) -> str:

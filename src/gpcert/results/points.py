@@ -8,6 +8,7 @@ from gpcert.claims import Claim, Quantity, Witness
 from gpcert.regions import Region
 from gpcert.results.about import About, Answer
 from gpcert.schema import Point, Share
+from gpcert.validation import Float
 
 __all__ = ["Attack"]
 
@@ -47,3 +48,7 @@ class Attack(Answer):
         """See `Answer`."""
         changed = "another label" if self.success else "the same label"
         return f"P(class {self.label}) is about {self.probability:.3f} at the point found: {changed}"
+
+    def found(self) -> list[tuple[str, Float]]:
+        """See `Answer`."""
+        return [("found", self.x)]

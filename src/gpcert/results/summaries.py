@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
-from gpcert.html import tag
+from gpcert.html import Html, join, tag
 from gpcert.numbers import between, exactly, percent_at_least, percent_at_most
+from gpcert.pictures import image_shape, influence
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
 from gpcert.results.answers import VerdictStatus
@@ -230,8 +231,13 @@ class Explanation(Answer):
             lines.append(f"{names[j]}: {between(float(self.lower[i, j]), float(self.upper[i, j]))}")
         return "\n".join(lines)
 
+    def picture(self) -> Html:
+        """The influences of pixels, of the first points."""
+        shape = image_shape(self.balls[0].x, self.feature_names) if self.balls else None
+        return Html("") if shape is None else join(influence(row, shape) for row in self.value[:_LINES])
+
     def _repr_html_(self) -> str:
-        return tag("pre", self.told())
+        return tag("div", self.picture(), tag("pre", self.told()))
 
     def mean(self) -> Explanation:
         """The mean over the points, (1, d), with its enclosure."""
