@@ -270,8 +270,9 @@ class _Asking:
         paper = self.rng.random() < 0.25
         whole = self.query.norm != 0 and self.post.n_centres <= 8
         method = "paper" if paper and whole and _published(self.post) else "auto"
+        label, limits = self.label(), self.limits()
         proof = self.proof(region) if method == "auto" else {}
-        return gc.probability_range(self.post, region, self.label(), method, **self.limits(), **proof)
+        return gc.probability_range(self.post, region, label, method, **limits, **proof)
 
     def latent_range(self) -> Any:
         region, _ = self.regions()
@@ -314,8 +315,9 @@ class _Asking:
         radius = self.radius({"norm": np.inf})
         if not self.fits(x, radius, kept):
             return self.again()
-        kept |= self.proof(Ball(x[0], 0.0), folder=True)
-        e = gc.explain(self.post, x[0] if self.single else x, radius, self.label(), **kept, **self.limits())
+        label = self.label()
+        kept |= self.limits() | self.proof(Ball(x[0], 0.0), folder=True)
+        e = gc.explain(self.post, x[0] if self.single else x, radius, label, **kept)
         return [e] if self.single else [e, e.mean()]
 
     def evaluate(self) -> Any:
@@ -329,8 +331,9 @@ class _Asking:
         radii = np.unique(largest * shares)
         if not self.fits(X, largest, options):
             return self.again()
-        options |= self.proof(Ball(X[0], 0.0, **options), folder=True)
-        return gc.evaluate(self.post, X, y, radii, threshold=self.threshold(), **options, **self.limits())
+        ball, threshold = Ball(X[0], 0.0, **options), self.threshold()
+        options |= self.limits() | self.proof(ball, folder=True)
+        return gc.evaluate(self.post, X, y, radii, threshold=threshold, **options)
 
     def attack(self) -> Any:
         region, x = self.regions()
