@@ -20,7 +20,7 @@ __all__ = ["ball", "bits", "cholesky", "dot", "indefiniteness", "largest", "norm
 
 ctx.prec = 100  # any precision is sound; this one leaves 47 bits of room beyond a double
 
-_SHIFTS = 8  # how often a guess is tried again with ten times the shift
+_SHIFTS = 16  # how often a guess is tried again with ten times the shift
 
 
 def ball(value: Fraction) -> arb:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from flint import arb
+from flint import arb, ctx
 
 from gpcert_check.balls import read_region
 from gpcert_check.explain import Extremes, balance
@@ -50,6 +50,7 @@ class Checker:
 
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
+        ctx.prec = self.model.bits  # any precision is sound
         format_, sha, facts, regions, claims = fields(
             strict(content(path)), "format model facts regions claims"
         )

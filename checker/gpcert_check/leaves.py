@@ -134,7 +134,7 @@ class Slice:
         H = Vt * arb_mat(n, d, [w * a for w, row in zip(bk, v, strict=True) for a in row])
         left = norm - f0**2 - dot(f1, f1) - dot(H.entries(), H.entries()) / 2
         order, H = expanded(H, cell, v, bk, point.leaf.get("forms"))
-        lost = 2 * (left.nonnegative_part() * tail(order, x)).sqrt() / x + plane.bend * growth
+        lost = 2 * largest([left * tail(order, x)]).sqrt() / x + plane.bend * growth
         slope = plane.constant.min(plane.constant * growth)
         if plane.bow is not None:
             H = bowed(H, plane.bow, self.latent, x, v, point.k, point.r)

@@ -7,7 +7,7 @@ and is known here through enclosures of single integrals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from flint import acb, arb
 
@@ -21,34 +21,66 @@ __all__ = ["Logit"]
 MOST_POINTS = 1_000
 _MOST_VALUES = 20_000  # of one integrand: hostile parameters end as balls too wide to prove anything
 _FAR = 12  # standard deviations; beyond, sigma and its derivatives are between -1 and 1, and Phi(-12) < 2e-33
+_WIDE = 10  # variances above it: the latent itself is integrated, from 0 to _END
+_END = 200
+_LEAST = arb(2) ** -3000  # what the integrator may neglect: expectations may be as small as 1e-300
 
 
-def _sigma(u: acb) -> acb:
-    return 1 / (1 + (-u).exp())
+class Smooth(NamedTuple):
+    """A function of the latent with values in [least, 1], `step` (u > 0) plus a function that is `odd`, or
+    else even, and at most e^-u in size for u > 0: `half(e^-u)` there.
+    """
+
+    whole: Callable[[acb], acb]
+    least: int
+    half: Callable[[acb], acb]
+    odd: bool
+    step: bool = False
 
 
-def _slope(u: acb) -> acb:
-    s = _sigma(u)
-    return s * (1 - s)
+def _slope(e: acb) -> acb:
+    return e / (1 + e) ** 2
 
 
-def _curve(u: acb) -> acb:
-    s = _sigma(u)
-    return s * (1 - s) * (1 - 2 * s)
+def _curve(e: acb) -> acb:
+    return e * (e - 1) / (1 + e) ** 3
 
 
-def mean_of(function: Callable[[acb], acb], mean: arb, variance: arb, least: int) -> arb:
-    """E function(f), f ~ N(mean, variance), for a function with values in [least, 1] on the real line."""
+SIGMA = Smooth(lambda u: 1 / (1 + (-u).exp()), 0, lambda e: -e / (1 + e), odd=True, step=True)
+SLOPE = Smooth(lambda u: _slope((-u).exp()), 0, _slope, odd=False)
+CURVE = Smooth(lambda u: _curve((-u).exp()), -1, _curve, odd=True)
+
+
+def mean_of(function: Smooth, mean: arb, variance: arb) -> arb:
+    """E function(f), f ~ N(mean, variance)."""
+    if variance > _WIDE:
+        return _wide(function, mean, variance)
     root, centre = acb(variance.sqrt()), acb(mean)
     scale = 1 / (2 * acb.pi()).sqrt()
-
-    def integrand(z: acb, _: bool) -> acb:  # its poles make the values infinite, which the integrator notices
-        return function(centre + root * z) * (-z * z / 2).exp() * scale
-
-    inside = acb.integral(integrand, -_FAR, _FAR, eval_limit=_MOST_VALUES)
-    need(inside.imag.contains(0), "V11: an integral cannot be enclosed")
+    inside = _integral(lambda z: function.whole(centre + root * z) * (-z * z / 2).exp() * scale, -_FAR, _FAR)
     beyond = 2 * normal(arb(-_FAR))
-    return inside.real + (beyond * least).union(beyond)
+    return inside + (beyond * function.least).union(beyond)
+
+
+def _wide(function: Smooth, mean: arb, variance: arb) -> arb:
+    """The densities of u and -u differ by a factor: their sum is a cosh, their difference a sinh."""
+    root, rate, width = variance.sqrt(), acb(mean / variance), acb(2 * variance)
+
+    def integrand(u: acb) -> acb:
+        both = (u * rate).sinh() if function.odd else (u * rate).cosh()
+        return function.half((-u).exp()) * both * (-u * u / width).exp()
+
+    most = 2 / (root * (2 * arb.pi()).sqrt())  # at least both densities together
+    beyond = (arb(-_END).exp() * most).union(-arb(-_END).exp() * most)
+    inside = _integral(integrand, 0, _END) * (-(mean**2) / (2 * variance)).exp() * most
+    return inside + beyond + (normal(mean / root) if function.step else 0)
+
+
+def _integral(integrand: Callable[[acb], acb], low: int, high: int) -> arb:
+    """Poles make the values infinite, which the integrator notices."""
+    found = acb.integral(lambda u, _: integrand(u), low, high, eval_limit=_MOST_VALUES, abs_tol=_LEAST)
+    need(found.imag.contains(0), "V11: an integral cannot be enclosed")
+    return found.real
 
 
 class Logit:
@@ -62,7 +94,7 @@ class Logit:
 
     def expectation(self, mean: arb, variance: arb) -> arb:
         """P(1) at a latent mean and variance."""
-        return mean_of(_sigma, mean, variance, 0)
+        return mean_of(SIGMA, mean, variance)
 
     def level(self, proof: dict[str, Any], latent: Latent) -> LogitLevel:
         """The level of a proof or a leaf; a curve is verified once."""
@@ -99,7 +131,7 @@ class LogitLevel:
         need(latent.top <= self.S[-1], "V11: the curve ends below the largest variance")
         for variance, mean in zip(self.S, self.m, strict=True):
             need(
-                mean_of(_sigma, arb(mean), arb(variance), 0) >= self.p,
+                mean_of(SIGMA, arb(mean), arb(variance)) >= self.p,
                 "V11: a point lies below the level's curve",
             )
 
@@ -119,7 +151,7 @@ class LogitLevel:
             need(real(leaf["tau"]) == 0, "V11: tau is 0 or absent")
             return flat(m0 - self._above(latent, leaf))
         at, height, slope = self._tangent(leaf)
-        return rising(latent, m0 - height + slope * at, slope, q0)
+        return rising(latent, m0 - height, slope, q0, at)
 
     def _highest(self, steep: arb) -> arb:
         """At least the largest value of chord(S) + steep sqrt(c + S): concave on each cell."""
@@ -140,15 +172,15 @@ class LogitLevel:
         key = repr((S, low, high))
         if key not in self._tangents:
             need(
-                mean_of(_sigma, arb(low), arb(S), 0) <= self.p,
+                mean_of(SIGMA, arb(low), arb(S)) <= self.p,
                 "V11: the lower end lies above the level's curve",
             )
             need(
-                mean_of(_sigma, arb(high), arb(S), 0) >= self.p,
+                mean_of(SIGMA, arb(high), arb(S)) >= self.p,
                 "V11: the upper end lies below the level's curve",
             )
             between = arb(low).union(arb(high))
-            slope = -mean_of(_curve, between, arb(S), -1) / (2 * mean_of(_slope, between, arb(S), 0))
+            slope = -mean_of(CURVE, between, arb(S)) / (2 * mean_of(SLOPE, between, arb(S)))
             need(slope > 0, "V11: the slope of the level's curve must be positive")
             self._tangents[key] = arb(high), slope
         return arb(S), *self._tangents[key]

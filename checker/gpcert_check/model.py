@@ -10,6 +10,7 @@ import hashlib
 import sys
 from array import array
 from collections.abc import Sequence
+from math import frexp
 from typing import Any
 
 from flint import arb, arb_mat
@@ -23,6 +24,7 @@ MOST_BYTES = 2**31
 MOST_HEADER = 2**24
 MOST_CENTRES = 5_000
 MOST_RESIDUAL = arb(2) ** -10
+MOST_BITS = 1_000  # of a ball: more than 100 where centres lie many lengthscales from the origin
 _HEADER = "format package_version kernel likelihood mean classes feature_names training"
 
 
@@ -132,6 +134,9 @@ class Model:
             Latent(centres, own, weights[c::C], R[c * n * n : (c + 1) * n * n], m0)
             for c, (own, m0) in enumerate(parts)
         ]
+        sizes = (frexp(x)[1] for row in centres for x in row)
+        least = min(frexp(x)[1] for latent in self.latents for x in latent.scale)
+        self.bits = min(max(100 + 2 * (max(sizes) - least), 100), MOST_BITS)
         self.witness = None
         if "factors.site_precision" in self._header:
             shape, W = self._tensor("factors.site_precision", None)

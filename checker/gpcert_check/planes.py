@@ -52,9 +52,9 @@ def falling(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb, theta: A
     return Plane(constant + weight * c - lost, weight * latent.s2, -weight, arb(0), bow)
 
 
-def rising(latent: Latent, constant: arb, tau: arb, q0: arb) -> Plane:
-    """V3 (b): below constant + mu - m0 - tau max(S, 0), tau >= 0."""
-    lost = tau * (latent.s2 + q0 + latent.lift)
+def rising(latent: Latent, constant: arb, tau: arb, q0: arb, at: arb) -> Plane:
+    """V3 (b): below constant + mu - m0 - tau (max(S, 0) - at), tau >= 0."""
+    lost = tau * (latent.s2 + q0 + latent.lift - at)
     return Plane(constant - lost, arb(0), 2 * tau, 2 * tau * latent.negative * latent.s2)
 
 
@@ -116,7 +116,7 @@ class ProbitLevel:
         if tau == 0:
             return flat(constant - t * (c + latent.top).sqrt())
         need(tau > 0, "V4: tau must be >= 0")
-        return rising(latent, constant - tau * c - t * t / (4 * tau), tau, q0)
+        return rising(latent, constant - t * t / (4 * tau), tau, q0, -c)
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
         """V9: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""

@@ -37,8 +37,8 @@ class TwoClasses:
     def value(self, claim: Any, point: Sequence[float]) -> arb:
         """An enclosure of P(label) at a point."""
         need(claim.quantity == "probability", "two classes have probabilities, not margins")
-        p = self.link.expectation(*self.latent.at(point))
-        return p if claim.label == 1 else 1 - p
+        mean, variance = self.latent.at(point)
+        return self.link.expectation(mean if claim.label == 1 else -mean, variance)
 
     def prove(self, claim: Any, region: Box, proof: Any) -> None:
         """P(label) >= value, or > where the claim is strict; likewise <=, by the other class."""

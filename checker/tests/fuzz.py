@@ -258,7 +258,7 @@ def plane_complaints(seed: int) -> list[str]:
         q0 = sum((a * b for a, b in zip(k, r, strict=True)), arb(0))
         planes = [
             (falling(latent, arb(toy.m0[0]), steep, c, q0), True),
-            (rising(latent, arb(toy.m0[0]), steep, q0), False),
+            (rising(latent, arb(toy.m0[0]), steep, q0, arb(0)), False),
         ]
         for x in ([rng.uniform(-2.5, 2.5)] for _ in range(10)):
             mean, variance = exact_latent(toy, x)

@@ -9,7 +9,8 @@ import pytest
 from flint import arb, arb_mat
 
 from fuzz import LOGIT, exact_kernel
-from gpcert_check.logit import LogitLevel
+from gpcert_check import logit
+from gpcert_check.logit import CURVE, SIGMA, SLOPE, LogitLevel, mean_of
 from gpcert_check.model import Latent
 from gpcert_check.planes import falling, rising_root
 from gpcert_check.reading import Reject
@@ -100,3 +101,25 @@ def test_a_tangent_that_is_none_is_refused() -> None:
             level._tangent({"tangent": hexed(wrong)})
     with pytest.raises(Reject, match="below the largest variance"):
         level._above(latent, {"tangent": hexed([0.5, m - 1e-6, m + 1e-6])})
+
+
+@pytest.mark.parametrize("function", [SIGMA, SLOPE, CURVE])
+@pytest.mark.parametrize(("mean", "variance"), [(0.3, 11.0), (-7.0, 40.0), (2.5, 300.0)])
+def test_both_ways_to_integrate_agree(
+    function: logit.Smooth, mean: float, variance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V11: over standard deviations, and over the latent itself."""
+    wide = mean_of(function, arb(mean), arb(variance))
+    monkeypatch.setattr(logit, "_WIDE", 1e9)
+    narrow = mean_of(function, arb(mean), arb(variance))
+    assert narrow.rad() < 1e-20
+    assert wide.rad() < 1e-20
+    assert wide.overlaps(narrow)
+
+
+def test_expectations_with_a_huge_variance_are_known_well() -> None:
+    """|E sigma - Phi(m/s)| is at most the larger density times the integral of |sigma - step|, 2 log 2."""
+    for variance in (1e9, 1e12, 1e36):
+        p = mean_of(SIGMA, arb(5), arb(variance))
+        assert p.rad() < 1e-25
+        assert abs(p - logit.normal(5 / arb(variance).sqrt())) <= 1 / arb(variance).sqrt()

@@ -74,12 +74,12 @@ def test_what_is_missing_for_definiteness_is_paid_for() -> None:
 
 
 def test_indefiniteness_is_an_upper_bound_of_the_negative_part() -> None:
-    for a in (1.0, 0.0, -1e-13):
+    for a in (1.0, 0.0, -1e-13, -0.5):
         A = arb_mat(2, 2, [1.0, 1.0, 1.0, 1.0 + a])  # smallest eigenvalue about a/2
         e = indefiniteness(A, "it")
         assert (1 + e) * (1 + a + e) >= 1
     with pytest.raises(Reject, match="not positive semidefinite"):
-        indefiniteness(arb_mat(2, 2, [1.0, 2.0, 2.0, 1.0]), "it")
+        indefiniteness(arb_mat(2, 2, [0.0, 1.0, 1.0, 0.0]), "it")
 
 
 def test_leaves_cover_the_region_exactly() -> None:
