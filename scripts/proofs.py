@@ -1,11 +1,12 @@
 """Proofs of random and of real queries: exported, checked by gpcert_check.
 
-    python scripts/proofs.py                           # 1,000 random queries, then real ones
-    python scripts/proofs.py --queries 100 --real 0    # numbers 0 to 99
+    python scripts/proofs.py                                # 1,000 random queries, then real ones
+    python scripts/proofs.py --jobs 16 --queries 2000 --seconds 500
     python scripts/proofs.py --first 4711 --queries 1 --real 0
 
-Random query number i is `Query.pick(i)` of the soak (tests/judge/queries.py). A number counts as proved
-exactly if the file proves the very double of the answer; "within" is how far the others are from it at most.
+Random query number i is `Query.pick(i)` of the soak (tests/judge/queries.py), changed by `provable`. A number
+counts as proved exactly if the file proves the very double of the answer; "rest within" is how far the others
+are from it at most. The exit status is 1 if the checker rejects a file or a question fails.
 """
 
 from __future__ import annotations
@@ -16,25 +17,41 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, cpu_count, delayed, parallel_config
 
 # The judge lives with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import gpcert as gc
 from gpcert.results import CertifiedRadius, ProbabilityRange, ProofFile, Verdict
-from judge.proofs import rejected
-from judge.queries import Query
+from judge.proofs import provable, rejected
 
-KINDS = ("probit", "logit", "probit", "scaled probit", "one-vs-rest probit", "logit", "one-vs-rest logit")
-NORMS = (np.inf, np.inf, 2.0, 1.0)
-QUESTIONS = ("probability_range", "certify", "certified_radius", "explain", "evaluate")
+#: Data set -> lengthscale, radii.
+REAL = {"synthetic2d": (1.0, (0.1, 0.5, 1.0)), "spam": (1.5, (0.05, 0.1)), "mnist38": (4.0, (0.05, 0.1))}
+#: Seconds after which a query is named.
+SLOW = 20
+#: What the rest of the numbers must be within.
+WITHIN = 0.005
+
+
+@dataclass
+class Found:
+    """What one query gave; `families`: the rows of the table that it counts in."""
+
+    name: str = ""
+    families: Sequence[str] = ()
+    files: int = 0
+    accepted: int = 0
+    size: int = 0
+    numbers: list[tuple[float, float]] = field(default_factory=list)  #: reported, proved
+    sentences: list[str] = field(default_factory=list)  #: what is wrong
+    seconds: float = 0.0
 
 
 def main() -> int:
@@ -43,71 +60,83 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=1000, help="random ones (default: 1000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
     parser.add_argument("--real", type=int, default=40, help="test points per data set (default: 40)")
+    parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes (default: all cores)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no query after this long")
     options = parser.parse_args()
-    totals, worst, start, bad = Counter[str](), 0.0, time.perf_counter(), 0
-    queries = chain(random_ones(options.first, options.queries), real_ones(options.real))
-    for name, post, answers, folder in queries:
-        proofs = [proof for answer in answers for proof in _proofs(answer)]
-        files = [Path(proof.path) for proof in proofs]
+    start, deadline = time.perf_counter(), time.time() + options.seconds
+    real = [(*key, i) for i in range(options.real) for key in _real_keys()]
+    asked: list[Any] = [*range(options.first, options.first + options.queries), *real]
+    with parallel_config("loky", inner_max_num_threads=1):
+        answers = Parallel(options.jobs, return_as="generator_unordered")(
+            delayed(proved)(each, deadline) for each in asked
+        )
+    found = []
+    for each in answers:
+        found.append(each)
+        for sentence in each.sentences:
+            print(sentence, flush=True)
+        if each.seconds > SLOW:
+            print(f"{each.name} took {each.seconds:.0f} s", flush=True)
+    return summed_up([each for each in found if each.families], time.perf_counter() - start)
+
+
+def proved(asked: Any, deadline: float) -> Found:
+    """One query, exported and checked."""
+    if time.time() > deadline:
+        return Found()
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            make = random_one if isinstance(asked, int) else real_one
+            name, families, post, answers = make(asked, Path(folder))
+        except Exception:
+            return Found(str(asked), ("failed",), sentences=[f"query {asked}: {traceback.format_exc()}"])
+        files = [Path(proof.path) for answer in answers for proof in _proofs(answer)]
         model = Path(folder) / "model.safetensors"
         gc.save(post, model)
         wrong = rejected(model, files)
-        for sentence in wrong:
-            print(f"{name}: {sentence}", flush=True)
-        bad += len(wrong)
-        totals.update(queries=1, proofs=len(proofs), exact=sum(proof.exact for proof in proofs))
-        totals.update(bytes=sum(file.stat().st_size for file in files))
-        for answer in answers:
-            numbers = list(_numbers(answer))
-            totals.update(numbers=len(numbers), same=sum(a == b for a, b in numbers))
-            gap = max((abs(a - b) for a, b in numbers), default=0.0)
-            if gap > 0:
-                print(f"{name}: a number is proved to within {gap:.2g}", flush=True)
-            worst = max(worst, gap)
-    share = totals["same"] / max(totals["numbers"], 1)
-    print(f"{dict(totals)}")
-    print(f"rejected {bad}; numbers proved exactly {share:.2%}; the others within {worst:.2g}; ", end="")
-    print(f"files proving all they claim {totals['exact']} of {totals['proofs']}; ", end="")
-    print(f"{time.perf_counter() - start:.0f} s")
-    return 1 if bad else 0
+        numbers = [pair for answer in answers for pair in _numbers(answer)]
+        sentences = [f"{name}: REJECTED {sentence}" for sentence in wrong]
+        far = [(a, b) for a, b in numbers if not abs(a - b) <= WITHIN]
+        sentences += [f"{name}: the answer is {a!r}, proved is {b!r}" for a, b in far]
+        size = sum(file.stat().st_size for file in files)
+    seconds = time.perf_counter() - begun
+    return Found(name, families, len(files), len(files) - len(wrong), size, numbers, sentences, seconds)
 
 
-def random_ones(first: int, count: int) -> Iterator[tuple[str, Any, list[Any], str]]:
-    """Queries of the soak, about models and balls that can be proved."""
-    for number in range(first, first + count):
-        query = provable(number)
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                post, answers = query.ask(Path(folder))
-            except Exception:
-                print(f"query {number}: {traceback.format_exc()}\n  {query}", flush=True)
-                continue
-            yield f"query {number} ({query.question}, {query.model.kind})", post, answers, folder
+def random_one(number: int, folder: Path) -> tuple[str, list[str], Any, list[Any]]:
+    """A query of the soak, about a model and balls that can be proved."""
+    query = provable(number)
+    post, answers = query.ask(folder)
+    name = f"query {number} ({query.question}, {query.model.kind})"
+    balls = query.question in ("certified_radius", "evaluate") or query.shape == "ball"
+    shape = "norm inf" if query.question == "explain" else f"norm {query.norm:g}" if balls else "boxes"
+    precision = "definite" if query.model.precision in ("laplace", "zero", "spectrum") else "indefinite"
+    families = [query.model.kind, query.question, shape, f"{precision} precision"]
+    return name, [*families, "extreme" if number % 3 == 0 else "ordinary"], post, answers
 
 
-def provable(number: int) -> Query:
-    """Query number `number` of the soak, changed where it could not be proved."""
-    query = Query.pick(number, QUESTIONS[number % len(QUESTIONS)])
-    kind, norm = KINDS[number % len(KINDS)], NORMS[number % len(NORMS)]
-    model = replace(query.model, kind=kind, kernel="rbf", classes=min(query.model.classes, 4))
-    return replace(query, model=model, norm=norm, batch="one")
+def _real_keys() -> Iterator[tuple[str, float]]:
+    for data_set, (_, radii) in REAL.items():
+        yield from ((data_set, radius) for radius in radii)
 
 
-def real_ones(count: int) -> Iterator[tuple[str, Any, list[Any], str]]:
-    """Ranges and verdicts around test points of the data sets."""
-    plan = {"synthetic2d": (1.0, [0.1, 0.5, 1.0]), "spam": (1.5, [0.05, 0.1]), "mnist38": (4.0, [0.05, 0.1])}
-    for data_set, (lengthscale, radii) in plan.items() if count else ():
-        data = gc.datasets.load(data_set)
-        fit = gc.GPClassifier(gc.RBF(lengthscale, 2.0), max_evals=0).fit(
-            data.X_train[:200], data.y_train[:200]
-        )
-        post, X = fit.posterior_, data.X_test[:count]
-        for radius in radii:
-            balls = [gc.Ball(x, radius) for x in X]
-            with tempfile.TemporaryDirectory() as folder:
-                ranges = gc.probability_range(post, balls, proof=folder, n_jobs=1)
-                verdicts = gc.certify(post, X, balls, proof=folder, n_jobs=1)
-                yield f"{data_set}, radius {radius}", post, [*ranges, *verdicts], folder
+def real_one(asked: tuple[str, float, int], folder: Path) -> tuple[str, list[str], Any, list[Any]]:
+    """The range and the verdict around one test point of a data set."""
+    data_set, radius, i = asked
+    post, X = _fitted(data_set)
+    ball = gc.Ball(X[i], radius)
+    answers = [
+        gc.probability_range(post, ball, proof=folder / "range.json"),
+        gc.certify(post, X[i], ball, proof=folder / "verdict.json"),
+    ]
+    return f"{data_set}, point {i}, radius {radius}", [data_set], post, answers
+
+
+def _fitted(data_set: str) -> tuple[Any, Any]:
+    data, (lengthscale, _) = gc.datasets.load(data_set), REAL[data_set]
+    model = gc.GPClassifier(gc.RBF(lengthscale, 2.0), max_evals=0)
+    return model.fit(data.X_train[:200], data.y_train[:200]).posterior_, data.X_test
 
 
 def _proofs(answer: Any) -> Iterator[ProofFile]:
@@ -129,6 +158,26 @@ def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
     else:
         return
     yield from ((a, b) for a, b, trivial in pairs if a != trivial and np.isfinite(a))
+
+
+def summed_up(found: list[Found], seconds: float) -> int:
+    """Print the table; 1 if a file was rejected or a question failed."""
+    total = Counter(family for each in found for family in each.families)
+    print(f"\n{'family':22s} {'queries':>7s} {'proofs':>7s} {'accepted':>8s} {'numbers':>8s} ", end="")
+    print(f"{'exact':>7s} {'rest within':>11s} {'kB':>6s} {'s':>6s}")
+    for family in [*sorted(total), "all"]:
+        rows = [each for each in found if family == "all" or family in each.families]
+        numbers = [pair for each in rows for pair in each.numbers]
+        exact = sum(a == b for a, b in numbers) / max(len(numbers), 1)
+        gap = max((abs(a - b) for a, b in numbers), default=0.0)
+        files, accepted = sum(each.files for each in rows), sum(each.accepted for each in rows)
+        size = sum(each.size for each in rows) / max(files, 1) / 1e3
+        each_s = sum(each.seconds for each in rows) / max(len(rows), 1)
+        print(f"{family:22s} {len(rows):7d} {files:7d} {accepted:8d} {len(numbers):8d} ", end="")
+        print(f"{exact:7.2%} {gap:11.2g} {size:6.1f} {each_s:6.2f}")
+    bad = total["failed"] + sum(each.files - each.accepted for each in found)
+    print(f"proofs: {sum(each.files for each in found)} files, {bad} rejected or failed, {seconds:.0f} s")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from gpcert.cli import main
 from gpcert.errors import InvalidInputError
 from gpcert.results import answer_from_dict
 from gpcert.results.proof import ProofFile
-from judge.proofs import rejected
+from judge.proofs import provable, rejected
 
 RNG = np.random.default_rng(20)
 X = RNG.normal(size=(30, 2))
@@ -161,3 +161,20 @@ def test_the_command_line_refuses_what_cannot_be_proved(
     assert main(asked) == 2
     assert "--proof must not be given for balls of norm 3" in capsys.readouterr().err
     assert not (tmp_path / "proofs").exists()
+
+
+#: Queries whose files the checker once rejected: boxes far from the origin, whose ends are no doubles; planes
+#: that lose by a lift; envelopes; boxes that miss a ball; tangents known to 1e-12; indefinite by rounding.
+ONCE_REJECTED = (30087, 30167, 30236, 30263, 30418, 30431, 30547, 40078, 50233, 50440)
+
+
+@pytest.mark.parametrize("number", ONCE_REJECTED)
+def test_files_that_were_once_rejected_are_accepted(number: int, tmp_path: Path) -> None:
+    post, _ = provable(number).ask(tmp_path)
+    accepted(post, tmp_path)
+
+
+def test_radii_and_scales_beyond_proof_are_refused_before_the_work(tmp_path: Path) -> None:
+    for ball in (gc.Ball(X[0], 1e-150, norm=2), gc.Ball(X[0], 0.1, norm=1, scale=[1.0, 1e-150])):
+        with pytest.raises(InvalidInputError, match="1e-150, of which there are no proofs"):
+            gc.certify(fitted(), X[0], ball, proof=tmp_path / "proof.json")

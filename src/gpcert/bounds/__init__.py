@@ -12,6 +12,7 @@ from gpcert.bounds.geometry.domain import BoxDomain, BoxShape, Domain, Shape, sc
 from gpcert.bounds.interface import BoxBound, BoxQuery, Certified, OneByOne
 from gpcert.bounds.levels.logistic import LogitCurves, LogitLevel, root_below
 from gpcert.bounds.levels.registry import curves_of
+from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.radial.slice import make_radial_slice
@@ -53,6 +54,7 @@ __all__ = [
     "line_ranges",
     "make_radial_slice",
     "make_slice",
+    "mean_between",
     "model_of",
     "root_below",
     "scaled_box",

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from gpcert.bounds import BallDomain, BallShape, RbfBound, scaled_box
+import numpy as np
+
+from gpcert.bounds import BallDomain, BallShape, BoxDomain, Domain, RbfBound, mean_between, scaled_box
 from gpcert.proofs.leaf import Leaf, leaf_at
 from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.quadratic import CheckedBall, Outside
 from gpcert.proofs.tree import Node
+from gpcert.validation import Float
 
-__all__ = ["FEW", "BoxProver", "Envelope"]
+__all__ = ["FEW", "LESS", "TRIALS", "BoxProver", "Envelope"]
 
 #: Boxes of more features are not split further, nor are other references tried than the search's.
 FEW = 16
@@ -26,10 +29,12 @@ _STEPS, _STEP, _FINE = 14, 1e-10, 0.1
 _LOWEST = -36.0
 #: What lacks less, relative to the terms, lacks it by rounding: splitting does not help.
 _ROUNDING = 1e-10
+#: What the mean alone has above a level is relative to it.
+_BELOW = 1e-14
 #: Nor where the half of a box lacks more than this share of what the whole lacked.
-_LESS = 0.75
+LESS = 0.75
 #: Leaves tried for one claim, over all boxes.
-_TRIALS = 300
+TRIALS = 300
 
 
 class Envelope(NamedTuple):
@@ -44,7 +49,8 @@ class BoxProver:
 
     bound: RbfBound
     levels: Callable[[float], Level]
-    left: int = _TRIALS  #: leaves that may be tried; then a box is tried from one reference
+    ball: tuple[Float, Float] | None  #: centre and half widths (d,) of a ball of norm inf
+    left: int = TRIALS  #: leaves that may be tried; then a box is tried from one reference
     floor: Level | None = None  #: the lowest level that a box had to be content with
 
     def proof(self, node: Node, level: Level, anything: bool) -> Leaf | Envelope | None:
@@ -52,14 +58,20 @@ class BoxProver:
         found = self._leaf(node, level)
         if found is not None and found[0].passes:
             return found[0]
-        if self.bound.envelope(node.lower, node.upper) >= level.p * (1.0 + 1e-9):
+        mean = mean_between(self.bound.slice, *self.bound.slice.extremes(node.lower, node.upper))[0]
+        if clears(mean, level):
             return Envelope(level)
         clear = -math.inf if found is None else found[0].clear
-        hopeless = clear > -_ROUNDING or clear < _LESS * node.short
+        hopeless = clear > -_ROUNDING or clear < LESS * node.short
         node.short = clear
         if not anything and not hopeless:
             return None
-        return Envelope(None) if found is None else self._lowered(*found)
+        best = None if found is None else self._lowered(*found)
+        if best is not None and best.passes:
+            return best
+        t = level.cleared(mean) if np.isfinite(mean) else -np.inf
+        lower = self.levels(t - _BELOW * (1.0 + abs(t))) if t > _LOWEST else None
+        return Envelope(lower if lower is not None and clears(mean, lower) else None)
 
     def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
         """The first leaf that passes, or the best; None where no expansion says anything."""
@@ -86,9 +98,17 @@ class BoxProver:
             key = reference.tobytes(), sharp
             if key not in seen:
                 seen.add(key)
-                if isinstance(domain, BallDomain):
-                    domain = CheckedBall(domain.low, domain.high, domain.offset, domain.unit, domain.ball)
-                yield Place(bound.slice, domain, reference, sharp)
+                yield Place(bound.slice, self._exact(domain, reference), reference, sharp)
+
+    def _exact(self, domain: Domain, reference: Float) -> Domain:
+        """The set as a checker sees it: the ends of a ball of norm inf need not be doubles."""
+        if isinstance(domain, BallDomain):
+            return CheckedBall(domain.low, domain.high, domain.offset, domain.unit, domain.ball)
+        if self.ball is None:
+            return domain
+        (o, unit), l = self.ball, self.bound.lengthscale
+        offset, half = (o - reference) / l, unit / l
+        return BoxDomain(np.maximum(domain.low, offset - half), np.minimum(domain.high, offset + half))
 
     def _outside(self, node: Node) -> Place:
         """Of a box that misses the ball."""
@@ -97,7 +117,7 @@ class BoxProver:
         low, high = scaled_box(node.lower, node.upper, middle, self.bound.lengthscale)
         offset = (shape.centre - middle) / self.bound.lengthscale
         unit = shape.ball.radius * shape.scale / self.bound.lengthscale
-        return Place(self.bound.slice, Outside(low, high, offset, unit), middle, False)
+        return Place(self.bound.slice, Outside(low, high, offset, unit, shape.ball.norm), middle, False)
 
     def _lowered(self, leaf: Leaf, place: Place) -> Leaf:
         """A level that can be proved from the same reference: that of another box, or about the highest."""
@@ -121,6 +141,11 @@ class BoxProver:
         if low.passes:
             self.floor = low.level
         return low
+
+
+def clears(mean: float, level: Level) -> bool:
+    """Whether a lower bound of the mean proves the level outright."""
+    return bool(mean >= level.height + _BELOW * abs(level.height))
 
 
 def _plan(

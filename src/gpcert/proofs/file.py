@@ -54,8 +54,8 @@ class ProofText:
         """Claim that the label is decided by more than value >= threshold on the region, or by more than the
         threshold, or else nothing: -inf.
         """
-        flat = self._several or threshold == 0.5
         for level in dict.fromkeys((value, threshold)):
+            flat = self._several or level == 0.5
             found, proof = self._subject.prove(label, region, False, level, start, flat)
             if found >= threshold:
                 where = label, self._region(region)
@@ -68,19 +68,26 @@ class ProofText:
         start = None if tree is None else tree.roots.get(0)
         return self.above(label, region, threshold, threshold, start) >= threshold
 
-    def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
-        """Claim P(label) at a point of the region."""
-        self._at(label, region, sense, value, point, "probability")
+    def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> float:
+        """Claim P(label) at a point of the region; the number that was claimed.
+
+        Nothing is written of what holds of any probability: no precision tells 1 - e^-5000 from 1.
+        """
+        least = self._subject.least
+        value = max(value, least) if sense == "<=" else value if value > least else 0.0
+        if value > 0.0 if sense == ">=" else value < 1.0:
+            self._at(label, region, sense, value, point, "probability")
+        return value
 
     def margin_at(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
-        """Claim what decides the label at a point of the region."""
-        self._at(label, region, sense, value, point, self._quantity)
+        """Claim that what decides the label is at most (less than) a number at a point of the region."""
+        if not self._several:
+            self.point(label, region, sense, value, point)
+        elif value < 1.0:
+            self._at(label, region, sense, value, point, "margin")
 
     def _at(self, label: int, region: Region, sense: str, value: float, point: Float, quantity: str) -> None:
-        """Unless any probability, or margin, is so: no precision tells 1 - e^-5000 from 1."""
-        least = -1.0 if quantity == "margin" else 0.0
-        if value > least if sense == ">=" else value < 1.0:
-            self.claims.append(at(label, self._region(region), sense, value, point, quantity))
+        self.claims.append(at(label, self._region(region), sense, value, point, quantity))
 
     def balance(
         self, label: int, terms: Sequence[tuple[int, str, Region]], lower: float, upper: float

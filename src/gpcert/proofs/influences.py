@@ -62,12 +62,13 @@ def _proved(
     points[:, feature] = np.linspace(inner.lower[feature], inner.upper[feature], _NODES + 1)
     p = post.probability(points)[:, label]
     low, high = points[p.argmin()], points[p.argmax()]
-    proved = Range(
-        text.at_least(label, region, known.min_lower, low),
+    inner_ends = (
         max(known.min_upper, text.value(label, low)[1]),
         min(known.max_lower, text.value(label, high)[0]),
+    )
+    return Range(
+        text.at_least(label, region, known.min_lower, low),
+        text.point(label, region, "<=", inner_ends[0], low),
+        text.point(label, region, ">=", inner_ends[1], high),
         text.at_most(label, region, known.max_upper, high),
     )
-    text.point(label, region, "<=", proved.min_upper, low)
-    text.point(label, region, ">=", proved.max_lower, high)
-    return proved

@@ -61,13 +61,13 @@ class Leaf(NamedTuple):
 
 def leaf_at(place: Place, level: Level) -> Leaf | None:
     """The leaf of a level at a place; None where e^r, or a number of it, says nothing any more."""
-    kernels, bend, hints = level.plane(place)
+    kernels, bend, hints, terms = level.plane(place)
     c, constant = kernels.around, kernels.constant
     if not c.radius < 50.0:
         return None
     M0, g, H = kernels.head
     base = M0 + kernels.still + constant
-    size = float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + abs(constant) * math.exp(c.radius)
+    size = float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + terms * math.exp(c.radius)
     H, forms = _with_orders(kernels, H) if place.sharp else (H.copy(), None)
     first = 3 if forms is None else 3 + len(forms.thetas) + forms.norms
     chord = math.expm1(c.radius) / c.radius
@@ -93,14 +93,18 @@ def _tail(kernels: KernelSum, order: int) -> float:
 
 
 def _rest(kernels: KernelSum) -> float:
-    """V2: the norm of the sum less its orders zero to two, which are known; what rounding hides stays in."""
+    """V2: the norm of the sum less its orders zero to two, which are known; what rounding hides stays in.
+
+    Multipliers fit the numbers that a checker will find, not bounds of them: roundings of the Gram matrix
+    are guessed, not bounded.
+    """
     c = kernels.around
-    gram, entry = c.slice.gram(np.ones(c.v.shape[1]))
+    gram, _ = c.slice.gram(np.ones(c.v.shape[1]))
     b = kernels.b * c.slice.amplitude
     constant, gradient, hessian = kernels.head
     known = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
     size = float(np.abs(b).sum())
-    hidden = 4.0 * (entry + gamma(2 * len(b) + 40)) * size * (size + math.sqrt(known))
+    hidden = 4.0 * gamma(2 * len(b) + 40) * size * (size + math.sqrt(known))
     return math.sqrt(max(float(b @ (gram @ b)) - known, 0.0) + hidden)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ from gpcert.validation import Float
 
 #: Points near the variances of a box at which the curve of a logistic level is told.
 _NEAR = 9
+#: Expectations of the logistic below it are 0 to a checker, which knows them to an absolute error.
+_LEAST = 1e-30
 #: How far apart they are at least, as a share of the largest variance.
 _APART = 1e-3
 
@@ -39,11 +42,14 @@ class Place(NamedTuple):
 
 
 class Plane(NamedTuple):
-    """The sum of kernels, which loses bend (1 - k(x, xh) / s2) besides; `hints`: what a checker is told."""
+    """The sum of kernels, which loses bend (1 - k(x, xh) / s2) besides; `hints`: what a checker is told;
+    `size`: of the numbers whose sum its constant is, which rounding is relative to.
+    """
 
     kernels: KernelSum
     bend: float
     hints: dict[str, Any]
+    size: float
 
 
 class Level(ABC):
@@ -63,6 +69,15 @@ class Level(ABC):
         """The level as a checker reads it."""
 
     @property
+    @abstractmethod
+    def height(self) -> float:
+        """A mean that clears the level whatever the variance (V9)."""
+
+    @abstractmethod
+    def cleared(self, mean: float) -> float:
+        """`t` of about the highest level that a mean clears whatever the variance."""
+
+    @property
     def outright(self) -> dict[str, Any]:
         """What a checker is told where the mean alone clears the level."""
         return {}
@@ -75,23 +90,25 @@ class Level(ABC):
         """The mean alone, less `height`."""
         slice_ = place.slice
         around = Covariances(slice_, place.domain, *slice_.kernel(place.reference))
-        return Plane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints)
+        size = abs(slice_.mean) + abs(height)
+        return Plane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints, size)
 
     def falling(self, place: Place, constant: float, steep: float, c: float, hints: dict[str, Any]) -> Plane:
-        """V3: below constant + mu + steep sqrt(c + S)."""
+        """V3 (a): below constant + mu + steep sqrt(c + S)."""
         around, r, q0 = _visited(place)
         slice_, lift, s2 = place.slice, self.fact.lift, place.slice.model.variance
         weight = steep / math.sqrt(c + max(s2 - q0, 0.0) + lift)
-        constant += slice_.mean + weight * c - 0.5 * steep * lift / math.sqrt(c)
-        return Plane(KernelSum(around, slice_.weights - weight * r, constant, weight * s2), 0.0, hints)
+        terms = constant, slice_.mean, weight * c, -steep * lift / (math.sqrt(c) + math.sqrt(c + lift))
+        kernels = KernelSum(around, slice_.weights - weight * r, sum(terms), weight * s2)
+        return Plane(kernels, 0.0, hints, sum(map(abs, terms)))
 
-    def rising(self, place: Place, constant: float, tau: float, hints: dict[str, Any]) -> Plane:
-        """V3: below constant + mu - tau S."""
+    def rising(self, place: Place, constants: Sequence[float], tau: float, hints: dict[str, Any]) -> Plane:
+        """V3 (b): below the sum of constants + mu - tau S."""
         around, r, q0 = _visited(place)
         slice_, s2 = place.slice, place.slice.model.variance
-        constant += slice_.mean - tau * (s2 + q0 + self.fact.lift)
-        kernels = KernelSum(around, slice_.weights + 2.0 * tau * r, constant)
-        return Plane(kernels, 2.0 * tau * self.fact.negative * s2, hints)
+        terms = *constants, slice_.mean, -tau * (s2 + q0 + self.fact.lift)
+        kernels = KernelSum(around, slice_.weights + 2.0 * tau * r, sum(terms))
+        return Plane(kernels, 2.0 * tau * self.fact.negative * s2, hints, sum(map(abs, terms)))
 
 
 def _visited(place: Place) -> tuple[Covariances, Float, float]:
@@ -123,14 +140,21 @@ class ProbitAt(Level):
     def told(self) -> dict[str, Any]:
         return {"t": self.t}
 
+    @property
+    def height(self) -> float:
+        return self.t * math.sqrt(self.noise + (self.top if self.t > 0.0 else 0.0))
+
+    def cleared(self, mean: float) -> float:
+        return mean / math.sqrt(self.noise + (self.top if mean > 0.0 else 0.0))
+
     def plane(self, place: Place) -> Plane:
         t = self.t
         if t == 0.0 or (self.flat and t > 0.0):
-            return self.mean(place, t * math.sqrt(self.noise + self.top), {"tau": 0.0} if t > 0.0 else {})
+            return self.mean(place, self.height, {"tau": 0.0} if t > 0.0 else {})
         if t < 0.0:
             return self.falling(place, 0.0, -t, self.noise, {})
         tau = 0.5 * t / math.sqrt(self.noise + _variance(place) + self.fact.lift)
-        return self.rising(place, -tau * self.noise - 0.25 * t * t / tau, tau, {"tau": tau})
+        return self.rising(place, (-tau * self.noise, -0.25 * t * t / tau), tau, {"tau": tau})
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +196,14 @@ class LogitAt(Level):
         return {"p": self.probability, "curve": {"c": c, "S": S, "m": m}}
 
     @property
+    def height(self) -> float:
+        p = self.probability
+        return self._tangent(self.top)[2] if p > 0.5 else math.log(p) - math.log1p(-p)
+
+    def cleared(self, mean: float) -> float:
+        return float(ndtri(Logit().expectation(mean, self.top if mean > 0.0 else 0.0)))
+
+    @property
     def outright(self) -> dict[str, Any]:
         return {"tangent": self._tangent(self.top)} if self.probability > 0.5 else {}
 
@@ -189,7 +221,8 @@ class LogitAt(Level):
             tangent = self._tangent(S)
             slope, curl = Logit().expectation_gradient(tangent[2], S)
             tau = -float(curl) / float(slope)
-            return self.rising(place, tau * S - tangent[2], tau, {"tangent": tangent})
+            unknown = 4.0 * (tangent[2] - tangent[1]) * (place.slice.model.variance - S)  # of the slope
+            return self.rising(place, (tau * S, -tangent[2], -unknown), tau, {"tangent": tangent})
         c, grid, m = self._grid
         found = root_below(c, grid, [-height for height in m], S)
         steep, c, kappa = (0.0, c, -np.inf) if found is None else found
@@ -203,6 +236,11 @@ class Levels:
     likelihood: Probit | Logit
     fact: Fact
     top: float
+
+    @property
+    def least(self) -> float:
+        """Probabilities up to it are not told from 0."""
+        return _LEAST if isinstance(self.likelihood, Logit) else 0.0
 
     @property
     def mixed(self) -> bool:

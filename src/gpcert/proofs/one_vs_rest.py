@@ -9,14 +9,14 @@ import numpy as np
 from gpcert.bounds import BoundFactory, JointLabel, OneVsRestBound, RbfBound, smallest_point
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs.boxes import BoxProver, Envelope
+from gpcert.proofs.boxes import LESS, TRIALS, BoxProver, Envelope
 from gpcert.proofs.cover import Split, walk
 from gpcert.proofs.document import part_told, split_told
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Levels, levels_of, variances
 from gpcert.proofs.tree import Node
-from gpcert.proofs.two_classes import complement_up, placed, root_of
+from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region
 from gpcert.validation import Float
 
@@ -47,11 +47,15 @@ class SeveralClasses:
         self._factory, self.facts = factory, [fact.told for fact in facts]
         pairs = zip(facts, post.kernels, strict=True)
         self._levels = [levels_of(link, fact, kernel.prior_variance) for fact, kernel in pairs]
+        self.least = self._levels[0].least
 
     def prove(
         self, label: int, region: Region, upper: bool, value: float, start: Node | Float | None, flat: bool
     ) -> tuple[float, Any]:
-        """The bound of P(label), or of the margin where `flat`, that is proved, and how."""
+        """The bound of P(label), or of the margin where `flat`, that is proved, and how.
+
+        A margin of 0 is a label: less is of no use, and the first leaf that proves less ends the work.
+        """
         make = self._factory.margin if flat else self._factory.pair
         made, moving = placed(make, label, region)
         bound = made if flat else made[int(upper)]
@@ -61,9 +65,13 @@ class SeveralClasses:
         if not root.lower.size:
             return value, None
         goal = 0.5 + 0.5 * value if flat else complement_up(value) if upper else value
-        covering = _Covering(bound, self._levels, goal)
+        covering = _Covering(bound, self._levels, goal, cube_of(region, moving))
         with np.errstate(all="ignore"):
-            nodes = list(walk(root, goal, covering.lengthscale, covering.leaf))
+            nodes = []
+            for node in walk(root, goal, covering.lengthscale, covering.leaf):
+                nodes.append(node)
+                if flat and value == 0.0 and isinstance(node, _Leaf) and node.value < goal:
+                    return -1.0, None
         least = min(node.value for node in nodes if isinstance(node, _Leaf))
         if least < goal + _CLEAR:
             value = 2.0 * least - 1.0 if flat else complement_up(least) if upper else least
@@ -74,8 +82,11 @@ class SeveralClasses:
 class _Covering:
     """Leaves for a quantity that has to reach `goal`."""
 
-    def __init__(self, bound: OneVsRestBound, levels: list[Levels], goal: float) -> None:
-        self._bound, self._levels, self._goal = bound, levels, goal
+    def __init__(
+        self, bound: OneVsRestBound, levels: list[Levels], goal: float, cube: tuple[Float, Float] | None
+    ) -> None:
+        self._bound, self._levels, self._goal, self._cube = bound, levels, goal, cube
+        self._left = TRIALS * len(levels)
         c = np.arange(len(levels))
         self._rising = (c == bound.ratio.label) == (bound.ratio.sign > 0)
         self._own = [pair[0 if up else 1] for pair, up in zip(bound.classes, self._rising, strict=True)]
@@ -99,7 +110,10 @@ class _Covering:
             else:
                 high[j] = complement_up(p)
         value = self._bound.ratio.bounds(low, high)[0]
-        return _Leaf(parts, self._rising, value) if anything or value >= self._goal + _CLEAR else None
+        lacks = value - self._goal - _CLEAR
+        final = anything or lacks >= 0.0 or lacks < LESS * node.short
+        node.short = lacks
+        return _Leaf(parts, self._rising, value) if final else None
 
     def _part(self, j: int, node: Node, slack: float) -> tuple[Leaf | Envelope | None, float]:
         """What proves that p_j, or 1 - p_j, is at least a number about `slack` below the smallest found."""
@@ -112,9 +126,10 @@ class _Covering:
             return None, 0.0
         levels = self._levels[j]
         near = variances(bound, node.lower, node.upper, start)
-        prover = BoxProver(bound, lambda t: levels.at(t, False, near))
+        prover = BoxProver(bound, lambda t: levels.at(t, False, near), self._cube, self._left)
         box = Node(node.lower, node.upper, start)
         part = prover.proof(box, levels.of(target, False, False, near), True)
+        self._left = prover.left
         if part is None or part.level is None or (isinstance(part, Leaf) and not part.passes):
             return None, 0.0
         return part, part.level.p

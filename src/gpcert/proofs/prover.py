@@ -33,7 +33,7 @@ from gpcert.results import (
     Verdict,
     VerdictStatus,
 )
-from gpcert.rounding import down
+from gpcert.rounding import LARGEST, down, up
 from gpcert.schema import digest
 from gpcert.validation import Float
 
@@ -94,7 +94,7 @@ class Prover:
         lower = text.above(*where, threshold, value, root) if answer.status is VerdictStatus.SAFE else -2.0
         if lower < threshold:
             lower = text.margin_at_least(*where, min(value, threshold), root)
-        text.margin_at(*where, "<=", threshold + answer.margin.upper, answer.argmin)
+        text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
         if answer.counterexample is not None:
             text.margin_at(*where, "<", threshold, answer.counterexample)
         margin = answer.margin.lower if lower == value else down(lower - threshold)
@@ -223,5 +223,14 @@ def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
         return f"the likelihood {link!r}"
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
         return "a model of numbers too large or too small, or a precision unlike its kernel"
-    norms = {region.norm for region in regions if isinstance(region, Ball)} - {np.inf, 1.0, 2.0}
-    return f"balls of norm {min(norms):g}" if norms else None
+    balls = [region for region in regions if isinstance(region, Ball)]
+    norms = {ball.norm for ball in balls} - {np.inf, 1.0, 2.0}
+    if norms:
+        return f"balls of norm {min(norms):g}"
+    sizes = [x for ball in balls for x in (ball.radius, *(() if ball.scale is None else ball.scale)) if x > 0]
+    moderate = all(x * LARGEST >= 1.0 and x <= LARGEST for x in sizes)
+    return None if moderate else f"balls with radii or scales such as {max(sizes, key=_extreme):g}"
+
+
+def _extreme(x: float) -> float:
+    return float(abs(np.log(x)))

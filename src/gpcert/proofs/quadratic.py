@@ -25,6 +25,10 @@ from gpcert.validation import Float
 __all__ = ["CheckedBall", "Multipliers", "Outside", "multipliers"]
 
 
+#: Of a multiplier that has to show that a box misses a ball.
+_DOUBLINGS = 60
+
+
 class Multipliers(NamedTuple):
     """D (d,), y (d,), the ball's for its square and for its norm, and about the bound that they give."""
 
@@ -51,6 +55,7 @@ class Outside(BoxDomain):
 
     offset: Float
     unit: Float
+    norm_of_ball: float
 
 
 def multipliers(domain: Domain, g: Float, H: Float, enough: float) -> Multipliers:
@@ -88,17 +93,14 @@ def _of_box(g: Float, H: Float, low: Float, high: Float, enough: float) -> Multi
 def _of_ball(domain: BallDomain, g: Float, H: Float, enough: float) -> Multipliers:
     """In normalised coordinates u = (d - offset) / unit, where the ball is |u| <= 1."""
     o, unit, ball = domain.offset, domain.unit, domain.ball
-    Ho = H @ o
-    constant = float((g + 0.5 * Ho) @ o)
-    slope, matrix = (g + Ho) * unit, H * np.outer(unit, unit)
+    constant, slope, matrix = _normalised(domain, g, H)
     low, high = ball.low, np.maximum(ball.high, ball.low + 1e-300)
     if ball.norm == 2.0:
         ones = np.ones_like(g)
         D, E, u = ellipsoid_multipliers(slope, matrix, low, high, ones, enough - constant, 1e-6)
         norm = 0.0
     else:
-        D, E = np.zeros_like(g), max(0.0, -float(np.linalg.eigvalsh(matrix)[0])) * (1.0 + 1e-9)
-        E += 1e-12 * float(np.abs(matrix).max())
+        D, E = np.zeros_like(g), _convexity(matrix)
         u = descended(slope, matrix + E * np.eye(len(g)), ball)
         norm = ball.multiplier(slope + matrix @ u + E * u)
     matrix = matrix + E * np.eye(len(g))
@@ -110,18 +112,33 @@ def _of_ball(domain: BallDomain, g: Float, H: Float, enough: float) -> Multiplie
 
 def _outside(domain: Outside, g: Float, H: Float, enough: float) -> Multipliers:
     """On a box that misses the ball, a large multiple of what is negative in the ball alone exceeds all."""
-    o, unit = domain.offset, domain.unit
-    y = np.clip(o, domain.low, domain.high)
-    D, E, value = np.zeros_like(g), 1.0, -np.inf
-    for _ in range(200):
-        matrix, slope = H + np.diag(E / unit**2), g - E * o / unit**2
-        if _convex(matrix, D):
-            constant = 0.5 * E * (float(((o / unit) ** 2).sum()) - 1.0)
-            value = constant + _dual(slope, matrix, D, y, domain.low, domain.high)
+    constant, slope, matrix = _normalised(domain, g, H)
+    low, high = ((end - domain.offset) / domain.unit for end in (domain.low, domain.high))
+    u, D = np.clip(0.0, low, high), np.zeros_like(g)
+    E, norm, value = _convexity(matrix), 0.0, -np.inf
+    for _ in range(_DOUBLINGS):
+        shifted = matrix + E * np.eye(len(g))
+        value = constant + _dual(slope, shifted, D, u, low, high, norm) - 0.5 * E - norm
         if value >= enough:
             break
-        E *= 2.0
-    return Multipliers(D, y, value, E)
+        if domain.norm_of_ball == 1.0:
+            norm = 2.0 * norm + float(np.abs(slope).max())
+        else:
+            E = 2.0 * E + float(np.abs(slope).max())
+    return Multipliers(D, domain.offset + domain.unit * u, value, E, norm)
+
+
+def _normalised(domain: BallDomain | Outside, g: Float, H: Float) -> tuple[float, Float, Float]:
+    """Constant, slope and matrix in the coordinates u = (d - offset) / unit."""
+    o, unit = domain.offset, domain.unit
+    Ho = H @ o
+    return float((g + 0.5 * Ho) @ o), (g + Ho) * unit, H * np.outer(unit, unit)
+
+
+def _convexity(matrix: Float) -> float:
+    """A multiple of the identity that makes it convex."""
+    least = max(0.0, -float(np.linalg.eigvalsh(matrix)[0])) * (1.0 + 1e-9)
+    return least + 1e-12 * float(np.abs(matrix).max())
 
 
 def _convex(H: Float, D: Float) -> bool:

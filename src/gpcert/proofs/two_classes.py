@@ -17,10 +17,10 @@ from gpcert.proofs.document import proof_told
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.levels import levels_of, variances
 from gpcert.proofs.tree import Node
-from gpcert.regions import Region
+from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 
-__all__ = ["TwoClasses", "complement_up", "placed", "root_of"]
+__all__ = ["TwoClasses", "complement_up", "cube_of", "placed", "root_of"]
 
 #: Where all leaves share a level, covers are tried at so many, each what the one before could prove.
 _ROUNDS = 3
@@ -35,6 +35,7 @@ class TwoClasses:
         (fact,) = facts_of(post)
         self._factory, self.facts = factory, [fact.told]
         self._levels = levels_of(post.likelihood, fact, post.kernel.prior_variance)
+        self.least = self._levels.least
 
     def prove(
         self, label: int, region: Region, upper: bool, value: float, start: Node | Float | None, flat: bool
@@ -48,9 +49,12 @@ class TwoClasses:
             return value, None
         near = variances(bound, root.lower, root.upper, root.reference)
         level = self._levels.of(value, upper, flat, near)
+        if level.p <= self.least:
+            return 1.0 if upper else 0.0, None
         with np.errstate(all="ignore"):
             for _ in range(_ROUNDS):
-                found = cover(BoxProver(bound, lambda t: self._levels.at(t, flat, near)), root, level)
+                prover = BoxProver(bound, lambda t: self._levels.at(t, flat, near), cube_of(region, moving))
+                found = cover(prover, root, level)
                 if found.t >= level.t:
                     return value, proof_told(level, found.nodes, region)
                 if found.t == -np.inf:
@@ -67,6 +71,14 @@ def placed(make: Any, label: int, region: Region) -> tuple[Any, Any]:
     box = region.box()
     moving = box.lower < box.upper
     return make(label, shape_of(region, moving), region.inner_box().lower, moving), moving
+
+
+def cube_of(region: Region, moving: Any) -> tuple[Float, Float] | None:
+    """Centre and half widths of a ball of norm inf on its moving features; None of other regions."""
+    if not isinstance(region, Ball) or region.norm != np.inf:
+        return None
+    scale = np.ones(len(region.x)) if region.scale is None else region.scale
+    return region.x[moving], (region.radius * scale)[moving]
 
 
 def root_of(bound: BoxBound, region: Region, moving: Any, start: Node | Float | None) -> Node:
