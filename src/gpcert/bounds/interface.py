@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from gpcert.bounds.geometry.domain import Shape
@@ -36,6 +36,10 @@ class Certified(NamedTuple):
     elsewhere: float = 1.0
 
 
+#: Value and gradient (d,) at x (d,).
+Objective = Callable[[Float], tuple[float, Float]]
+
+
 class BoxBound(Protocol):
     """What the search needs to know of a model on a region: values at points, lower bounds over boxes."""
 
@@ -48,6 +52,9 @@ class BoxBound(Protocol):
 
     def objective(self, x: Float) -> tuple[float, Float]:
         """An increasing function of P (estimated) and its gradient at x (d,): for local search only."""
+
+    def nearby(self, middle: Float) -> Objective:
+        """`objective` to about four digits, for many points around `middle` (d,) of the region."""
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """A lower bound of P over a box, aiming at `target`; `reference` (d,) is where P seems smallest."""
@@ -64,6 +71,14 @@ class OneByOne(ABC):
     """A bound that gains nothing from several boxes at once."""
 
     batch = 1
+
+    @abstractmethod
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """See `BoxBound.objective`."""
+
+    def nearby(self, middle: Float) -> Objective:
+        """See `BoxBound.nearby`."""
+        return self.objective
 
     @abstractmethod
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:

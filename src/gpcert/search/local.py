@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.special import ndtri
 
 from gpcert.bounds import BoxBound
 from gpcert.clock import OutOfTime, check
@@ -16,6 +16,8 @@ __all__ = ["descend"]
 _VERTEX_STEPS = 6
 _PROJECTED_STEPS = 40
 _EXCHANGES = 12
+#: From gains of so much on, single precision shows them.
+_SINGLE = 5e-5
 #: Remembered values: a projected step may rise above the last one, not above all of these.
 _MEMORY = 6
 
@@ -29,12 +31,12 @@ def descend(
     worth: float = 0.0,
 ) -> Float:
     """A point (d,) of the bound's region, which lies in the box, with small P: vertex iteration first,
-    L-BFGS-B or projected gradients where that does not settle; ends once the objective is below `enough`,
+    projected gradients where that does not settle; ends once the objective is below `enough`,
     P negligible, or no more than `worth` of the objective is to be gained.
     """
     if lower.size == 0:
         return lower.copy()
-    timed = _Timed(bound, bound.shape.project(bound.shape.middle(lower, upper)))
+    timed = _Timed(bound, bound.shape.project(bound.shape.middle(lower, upper)), worth >= _SINGLE)
     with suppress(OutOfTime):  # any point of the region is sound
         return _descend(timed, lower, upper, enough, negligible, worth)
     return timed.best
@@ -43,15 +45,16 @@ def descend(
 class _Timed:
     """A bound whose objective ends with the time; `best`: the point of the region where it was smallest."""
 
-    def __init__(self, bound: BoxBound, best: Float) -> None:
-        self.shape, self.at, self._objective = bound.shape, bound.at, bound.objective
+    def __init__(self, bound: BoxBound, best: Float, rough: bool) -> None:
+        self.shape, self.at = bound.shape, bound.at
+        self._objective = bound.nearby(best) if rough else bound.objective
         self.best, self._least = best, np.inf
 
-    def objective(self, x: Float, inside: bool = True) -> tuple[float, Float]:
-        """See `BoxBound`; `inside`: whether x is known to lie in the region."""
+    def objective(self, x: Float) -> tuple[float, Float]:
+        """See `BoxBound`; x (d,) lies in the region."""
         check()
         value, gradient = self._objective(x)
-        if inside and value < self._least:
+        if value < self._least:
             self.best, self._least = x, value
         return value, gradient
 
@@ -77,10 +80,10 @@ def _descend(
             break
         if gradient @ (vertex - settled) <= worth:  # to first order there is no more to gain
             return _exchange(bound, point)
-    if bound.at(point)[1] <= negligible:
+    # The objective is about a normal quantile: few points need an enclosure to tell.
+    if best < ndtri(negligible) + 0.5 and bound.at(point)[1] <= negligible:
         return point
-    polish = _polish_in_box if shape.is_box else _polish
-    return _exchange(bound, polish(bound, lower, upper, point, best, worth))
+    return _exchange(bound, _polish(bound, lower, upper, point, best, worth))
 
 
 def _exchange(bound: _Timed, point: Float) -> Float:
@@ -99,25 +102,6 @@ def _exchange(bound: _Timed, point: Float) -> Float:
     return point
 
 
-def _polish_in_box(
-    bound: _Timed, lower: Float, upper: Float, point: Float, best: float, worth: float
-) -> Float:
-    width = upper - lower
-
-    def scaled(y: Float) -> tuple[float, Float]:
-        value, gradient = bound.objective(lower + y * width, inside=False)
-        return value, gradient * width
-
-    start = (point - lower) / width
-    # The last step's gain says little of what is left: bounds are exact at a reference that is the minimiser.
-    options = {"maxiter": 40, "ftol": max(0.03 * worth, 2e-9)}
-    bounds = [(0.0, 1.0)] * len(width)
-    result = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    # Coordinates at an end of the box are set to it exactly: the bound is exact at such a reference.
-    moved = np.where(result.x <= 0, lower, np.where(result.x >= 1, upper, lower + result.x * width))
-    return bound.shape.project(moved) if result.fun < best else point
-
-
 def _polish(bound: _Timed, lower: Float, upper: Float, point: Float, best: float, worth: float) -> Float:
     """Spectral projected gradients (Birgin, Martinez, Raydan 2000), in units of the box's widths."""
     project, width = bound.shape.project, upper - lower
@@ -128,7 +112,7 @@ def _polish(bound: _Timed, lower: Float, upper: Float, point: Float, best: float
     for _ in range(_PROJECTED_STEPS):
         step = project(x - length * gradient * width * width) - x
         slope = float(gradient @ step)
-        if not slope < -max(worth, 1e-7 * (1.0 + abs(value))):
+        if not slope < -max(0.1 * worth, 1e-7 * (1.0 + abs(value))):
             break
         share = 1.0
         while True:

@@ -51,18 +51,17 @@ def quadratic_lower_bound(
 
 def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float) -> QuadraticBound:
     point, free = settled_faces(g, H, low, high)
-    fixed = np.flatnonzero(~free)
-    H_fixed = H[:, fixed] @ point[fixed]
-    constant = float((g + 0.5 * H_fixed)[fixed] @ point[fixed])
+    H_fixed = H @ point  # 0 where free
+    constant = float((g + 0.5 * H_fixed) @ point)
     # Substitution rounds: the constant, and the reduced gradient, which acts over the reach of the free
     # coordinates.
     reach = np.where(free, np.maximum(-low, high), np.abs(point))
-    scale = np.abs(g) + np.abs(H[:, fixed]) @ np.abs(point[fixed])
-    if ((scale > 0) & (reach > 0)).any() and point[fixed].any():
+    scale = np.abs(g) + np.abs(H) @ np.abs(point)
+    if ((scale > 0) & (reach > 0)).any() and point.any():
         constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale @ reach) + len(g) * TINY
     if not free.any():
         return QuadraticBound(constant, point)
-    g, H, low, high = (g + H_fixed)[free], H[np.ix_(free, free)], low[free], high[free]
+    g, H, low, high = (g + H_fixed)[free], H[free][:, free], low[free], high[free]
     D, y = curvature(g, H, low, high, enough - constant, accuracy)
     point[free] = np.clip(y, low, high)
     value = constant + _dual(g, H, D, y, low, high)
@@ -70,7 +69,7 @@ def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy:
 
 
 def settled_faces(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask]:
-    """Q1 repeated: a point with the settled coordinates at their ends, and the mask of the free ones."""
+    """Q1 repeated: a point with the settled coordinates at their ends, 0 in the free ones, and their mask."""
     point = np.zeros_like(g)
     free = np.ones(len(g), dtype=bool)
     positive, negative = np.maximum(H, 0.0), np.minimum(H, 0.0)

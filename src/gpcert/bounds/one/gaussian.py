@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.interface import Objective
 from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
+from gpcert.bounds.local.gaussian.nearby import Nearby
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import FunctionalBound
@@ -22,6 +24,9 @@ from gpcert.validation import Float
 
 #: Size of a set, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope is used.
 _TOO_LARGE = 4.0
+
+#: Features up to which local searches stay in double precision.
+_FEW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,14 @@ class RbfBound(LevelBound):
         slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
         return mu / root, slope / self.slice.lengthscale
 
+    def nearby(self, middle: Float) -> Objective:
+        """The same in single precision, which few features do not pay for: two precisions drive each other
+        out of the cache.
+        """
+        if len(middle) <= _FEW:
+            return self.objective
+        return Nearby(self.slice, middle, self.curves.noise)
+
     def plan(self, size: float, d: int) -> Plan:
         attempts = _attempts(size, d) if size < _TOO_LARGE else []
         return [(retreat, partial(self._local, build)) for build, retreat in attempts]
@@ -57,7 +70,8 @@ class RbfBound(LevelBound):
         if d > CHEAP_DIMENSIONS:
             if size < 0.35:
                 return [(0.0, (False,)), (0.1, (False, True))]
-            return [(0.15, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
+            near = 0.15 * min(1.0, slack() / 0.02) ** (1 / 3)
+            return [(near, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
         if size < 0.3:
             return [(0.0, (True,))]
         inside = (0.7 if self.shape.is_box else 0.5, (True,))

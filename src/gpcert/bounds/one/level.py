@@ -56,10 +56,6 @@ class LevelBound(OneByOne):
         return self.curves.bounds(*self.slice.latent(x))
 
     @abstractmethod
-    def objective(self, x: Float) -> tuple[float, Float]:
-        """See `BoxBound.objective`."""
-
-    @abstractmethod
     def plan(self, size: float, d: int) -> Plan:
         """For a set of this size in lengthscales; empty where expansions say nothing."""
 

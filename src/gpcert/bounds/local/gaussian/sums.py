@@ -57,6 +57,11 @@ class Covariances:
         return 0.5 * self.s * self.s * (1.0 + 4 * UNIT)
 
     @cached_property
+    def squares(self) -> Float:
+        """v_ij^2 (n, d)."""
+        return self.v * self.v
+
+    @cached_property
     def metric(self) -> Float:
         """L^2 (d,): |L d|^2 = sum_j metric_j d_j^2 (X1): one of a few, whose Gram matrices are kept.
 
@@ -66,8 +71,8 @@ class Covariances:
         metric = self.domain.metric(self.slice.spread)
         if len(metric) <= CHEAP_DIMENSIONS:
             return np.asarray(metric / metric.min())
-        squares = np.einsum("ij,ij->i", self.v, self.v / metric)
-        ratio = np.divide(self.k @ squares, self.k.sum() * max(self.domain.norm(metric), NARROWEST) ** 2)
+        lengths = self.squares @ (1.0 / metric)
+        ratio = np.divide(self.k @ lengths, self.k.sum() * max(self.domain.norm(metric), NARROWEST) ** 2)
         scale = _STEP ** round(0.5 * math.log(ratio, _STEP)) if TINY < ratio < LARGEST else 1.0
         return np.asarray(metric * scale)
 
@@ -79,8 +84,8 @@ class Covariances:
     @cached_property
     def norm(self) -> Float:
         """(n,), up: |a_i| <= norm_i |L d| / span."""
-        squares = np.einsum("ij,ij->i", self.v, self.v / self.metric)
-        return np.asarray(np.sqrt(squares) * self.span * (1.0 + 4.0 * gamma(2 * self.v.shape[1] + 16)))
+        lengths = self.squares @ (1.0 / self.metric)
+        return np.asarray(np.sqrt(lengths) * self.span * (1.0 + 4.0 * gamma(2 * self.v.shape[1] + 16)))
 
     @cached_property
     def most(self) -> Float:
@@ -141,8 +146,9 @@ class KernelSum:
     def head(self) -> tuple[float, Float, Float]:
         """Value, gradient and Hessian of sum_i b_i k_i e^{a_i} at the reference."""
         bk, v = self.b * self.around.k, self.around.v
-        H = v.T @ (bk[:, None] * v)
-        return float(bk.sum()), bk @ v, 0.5 * (H + H.T)
+        scaled = np.sqrt(np.abs(bk))[:, None] * v
+        more, less = scaled[bk > 0], scaled[bk < 0]  # a product with its own transpose takes half the time
+        return float(bk.sum()), bk @ v, more.T @ more - less.T @ less
 
     @cached_property
     def _squares(self) -> tuple[float, float, float]:
@@ -152,7 +158,7 @@ class KernelSum:
         c = self.around
         n, d = c.v.shape
         gram, entry = c.slice.gram(c.metric)
-        squares, inverse = c.v * c.v, 1.0 / c.metric
+        squares, inverse = c.squares, 1.0 / c.metric
         y = self.b * c.slice.amplitude * np.exp(0.5 * (squares @ (inverse - 1.0)))  # b k e^{|L^-1 v|^2 / 2}
         exponents = squares @ (inverse + 1.0)
         most = np.abs(y) + np.abs(self.b) * c.slice.tiny * (2.0 + 2.0 * exponents)
