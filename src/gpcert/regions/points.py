@@ -69,17 +69,34 @@ def nearest(z: Float, low: Float, high: Float, norm: float) -> Float:
     inside = np.clip(z, low, high)
     if _size(inside, norm) <= 1.0:
         return inside
+    inside = np.clip(0.0 * z, low, high)
     a, sign = np.abs(z), np.sign(z)
-
-    def shrunk(c: float) -> Float:
-        return np.clip(sign * _shrink(a, c, norm), low, high)
-
-    top = float(a.max())
-    for _ in range(200):
-        if _size(shrunk(top), norm) <= 1.0:
+    least, most, c, top = 0.0, np.inf, 0.0, float(a.max())  # a bracket of the multiplier
+    for _ in range(_ROOT_STEPS):
+        e = sign * _shrink(a, c, norm) if c > 0 else z
+        u = np.clip(e, low, high)
+        size = _size(u, norm)
+        if size <= 1.0:
+            inside, most = u, c
+        else:
+            least = c
+        if 1.0 - 1e-11 < size <= 1.0 or least >= most * (1.0 - 1e-15):
             break
-        top *= 4.0
-    return shrunk(_root(lambda c: _size(shrunk(c), norm) - 1.0, 0.0, top))
+        c = _following(c, np.abs(e[(u == e) & (e != 0)]), size, norm)
+        if not least < c < min(most, 16.0 * max(least, top)):
+            c = 0.5 * (least + most) if most <= 4.0 * max(least, top) else 4.0 * max(least, 0.01 * top)
+    return inside
+
+
+def _following(c: float, e: Float, size: float, norm: float) -> float:
+    """Newton's step for |u|_p = 1, a little inside: powers of the length are nearly linear in c; e (m,) are
+    the sizes of the coordinates that no end of the box holds.
+    """
+    powers = e ** (norm - 1.0)
+    fall = (powers * powers / (1.0 + c * (norm - 1.0) * e ** (norm - 2.0))).sum() / size ** (norm - 1.0)
+    q = norm - 1.0 if norm >= 1.5 else -1.0
+    change = ((1.0 - 5e-12) ** -q - size**-q) / (q * size ** (-q - 1.0))
+    return c + float(np.divide(change, fall))
 
 
 def _shrink(a: Float, c: float, norm: float) -> Float:

@@ -270,9 +270,9 @@ def test_the_variance_is_never_deeper_than_declared(case):
 
 
 @settings(max_examples=examples(150))
-@given(LOCAL, st.sampled_from(["corner", "inside", "at a centre"]))
-def test_every_centre_is_enclosed(case, where):
-    """Lemma K itself: the polynomials and their leftovers contain k_i at every point tried."""
+@given(LOCAL, st.sampled_from(["corner", "inside", "at a centre"]), st.booleans())
+def test_every_centre_is_enclosed(case, where, above):
+    """Lemma K itself, and K7: the polynomials and their leftovers contain k_i at every point tried."""
     rng = np.random.default_rng(case.seed)
     post = random_posterior(case, rng)
     box = random_region(case, post, rng)
@@ -281,6 +281,8 @@ def test_every_centre_is_enclosed(case, where):
     share = rng.integers(0, 2, case.d) if where == "corner" else rng.random(case.d)
     start = near if where == "at a centre" else np.clip(lower + share * (upper - lower), lower, upper)
     e = local_of(post, lower, upper, start).expansion
+    if above:
+        e = expand_radial(e.slice, e.domain, start, rng.random(post.n_centres) < 0.7)
     for x in (lower, upper, near, np.clip(lower + rng.random(case.d) * (upper - lower), lower, upper)):
         d = (x - start) / e.slice.lengthscale
         total, low, high = e.k.copy(), e.grown * 1e-9, e.grown * 1e-9

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpcert.bounds.geometry.box_quadratic import hopeless_gap
 from gpcert.rounding import TINY
 from gpcert.validation import Float
 
@@ -24,11 +25,12 @@ def multipliers(
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
     vector = (g + H @ middle) * half
-    constant = g @ middle + 0.5 * middle @ H @ middle
+    constant = float(g @ middle + 0.5 * middle @ H @ middle)
     n = len(g)
     values = np.linalg.eigvalsh(matrix)
     size = max(abs(values[0]), abs(values[-1]), float(np.abs(vector).max()), TINY)
-    D = 0.5 * (np.abs(vector) + max(-values[0], 0.0) + 0.01 * size / n)
+    # Convex without the ellipsoid, which may be nearly flat along some features.
+    D = np.abs(vector) + max(-values[0], 0.0) + 0.01 * size / n
     # The ellipsoid in units of z: (z^T diag(curl) z + 2 pull.z + level) / 2 <= 0.
     curl, pull = weight * half * half, weight * half * middle
     level = float(weight @ (middle * middle)) - 1.0
@@ -41,10 +43,12 @@ def multipliers(
         linear = vector + E * pull
         z = -inverse @ linear
         dual = 0.5 * linear @ z - 0.5 * D.sum() + 0.5 * E * level
-        gap = _primal(matrix, vector, z, middle, half, weight) - dual
+        primal = _primal(matrix, vector, z, middle, half, weight)
+        gap = primal - dual
         # Stop where the target is met with room for rounding, or where no better multipliers can meet it.
         met = dual + constant - 1e-11 * size >= enough
-        if met or gap <= accuracy * abs(dual) or step == _NEWTON_STEPS - 1:
+        hopeless = hopeless_gap(enough - constant - primal, accuracy * abs(dual))
+        if met or gap <= hopeless or step == _NEWTON_STEPS - 1:
             break
         mu = 0.15 * gap / n if step == 0 else mu
         change = _newton_step(inverse, z, (D, E), (curl, pull, level), mu)

@@ -107,8 +107,8 @@ def _candidates(
         yield trial
         if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more
             break
-    D, multiplier, y = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
-    yield _priced(g, H, ball, D, multiplier * weight, y if ball.norm == 2.0 else None)
+    D, multiplier, z = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
+    yield _priced(g, H, ball, D, multiplier * weight, z if ball.norm == 2.0 else None, y)
 
 
 def _ellipsoid(y: Float, norm: float, least: float) -> Float:
@@ -130,8 +130,12 @@ def _pull(gradient: Float, y: Float, ball: UnitBall) -> float:
     return max(multiplier, 0.0) if np.isfinite(multiplier) else 0.0
 
 
-def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | None) -> tuple[float, Float]:
-    """B6 with box multipliers D and ball multipliers E, both (d,) >= 0, and the tangent at y."""
+def _priced(
+    g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | None, start: Float | None = None
+) -> tuple[float, Float]:
+    """B6 with box multipliers D and ball multipliers E, both (d,) >= 0, and the tangent at y; None: at the
+    minimiser, searched from `start`.
+    """
     low, high = ball.low, ball.high
     total = convexified(H, D + E, high - low)
     if total is None:
@@ -142,7 +146,7 @@ def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | N
     A[np.diag_indices(len(g))] += D + E
     c = g - 0.5 * D * (low + high)
     if y is None:
-        y = descended(c, A, ball)
+        y = descended(c, A, ball, start=start)
     G = c + A @ y
     exponent = np.inf if ball.norm <= 2.0 else ball.norm / (ball.norm - 2.0)
     price = 0.5 * float(norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
@@ -186,14 +190,16 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
     return value - 2.0 * error, y
 
 
-def descended(c: Float, A: Float, ball: UnitBall, penalty: Float | None = None) -> Float:
+def descended(
+    c: Float, A: Float, ball: UnitBall, penalty: Float | None = None, start: Float | None = None
+) -> Float:
     """About the minimiser of c.u + u^T A u / 2 (less the penalty's kinks) over the ball: where the tangent
     goes; accelerated projected gradient.
     """
     low, high = ball.low, ball.high
-    steepest = min(float(np.linalg.norm(A)), float(np.abs(A).sum(axis=0).max()))
+    steepest = float(np.linalg.eigvalsh(A)[-1])
     steepest = max(steepest, 1e-6 * float(np.abs(c).max()), TINY)  # steps far beyond the ball gain nothing
-    y = previous = ball.rest
+    y = previous = ball.rest if start is None else start
     t = 1.0
     for _ in range(_DESCENT_STEPS):
         slope = c + A @ y
@@ -206,6 +212,6 @@ def descended(c: Float, A: Float, ball: UnitBall, penalty: Float | None = None) 
         step = np.abs(new - previous).max()
         y = new + (t - 1.0) / following * (new - previous)
         previous, t = new, following
-        if step < 1e-7:
+        if step < 1e-6:
             break
     return np.asarray(previous)

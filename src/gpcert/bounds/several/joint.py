@@ -23,7 +23,7 @@ from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
 from gpcert.bounds.local.forms import Pieces, Subtracted, least
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.radial.plane import curl_of, plane_pieces
+from gpcert.bounds.local.radial.plane import kernel_below, plane_pieces
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
 from gpcert.rounding import UNIT, down, exp_up, normal_cdf_down, sqrt_down, sqrt_up, up
@@ -227,8 +227,11 @@ def _roots(bound: LevelBound, domain: Domain, start: Float) -> tuple[float, floa
     c_low, c_high = level.c_low, level.c_high
     (prior_low, prior), S = slice_.prior, slice_.latent(start)[1]
     lift = model.deepest + 2.0 * (prior - prior_low)
-    metric = np.ones(len(domain.low)) if isinstance(slice_, Slice) else curl_of(slice_)
-    away = min(0.5 * domain.norm(metric) ** 2 * (1.0 + 8 * UNIT), 1.0)
+    share, metric = 1.0, np.ones(len(domain.low))
+    if not isinstance(slice_, Slice):
+        share, metric = kernel_below(slice_, domain)
+    away = (1.0 - share + 0.5 * domain.norm(metric) ** 2) * (1.0 + 8 * UNIT)
+    away = away if away < 1.0 else 1.0  # NaN: nothing is known
     change = 2.0 * (prior + lift) * away + model.excess_variance(
         np.full(len(model.weights), 1.01 * model.variance)
     )

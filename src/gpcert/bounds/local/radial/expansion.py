@@ -21,7 +21,7 @@ from gpcert.bounds.geometry.domain import NARROWEST, Domain
 from gpcert.bounds.local.radial.scalar import Leftover, Scalar, expand_product, expand_scalar
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
-from gpcert.validation import Float
+from gpcert.validation import Float, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +139,15 @@ def second_moment(b: Float, v: Float) -> Float:
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
-def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> RadialExpansion:
-    """The expansion at `reference` (d,), raw units, over the domain of displacements around it."""
+def expand_radial(
+    slice_: RadialSlice, domain: Domain, reference: Float, above: Mask | None = None
+) -> RadialExpansion:
+    """The expansion at `reference` (d,), raw units, over the domain of displacements around it; `above` (n,):
+    see `expand_scalar`.
+    """
     moved = difference(slice_.points, reference)
     v = moved / slice_.lengthscale
-    components, most = _components(slice_, domain, moved, v)
+    components, most = _components(slice_, domain, moved, v, above)
     k, relative = slice_.kernel(moved)
     relative = relative + (64 * UNIT if np.abs(v).max(initial=0.0) <= LARGEST else np.inf)  # R7
     n, d = v.shape
@@ -188,7 +192,7 @@ def expand_radial(slice_: RadialSlice, domain: Domain, reference: Float) -> Radi
 
 
 def _components(
-    slice_: RadialSlice, domain: Domain, moved: Float, v: Float
+    slice_: RadialSlice, domain: Domain, moved: Float, v: Float, above: Mask | None
 ) -> tuple[tuple[Component, ...], Float]:
     found: list[Component] = []
     most = np.full(len(v), slice_.tiny)
@@ -197,7 +201,7 @@ def _components(
         ranges = [_delta_range(domain, v, frame) for frame in frames]
         z = [group.distance(moved, v) for group in term]
         if len(term) == 1:
-            scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R)
+            scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R, above)
             found.append(frames[0].component(scalar))
             most = most + scalar.most
             continue

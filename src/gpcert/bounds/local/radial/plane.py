@@ -14,9 +14,12 @@ from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.forms import forms_of
 from gpcert.bounds.local.radial.functional import radial_pieces
-from gpcert.bounds.local.radial.slice import RadialSlice
+from gpcert.bounds.local.radial.slice import RadialSlice, SliceGroup
 from gpcert.rounding import UNIT, gamma, sum_up
 from gpcert.validation import Float
+
+#: Where the plane's own kernel is touched by a line in r, as a share of the largest r; any is sound.
+_TOUCH = 0.25
 
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
@@ -40,10 +43,12 @@ def plane_pieces(
     found = support(model, level, slice_.mean, slice_.prior, slice_.latent(reference)[1], largest)
     if found is None:
         return None
-    curl = curl_of(slice_) * (found.still * (1.0 + 64 * UNIT))
-    if not np.isfinite(curl).all():  # a kernel with a kink at 0
+    share, curl = kernel_below(slice_, domain)
+    curl = curl * (found.still * (1.0 + 64 * UNIT))
+    if not np.isfinite(curl).all():
         return None
-    e = expand_radial(slice_, domain, reference)
+    k, _ = slice_.values(reference)
+    e = expand_radial(slice_, domain, reference, found.weights(alpha, model.precision @ k) < 0)
     unit = e.relative + gamma(len(e.k) + 60)
     b = found.weights(alpha, e.r)
     excess = found.rounding(model, alpha, e.r, e.most, (e.k + slice_.tiny) * unit) + found.lost
@@ -53,16 +58,27 @@ def plane_pieces(
     own = replace(e, slice=replace(slice_, own=b), error_M=sum_up(np.abs(b) * e.grown * unit) * 1.01)
     pieces = radial_pieces(forms_of(own, 0.0), 1.0, 0.0, found.constant)
     parts = [*pieces.parts, -np.diag(curl)]
-    return pieces._replace(base=pieces.base + found.still, parts=parts, excess=pieces.excess + excess)
+    still = found.still * share * (1.0 - 4 * UNIT)
+    return pieces._replace(base=pieces.base + still, parts=parts, excess=pieces.excess + excess)
 
 
-def curl_of(slice_: RadialSlice) -> Float:
-    """(d,), up, with k(x, xh) / s2 >= 1 - sum_j curl_j d_j^2 / 2: convex, falling, positive factors (G5)."""
-    curl, total = np.zeros(len(slice_.lengthscale)), 0.0
+def kernel_below(slice_: RadialSlice, domain: Domain) -> tuple[float, Float]:
+    """G5: (share, curl (d,)) with k(x, xh) / s2 >= share - sum_j curl_j d_j^2 / 2 for all x."""
+    curl, low, high = np.zeros(len(slice_.lengthscale)), 0.0, 0.0
     for term in slice_.terms:
-        at_zero = [group.phi.derivatives(np.zeros(1), 1) for group in term]
-        product = float(np.prod([values[0][0] for values in at_zero]))
-        total += product
-        for group, (value, slope) in zip(term, at_zero, strict=True):
-            curl = curl + product * abs(float(slope[0]) / float(value[0])) * group.rho
-    return np.asarray(curl / total * (1.0 + 256 * UNIT * (1 + len(slice_.terms))))
+        ends = [_tangent(slice_, group, domain) for group in term]
+        product = float(np.prod([end[0] for end in ends]))
+        low += product
+        high += float(np.prod([float(group.phi.value(np.zeros(1))[0]) for group in term]))
+        for group, (value, slope) in zip(term, ends, strict=True):
+            curl = curl + product * (slope / value) * group.rho
+    slack = 256 * UNIT * (1 + len(slice_.terms))
+    return low / high * (1.0 - slack), np.asarray(curl / high * (1.0 + slack))
+
+
+def _tangent(slice_: RadialSlice, group: SliceGroup, domain: Domain) -> tuple[float, float]:
+    """(value, slope), down and up, with phi(r) >= value - slope r: the tangent at a point of the range."""
+    touch = np.array([_TOUCH * 0.5 * domain.norm(group.rho) ** 2])
+    relative = float(slice_.relative(group, touch)[0])
+    value, slope = (abs(float(each[0])) for each in group.phi.derivatives(touch, 1))
+    return (value + slope * float(touch[0])) * (1.0 - 2.0 * relative), slope * (1.0 + 2.0 * relative)

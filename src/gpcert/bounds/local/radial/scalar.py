@@ -79,9 +79,18 @@ def _per_square(value: Float, delta: Float) -> Float:
 
 
 def expand_scalar(
-    slice_: RadialSlice, group: SliceGroup, z: Float, low: Float, high: Float, radius: float
+    slice_: RadialSlice,
+    group: SliceGroup,
+    z: Float,
+    low: Float,
+    high: Float,
+    radius: float,
+    above: Mask | None = None,
 ) -> Scalar:
-    """Lemma K for one group: z (n,), delta in [low, high] (n,), low <= 0 <= high, r <= radius."""
+    """Lemma K for one group: z (n,), delta in [low, high] (n,), low <= 0 <= high, r <= radius.
+
+    `above` (n,): where only upper bounds of phi will count: there its chord is one more choice (K7).
+    """
     p = group.phi.derivatives(z, 4)
     relative = slice_.relative(group, z)
     left, right = _Ends(slice_, group, z, low), _Ends(slice_, group, z, high)
@@ -95,6 +104,7 @@ def expand_scalar(
         np.maximum(p[0] * (1.0 + relative) - right.low, 0.0),
         np.maximum(left.high - p[0] * (1.0 - relative), 0.0),
     )
+    chord, drop, gap = _chord(left, right, p, relative)
     unusable = ~np.stack([_usable(*p[1:4]), _usable(p[1])])
     costs = np.stack(
         [
@@ -104,27 +114,40 @@ def expand_scalar(
             np.where(unusable[1], np.inf, slope * radius / _PREFERENCE),
             np.where(unusable[1], np.inf, first[1]),
             width[0] + width[1],
+            np.full_like(z, np.inf) if above is None else np.where(above & _usable(chord), gap, np.inf),
         ]
     )
     choice = np.argmin(np.where(np.isnan(costs), np.inf, costs), axis=0)
     zero = np.zeros_like(z)
     square = np.select([choice == 0, choice == 2], [third[0], first[0]], 0.0)
-    constant = np.select([choice == 1, choice == 4, choice == 5], [third[1], first[1], width[1]], 0.0)
+    constant = np.select(
+        [choice == 1, choice == 4, choice == 5, choice == 6], [third[1], first[1], width[1], gap], 0.0
+    )
     return Scalar(
         P=(
-            np.where(choice < 5, p[1], zero),
+            np.select([choice < 5, choice == 6], [p[1], chord], 0.0),
             np.where(choice < 2, p[2], zero),
             np.where(choice < 2, p[3], zero),
         ),
         remainder=Leftover(
             (zero, square),
             np.where(choice == 3, slope, zero),
-            (np.where(choice == 5, width[0], zero), constant),
+            (np.select([choice == 5, choice == 6], [width[0], drop], 0.0), constant),
         ),
         most=left.high,
-        order=(3, 3, 1, 1, 1, 0)[int(choice.max(initial=0))],
+        order=(3, 3, 1, 1, 1, 0, 0)[int(choice.max(initial=0))],
         at_zero=_at_zero(group),
     )
+
+
+def _chord(left: _Ends, right: _Ends, p: list[Float], relative: Float) -> tuple[Float, Float, Float]:
+    """K7: (slope, drop, gap) with -drop <= phi(z + delta) - phi(z) - slope delta <= gap on the range (n,)."""
+    slope = (right.high - left.high) / (right.delta - left.delta)
+    reach = np.maximum(-left.delta, right.delta)
+    slack = 32 * UNIT * (left.high + np.abs(slope) * reach)
+    gap = left.high - slope * left.delta - p[0] * (1.0 - relative) + slack
+    drop = (np.abs(p[1]) * (1.0 + relative) + np.abs(slope)) * reach + slack
+    return slope, _finite(drop), _finite(np.maximum(gap, 0.0))
 
 
 def _at_zero(group: SliceGroup) -> tuple[float, float]:
