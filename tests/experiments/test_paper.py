@@ -40,7 +40,7 @@ SMALL = CHOICES | {
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(90))
 @given(st.builds(Case, **{name: st.sampled_from(values) for name, values in SMALL.items()}))
 def test_ranges_hold(case):
     assert falsehoods(case, "paper") == []
@@ -108,7 +108,7 @@ def test_both_methods_agree_on_trained_models(inference, likelihood):
     assert both >= 8
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(90))
 @given(posteriors(n=st.integers(1, 12), d=st.integers(1, 4)), SEEDS)
 def test_means_and_variances_are_enclosed(post, seed):
     rng = np.random.default_rng(seed)

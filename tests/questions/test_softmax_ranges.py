@@ -157,7 +157,7 @@ def log_concave_value(mean, V, i):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_theorem_3_concavity_in_mean_and_covariance(seed):
     rng = np.random.default_rng(seed)
     ends = []

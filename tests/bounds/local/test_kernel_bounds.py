@@ -33,7 +33,7 @@ def cases(**fixed):
     return st.builds(Case, **{name: st.sampled_from(values) for name, values in choices.items()})
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(cases(precision=DEFINITE))
 def test_ranges_hold_for_every_kernel(case):
     assert falsehoods(case) == []
@@ -91,7 +91,7 @@ LOCAL = cases(
 )
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(90))
 @given(
     LOCAL,
     st.sampled_from([(1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 0.3), (1.0, -0.3)]),
@@ -269,7 +269,7 @@ def test_the_variance_is_never_deeper_than_declared(case):
             assert Truth(post).latent(x)[1] >= -deepest
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(90))
 @given(LOCAL, st.sampled_from(["corner", "inside", "at a centre"]), st.booleans())
 def test_every_centre_is_enclosed(case, where, above):
     """Lemma K itself, and K7: the polynomials and their leftovers contain k_i at every point tried."""

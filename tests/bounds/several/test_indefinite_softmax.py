@@ -67,7 +67,7 @@ def cases(**fixed):
 
 
 @given(setting=cases(), data=st.data())
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(24))
 def test_ranges_contain_the_truth(setting, data):
     post = variational(setting)
     box = random_box(setting, post)
@@ -77,7 +77,7 @@ def test_ranges_contain_the_truth(setting, data):
 
 
 @given(setting=cases(kind=["independent"], spread=[1e-3, 0.1, 1.0]), excess=st.sampled_from([1e-6, 0.1, 2.0]))
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(24))
 def test_ranges_contain_the_truth_where_variances_are_clipped(setting, excess):
     post = variational(setting, excess)
     box = random_box(setting, post)
@@ -159,7 +159,7 @@ def test_a_clipped_variance_costs_in_proportion():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 def test_the_cost_of_raised_variances(seed):
     """M4: 1 - sum beta_i p_i moves by at most `probability_cost`, whatever beta in [0, 1]."""
     rng = np.random.default_rng(seed)
@@ -172,7 +172,7 @@ def test_the_cost_of_raised_variances(seed):
 
 
 @given(setting=cases(n=[6], spread=[0.5, 4.0]), data=st.data())
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(24))
 def test_parts_and_functionals_are_what_they_say(setting, data):
     """M1 to M3: two definite parts, their contractions, and the value of a random functional."""
     post = variational(setting)
