@@ -47,7 +47,7 @@ test-torch: $(TORCH)/.ready ## the engine on torch's CPU: what a GPU runs
 	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_torch.py
 
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
-	GPCERT_THIN=6 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
+	GPCERT_THIN=4 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
