@@ -314,6 +314,7 @@ def test_hostile_names_do_not_execute(page: Page, tmp_path: Path) -> None:
         edited(path, id=HOSTILE, method=HOSTILE)
         edited(path, data={"file": HOSTILE, "sha256": "1"}, versions={HOSTILE: HOSTILE})
     second = other_model(paths[1])
+    edited(second, model={**json.loads(second.read_text())["model"], "file": HOSTILE}, created=HOSTILE)
     shown(page, tmp_path, [*paths, second], title="title")
     page.evaluate("document.querySelectorAll('.data tbody button').forEach((b) => b.click())")
     page.evaluate("document.querySelectorAll('.mark')[1].dispatchEvent(new Event('click'))")

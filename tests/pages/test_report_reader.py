@@ -60,6 +60,8 @@ def test_another_threshold_says_nothing_about_classes(threshold: float, tmp_path
         assert wrong not in text
     assert f"stays above {threshold}" in text
     assert f"can fall to {threshold}" in text
+    said, _ = overview(groups_of(path, other_model(path)))
+    assert f"these are right and proved to stay above {threshold}: 2 with m" in said
 
 
 def test_images_are_called_images(tmp_path: Path) -> None:
@@ -189,6 +191,23 @@ def test_two_files_of_radii_are_compared_at_a_radius_of_theirs(tmp_path: Path) -
     safe = sum(bool(p.correct) and p.safe >= radius for p in pair.first.points)
     assert pair.split(radius) == (safe, 0, 0, 12 - safe)
     assert f"off by up to {radius} each" in Outline(report([first, other_model(first)])).text
+
+
+def test_attacks_are_compared_as_what_they_left(tmp_path: Path) -> None:
+    first = every_verb(tmp_path, 9)[3]
+    second = other_model(first, **{str(row): {"success": True} for row in range(9)})
+    text = report([first, second])
+    index = tables(text)[0]
+    stood = sum(p.correct and not p.attacks[0.1].success for p in groups_of(first)[0].points)
+    column = index[0].index("accuracy under attack")
+    assert (
+        Fraction(stood, 9)
+        <= Fraction(index[1][column].split()[0]) / 100
+        < Fraction(stood, 9) + Fraction(1, 1000)
+    )
+    assert index[2][column] == "0.0 %"
+    assert "proved safe" not in index[0]
+    assert "tried or not" not in text.partition('id="what-the-words-mean"')[0]
 
 
 def test_folders_stay_private_and_runs_that_stopped_are_counted(tmp_path: Path) -> None:

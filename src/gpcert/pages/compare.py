@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gpcert.html import Html, join, table, tag
-from gpcert.numbers import exactly, percent, percent_at_least, radius_at_least
+from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
 from gpcert.pages.curves import together
 from gpcert.pages.groups import Group
 from gpcert.pages.paired import Pair, chance, paired
-from gpcert.pages.summary import Shares, clean_accuracy, median_radius, radii_decided, typical_radius
+from gpcert.pages.summary import (
+    Shares,
+    clean_accuracy,
+    median_radius,
+    radii_attacked,
+    radii_decided,
+    typical_radius,
+)
 from gpcert.pages.table import data_table
 from gpcert.results.wording import while_moving
 
@@ -112,6 +119,7 @@ def _index(groups: Sequence[Group]) -> Html:
         ("radius", "number"),
         ("proved safe", "number"),
         ("certified accuracy", "number"),
+        ("accuracy under attack", "number"),
         ("median certified radius", "number"),
         ("seconds", "number"),
         ("boxes searched", "number"),
@@ -137,9 +145,10 @@ def _lines(group: Group, link: str) -> list[list[str]]:
         f"{sum(document['seconds'] for _, document, _ in group.results):.1f}",
         f"{sum(getattr(answer, 'nodes', 0) for answer in answers)}",
     )
-    made = []
-    for k, radius in enumerate(radii_decided(group.points) or [None]):
+    made, decided = [], radii_decided(group.points)
+    for k, radius in enumerate(sorted({*decided, *radii_attacked(group.points)}) or [None]):
         s = None if radius is None else shares.at(radius)
+        known = s if radius in decided else None
         made.append(
             [
                 tag("a", group.name, href=link),
@@ -148,8 +157,9 @@ def _lines(group: Group, link: str) -> list[list[str]]:
                 f"{len(group.points)}",
                 "" if clean is None else percent(clean),
                 "" if radius is None else exactly(radius),
-                "" if s is None else percent_at_least(s.safe),
-                "" if s is None or s.certified is None else percent_at_least(s.certified),
+                "" if known is None else percent_at_least(known.safe),
+                "" if known is None or known.certified is None else percent_at_least(known.certified),
+                "" if s is None or s.attacked is None else percent_at_most(s.attacked),
                 "" if middle is None else radius_at_least(middle),
                 *(costs if k == 0 else ("", "")),
             ]

@@ -32,7 +32,8 @@ class Pair:
         other = {p.row: p for p in second.points}
         self.points = [(p, other[p.row]) for p in first.points if p.row in other]
         self._labelled = all(p.correct is not None for pair in self.points for p in pair)
-        self.held = "right and proved safe" if self._labelled else "proved safe"
+        kept = "proved safe" if first.threshold == 0.5 else f"proved to stay above {exactly(first.threshold)}"
+        self.held = f"right and {kept}" if self._labelled else kept
 
     def holds(self, p: Point, radius: float) -> bool:
         """Whether a point counts at a radius."""

@@ -31,6 +31,7 @@ _MEANS = {
     "changes within": "unsafe",
     "accuracy": "clean",
     "proved safe": "safe",
+    "accuracy under attack": "attacked",
     "certified accuracy": "certified",
     "median certified radius": "median",
 }
