@@ -77,7 +77,7 @@ def _sections(group: Group, of: int) -> list[tuple[str, Html]]:
         ("Class by class", sections.classes(group)),
         ("Curves", curves(group)),
         ("Distributions", charts.distributions(group)),
-        ("Influence of features", influences(group, pictures.shape)),
+        (f"Influence of {group.words.noun}", influences(group, pictures.shape)),
         ("Most fragile images", _gallery(group, pictures)),
         (f"All {rows}", points_table(group, pictures, of)),
         ("Settings and versions", sections.settings(group)),
