@@ -43,8 +43,11 @@ def assert_certified(
     """
     require(0 <= at_least <= 1, f"at_least must be in [0, 1], got {at_least}")
     points, truth = getattr(X, "iloc", np.asarray(X)), np.asarray(y)
+    told = f"y must have one class for each row of X, got shapes {truth.shape} and {np.shape(X)}"
+    require(np.shape(X)[:1] == truth.shape, told)
     rows = np.arange(len(truth)) if label is None else np.flatnonzero(truth == label)
-    require(len(rows) > 0, f"y must hold rows of class {label!r}, got none")
+    of = "" if label is None else f" of class {label!r}"
+    require(len(rows) > 0, f"y must hold at least one row{of}, got none")
     found = evaluate(model, points[rows], truth[rows], [radius], **options)
     count, wanted = round(float(found.certified[0]) * len(rows)), Fraction(repr(float(at_least)))
     if Fraction(count, len(rows)) < wanted:

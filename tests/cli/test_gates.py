@@ -176,7 +176,19 @@ def test_assert_certified() -> None:
     own = y[20:] == "b"
     part = gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, 0.0, label="b")
     assert len(part.truth) == own.sum()
-    with pytest.raises(gc.InvalidInputError, match="y must hold rows of class 'c', got none"):
+    with pytest.raises(gc.InvalidInputError, match="y must hold at least one row of class 'c', got none"):
         gc.testing.assert_certified(clf, X, y, 0.2, label="c")
     with pytest.raises(gc.InvalidInputError, match=r"at_least must be in \[0, 1\], got 2"):
         gc.testing.assert_certified(clf, X, y, 0.2, 2)
+    with pytest.raises(gc.InvalidInputError, match=r"at_least must be in \[0, 1\], got nan"):
+        gc.testing.assert_certified(clf, X, y, 0.2, float("nan"))
+
+
+@pytest.mark.parametrize(("rows", "labels"), [(40, 20), (20, 40), (0, 0)])
+def test_rows_without_a_class_are_not_left_out(rows: int, labels: int) -> None:
+    """The first 20 of 40 rows may be certified, and say nothing about the others."""
+    X = np.linspace(-3.0, 3.0, 40)[:, None]
+    y = np.where(X[:, 0] > 0, "b", "a")
+    clf = gc.GPClassifier(max_evals=0).fit(X, y)
+    with pytest.raises(gc.InvalidInputError, match="y must h"):
+        gc.testing.assert_certified(clf, X[:rows], y[:labels], 0.0, 0.1)
