@@ -261,17 +261,17 @@ def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _T
 
 
 def _explained(some: list[Explanation], right: _Right, radius: str, words: Words) -> _Told:
-    balls = [ball for a in some for ball in a.balls]
-    if not balls:
+    balls, told = [ball for a in some for ball in a.balls], [a for a in some if a.balls]
+    moving = np.flatnonzero(balls[0].moving()).tolist() if balls else []
+    if not moving:
         return
     # A mean over points is as many rows as it has points.
     lower, upper = (
         np.vstack(
-            [np.repeat(end, len(a.balls) // len(end), axis=0) for a in some for end in [getattr(a, name)]]
+            [np.repeat(end, len(a.balls) // len(end), axis=0) for a in told for end in [getattr(a, name)]]
         )
         for name in ("lower", "upper")
     )
-    moving = np.flatnonzero(balls[0].moving()).tolist()
     ends = [(exact_mean(lower[:, j].tolist()), exact_mean(upper[:, j].tolist())) for j in moving]
     best = max(range(len(ends)), key=lambda k: abs(ends[k][0] + ends[k][1]))
     certain = sum(low > 0 or high < 0 for low, high in ends)
