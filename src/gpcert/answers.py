@@ -17,9 +17,10 @@ from gpcert.html import tag
 from gpcert.numbers import percent_at_least
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import save_answers
-from gpcert.records.batch import batch_document, unit_of
+from gpcert.records.batch import batch_document, image_of, unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
+from gpcert.records.results_file import nouns
 from gpcert.results import Answer, Verdict, VerdictStatus
 from gpcert.results.wording import Words, sentences
 from gpcert.running import Lot, made
@@ -193,11 +194,13 @@ class Answers(Sequence[A], Generic[A]):
         """What is proved, as the page says it: one sentence for each kind of answer and radius."""
         labels = [getattr(answer, "label", None) for answer in self]
         right = None if self.truth is None else [a == b for a, b in zip(labels, self.truth, strict=True)]
-        if self.post is None:
+        if self.post is None or not len(self):
             return sentences(list(self), right=right)
         names = self.post.feature_names or ()
-        scale = next((getattr(getattr(a, a.subject), "scale", None) for a in self), None)
-        words = Words([str(c) for c in self._classes()], names, unit=unit_of(self.post, scale))
+        regions: list[Any] = [getattr(answer, answer.subject) for answer in self]
+        unit = unit_of(self.post, getattr(regions[0], "scale", None))
+        noun, rows = nouns(image_of(self.post, np.stack([region.centre for region in regions])))
+        words = Words([str(c) for c in self._classes()], names, noun, unit, rows)
         return sentences(list(self), words, right)
 
     def __repr__(self) -> str:

@@ -71,6 +71,17 @@ def test_images_are_called_images(tmp_path: Path) -> None:
     assert not re.search(r"\brows?\b", text)
 
 
+def test_batches_of_images_say_so_in_their_summary_as_on_the_page(tmp_path: Path) -> None:
+    Z = np.random.default_rng(0).uniform(size=(6, 64))
+    clf = gc.GPClassifier(max_evals=0).fit(Z, list("ababab"))
+    answers = gc.certify(clf, gc.balls(Z, 1e-3))
+    answers.report(tmp_path / "page.html")
+    claim = answers.summary().splitlines()[-1]
+    assert "of 6 images" in claim
+    assert "all 64 pixels" in claim
+    assert claim in Outline((tmp_path / "page.html").read_text(encoding="utf-8")).text
+
+
 def test_radii_are_looked_at_where_half_of_the_rows_hold(tmp_path: Path) -> None:
     path = every_verb(tmp_path, 21)[2]
     (group,) = groups_of(path)

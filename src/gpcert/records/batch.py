@@ -18,7 +18,7 @@ from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
 from gpcert.settings import Settings
 from gpcert.validation import Float, require
 
-__all__ = ["batch_document", "shape_told", "unit_of"]
+__all__ = ["batch_document", "image_of", "shape_told", "unit_of"]
 
 _VERBS: dict[type, str] = {
     ProbabilityRange: "range",
@@ -71,7 +71,7 @@ def batch_document(
         kind,
         settings=settings,
         model=describe_model(post, "in memory", post.digest),
-        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": _image(post, X)},
+        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": image_of(post, X)},
         answers=rows,
         asked=len(rows),
         interrupted=stopped,
@@ -79,7 +79,7 @@ def batch_document(
     ), rows
 
 
-def _image(post: Posterior, X: Float) -> list[int] | None:
+def image_of(post: Posterior, X: Float) -> list[int] | None:
     """Rows and columns where all points are images."""
     shapes = {image_shape(x, post.feature_names) for x in X}
     shape = shapes.pop() if len(shapes) == 1 else None

@@ -28,6 +28,7 @@ __all__ = [
     "NAME",
     "describe_model",
     "document",
+    "nouns",
     "read_results",
     "read_rows",
     "summary",
@@ -108,9 +109,14 @@ def surroundings() -> dict[str, str]:
 def words_of(document: dict[str, Any]) -> Words:
     """The names that sentences about its answers use."""
     model, unit = document["model"], document["settings"].get("unit")
-    noun, row = ("features", "rows") if document["data"].get("image_shape") is None else ("pixels", "images")
+    noun, rows = nouns(document["data"].get("image_shape"))
     known = unit if isinstance(unit, str) else None
-    return Words(model.get("classes", []), model.get("features", []), noun, known, row)
+    return Words(model.get("classes", []), model.get("features", []), noun, known, rows)
+
+
+def nouns(image_shape: Any) -> tuple[str, str]:
+    """What features and rows are called: of images, pixels and images."""
+    return ("features", "rows") if image_shape is None else ("pixels", "images")
 
 
 def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
