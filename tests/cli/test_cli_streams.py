@@ -86,5 +86,5 @@ def test_two_interrupted_runs_never_take_the_same_file(tmp_path: Path) -> None:
 
 
 def test_the_median_of_upper_bounds_is_an_upper_bound() -> None:
-    page = str(_histogram([0.1, 0.9], "delta", "Delta", at_most, upper=True))
+    page = str(_histogram([0.1, 0.9], "delta", "Delta", at_most, "rows", upper=True))
     assert "median 0.900" in page.replace("0.901", "0.900")
