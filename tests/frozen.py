@@ -171,12 +171,20 @@ def differences(old: Answer, new: Answer) -> str:
 
 
 def compare(old: Path, new: Path) -> None:
-    before, after = json.loads(old.read_text()), json.loads(new.read_text())
+    before, after = (
+        {
+            name: each if "ends" in each else {"ends": each}
+            for name, each in json.loads(path.read_text()).items()
+        }
+        for path in (old, new)
+    )  # `data/frozen.json` has the ends alone
     assert list(before) == list(after), "the two files answer different queries"
     kinds = {name: differences(before[name]["ends"], after[name]["ends"]) for name in before}
     for kind in ("same", "tighter", "wider", "apart"):
         names = [name for name, each in kinds.items() if each == kind]
         print(f"{kind}: {len(names)}", *(names if kind != "same" else ()), sep="\n  ")
+    if not all("cpu" in each for each in (*before.values(), *after.values())):
+        return
     ratios = [after[name]["cpu"] / max(before[name]["cpu"], 1e-4) for name in before]
     total = sum(each["cpu"] for each in after.values()) / sum(each["cpu"] for each in before.values())
     print(f"CPU after / before: median of the queries {np.median(ratios):.3f}, in all {total:.3f}")

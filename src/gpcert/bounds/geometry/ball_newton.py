@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.bounds.geometry.box_quadratic import hopeless_gap
 from gpcert.rounding import TINY
 from gpcert.validation import Float
 
@@ -25,7 +24,7 @@ def multipliers(
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
     vector = (g + H @ middle) * half
-    constant = float(g @ middle + 0.5 * middle @ H @ middle)
+    constant = g @ middle + 0.5 * middle @ H @ middle
     n = len(g)
     values = np.linalg.eigvalsh(matrix)
     size = max(abs(values[0]), abs(values[-1]), float(np.abs(vector).max()), TINY)
@@ -43,12 +42,10 @@ def multipliers(
         linear = vector + E * pull
         z = -inverse @ linear
         dual = 0.5 * linear @ z - 0.5 * D.sum() + 0.5 * E * level
-        primal = _primal(matrix, vector, z, middle, half, weight)
-        gap = primal - dual
+        gap = _primal(matrix, vector, z, middle, half, weight) - dual
         # Stop where the target is met with room for rounding, or where no better multipliers can meet it.
         met = dual + constant - 1e-11 * size >= enough
-        hopeless = hopeless_gap(enough - constant - primal, accuracy * abs(dual))
-        if met or gap <= hopeless or step == _NEWTON_STEPS - 1:
+        if met or gap <= accuracy * abs(dual) or step == _NEWTON_STEPS - 1:
             break
         mu = 0.15 * gap / n if step == 0 else mu
         change = _newton_step(inverse, z, (D, E), (curl, pull, level), mu)

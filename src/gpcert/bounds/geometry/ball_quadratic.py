@@ -197,7 +197,7 @@ def descended(
     goes; accelerated projected gradient.
     """
     low, high = ball.low, ball.high
-    steepest = float(np.linalg.eigvalsh(A)[-1])
+    steepest = float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else np.inf
     steepest = max(steepest, 1e-6 * float(np.abs(c).max()), TINY)  # steps far beyond the ball gain nothing
     y = previous = ball.rest if start is None else start
     t = 1.0
@@ -212,6 +212,6 @@ def descended(
         step = np.abs(new - previous).max()
         y = new + (t - 1.0) / following * (new - previous)
         previous, t = new, following
-        if step < 1e-6:
+        if step < 1e-7:
             break
     return np.asarray(previous)

@@ -23,7 +23,6 @@ from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float, Mask
 
 _NEWTON_STEPS = 22
-_HOPELESS = 0.2
 _LARGEST = 1e150  # beyond it, products of the terms overflow
 
 
@@ -99,7 +98,7 @@ def curvature(
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
     vector = (g + H @ middle) * half
-    constant = float(g @ middle + 0.5 * middle @ H @ middle)
+    constant = g @ middle + 0.5 * middle @ H @ middle
     n = len(g)
     values = np.linalg.eigvalsh(matrix)
     size = max(abs(values[0]), abs(values[-1]), float(np.abs(vector).max()), TINY)
@@ -108,12 +107,13 @@ def curvature(
     for step in range(_NEWTON_STEPS):
         z = barrier.solution
         clipped = np.minimum(np.maximum(z, -1.0), 1.0)
-        primal = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped)
-        gap = primal - barrier.dual
+        gap = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped) - barrier.dual
         # Stop where the target is met with room for rounding, or where no better D can meet it.
-        met = barrier.dual + constant - 1e-11 * size >= enough
-        hopeless = hopeless_gap(enough - constant - primal, accuracy * abs(barrier.dual))
-        if met or gap <= hopeless or step == _NEWTON_STEPS - 1:
+        if (
+            barrier.dual + constant - 1e-11 * size >= enough
+            or gap <= accuracy * abs(barrier.dual)
+            or step == _NEWTON_STEPS - 1
+        ):
             break
         mu = 0.15 * gap / n if step == 0 else mu
         length = barrier.advance(mu)
@@ -121,13 +121,6 @@ def curvature(
             break
         mu *= 0.3 if length > 0.5 else 1.0
     return barrier.D / half**2, middle + half * barrier.solution
-
-
-def hopeless_gap(short: float, solved: float) -> float:
-    """The gap at which a programme ends: where it is solved or, short of its target by `short` at a point of
-    the set, cannot succeed: its deficit is then a fifth worse than need be.
-    """
-    return max(solved, _HOPELESS * short) if short < np.inf else solved
 
 
 class _Barrier:

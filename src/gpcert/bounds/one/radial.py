@@ -16,9 +16,8 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.validation import Float
 
-#: How far the reference of a plane retreats to the middle, of a box and of a ball: far centres cost less from
-#: there.
-_RETREAT = 0.6, 0.5
+#: How far the reference of a plane retreats to the middle: far centres cost less from there.
+_RETREAT = 0.6
 #: Size of a set, in lengthscales, from which on an expansion is useless: the envelope is used.
 _TOO_LARGE = 6.0
 
@@ -43,7 +42,7 @@ class RadialBound(LevelBound):
         return RadialLocal(expand_radial(self.slice, domain, start))
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
-        return [(_RETREAT[not self.shape.is_box], (True,))] if size < _TOO_LARGE else []
+        return [(_RETREAT, (True,))] if size < _TOO_LARGE else []
 
     def supports(
         self, domain: Domain, start: Float, level: Level, prices: Prices

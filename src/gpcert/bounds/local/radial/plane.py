@@ -41,7 +41,7 @@ def plane_pieces(
     """The plane before the last step: Theorem K for its weights, tau = 0."""
     model, alpha = slice_.model, slice_.weights
     found = support(model, level, slice_.mean, slice_.prior, slice_.latent(reference)[1], largest)
-    if found is None:
+    if found is None or _has_a_kink(slice_):
         return None
     share, curl = kernel_below(slice_, domain)
     curl = curl * (found.still * (1.0 + 64 * UNIT))
@@ -60,6 +60,12 @@ def plane_pieces(
     parts = [*pieces.parts, -np.diag(curl)]
     still = found.still * share * (1.0 - 4 * UNIT)
     return pieces._replace(base=pieces.base + still, parts=parts, excess=pieces.excess + excess)
+
+
+def _has_a_kink(slice_: RadialSlice) -> bool:
+    """Whether a factor's slope at 0 is infinite: planes hold, but expansions of S are sharper (measured)."""
+    slopes = [group.phi.derivatives(np.zeros(1), 1)[1] for term in slice_.terms for group in term]
+    return not np.isfinite(slopes).all()
 
 
 def kernel_below(slice_: RadialSlice, domain: Domain) -> tuple[float, Float]:
