@@ -28,7 +28,9 @@ __all__ = ["TRIED", "cores", "deaf", "deaths", "feed", "kill", "parallel", "remo
 TRIED = 3
 _DASK, _RAY = "DaskDistributedBackend", "RayBackend"
 #: Seconds to wait for workers of a cluster that has lost all of them.
-_PATIENCE = 60
+_PATIENCE = 180
+#: Seconds of work in a task of a cluster, at least and at most: each costs the client some 5 ms.
+_TASK = 1.0, 4.0
 
 
 def cores() -> int:
@@ -83,6 +85,7 @@ def parallel(jobs: int) -> Any:
         backend.configure = partial(backend.configure, initializer=settle, initargs=(os.getpid(),))
     if remote() and not isinstance(backend.configure, partial):
         backend.configure = partial(_at_least_two, backend.configure)
+        backend.MIN_IDEAL_BATCH_DURATION, backend.MAX_IDEAL_BATCH_DURATION = _TASK
         if _kind(backend) == _DASK:
             backend.submit = partial(_submit, backend.submit)
             backend.wait_for_workers_timeout = _PATIENCE
