@@ -284,7 +284,7 @@ def test_priorities_spend_a_budget_where_the_certified_accuracy_narrows(folder, 
 
 @pytest.mark.parametrize("data", ["[]", "{", '{"ask": "evaluate"}', "[" * 9999])
 def test_what_a_stranger_wrote_about_a_campaign_is_one_sentence(folder, capsys, data):
-    path = write(folder, FILE.split("[[questions]]")[0] + '[[questions]]\nask = "radius"\nrtol = 0.5\n')
+    path = write(folder, FILE.split("[[questions]]")[0] + '[[questions]]\nask = "certify"\nradii = [0.1]\n')
     assert run(path) == 0
     with sqlite3.connect(folder / "runs.db") as connection:
         connection.execute("UPDATE pieces SET data = ?", (data,))

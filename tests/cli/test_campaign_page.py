@@ -24,7 +24,8 @@ EVALUATE = f'[[questions]]\nask = "evaluate"\nradii = {RADII}\n'
 MORE = (
     '[[questions]]\nask = "certify"\nradii = [0.3]\nnorms = ["inf", 2]\n'
     '[[questions]]\nask = "range"\nradii = [0.1]\nfeatures = [["x0"]]\n'
-    '[[questions]]\nask = "explain"\nradii = [0.1]\n[[questions]]\nask = "radius"\nrtol = 0.1\n'
+    '[[questions]]\nask = "explain"\nradii = [0.1]\n'
+    '[[questions]]\nask = "radius"\nrtol = 0.5\nmax_radius = 0.5\n'
 )
 
 

@@ -19,7 +19,7 @@ BALLS = [gc.Ball(x, 0.2) for x in X]
 QUESTIONS = {
     "range": lambda **o: list(gc.probability_range(POST, BALLS, **o)),
     "certify": lambda **o: list(gc.certify(POST, BALLS, **o)),
-    "radius": lambda **o: list(gc.certified_radius(POST, X, rtol=0.1, **o)),
+    "radius": lambda **o: list(gc.certified_radius(POST, X, rtol=0.5, max_radius=0.5, **o)),
     "explain": lambda **o: [gc.explain(POST, X, 0.2, **o)],
     "evaluate": lambda **o: [gc.evaluate(POST, X, POST.predict(X), [0.05, 0.1], **o)],
 }
