@@ -15,6 +15,8 @@ from gpcert.store.campaign import Standing, Truth, parts_of, standings
 __all__ = ["Line", "lines"]
 
 _DECIDED = ("safe", "unsafe")
+#: Of the other questions: what was asked is known; a label that holds as far as was asked is.
+_SETTLED = ("converged", "radius limit", "explained")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _word(ask: str, radius: float | None, s: Standing) -> str:
         return "safe" if safe else "unsafe" if s.upper is not None and s.upper <= radius else "open"
     if ask in ("certify", "evaluate"):
         return s.status if s.status in _DECIDED else "open"
-    return "open" if s.status != "converged" and s.status != "explained" else ""
+    return "" if s.status in _SETTLED else "open"
 
 
 def _certified(words: Sequence[str], known: Sequence[Standing]) -> tuple[Fraction, Fraction] | None:
