@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve test test-full test-checker test-lowest test-clusters test-torch test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
+.PHONY: help setup demo curve notebooks test test-full test-checker test-lowest test-clusters test-torch test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -30,10 +30,14 @@ demo: $(VENV)/.ready ## train on shipped data, certify it, leave out/demo/index.
 curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/images/accuracy.png, some minutes
 	$(BIN)/python benchmarks/curve.py
 
+notebooks: $(VENV)/.ready-full $(TORCH)/.ready ## run the notebooks of examples/ and store what they show
+	$(BIN)/python scripts/notebooks.py $(filter-out examples/gpytorch.ipynb,$(wildcard examples/*.ipynb))
+	$(TORCH)/bin/python scripts/notebooks.py examples/gpytorch.ipynb
+
 test: lint test-checker ## lint, types, layers, and every test that is not heavy
 	$(BIN)/python -m pytest -n 2 --durations=25 -m "not full"
 
-test-full: $(VENV)/.ready-full $(CHECKER)/.ready docs test-lowest test-clusters test-torch ## heavier tests: GPy parity, the paper in quick, the report in Chromium, docs, numpy 1.26, clusters
+test-full: $(VENV)/.ready-full $(CHECKER)/.ready docs test-lowest test-clusters test-torch ## heavier tests: GPy parity, the paper in quick, notebooks, the report in Chromium, docs, numpy 1.26, clusters
 	$(BIN)/python -m pytest -n 2 --durations=15 -m full
 	cd checker && ../$(CHECKER)/bin/python -m pytest -n 2 -m full
 
@@ -51,7 +55,7 @@ test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
-	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py tests/foreign/test_notebook.py
 	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_tutorials.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
@@ -93,7 +97,7 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 $(VENV)/.ready-full: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce,dask,ray,tables]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce,dask,ray,tables,notebooks]'
 	touch $@
 
 # No gpcert and no numpy in it: the checker must need neither.
@@ -112,7 +116,7 @@ $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py
 $(TORCH)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet torch==2.13.0
-	$(TORCH)/bin/python -m pip install --quiet --editable '.[plots,gpytorch,torch]' pytest hypothesis
+	$(TORCH)/bin/python -m pip install --quiet --editable '.[plots,gpytorch,torch,notebooks]' pytest hypothesis
 	touch $@
 
 $(GPFLOW)/.ready: pyproject.toml

@@ -243,11 +243,11 @@ class GPClassifier:
         )
 
     def _repr_html_(self) -> str:
-        told = [("parameters", repr(self)[:200])]
+        told = [("parameters", repr(self))]
         if self.__sklearn_is_fitted__():
             classes = ", ".join(map(str, self.classes_[:12]))
             told += [("classes", classes), ("trained on", f"{self.posterior_.n_centres} points")]
-            told += [("kernel", repr(self.kernel_)[:80])]
+            told += [("kernel", repr(self.kernel_))]
             told += [("log marginal likelihood", f"{self.log_marginal_likelihood_:.6g}")]
         return facts(type(self).__name__, told)
 

@@ -40,11 +40,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], look: str = "") ->
 
 
 def facts(title: str, entries: Iterable[tuple[str, str]]) -> Html:
-    """A small table for a notebook: a title, then names with what they are."""
-    rows = [
-        tag("tr", tag("th", name, style="text-align:left"), tag("td", told, style="text-align:left"))
-        for name, told in entries
-    ]
+    """A small table for a notebook: a title, then names with what they are, in short."""
+    left = {"style": "text-align:left"}
+    short = [(name, told if len(told) <= 160 else f"{told[:157]}...") for name, told in entries]
+    rows = [tag("tr", tag("th", name, **left), tag("td", told, **left)) for name, told in short]
     return tag("div", tag("b", title), tag("table", tag("tbody", *rows)))
 
 

@@ -247,7 +247,7 @@ class Posterior:
     def _repr_html_(self) -> str:
         classes = "none" if self.classes is None else ", ".join(map(str, self.classes[:12]))
         sizes = f"{self.n_centres} centres, {self.n_features} features"
-        told = ("sizes", sizes), ("classes", classes), ("kernel", repr(self.kernel)[:80])
+        told = ("sizes", sizes), ("classes", classes), ("kernel", repr(self.kernel))
         return facts("Posterior", (*told, ("likelihood", repr(self.likelihood)), ("certified", self.target)))
 
     def __copy__(self) -> Posterior:

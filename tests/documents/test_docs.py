@@ -60,7 +60,10 @@ def test_the_readme_and_the_start_page_hold_code_and_sessions_with_output() -> N
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
         if not ADDRESS.match(target):
-            assert (path.parent / target).exists(), target
+            notebook = re.sub(
+                r"^notebooks/([\w-]+)\.md$", r"../examples/\1.ipynb", target
+            )  # a page of the site
+            assert (path.parent / notebook).exists(), target
 
 
 def anchors(path: Path) -> set[str]:

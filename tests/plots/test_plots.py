@@ -108,3 +108,18 @@ def test_the_pictures_of_the_documents_are_what_their_script_draws(tmp_path):
         assert stored.stat().st_size < 60_000
         if path.name != "gap.png":  # shows times
             assert np.mean(np.abs(imread(stored) - imread(path)) > 0.1) < 0.05
+
+
+def test_a_notebook_shows_a_figure_without_a_magic_command_and_a_plane_takes_any_model() -> None:
+    """IPython asks for `_repr_png_`; the picture is the one that is saved."""
+    data = gc.datasets.load("synthetic2d")
+    clf = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit(data.X_train[:30], data.y_train[:30])
+    ball = gc.Ball(data.X_test[0], 0.1)
+    figure = gc.plots.contour(clf, ball)
+    shown = imread(io.BytesIO(figure._repr_png_()))
+    file = io.BytesIO()
+    figure.savefig(file, dpi=100)
+    file.seek(0)
+    np.testing.assert_array_equal(shown, imread(file))
+    with pytest.raises(gc.InvalidInputError, match="post must be a Posterior"):
+        gc.plots.contour(ball)

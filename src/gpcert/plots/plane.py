@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.adapters import posterior_of
 from gpcert.numbers import at_least, at_most
 from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
 from gpcert.posterior import Posterior
@@ -24,7 +25,7 @@ _GRID = 120
 
 
 def contour(
-    post: Posterior,
+    post: Any,
     region: Region | None = None,
     answer: ProbabilityRange | None = None,
     *,
@@ -32,10 +33,11 @@ def contour(
     window: tuple[float, float, float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """P(label) of a model of two features, the region, and where the answer's ends are attained.
+    """P(label) of a model of two features, any model, the region, and where the answer's ends are attained.
 
     `window`: left, right, bottom, top; default: the data and the region.
     """
+    post = posterior_of(post)
     figure, (ax,) = canvas(4.8, 4.0)
     points = [] if region is None else [region.box().lower, region.box().upper]
     _background(figure, ax, post, label, points, window)
@@ -57,7 +59,7 @@ def contour(
 
 
 def arrows(
-    post: Posterior,
+    post: Any,
     X: ArrayLike,
     explanation: Explanation,
     *,
@@ -66,6 +68,7 @@ def arrows(
     title: str | None = None,
 ) -> Figure:
     """Delta at points X (m, 2) as arrows over P(label), and the mean as one thick arrow in the middle."""
+    post = posterior_of(post)
     points = as_matrix("X", X, 2)
     require(
         len(points) == len(explanation.value),

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
-from gpcert.html import Html, bar, join, tag
+from gpcert.html import Html, bar, tag
 from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_most
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
@@ -145,7 +145,8 @@ class Verdict(Answer):
         """Where the smallest P(label) lies, as far as the margin says so."""
         low, high = (float(end) + self.threshold for end in (self.margin.lower, self.margin.upper))
         colour = {"safe": "#2a7f3f", "unsafe": "#b22222"}.get(self.status, "#777")
-        return join([tag("b", str(self.status), style=f"color:{colour}"), Html(" "), bar((low, high))])
+        status = tag("b", str(self.status), style=f"color:{colour}")
+        return tag("span", status, Html(" "), bar((low, high)), style="white-space:nowrap")
 
     def found(self) -> list[tuple[str, Float]]:
         """See `Answer`."""
