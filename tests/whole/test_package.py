@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import gpcert
+from helpers.documents import BLOCK, TIMES, assert_shown, commands
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -103,6 +105,47 @@ def test_wheel_brings_all_it_needs_into_an_empty_environment(wheel: Path, tmp_pa
         p["name"] for p in json.loads(run(python, "-m", "pip", "list", "--format=json", cwd=tmp_path))
     }
     assert not installed & {"scikit-learn", "matplotlib", "pandas"}
+    for document in (ROOT / "README.md", ROOT / "docs" / "start.md"):
+        run_literally(document, wheel, python, tmp_path / document.stem)
+
+
+#: Blocks of a document one after the other, Python in one namespace, commands in a shell; what each printed.
+STEPS = """
+import contextlib, io, json, subprocess
+printed, names = [], {"__name__": "__main__"}
+for kind, text in json.load(open("steps.json", encoding="utf-8")):
+    told = io.StringIO()
+    if kind == "python":
+        with contextlib.redirect_stdout(told):
+            exec(text, names)
+        printed.append(told.getvalue())
+    else:
+        printed.append(subprocess.run(text, shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout)
+json.dump(printed, open("printed.json", "w", encoding="utf-8"))
+"""
+
+
+def run_literally(document: Path, wheel: Path, python: Path, folder: Path) -> None:
+    """Every command and block of a document as it stands, the install line included, but for `make wheel`."""
+    (folder / "dist").mkdir(parents=True)
+    shutil.copy(wheel, folder / "dist")
+    steps: list[tuple[str, str, str | None]] = []
+    for block in BLOCK.finditer(document.read_text(encoding="utf-8")):
+        if block["session"]:
+            told = commands(block["session"])
+            steps += [("shell", command, shown) for command, shown in told if command != "make wheel"]
+        else:
+            steps.append(("python", block["code"], block["shown"]))
+    install = [command for kind, command, _ in steps if kind == "shell" and command.startswith("pip ")]
+    assert len(install) == 1
+    (folder / "steps.json").write_text(json.dumps([step[:2] for step in steps]), encoding="utf-8")
+    (folder / "steps.py").write_text(STEPS, encoding="utf-8")
+    activated = f'PATH="{python.parent}:$PATH" python steps.py'
+    run("sh", "-c", activated, cwd=folder)
+    printed = json.loads((folder / "printed.json").read_text(encoding="utf-8"))
+    for (_, text, shown), told in zip(steps, printed, strict=True):
+        if shown and not text.startswith("pip "):
+            assert_shown(TIMES.sub("T", told), TIMES.sub("T", shown))
 
 
 def test_installed_command(outside: Path, tmp_path: Path) -> None:
