@@ -231,6 +231,8 @@ def report(
 
     The page is that of `gpcert report`: the claim, classes apart, curves, a table that sorts and filters.
 
+    `answers`: a batch, or a list of batches; `path`: the file; `title`: the heading, default one that fits.
+
     >>> import tempfile, pathlib
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     >>> answers = gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25))

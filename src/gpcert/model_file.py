@@ -50,6 +50,8 @@ _loaded: WeakKeyDictionary[Posterior, str] = WeakKeyDictionary()  # of posterior
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     """Write the posterior to a file, whole or not at all; an existing file is replaced.
 
+    `path`: the file, written whole or not at all.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "model.safetensors")
@@ -91,6 +93,8 @@ def load(path: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that `save` wrote; anything else is one ModelFileError that names the file.
 
     Nothing in the file is executed, and everything is validated as by the `Posterior` constructor.
+
+    `path`: the file.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib

@@ -56,6 +56,8 @@ class Posterior:
     `factors`: further named arrays kept and stored with the model ("site_precision": W (n,) or (C, n) with
     precision = (K + W^-1)^-1). `training`: JSON-able record of how the model was trained.
 
+    `feature_names` (d,): what tables are compared with.
+
     >>> post = gc.Posterior([[0.0], [1.0]], [-1.0, 1.0], [[0.5, 0.0], [0.0, 0.5]], kernel=gc.RBF())
     >>> post.probability([[0.5]])
     array([[0.5, 0.5]])

@@ -28,7 +28,7 @@ _STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern
 
 
 def from_gpflow(model: Any, *, target: str = "library", tolerance: float | None = None) -> Posterior:
-    """The posterior of a GPflow classifier: VGP, SVGP or VGPOpperArchambeau.
+    """The posterior of a GPflow classifier: `model` is a VGP, SVGP or VGPOpperArchambeau.
 
     Bernoulli with the probit link is certified as GPflow predicts it, 0.001 + 0.998 Phi(...); with
     `target="exact"` without that floor. Bernoulli with the sigmoid: GPflow uses 20 quadrature points, the

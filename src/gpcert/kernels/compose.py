@@ -102,6 +102,8 @@ class CompositeGram(Gram):
 class Sum(Composite):
     """k(x, x') = sum of the terms.
 
+    `parts`: the terms.
+
     >>> gc.RBF(1.0) + gc.Matern32(2.0)
     RBF(lengthscale=1.0, variance=1.0) + Matern32(lengthscale=2.0, variance=1.0)
     """
@@ -145,6 +147,8 @@ class Sum(Composite):
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(Composite):
     """k(x, x') = product of the factors.
+
+    `parts`: the factors.
 
     >>> gc.RBF(1.0) * gc.Matern32(2.0)
     RBF(lengthscale=1.0, variance=1.0) * Matern32(lengthscale=2.0, variance=1.0)

@@ -193,6 +193,8 @@ class StationaryGram(Gram):
 class RBF(Stationary):
     """variance * exp(-z): the squared-exponential kernel.
 
+    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+
     >>> k = gc.RBF(lengthscale=[1.0, 2.0], variance=4.0)
     >>> k(np.zeros((1, 2)), np.zeros((1, 2)))
     array([[4.]])
@@ -206,6 +208,8 @@ class RBF(Stationary):
 class Matern12(Stationary):
     """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel.
 
+    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+
     >>> gc.Matern12(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
     """
@@ -217,6 +221,8 @@ class Matern12(Stationary):
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern32(Stationary):
     """variance * (1 + s) exp(-s), s = sqrt(6 z).
+
+    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
 
     >>> gc.Matern32(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
@@ -230,6 +236,8 @@ class Matern32(Stationary):
 class Matern52(Stationary):
     """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z).
 
+    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+
     >>> gc.Matern52(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
     """
@@ -241,6 +249,9 @@ class Matern52(Stationary):
 @dataclass(frozen=True, eq=False, repr=False)
 class RationalQuadratic(Stationary):
     """variance * (1 + z/alpha)^-alpha.
+
+    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior; `alpha`: its
+    exponent.
 
     >>> gc.RationalQuadratic(1.0, alpha=2.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])

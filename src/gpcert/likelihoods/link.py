@@ -32,6 +32,8 @@ class Link(PredictionOnly):
     the points of the grid is the caller's promise. `tolerance` is the proved error aimed at by `expectation`
     (with at most 262,144 intervals per point, which give 2.8e-6 for any link with a tight enclosure).
 
+    `name`: what it is called in files; `symmetric`: whether link(-f) = 1 - link(f).
+
     >>> step = lambda f: np.where(f > 0, 1.0, np.where(f < 0, 0.0, 0.5))
     >>> gc.Link(step, lambda low, high: (step(low), step(high)), name="step")
     Link(name='step', symmetric=False)

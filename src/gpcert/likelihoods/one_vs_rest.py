@@ -22,6 +22,8 @@ class OneVsRest:
 
     Computed from log p_c, so that the ratio is right even where every p_c underflows.
 
+    `link`: that of each class against the others.
+
     >>> gc.OneVsRest(gc.Probit())
     OneVsRest(link=Probit(scale=1.0))
     """

@@ -54,6 +54,8 @@ def attack(
     guarantee: what is found is evidence, what is not found proves nothing. `store` as for
     `probability_range`.
 
+    `post`: any model (`posterior_of`); `seed`: of the random starts.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.attack(clf, gc.Ball([1.75], 0.5)).success
     True

@@ -85,6 +85,9 @@ def evaluate(
     `device` and `store` (point by point, for these radii) as for `probability_range`. `proof`: a folder, with
     one proof file for each point.
 
+    `post`: any model (`posterior_of`); `norm`, `features`, `domain` and `scale`: as for `Ball`;
+    `tolerance`: as for `certify`.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 2.0]))
     2 points, clean accuracy 1.000

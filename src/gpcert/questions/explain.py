@@ -74,6 +74,8 @@ def explain(
     unknown ([-2, 2]). `progress` else, `n_jobs` and `store`, as for `probability_range`. `proof`: a
     folder, with one proof file for each point.
 
+    `post`: any model (`posterior_of`).
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.explain(clf, [[2.5]], 0.25, label="b").sign
     array([[1]])

@@ -56,6 +56,8 @@ def latent_range(
     (cells) shares its work. `progress(p)`: the mean stays in [p.lower, p.upper] on region p.index; `progress`
     else, `n_jobs` and `store`, as for `probability_range`.
 
+    `post`: any model (`posterior_of`); `max_seconds` and `max_nodes` end the search earlier.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.latent_range(clf, gc.Ball([2.5], 0.25))
     >>> print(r.mean.min)

@@ -35,6 +35,8 @@ def compare_with_lime(
     `X_train` (n, d): the data LIME takes its scales from. `samples`, `width`: LIME's perturbations per point
     and its kernel width (None: the package's default). Needs the package: pip install 'gpcert[lime]'.
 
+    `post`: any model (`posterior_of`); `radius`, `domain`: as for `explain`.
+
     >>> c = gc.compare_with_lime(clf, X[:10], 0.1, X)  # doctest: +SKIP
     >>> c.agreement.mean()  # doctest: +SKIP
     """

@@ -78,6 +78,8 @@ def certified_radius(
     p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
     else, `n_jobs`, `store` and `proof`, as for `probability_range`.
 
+    `post`: any model (`posterior_of`); `threshold`: as for `certify`.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
     >>> 0.9 < r.safe <= 1.0 <= r.unsafe < 1.1

@@ -72,6 +72,8 @@ def probability_range(
     `proof`: a file, of a sequence a folder with one file each, for `gpcert_check`; `answer.proof` says what
     it proves. Regions are then bounded one by one.
 
+    `post`: any model (`posterior_of`).
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25), label="b")
     >>> r.lower > 0.67, r.upper < 0.72, r.status.value

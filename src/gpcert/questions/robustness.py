@@ -37,6 +37,9 @@ def robustness(
     its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
     are those of `probability_range`, whose answer is in `range`, and is what a `store` keeps.
 
+    `post`: any model (`posterior_of`); `tolerance`, `max_seconds`, `max_nodes`, `progress`, `n_jobs`: as
+    for `probability_range`.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
     P(class 1) changes by delta in [0.034, 0.043]; converged

@@ -45,6 +45,9 @@ def certified_score(
     The share of points that the fitted model labels correctly and whose whole ball is proved to keep the
     label: `evaluate(model, X, y, [radius], ...).certified`. What a limit leaves undecided does not count.
 
+    `norm`, `features`, `domain`, `scale`: as for `Ball`; `threshold`, `tolerance`, `max_seconds`,
+    `max_nodes`, `n_jobs` and `device`: as for `evaluate`.
+
     >>> import gpcert as gc
     >>> from sklearn.model_selection import cross_val_score
     >>> data = gc.datasets.load("synthetic2d")

@@ -48,6 +48,10 @@ def certify_table(
     `target`: the column of the true labels, `id`: a column that names the rows; of the others only the
     model's are read. `scale="std"`: deviations of the training data. All else as for `certify` and `Ball`.
 
+    `post`: any model (`posterior_of`); `radii`: increasing; `norm`, `features` and `domain`: as for `Ball`;
+    `threshold`, `tolerance`, `max_seconds` and `max_nodes` (for each verdict), `progress`, `n_jobs` and
+    `store`: as for `certify`.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit({"dose": [0.0, 1.0, 2.0, 3.0]}, ["a", "a", "b", "b"])
     >>> rows = {"dose": [0.5, 2.5], "state": ["a", "b"]}
     >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary().splitlines()[0])

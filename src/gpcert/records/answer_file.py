@@ -24,6 +24,8 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
 
     Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit.
 
+    `path`: the file, written whole or not at all.
+
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")
@@ -42,6 +44,8 @@ def load_answers(path: str | os.PathLike[str]) -> list[Answer]:
 
     A file that is damaged, foreign or newer, or that holds what no answer can be, is one InvalidInputError
     that names the file, the answer and the rule. Whether claims are true of a model is not looked at.
+
+    `path`: the file.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib

@@ -82,6 +82,8 @@ def balls(
     the standard deviations of the table's own columns. `id`: a column that names the rows, and is no
     feature; else a table's index does. The rest as for `Ball`.
 
+    `norm`, `features` and `domain`: as for `Ball`.
+
     >>> regions = gc.balls({"age": [40.0, 50.0], "bmi": [22.0, 30.0]}, 0.5, features=["bmi"])
     >>> len(regions), regions[1].x.tolist(), regions[1].features
     (2, [50.0, 30.0], (1,))

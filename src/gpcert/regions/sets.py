@@ -90,8 +90,8 @@ class Box(Record):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Ball(Record):
-    """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; see
-    `docs/regions`.
+    """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; `norm`: p, inf, any
+    p >= 1, or 0 (at most `radius` features move, anywhere in the domain).
 
     `features`: positions, a mask, or names; `scale`, `domain`: by position or by name (`{"age": 0.5}`,
     `{"age": (0, 120)}`); names are those that x brings (a dict, a row of a table), and are kept in `names`:

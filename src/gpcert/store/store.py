@@ -34,7 +34,7 @@ _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", 
 
 
 class Store:
-    """Answers and models in a file that many processes may open at once; made when it is first written to.
+    """Answers and models in a file, `path`, that many processes may open at once; made when first written to.
 
     `store=` of a question keeps each answer as it comes, and what is kept is not computed again. Of two
     answers to one question the better one stays. A file is trusted as far as a file of results is: what
