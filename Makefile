@@ -47,15 +47,15 @@ test-checker: $(CHECKER)/.ready ## the checker's own tests, in an environment wi
 test-clusters: $(VENV)/.ready-full ## batches on Dask and Ray themselves, two workers each, some of them killed
 	PYTHONPATH=tests $(BIN)/python -m pytest -W ignore tests/foreign/test_clusters.py
 
-test-torch: $(TORCH)/.ready ## the engine on torch's CPU: what a GPU runs
-	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_torch.py
+test-torch: $(TORCH)/.ready ## the engine on torch's CPU: what a GPU runs; the GPyTorch notebook
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_torch.py tests/foreign/test_notebook.py
 
 test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml admits
 	GPCERT_THIN=4 $(LOWEST)/bin/python -m pytest -n 2 -m "not full"
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
-	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py tests/foreign/test_notebook.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py
 	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_tutorials.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter

@@ -1,4 +1,4 @@
-"""The notebook that needs GPyTorch: `make test-adapters`."""
+"""The notebook that needs GPyTorch: `make test-torch`, which `make test-full` runs."""
 
 from __future__ import annotations
 
