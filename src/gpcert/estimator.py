@@ -41,19 +41,19 @@ Labels = NDArray[Any]
 
 
 class GPClassifier:
-    """Gaussian-process classifier: two classes; more by softmax, or one against the rest.
+    """Gaussian-process classifier: two classes; more by softmax, or one-vs-rest.
 
     Parameters
     ----------
     kernel : Kernel or None
         Where the search for hyper-parameters starts; None: `RBF()`.
     likelihood : str, BinaryLikelihood or Softmax
-        "probit", "logit", `Probit(scale)` or `Logit()`: two classes, more are trained one against the rest.
+        "probit", "logit", `Probit(scale)` or `Logit()`: two classes, more are trained one-vs-rest.
         "softmax" or `Softmax()`: all classes together, one latent each, with one kernel.
     inference : str
         "laplace" or "ep" (expectation propagation; not for softmax).
     max_evals : int
-        Evaluations of the marginal likelihood, at most (of each class's, if trained one against the rest); 0
+        Evaluations of the marginal likelihood, at most (of each class's, if trained one-vs-rest); 0
         keeps the kernel.
     random_state : int, None or numpy generator
         Seed of the restarts.
@@ -71,9 +71,9 @@ class GPClassifier:
         Labels.
     posterior_ : Posterior
         The trained posterior, its centres in the order of X.
-    kernel_ : Kernel, or tuple of C where one against the rest
+    kernel_ : Kernel, or tuple of C where one-vs-rest
         The kernel found.
-    trace_ : tuple of floats, or of C such tuples where one against the rest
+    trace_ : tuple of floats, or of C such tuples where one-vs-rest
         The log marginal likelihood of every evaluation.
     log_marginal_likelihood_ : float
         Of `kernel_`; summed over the models.

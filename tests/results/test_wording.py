@@ -149,3 +149,17 @@ def test_kinds_and_radii_apart_many_radii_together(clf: gc.GPClassifier) -> None
     assert "up to the radius of its row each" in said
     text = gc.certify(clf, gc.balls(Z, 0.1)).summary()
     assert text.splitlines()[1:] == sentences(list(gc.certify(clf, gc.balls(Z, 0.1))), Words(("a", "b")))
+
+
+@pytest.mark.parametrize(
+    ("unit", "radius", "far"),
+    [
+        ("standard deviations", "1", "1 standard deviation"),
+        ("standard deviations", "0.1", "0.1 standard deviations"),
+        (None, "3", "3 times the scale"),
+    ],
+)
+def test_a_radius_has_its_unit(unit: str | None, radius: str, far: str) -> None:
+    ball = gc.Ball(X, 0.1, scale=np.ones(3))
+    told = while_moving(ball, radius, Words(unit=unit))
+    assert told == f"while all 3 features are off by up to {far} each, in any combination"

@@ -102,18 +102,21 @@ def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> s
     if not len(moving):
         return "while nothing moves"
     which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
-    unit = words.unit or ("" if region.scale is None else "units of the scale")
-    far = f"{radius} {unit}".rstrip()
-    within = _within(region, moving.tolist())
+    far, within = _far(radius, words, region), _within(region, moving.tolist())
     if region.norm == 0:
         return f"while up to {radius} of {which} take any values{within}"
-    are = "is" if one else "are"
     how = {
         math.inf: f"by up to {far}" + ("" if one else " each, in any combination"),
         2.0: f"by a Euclidean distance of up to {far}",
         1.0: f"by up to {far} in sum",
     }.get(region.norm, f"by up to {far} in the {region.norm:g}-norm")
-    return f"while {which} {are} off {how}{within}"
+    return f"while {which} {'is' if one else 'are'} off {how}{within}"
+
+
+def _far(radius: str, words: Words, ball: Ball) -> str:
+    """A radius with its unit: 2 standard deviations, 1 times the scale."""
+    named = words.unit and words.unit.removesuffix("s" if radius == "1" else "")
+    return f"{radius} {named or ('' if ball.scale is None else 'times the scale')}".rstrip()
 
 
 def _which(moving: list[int], d: int, words: Words) -> str:
@@ -275,14 +278,13 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     ends = [(exact_mean(lower[:, j].tolist()), exact_mean(upper[:, j].tolist())) for j in moving]
     best = max(range(len(ends)), key=lambda k: abs(ends[k][0] + ends[k][1]))
     certain = sum(low > 0 or high < 0 for low, high in ends)
-    unit = words.unit or ("" if balls[0].scale is None else "units of the scale")
     one = f"one of {len(ends)} {words.noun}" if len(ends) > 1 else f"“{words.feature(moving[0])}”"
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
-        f"While {one} alone is off by up to {radius} {unit}".rstrip()
-        + f", its mean influence on the probability of {words.label(some[0].label)} over "
-        f"{words.counted(len(balls))} is enclosed by proof: the direction is certain for {every}, and the "
-        f"largest is that of “{words.feature(moving[best])}”, in {between(*ends[best])}."
+        f"While {one} alone is off by up to {_far(radius, words, balls[0])}, its mean influence on the "
+        f"probability of {words.label(some[0].label)} over {words.counted(len(balls))} is enclosed by proof: "
+        f"the direction is certain for {every}, and the largest is that of "
+        f"“{words.feature(moving[best])}”, in {between(*ends[best])}."
     )
 
 
