@@ -26,6 +26,7 @@ FIND = """new Promise((resolve) => {
 #: Code that is neither shown whole nor can be scrolled to.
 CUT = """[...document.querySelectorAll('pre > code')].filter(
   (e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'visible').length"""
+BROKEN = "[...document.images].filter((e) => !e.complete || e.naturalWidth === 0).length"
 SCHEME = "document.body.getAttribute('data-md-color-scheme')"
 
 
@@ -42,4 +43,7 @@ def test_the_site_opened_from_a_file_finds_and_asks_nobody(tmp_path: Path) -> No
             assert page.evaluate("document.querySelectorAll('.md-code__button, .md-clipboard').length") > 5
             assert page.evaluate("document.querySelectorAll('.md-footer__link').length") == 2
             assert page.evaluate(CUT) == 0
+            page.open(tmp_path / "site" / "notebooks" / "images.html")
+            assert page.evaluate("document.querySelectorAll('.notebook-output img').length") > 10
+            assert page.evaluate(BROKEN) == page.evaluate(CUT) == 0
             assert page.problems == []
