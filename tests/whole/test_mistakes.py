@@ -44,6 +44,15 @@ def test_the_same_numbers_in_other_clothes_are_read() -> None:
         np.testing.assert_array_equal(post.probability(same), post.probability(single.astype(np.float64)))
 
 
+def test_a_missing_value_of_pandas_is_told_of() -> None:
+    """Versions of pandas hand it over as NaN or as NA."""
+    missing = T[:3].assign(age=pd.array([1.0, None, 1.0], "Float64"))
+    with pytest.raises(
+        gc.InvalidInputError, match=r"^column 'age' of X must be .*, got (nan|<NA>) at index 1$"
+    ):
+        post.probability(missing)
+
+
 def test_what_is_given_by_name_is_read_by_name() -> None:
     """An index in another order than the model's features, or than the table's rows, changes nothing."""
     back = T.std()[::-1]
