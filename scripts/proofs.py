@@ -65,7 +65,7 @@ def main() -> int:
     options = parser.parse_args()
     start, deadline = time.perf_counter(), time.time() + options.seconds
     real = [(*key, i) for i in range(options.real) for key in _real_keys()]
-    asked: list[Any] = [*range(options.first, options.first + options.queries), *real]
+    asked: list[Any] = [*real, *range(options.first, options.first + options.queries)]
     with parallel_config("loky", inner_max_num_threads=1):
         answers = Parallel(options.jobs, return_as="generator_unordered")(
             delayed(proved)(each, deadline) for each in asked

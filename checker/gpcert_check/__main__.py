@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from gpcert_check.claims import Checker
 from gpcert_check.reading import Reject
-
-_USAGE = "usage: python -m gpcert_check MODEL PROOF..."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: every file is proved. 1: one is not. 2: nothing was asked."""
     paths = list(sys.argv[1:] if arguments is None else arguments)
     if len(paths) < 2:
-        print(_USAGE, file=sys.stderr)
+        print("usage: python -m gpcert_check MODEL PROOF...", file=sys.stderr)
         return 2
+    checker = _tried(Checker, paths[0])
+    return 1 if checker is None else int(None in [_tried(checker.check, path) for path in paths[1:]])
+
+
+def _tried(what: Callable[[str], Any], path: str) -> Any:
+    """What it returns, its sentences printed; None, with the reason printed, whatever happens."""
     try:
-        checker = Checker(paths[0])
-    except Exception as error:  # whatever happens, nothing is proved
-        print(f"{paths[0]}: REJECTED: {_sentence(error)}")
-        return 1
-    return max([_one(checker, path) for path in paths[1:]])
-
-
-def _one(checker: Checker, path: str) -> int:
-    try:
-        sentences = checker.check(path)
-    except Exception as error:
-        print(f"{path}: REJECTED: {_sentence(error)}", flush=True)
-        return 1
-    print(f"{path}: PROVED for the model {checker.model.sha256}:", *sentences, sep="\n  ", flush=True)
-    return 0
-
-
-def _sentence(error: Exception) -> str:
-    """One line, whatever the file had put into it."""
-    text = (
-        str(error) if isinstance(error, Reject) else f"it cannot be checked ({type(error).__name__}: {error})"
-    )
-    return "".join(c if c.isprintable() else "?" for c in text)[:300]
+        found = what(path)
+    except Exception as error:  # nothing is proved then
+        known = isinstance(error, Reject)
+        text = str(error) if known else f"it cannot be checked ({type(error).__name__}: {error})"
+        print(f"{path}: REJECTED: {''.join(c if c.isprintable() else '?' for c in text)[:300]}", flush=True)
+        return None
+    if isinstance(found, list):
+        print(f"{path}: {found[0]}", *found[1:], sep="\n  ", flush=True)
+    return found
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ from flint import arb, arb_mat, ctx, fmpq
 
 from gpcert_check.reading import Reject, need
 
-__all__ = ["ball", "bits", "cholesky", "dot", "indefiniteness", "largest", "normal", "quadratic"]
-
 ctx.prec = 100  # any precision is sound; this one leaves 47 bits of room beyond a double
 
 _SHIFTS = 16  # how often a guess is tried again with ten times the shift
@@ -53,8 +51,8 @@ def cholesky(A: Sequence[Sequence[float]]) -> list[list[float]] | None:
     L: list[list[float]] = []
     for i, row in enumerate(A):
         new: list[float] = []
-        for j in range(i):
-            new.append((row[j] - sum(map(mul, new, L[j]))) / L[j][j])
+        for a, done in zip(row, L, strict=False):
+            new.append((a - sum(map(mul, new, done))) / done[-1])
         pivot = row[i] - sum(map(mul, new, new))
         if not 0 < pivot < float("inf"):
             return None
@@ -90,7 +88,7 @@ def quadratic(
     """V5: a lower bound of g.d + d^T H d/2 over the box, for any D >= 0 and any y.
 
     `least(j, G)`: a lower bound of the linear function G d_j on coordinate j, by default its smallest value
-    at the two ends; a ball has other ones (V8).
+    at the two ends; a ball has other ones (V7).
     """
     d = len(g)
     need(all(x >= 0 for x in D), "V5: a multiplier is negative")
@@ -106,8 +104,3 @@ def quadratic(
         total += (multiplier * low * high - slope * y[j]) / 2
         total += (G * low).min(G * high) if least is None else least(j, G)
     return total
-
-
-def bits(x: arb) -> str:
-    """A few digits, for sentences."""
-    return f"{float(x.mid()):.6g}"

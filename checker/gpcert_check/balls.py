@@ -1,4 +1,4 @@
-"""Balls of norm 2, 1 and 0 (V8): the smallest box around them, and one more inequality.
+"""Balls of norm 2, 1 and 0 (V7): the smallest box around them, and one more inequality.
 
 With u_j = (z_j - x_j)/scale_j: sum u_j^2 <= radius^2 (norms 2 and 1), sum gauge_j(z_j) <= radius (norms 1
 and 0), gauge_j = |u_j| for norm 1, for norm 0 the share of the way from x_j to the end of its interval.
@@ -81,11 +81,11 @@ class BallCell(Cell):
         return largest([(root + self.radius * longest) ** 2]).min(box)
 
     def gain(self, hint: Any, g: list[arb], H: arb_mat) -> tuple[arb, Callable[[int, arb], arb] | None]:
-        """V8: multiples of what is at most 0 on the ball join the programme; returns their constant."""
+        """V7: multiples of what is at most 0 on the ball join the programme; returns their constant."""
         quadratic, linear = (0.0, 0.0) if hint is None else reals(hint, 2)
-        need(quadratic >= 0 and linear >= 0, "V8: a multiplier is negative")
-        need(quadratic == 0 or self.norm != "0", "V8: norm 0 has no quadratic multiplier")
-        need(linear == 0 or self.norm != "2", "V8: norm 2 has no linear multiplier")
+        need(quadratic >= 0 and linear >= 0, "V7: a multiplier is negative")
+        need(quadratic == 0 or self.norm != "0", "V7: norm 0 has no quadratic multiplier")
+        need(linear == 0 or self.norm != "2", "V7: norm 2 has no linear multiplier")
         constant = -quadratic * self.radius**2 / 2 - linear * self.radius
         for j, (o, unit) in enumerate(zip(self.o, self.unit, strict=True)):
             weight = quadratic / unit**2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any, NamedTuple
 
 from flint import arb, ctx
@@ -11,15 +9,12 @@ from flint import arb, ctx
 from gpcert_check.balls import read_region
 from gpcert_check.explain import Extremes, balance
 from gpcert_check.indefinite import contractions
-from gpcert_check.model import Model
+from gpcert_check.model_file import Model
 from gpcert_check.reading import content, fields, integer, listed, need, real, reals, strict
-from gpcert_check.regions import Box
+from gpcert_check.regions import Box, in_words
 from gpcert_check.several import OneVsRest
 from gpcert_check.two_classes import TwoClasses
 
-__all__ = ["Checker"]
-
-_SHORT = 8  # features
 _SENSES = {">=": (1, False), ">": (1, True), "<=": (-1, False), "<": (-1, True)}
 
 
@@ -51,9 +46,8 @@ class Checker:
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
         ctx.prec = self.model.bits  # any precision is sound
-        format_, sha, facts, regions, claims = fields(
-            strict(content(path)), "format model facts regions claims"
-        )
+        names = "format model facts regions claims"
+        format_, sha, facts, regions, claims = fields(strict(content(path)), names)
         need(format_ == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")
         need(isinstance(claims, list) and len(claims) > 0, "a proof needs claims")
@@ -61,8 +55,9 @@ class Checker:
         found = [read_region(each, self.model.D) for each in regions]
         for c, fact in enumerate(listed(facts, self.model.C, "facts")):
             self._verify(c, fact)
-        named, extremes = [*map(_named, regions)], Extremes()
-        return [self._claim(each, found, named, extremes) for each in claims]
+        named, extremes = [in_words(*pair) for pair in zip(regions, found, strict=True)], Extremes()
+        head = f"PROVED for the model {self.model.sha256}, of doubles named by their shortest decimals:"
+        return [head, *(self._claim(each, found, named, extremes) for each in claims)]
 
     def _verify(self, c: int, fact: Any) -> None:
         """V1 for latent c, unless the same fact has been proved before."""
@@ -84,7 +79,7 @@ class Checker:
         need(kind in ("everywhere", "at", "balance"), "a claim is everywhere, at, or balance")
         most = self.subject.classes - 1
         if kind == "balance":
-            return balance(data, extremes, most, len(regions))
+            return balance(data, extremes, most, named)
         names = f"kind quantity label region sense value {'proof' if kind == 'everywhere' else 'point'}"
         _, quantity, label, region, sense, value, given = fields(data, names)
         need(quantity in ("probability", "margin"), "the quantity is probability or margin")
@@ -95,25 +90,17 @@ class Checker:
         if kind == "everywhere" and regions[i].moving:
             self.subject.prove(claim, regions[i], given)
         else:
-            point = [float(a) for a in regions[i].lower]
-            if kind == "at":
-                point = reals(given, self.model.D)
-                where = f"at the point ({', '.join(map(repr, point))}) of {named[i]}"
-            else:
-                need(given is None, "nothing moves in the region: no proof is needed")
+            point = (
+                [float(a) for a in regions[i].lower] if kind == "everywhere" else reals(given, self.model.D)
+            )
+            need(kind == "at" or given is None, "nothing moves in the region: no proof is needed")
             need(regions[i].contains(point), "the point lies outside the region")
             need(claim.met(self.subject.value(claim, point)), "the value at the point is not as claimed")
+            where = (
+                where
+                if kind == "everywhere"
+                else f"at the point ({', '.join(map(repr, point))}) of {named[i]}"
+            )
         if quantity == "probability":
             extremes.learn(str(kind), claim, i)
-        return f"{quantity} of class {claim.label} {sense} {claim.value!r} {where}"
-
-
-def _named(data: Any) -> str:
-    """A region in words: the whole of a short description; of a long one its kind, size and hash."""
-    text = json.dumps(data, sort_keys=True)
-    if data["kind"] == "box" and len(data["lower"]) <= _SHORT:
-        pairs = zip(data["lower"], data["upper"], strict=True)
-        return "the box " + " x ".join(f"[{real(a)!r}, {real(b)!r}]" for a, b in pairs)
-    about = f"the {data['kind']} with the SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:16]}..."
-    size = f", norm {data['norm']}, radius {real(data['radius'])!r}" if data["kind"] == "ball" else ""
-    return about + size
+        return f"{quantity} of {self.model.named(claim.label)} {sense} {claim.value!r} {where}"

@@ -8,8 +8,6 @@ from flint import arb
 
 from gpcert_check.reading import fields, integer, need, real
 
-__all__ = ["Extremes", "balance"]
-
 MOST_TERMS = 100
 
 
@@ -32,23 +30,24 @@ class Extremes:
         return self._known.setdefault((label, region), {"min": (0.0, 1.0), "max": (0.0, 1.0)})
 
 
-def balance(data: Any, extremes: Extremes, most: int, regions: int) -> str:
+def balance(data: Any, extremes: Extremes, most: int, named: list[str]) -> str:
     """lower <= the largest of the sums, divided by count <= upper."""
     _, label_, sums, count_, lower_, upper_ = fields(data, "kind label sums count lower upper")
-    label, count, lower, upper = (
-        integer(label_, 0, most),
-        integer(count_, 1, 10**9),
-        real(lower_),
-        real(upper_),
-    )
+    label, count = integer(label_, 0, most), integer(count_, 1, 10**9)
+    lower, upper = real(lower_), real(upper_)
     need(isinstance(sums, list) and 1 <= len(sums) <= MOST_TERMS, f"a balance has 1 to {MOST_TERMS} sums")
-    ends = [_sum(each, extremes, label, regions) for each in sums]
+    ends = [_sum(each, extremes, label, len(named)) for each in sums]
     low, high = ends[0]
     for a, b in ends[1:]:
         low, high = low.max(a), high.max(b)
     need(low >= lower * arb(count), "the balance may lie below its lower end")
     need(high <= upper * arb(count), "the balance may lie above its upper end")
-    return f"a balance of extremes of P({label}) lies between {lower!r} and {upper!r}"
+    texts = [
+        " ".join(f"{'+' if t['sign'] > 0 else '-'} {t['extreme']} over {named[t['region']]}" for t in each)
+        for each in sums
+    ]
+    what = texts[0] if len(texts) == 1 else f"the largest of ({'; '.join(texts)})"
+    return f"({what})/{count} of P(class {label}) lies between {lower!r} and {upper!r}"
 
 
 def _sum(terms: Any, extremes: Extremes, label: int, regions: int) -> tuple[arb, arb]:
@@ -56,10 +55,8 @@ def _sum(terms: Any, extremes: Extremes, label: int, regions: int) -> tuple[arb,
     low = high = arb(0)
     for term in terms:
         sign, extreme, region = fields(term, "sign extreme region")
-        need(
-            sign in (1, -1) and type(sign) is int and extreme in ("max", "min"),
-            "a term is +-1 times max or min",
-        )
+        fits = sign in (1, -1) and type(sign) is int and extreme in ("max", "min")
+        need(fits, "a term is +-1 times max or min")
         a, b = extremes.of(label, integer(region, 0, regions - 1))[extreme]
         low, high = low + (a if sign > 0 else -b), high + (b if sign > 0 else -a)
     return low, high

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from flint import arb, arb_mat
 
@@ -14,9 +13,7 @@ from gpcert_check.model import Latent
 from gpcert_check.planes import Plane
 from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
-from gpcert_check.sharper import bowed, expanded
-
-__all__ = ["Level", "Slice", "envelope", "leaves", "tail"]
+from gpcert_check.sharper import envelope, expanded
 
 MOST_NODES = 200_000
 MOST_WORK = 4 * 10**9  # leaves times centres times features: some hours; 10^7 is usual
@@ -24,23 +21,10 @@ Leaf = tuple[Ends, Ends, dict[str, Any]]  # the ends of its box, and what the fi
 _AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whatever the tree
 
 
-class Level(Protocol):
-    """What the leaves of one proof show; `hints`: the fields of a leaf that it reads."""
-
-    hints: str
-
-    def uses_precision(self, leaf: dict[str, Any]) -> bool: ...
-    def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb) -> Plane: ...
-    def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb: ...
-
-
 def leaves(nodes: Any, region: Box) -> Iterator[Leaf]:
     """The leaves of a tree in preorder; they cover the region by construction (V6)."""
-    need(
-        isinstance(nodes, list) and len(nodes) <= MOST_NODES,
-        f"a tree is a list of at most {MOST_NODES} nodes",
-    )
-    d = len(region.moving)
+    need(isinstance(nodes, list), "a tree is a list of nodes")
+    need(len(nodes) <= MOST_NODES, f"a tree has at most {MOST_NODES} nodes")
     stack = [([region.lower[j] for j in region.moving], [region.upper[j] for j in region.moving])]
     for node in nodes:
         need(len(stack) > 0, "V6: there are nodes after the end of the tree")
@@ -50,7 +34,7 @@ def leaves(nodes: Any, region: Box) -> Iterator[Leaf]:
             yield lower, upper, node
             continue
         feature, at = fields(node, "split at")
-        j, cut = integer(feature, 0, d - 1), Fraction(real(at))
+        j, cut = integer(feature, 0, len(lower) - 1), Fraction(real(at))
         need(lower[j] < cut < upper[j], "V6: a split lies outside its box")
         right, left = list(lower), list(upper)
         right[j] = left[j] = cut
@@ -87,13 +71,7 @@ class Slice:
         away = [sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) for row in latent.X]
         self.amplitude = [latent.s2 * (-square / 2).exp() for square in away]
 
-    def turned(self) -> Slice:
-        """The same for the other class."""
-        other = copy(self)
-        other.alpha, other.m0 = [-a for a in self.alpha], -self.m0
-        return other
-
-    def prove(self, parts: Sequence[Leaf], levels: Sequence[Level], strictly: bool) -> None:
+    def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
         work = len(parts) * self.latent.n * len(self.moving)
         need(work <= MOST_WORK, "the tree asks for more work than this checker is ready to do")
@@ -102,7 +80,7 @@ class Slice:
             for value in self._values(parts[start : start + size], levels[start : start + size]):
                 need(value > 0 if strictly else value >= 0, "the inequality of a leaf fails")
 
-    def _values(self, parts: Sequence[Leaf], levels: Sequence[Level]) -> Iterator[arb]:
+    def _values(self, parts: Sequence[Leaf], levels: Sequence[Any]) -> Iterator[arb]:
         """For each leaf what has to be >= 0; products with large matrices are made for all at once."""
         todo = []
         for (lower, upper, leaf), level in zip(parts, levels, strict=True):
@@ -136,8 +114,6 @@ class Slice:
         order, H = expanded(H, cell, v, bk, point.leaf.get("forms"))
         lost = 2 * largest([left * tail(order, x)]).sqrt() / x + plane.bend * growth
         slope = plane.constant.min(plane.constant * growth)
-        if plane.bow is not None:
-            H = bowed(H, plane.bow, self.latent, x, v, point.k, point.r)
         for j in range(d):
             H[j, j] += slope - lost
         gain, least = cell.gain(point.leaf.get("ball"), f1, H)
@@ -149,23 +125,10 @@ def _product(matrix: arb_mat, columns: Sequence[list[Any]]) -> list[list[arb]]:
     return (arb_mat(columns) * matrix).tolist() if columns else []
 
 
-def envelope(view: Slice, lower: Ends, upper: Ends) -> arb:
-    """V9: at most the mean anywhere in the box: every kernel between its values far and near."""
-    ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, view.scale, strict=True)]
-    total = arb(view.m0)
-    for a, amplitude, row in zip(view.alpha, view.amplitude, view.Z, strict=True):
-        gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
-        steps = [p.min(q) if a > 0 else p.max(q).nonnegative_part() for p, q in gaps]
-        total += a * amplitude * (-dot(steps, steps) / 2).exp()
-    return total
-
-
 def tail(m: int, x: arb) -> arb:
     """At least e^x less its terms below order m, x >= 0 (V2); where that cancels, x^m/m! e^x."""
     term, rest = arb(1), x.exp()
-    bound = rest
     for q in range(m):
         rest -= term
         term = term * x / (q + 1)
-        bound = term * x.exp()
-    return bound.min(largest([rest]))
+    return (term * x.exp()).min(largest([rest]))

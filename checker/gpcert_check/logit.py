@@ -1,4 +1,4 @@
-"""The logistic link (V11): levels of E sigma(f), sigma(f) = 1/(1 + e^-f), f ~ N(mu, max(0, S)).
+"""The logistic link (V10): levels of E sigma(f), sigma(f) = 1/(1 + e^-f), f ~ N(mu, max(0, S)).
 
 E sigma >= p holds where mu >= m_p(S); m_p is concave for p >= 1/2, convex for p <= 1/2 (docs/maths.md, L1),
 and is known here through enclosures of single integrals.
@@ -79,7 +79,7 @@ def _wide(function: Smooth, mean: arb, variance: arb) -> arb:
 def _integral(integrand: Callable[[acb], acb], low: int, high: int) -> arb:
     """Poles make the values infinite, which the integrator notices."""
     found = acb.integral(lambda u, _: integrand(u), low, high, eval_limit=_MOST_VALUES, abs_tol=_LEAST)
-    need(found.imag.contains(0), "V11: an integral cannot be enclosed")
+    need(found.imag.contains(0), "V10: an integral cannot be enclosed")
     return found.real
 
 
@@ -108,31 +108,31 @@ class LogitLevel:
     """mu >= m_p(max(S, 0))."""
 
     def __init__(self, p: float, curve: Any, latent: Latent) -> None:
-        need(0 < p < 1, "V11: a level lies between 0 and 1")
+        need(0 < p < 1, "V10: a level lies between 0 and 1")
         self.p, self.probability = p, arb(p)
-        self.hints = "p curve " + ("nu theta" if p < 0.5 else "tangent tau" if p > 0.5 else "")
-        need((curve is not None) == (p < 0.5), "V11: a level below 1/2 has a curve, others have none")
+        self.hints = "p curve " + ("nu" if p < 0.5 else "tangent tau" if p > 0.5 else "")
+        need((curve is not None) == (p < 0.5), "V10: a level below 1/2 has a curve, others have none")
         if curve is not None:
             self._read(curve, latent)
         self._tangents: dict[str, tuple[arb, arb]] = {}
 
     def _read(self, curve: Any, latent: Latent) -> None:
-        """V11 (a): points of the level's curve, or above it."""
+        """V10 (a): points of the level's curve, or above it."""
         c, S, m = fields(curve, "c S m")
         need(
-            isinstance(S, list) and 2 <= len(S) <= MOST_POINTS, f"V11: a curve has 2 to {MOST_POINTS} points"
+            isinstance(S, list) and 2 <= len(S) <= MOST_POINTS, f"V10: a curve has 2 to {MOST_POINTS} points"
         )
         self.c, self.S, self.m = arb(real(c)), reals(S, len(S)), reals(m, len(S))
-        need(self.c > 0, "V11: c must be positive")
+        need(self.c > 0, "V10: c must be positive")
         need(
             self.S[0] == 0 and all(a < b for a, b in zip(self.S, self.S[1:], strict=False)),
-            "V11: S must rise from 0",
+            "V10: S must rise from 0",
         )
-        need(latent.top <= self.S[-1], "V11: the curve ends below the largest variance")
+        need(latent.top <= self.S[-1], "V10: the curve ends below the largest variance")
         for variance, mean in zip(self.S, self.m, strict=True):
             need(
                 mean_of(SIGMA, arb(mean), arb(variance)) >= self.p,
-                "V11: a point lies below the level's curve",
+                "V10: a point lies below the level's curve",
             )
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
@@ -145,10 +145,10 @@ class LogitLevel:
             return flat(arb(m0))
         if self.p < 0.5:
             steep = arb(real(leaf.get("nu")))
-            need(steep >= 0, "V11: nu must be >= 0")
-            return falling(latent, m0 - self._highest(steep), steep, self.c, q0, leaf.get("theta"))
+            need(steep >= 0, "V10: nu must be >= 0")
+            return falling(latent, m0 - self._highest(steep), steep, self.c, q0)
         if "tau" in leaf:
-            need(real(leaf["tau"]) == 0, "V11: tau is 0 or absent")
+            need(real(leaf["tau"]) == 0, "V10: tau is 0 or absent")
             return flat(m0 - self._above(latent, leaf))
         at, height, slope = self._tangent(leaf)
         return rising(latent, m0 - height, slope, q0, at)
@@ -166,29 +166,29 @@ class LogitLevel:
         return best
 
     def _tangent(self, leaf: dict[str, Any]) -> tuple[arb, arb, arb]:
-        """V11 (b): (S*, at least m_p(S*), the slope m_p'(S*))."""
+        """V10 (b): (S*, at least m_p(S*), the slope m_p'(S*))."""
         S, low, high = reals(leaf.get("tangent"), 3)
-        need(S >= 0 and low <= high, "V11: a tangent is [S, low, high], S >= 0, low <= high")
+        need(S >= 0 and low <= high, "V10: a tangent is [S, low, high], S >= 0, low <= high")
         key = repr((S, low, high))
         if key not in self._tangents:
             need(
                 mean_of(SIGMA, arb(low), arb(S)) <= self.p,
-                "V11: the lower end lies above the level's curve",
+                "V10: the lower end lies above the level's curve",
             )
             need(
                 mean_of(SIGMA, arb(high), arb(S)) >= self.p,
-                "V11: the upper end lies below the level's curve",
+                "V10: the upper end lies below the level's curve",
             )
             between = arb(low).union(arb(high))
             slope = -mean_of(CURVE, between, arb(S)) / (2 * mean_of(SLOPE, between, arb(S)))
-            need(slope > 0, "V11: the slope of the level's curve must be positive")
+            need(slope > 0, "V10: the slope of the level's curve must be positive")
             self._tangents[key] = arb(high), slope
         return arb(S), *self._tangents[key]
 
     def _above(self, latent: Latent, leaf: dict[str, Any]) -> arb:
         """At least m_p everywhere: above 1/2 it rises with S."""
         S, height, _ = self._tangent(leaf)
-        need(latent.top <= S, "V11: the tangent touches below the largest variance")
+        need(latent.top <= S, "V10: the tangent touches below the largest variance")
         return height
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:

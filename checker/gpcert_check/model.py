@@ -1,31 +1,18 @@
-"""The model file, and what is proved about it once (V1).
-
-A gpcert model is a safetensors file: eight bytes with the length of a JSON header, the header, then the raw
-doubles of its tensors. All numbers are doubles, taken as the rational numbers they are.
+"""One latent of a model, and what is proved about it once (V1). All numbers are doubles, taken as the
+rational numbers they are.
 """
 
 from __future__ import annotations
 
-import hashlib
-import sys
-from array import array
 from collections.abc import Sequence
-from math import frexp
 from typing import Any
 
 from flint import arb, arb_mat
 
 from gpcert_check.arithmetic import dot, largest
-from gpcert_check.reading import content, fields, listed, need, real, reals, strict
+from gpcert_check.reading import fields, need, real, reals
 
-__all__ = ["Latent", "Model"]
-
-MOST_BYTES = 2**31
-MOST_HEADER = 2**24
-MOST_CENTRES = 5_000
 MOST_RESIDUAL = arb(2) ** -10
-MOST_BITS = 1_000  # of a ball: more than 100 where centres lie many lengthscales from the origin
-_HEADER = "format package_version kernel likelihood mean classes feature_names training"
 
 
 class Latent:
@@ -46,10 +33,8 @@ class Latent:
         self.s2 = real(s2)
         need(self.s2 > 0 and all(x > 0 for x in self.scale), "variance and lengthscales must be positive")
         n = self.n
-        need(
-            all(R[i * n + j] == R[j * n + i] for i in range(n) for j in range(i)),
-            "the precision is not symmetric",
-        )
+        symmetric = all(R[i * n + j] == R[j * n + i] for i in range(n) for j in range(i))
+        need(symmetric, "the precision is not symmetric")
         self.R = arb_mat(n, n, R)
         self._grams: dict[tuple[int, ...], arb_mat] = {}
         self.surplus = self.negative = self.lift = self.top = arb("nan")  # until they are proved
@@ -96,77 +81,3 @@ class Latent:
         column = arb_mat(self.n, 1, k)
         explained = (column.transpose() * (self.R * column))[0, 0]
         return self.m0 + dot(self.alpha, k), (self.s2 - explained).nonnegative_part()
-
-
-class Model:
-    """What the file says: its hash, its latents, its likelihood."""
-
-    def __init__(self, path: str) -> None:
-        blob = content(path, MOST_BYTES)
-        self.sha256 = hashlib.sha256(blob).hexdigest()
-        size = int.from_bytes(blob[:8], "little")
-        need(8 < 8 + size <= len(blob) and size <= MOST_HEADER, "the model's header does not fit its file")
-        self._header, self._data = strict(blob[8 : 8 + size], True), blob[8 + size :]
-        need(isinstance(self._header, dict), "the model's header is no object")
-        (text,) = fields(self._header.get("__metadata__"), "gpcert")
-        need(isinstance(text, str), "the model's description is no text")
-        format_, _, kernel, self.likelihood, mean, *_ = fields(strict(text.encode(), True), _HEADER)
-        need(format_ == 1, "the model's format must be 1")
-        for name in self._header:
-            known = name in ("__metadata__", "centres", "weights", "precision") or name.startswith("factors.")
-            need(known, f"the model has the unknown tensor {name[:40]}")
-        self._read(kernel, mean)
-        del self._data
-
-    def _read(self, kernel: Any, mean: Any) -> None:
-        (n, D), flat = self._tensor("centres", 2)
-        self.n, self.D = n, D
-        centres = [flat[i * D : (i + 1) * D] for i in range(n)]
-        shape, weights = self._tensor("weights", None)
-        need(shape[0] == n and len(shape) <= 2, "the weights do not fit the centres")
-        C = self.C = 1 if len(shape) == 1 else shape[1]
-        shape, R = self._tensor("precision", None)
-        need(shape == ([n, n] if C == 1 else [C, n, n]), "the precision must have shape (n, n), or (C, n, n)")
-        kernels = kernel if isinstance(kernel, list) else [kernel] * C
-        means = mean if isinstance(mean, list) else [mean] * C
-        parts = zip(listed(kernels, C, "kernels"), reals(means, C), strict=True)
-        self.latents = [
-            Latent(centres, own, weights[c::C], R[c * n * n : (c + 1) * n * n], m0)
-            for c, (own, m0) in enumerate(parts)
-        ]
-        sizes = (frexp(x)[1] for row in centres for x in row)
-        least = min(frexp(x)[1] for latent in self.latents for x in latent.scale)
-        self.bits = min(max(100 + 2 * (max(sizes) - least), 100), MOST_BITS)
-        self.witness = None
-        if "factors.site_precision" in self._header:
-            shape, W = self._tensor("factors.site_precision", None)
-            need(shape == ([n] if C == 1 else [C, n]), "the site precisions do not fit the centres")
-            self.witness = [W[c * n : (c + 1) * n] for c in range(C)]
-
-    def _tensor(self, name: str, axes: int | None) -> tuple[list[int], list[float]]:
-        about = self._header.get(name)
-        kind, shape, offsets = fields(about, "dtype shape data_offsets")
-        need(
-            isinstance(shape, list) and 1 <= len(shape) <= 4 and axes in (None, len(shape)),
-            f"the shape of {name}",
-        )
-        count = 1
-        for length in shape:
-            need(type(length) is int and 1 <= length <= 10**7, f"the shape of {name}")
-            count *= length
-        first, last = listed(offsets, 2)
-        fits = (
-            type(first) is type(last) is int
-            and first >= 0
-            and last - first == 8 * count
-            and last <= len(self._data)
-        )
-        need(kind == "F64" and fits, f"the tensor {name} does not fit its file")
-        need(
-            name != "centres" or shape[0] <= MOST_CENTRES, f"a model may have at most {MOST_CENTRES} centres"
-        )
-        values = array("d", self._data[first:last])
-        if sys.byteorder == "big":
-            values.byteswap()
-        need(all(x - x == 0 for x in values), f"{name} is not finite")
-        return shape, values.tolist()

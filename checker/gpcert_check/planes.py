@@ -14,17 +14,6 @@ from gpcert_check.arithmetic import normal
 from gpcert_check.model import Latent
 from gpcert_check.reading import fields, need, real
 
-__all__ = ["Bow", "Plane", "Probit", "falling", "flat", "rising"]
-
-
-class Bow(NamedTuple):
-    """What the second order of a plane needs (V7): steepness, A of V3, the hint, the side."""
-
-    steep: arb
-    root: arb
-    theta: arb
-    rises: bool
-
 
 class Plane(NamedTuple):
     """`bend`: f loses bend (1 - k(x, ref)/s2) besides, where the precision is indefinite."""
@@ -33,7 +22,6 @@ class Plane(NamedTuple):
     still: arb
     factor: arb
     bend: arb
-    bow: Bow | None = None
 
 
 def flat(constant: arb) -> Plane:
@@ -41,35 +29,19 @@ def flat(constant: arb) -> Plane:
     return Plane(constant, arb(0), arb(0), arb(0))
 
 
-def falling(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb, theta: Any = None) -> Plane:
+def falling(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb) -> Plane:
     """V3 (a): below constant + mu - m0 + steep sqrt(c + max(S, 0)), steep >= 0, c > 0."""
     lift = latent.lift
     root = (c + (latent.s2 - q0 + lift).nonnegative_part()).sqrt()
     weight = steep * (1 / root).lower().nonnegative_part()  # any number in [0, 1/A] will do
     lost = steep * lift / (c.sqrt() + (c + lift).sqrt())
-    bow = None if theta is None else Bow(steep, root, _hint(theta), False)
-    need(bow is None or bow.theta < 1, "V7: theta must lie below 1 on this side")
-    return Plane(constant + weight * c - lost, weight * latent.s2, -weight, arb(0), bow)
+    return Plane(constant + weight * c - lost, weight * latent.s2, -weight, arb(0))
 
 
 def rising(latent: Latent, constant: arb, tau: arb, q0: arb, at: arb) -> Plane:
     """V3 (b): below constant + mu - m0 - tau (max(S, 0) - at), tau >= 0."""
     lost = tau * (latent.s2 + q0 + latent.lift - at)
     return Plane(constant - lost, arb(0), 2 * tau, 2 * tau * latent.negative * latent.s2)
-
-
-def rising_root(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb, theta: Any) -> Plane:
-    """V7 (b): below constant + mu - m0 - steep sqrt(c + max(S, 0)), with the second order."""
-    prior = latent.s2 + latent.lift
-    root = (c + (prior - q0).nonnegative_part()).sqrt()
-    weight = steep / root
-    return Plane(constant - weight * c, -weight * prior, weight, arb(0), Bow(steep, root, _hint(theta), True))
-
-
-def _hint(theta: Any) -> arb:
-    value = arb(real(theta))
-    need(value > 0, "V7: theta must be positive")
-    return value
 
 
 class Probit:
@@ -92,11 +64,11 @@ class Probit:
 
 
 class ProbitLevel:
-    """mu >= t sqrt(c + max(S, 0)), hence P >= Phi(t) (V4)."""
+    """mu >= t sqrt(c + max(S, 0)), hence P >= Phi(t) (V4); `hints`: the fields of a leaf that it reads."""
 
     def __init__(self, t: float, c: arb) -> None:
         self.t, self.c, self.probability = t, c, normal(arb(t))
-        self.hints = "theta" if t < 0 else "tau theta" if t > 0 else ""
+        self.hints = "tau" if t > 0 else ""
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
         """Whether the plane needs r = R k(ref)."""
@@ -104,21 +76,16 @@ class ProbitLevel:
 
     def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb) -> Plane:
         """The plane of a leaf with these hints; q0 = k(ref).r."""
-        t, c, constant, theta = arb(self.t), self.c, arb(m0), leaf.get("theta")
-        if self.t == 0:
-            return flat(constant)
-        if self.t < 0:
-            return falling(latent, constant, -t, c, q0, theta)
-        need(("tau" in leaf) != (theta is not None), "V4: a leaf above 1/2 needs tau or theta")
-        if theta is not None:
-            return rising_root(latent, constant, t, c, q0, theta)
-        tau = arb(real(leaf["tau"]))
+        t, c, constant = arb(self.t), self.c, arb(m0)
+        if self.t <= 0:
+            return flat(constant) if self.t == 0 else falling(latent, constant, -t, c, q0)
+        tau = arb(real(leaf.get("tau")))
         if tau == 0:
             return flat(constant - t * (c + latent.top).sqrt())
         need(tau > 0, "V4: tau must be >= 0")
         return rising(latent, constant - t * t / (4 * tau), tau, q0, -c)
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
-        """V9: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""
+        """V8: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""
         t = arb(self.t)
         return mean - (t * self.c.sqrt() if self.t < 0 else t * (self.c + latent.top).sqrt())

@@ -11,12 +11,10 @@ import os
 import re
 from typing import Any, NoReturn
 
-__all__ = ["Reject", "content", "fields", "integer", "listed", "need", "real", "reals", "strict"]
-
 MOST_BYTES = 2**25  # of a proof
 MOST_VALUES = 2_000_000  # lists, objects and their entries in one file: bounds the memory that JSON takes
 _HEX = re.compile(r"-?0x[01]\.[0-9a-f]{1,13}p[+-][0-9]{1,4}\Z")
-_LONGEST_INTEGER = 10  # digits
+_LONGEST = 10  # digits of an integer
 
 
 class Reject(Exception):
@@ -32,7 +30,6 @@ def need(condition: object, reason: str) -> None:
 def content(path: str, most: int = MOST_BYTES) -> bytes:
     """The bytes of a regular file of bounded size."""
     need(os.path.isfile(path), "no such regular file")
-    need(os.path.getsize(path) <= most, f"the file is larger than {most} bytes")
     with open(path, "rb") as file:
         blob = file.read(most + 1)
     need(len(blob) <= most, f"the file is larger than {most} bytes")
@@ -41,18 +38,11 @@ def content(path: str, most: int = MOST_BYTES) -> bytes:
 
 def strict(blob: bytes, decimals: bool = False) -> Any:
     """JSON without duplicate fields, NaN, long integers or, unless `decimals`, numbers with a point."""
-    need(
-        sum(map(blob.count, (b"[", b"{", b","))) <= MOST_VALUES,
-        f"the file has more than {MOST_VALUES} values",
-    )
+    values = sum(map(blob.count, (b"[", b"{", b",")))
+    need(values <= MOST_VALUES, f"the file has more than {MOST_VALUES} values")
+    readers: Any = {"parse_float": float, "parse_int": int} if decimals else _EXACT
     try:
-        return json.loads(
-            blob.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_float=float if decimals else _no_number,
-            parse_constant=_no_number,
-            parse_int=int if decimals else _integer,
-        )
+        return json.loads(blob.decode(), object_pairs_hook=_object, parse_constant=_no_number, **readers)
     except (ValueError, RecursionError) as error:
         raise Reject(f"the file is not JSON ({type(error).__name__})") from None
 
@@ -68,11 +58,11 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _integer(text: str) -> int:
-    need(
-        len(text) <= _LONGEST_INTEGER,
-        f"an integer must have at most {_LONGEST_INTEGER} digits, got {text[:40]}",
-    )
+    need(len(text) <= _LONGEST, f"an integer must have at most {_LONGEST} digits, got {text[:40]}")
     return int(text)
+
+
+_EXACT = {"parse_float": _no_number, "parse_int": _integer}
 
 
 def fields(data: Any, required: str, optional: str = "") -> list[Any]:
@@ -81,18 +71,14 @@ def fields(data: Any, required: str, optional: str = "") -> list[Any]:
     need(isinstance(data, dict), f"expected an object with the fields {required}")
     wrong = sorted((set(first) - set(data)) | (set(data) - set(first) - set(more)))
     need(not wrong, f"expected the fields {required}; missing or unknown: {' '.join(wrong)[:60]}")
-    need(
-        all(data[name] is not None for name in data if name in more),
-        "a field that may be absent must not be null",
-    )
+    need(all(data[name] is not None for name in more if name in data), "an optional field is null")
     return [data.get(name) for name in first + more]
 
 
 def real(text: Any) -> float:
     """A finite double, written as `float.hex` writes it: the text is the number, not something near it."""
-    need(
-        isinstance(text, str) and _HEX.match(text) is not None, f"not a hexadecimal double: {str(text)[:40]}"
-    )
+    fits = isinstance(text, str) and _HEX.match(text) is not None
+    need(fits, f"not a hexadecimal double: {str(text)[:40]}")
     try:
         value = float.fromhex(text)
     except OverflowError:
@@ -115,9 +101,7 @@ def reals(data: Any, length: int) -> list[float]:
 
 def integer(data: Any, low: int, high: int) -> int:
     """A whole number in [low, high]; true and false are none."""
-    need(
-        type(data) is int and low <= data <= high,
-        f"expected an integer in [{low}, {high}], got {str(data)[:40]}",
-    )
+    fits = type(data) is int and low <= data <= high
+    need(fits, f"expected an integer in [{low}, {high}], got {str(data)[:40]}")
     number: int = data
     return number

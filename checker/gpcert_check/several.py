@@ -1,4 +1,4 @@
-"""One-vs-rest (V10): P_c = p_c / sum_j p_j, every p_j = E sigma(f_j) of a latent of its own."""
+"""One-vs-rest (V9): P_c = p_c / sum_j p_j, every p_j = E sigma(f_j) of a latent of its own."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any
 from flint import arb
 
 from gpcert_check.leaves import Slice, leaves
-from gpcert_check.model import Model
+from gpcert_check.model_file import Model
 from gpcert_check.reading import fields, listed, need
 from gpcert_check.regions import Box
 from gpcert_check.two_classes import link_of
-
-__all__ = ["OneVsRest"]
 
 Ends = tuple[arb, arb]
 
@@ -45,9 +43,8 @@ class OneVsRest:
         boxes = list(leaves(fields(proof, "tree")[0], region))
         ends = [[(arb(0), arb(1))] * self.classes for _ in boxes]
         for c, latent in enumerate(self.latents):
-            view = Slice(latent, region, 1)
-            self._bound(view, c, False, boxes, ends)
-            self._bound(view.turned(), c, True, boxes, ends)
+            self._bound(Slice(latent, region, 1), c, False, boxes, ends)
+            self._bound(Slice(latent, region, -1), c, True, boxes, ends)
         for each in ends:
             need(claim.met(extreme(each, claim)), "the classes' bounds on a leaf do not prove the claim")
 

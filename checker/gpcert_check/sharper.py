@@ -1,4 +1,4 @@
-"""Two strengths that a leaf may ask for: higher orders as forms (V2), second-order planes (V7)."""
+"""Two strengths that a leaf may ask for: higher orders as forms (V2), and the envelope of the mean (V8)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import dot
-from gpcert_check.model import Latent
-from gpcert_check.planes import Bow
+from gpcert_check.arithmetic import ball, dot
 from gpcert_check.reading import fields, integer, need, real, reals
-from gpcert_check.regions import Cell
-
-__all__ = ["bowed", "expanded"]
+from gpcert_check.regions import Cell, Ends
 
 _MOST_FORMS, _MOST_NORMS = 4, 4
 _SMALL = 24  # features up to which the cubic form is made from its tensor
@@ -27,10 +23,8 @@ def expanded(H: arb_mat, cell: Cell, v: Sequence[list[arb]], bk: list[arb], hint
     metric_, thetas_, norms_ = fields(hint, "metric thetas norms")
     d, n = H.nrows(), len(bk)
     metric = [arb(x) for x in reals(metric_, d)]
-    need(
-        isinstance(thetas_, list) and len(thetas_) <= _MOST_FORMS,
-        f"at most {_MOST_FORMS} orders may be forms",
-    )
+    few = isinstance(thetas_, list) and len(thetas_) <= _MOST_FORMS
+    need(few, f"at most {_MOST_FORMS} orders may be forms")
     thetas, norms = [arb(real(x)) for x in thetas_], integer(norms_, 0, _MOST_NORMS)
     need(all(x > 0 for x in metric) and all(x > 0 for x in thetas), "V2: metric and thetas must be positive")
     span = cell.reach(metric).sqrt()
@@ -80,27 +74,12 @@ def _less(H: arb_mat, amount: arb, metric: list[arb]) -> None:
         H[j, j] -= amount * weight
 
 
-def bowed(
-    H: arb_mat, bow: Bow, latent: Latent, x: arb, v: Sequence[list[arb]], k: list[arb], r: list[arb]
-) -> arb_mat:
-    """V7: the second order of a plane: what the posterior distance to the reference adds or costs."""
-    d, theta = H.nrows(), bow.theta
-    prior = latent.s2 + latent.lift
-    most = prior + latent.negative * latent.s2
-    step = (2 * most * (1 - (-x / 2).exp())).sqrt()
-    kv = arb_mat(len(k), d, [a * b for a, row in zip(k, v, strict=True) for b in row])
-    J = kv.transpose() * (latent.R * kv)
-    q1 = [dot(r, column) for column in kv.transpose().tolist()]
-    Q = J * arb(-1) - arb_mat(d, d, [a * b / bow.root**2 for a in q1 for b in q1])
-    for j in range(d):
-        Q[j, j] += prior
-    if bow.rises:
-        least = bow.root - step
-        need(least > 0, "V7: the leaf is too large for a rising plane of second order")
-        weight, near, far = -(x / 2).exp() * bow.steep / least, 1 + theta, 1 + 1 / theta
-    else:
-        weight, near, far = bow.steep / (bow.root + step), 1 - theta, 1 - 1 / theta
-    H = H + Q * (weight * near)
-    for j in range(d):
-        H[j, j] += weight * far * 3 * most * x / 4
-    return H
+def envelope(view: Any, lower: Ends, upper: Ends) -> arb:
+    """V8: at most the mean anywhere in the box: every kernel between its values far and near."""
+    ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, view.scale, strict=True)]
+    total = arb(view.m0)
+    for a, amplitude, row in zip(view.alpha, view.amplitude, view.Z, strict=True):
+        gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
+        steps = [p.min(q) if a > 0 else p.max(q).nonnegative_part() for p, q in gaps]
+        total += a * amplitude * (-dot(steps, steps) / 2).exp()
+    return total

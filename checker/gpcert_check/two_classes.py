@@ -9,12 +9,10 @@ from flint import arb
 
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.logit import Logit
-from gpcert_check.model import Model
+from gpcert_check.model_file import Model
 from gpcert_check.planes import Probit
 from gpcert_check.reading import fields, need
 from gpcert_check.regions import Box
-
-__all__ = ["TwoClasses", "link_of"]
 
 
 def link_of(description: Any) -> Probit | Logit:
@@ -32,7 +30,6 @@ class TwoClasses:
     def __init__(self, model: Model) -> None:
         need(model.C == 1, "a two-class likelihood has one latent")
         self.latent, self.link = model.latents[0], link_of(model.likelihood)
-        self._view: Slice | None = None  # of the last region: its claims share it
 
     def value(self, claim: Any, point: Sequence[float]) -> arb:
         """An enclosure of P(label) at a point."""
@@ -46,18 +43,9 @@ class TwoClasses:
         up = claim.sense > 0
         p = arb(claim.value) if up else 1 - arb(claim.value)
         if proof is None:
-            need(p == 0 and not claim.strictly, "a claim without a proof")
-            return
+            return need(p == 0 and not claim.strictly, "a claim without a proof")
         fields(proof, *self.link.proof_fields)
-        if self._view is None or self._view.region is not region:
-            self._view = Slice(self.latent, region, 1)
-        view = self._view if (claim.label == 1) == up else self._view.turned()
-        common = self.link.level(proof, self.latent)
-        parts = list(leaves(proof["tree"], region))
-        levels = [
-            self.link.level(leaf, self.latent) if "t" in leaf or "p" in leaf else common
-            for _, _, leaf in parts
-        ]
-        for level in {id(each): each for each in levels}.values():
-            need(level.probability >= p, "V4: the level lies below the claim")
-        view.prove(parts, levels, claim.strictly)
+        parts, common = list(leaves(proof["tree"], region)), self.link.level(proof, self.latent)
+        own = [self.link.level(leaf, self.latent) if {"t", "p"} & set(leaf) else common for *_, leaf in parts]
+        need(all(level.probability >= p for level in own), "V4: the level lies below the claim")
+        Slice(self.latent, region, 1 if (claim.label == 1) == up else -1).prove(parts, own, claim.strictly)

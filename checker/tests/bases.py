@@ -158,7 +158,7 @@ def bases() -> list[Base]:
     return [
         _two("plane", 4, box(lower, upper), "plane", n=4, D=3),
         _two("tree", 5, box([-0.8, -0.8], [0.8, 0.8]), "plane", 0.001),
-        _two("second", 5, box([-0.1, -0.3], [0.4, 0.3]), "second", label=0),
+        _two("other class", 5, box([-0.1, -0.3], [0.4, 0.3]), "plane", 0.01, label=0),
         _two("forms", 5, box([-0.3, -0.4], [0.4, 0.3]), "forms"),
         _two("inf", 7, ball([0.1, 0.0], 0.3, "inf", None, domain, [1.0, 1.3]), "plane"),
         _two("norm 2", 8, ball([0.1, 0.0], 0.3, "2", None, domain, [1.0, 1.3]), "plane", 0.05),

@@ -303,7 +303,7 @@ class Prover:
             self.checker._verify(c, fact)
 
     def two(self, region: Any, claim: Claim, style: str = "plane", t: float | None = None) -> dict[str, Any]:
-        """A proof for two classes; style: plane, second, forms, envelope, flat."""
+        """A proof for two classes; style: plane, forms, envelope, flat."""
         up = claim.sense > 0
         view = Slice(self.checker.model.latents[0], region, 1 if (claim.label == 1) == up else -1)
         link, toy = self.checker.subject.link, self.toy
@@ -317,10 +317,8 @@ class Prover:
                 z[j] = a
             spread = math.sqrt(float(link.c.mid()) + toy.latent(z)[1])
             hints: dict[str, Any] = {}
-            if t > 0 and style != "second":
+            if t > 0:
                 hints["tau"] = (0.0 if style == "flat" else t / (2 * spread)).hex()
-            if style == "second" and t != 0:
-                hints["theta"] = (0.5).hex()
             if style == "forms":
                 hints["forms"] = {
                     "metric": hexed([1.0] * len(moving)),

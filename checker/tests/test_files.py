@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -14,8 +15,10 @@ import pytest
 from bases import bases
 from gpcert_check import Checker, Reject
 from gpcert_check.__main__ import main
+from gpcert_check.balls import read_region
 from gpcert_check.reading import real
-from making import Toy
+from gpcert_check.regions import in_words
+from making import Toy, at, ball
 
 
 def write(path: Path, content: str | bytes) -> str:
@@ -34,8 +37,42 @@ def test_what_is_proved_is_said(base, tmp_path: Path, capsys) -> None:
     said = capsys.readouterr().out
     value = float.fromhex(base.file["claims"][0]["value"])
     assert said.count("PROVED for the model " + base.prover.sha) == 2
-    assert f"probability of class 1 >= {value!r} everywhere in the box [-0.8, 0.8] x [-0.8, 0.8]" in said
+    region = '{"kind": "box", "lower": [-0.8, -0.8], "upper": [0.8, 0.8]}, in which 2 of 2 features move'
+    assert f">= {value!r} everywhere in the region {region}" in said
+    assert f"probability of {base.prover.checker.model.named(1)} >=" in said
     assert "at the point (" in said
+
+
+def test_sentences_hide_nothing_of_a_region(base, tmp_path: Path) -> None:
+    """A ball whose features stand still is a point, whatever its radius; long regions say how many move."""
+    still = ball([0.25, 0.5], 2.0, "2", [])
+    file = base.file | {"regions": [still], "claims": [at(1, ">=", 0.0, [0.25, 0.5])]}
+    said = base.prover.checker.check(write(tmp_path / "p", json.dumps(file)))
+    assert '"features": []' in said[1]
+    assert said[1].endswith("in which 0 of 2 features move")
+    long = ball([0.0] * 9, 0.5, "inf", [3, 4])
+    digest = hashlib.sha256(json.dumps(long, sort_keys=True).encode()).hexdigest()
+    told = in_words(long, read_region(long, 9))
+    assert digest in told
+    assert '"radius": 0.5' in told
+    assert told.endswith("in which 2 of 9 features move")
+
+
+def test_a_balance_says_of_which_regions(tmp_path: Path) -> None:
+    base = next(each for each in bases() if each.name == "lines")
+    said = base.prover.checker.check(write(tmp_path / "p", json.dumps(base.file)))
+    sentence = next(each for each in said if "lies between" in each)
+    assert sentence.count("max over the region") == 2
+    assert sentence.count("- min over the region") == 1
+
+
+def test_classes_have_their_labels(base) -> None:
+    model = base.prover.checker.model
+    assert model.named(1) in ("class 1", "class 1 ('1')")
+    model._classes = {"dtype": "str", "labels": ["benign", "malignant"]}
+    assert model.named(1) == "class 1 ('malignant')"
+    model._classes = {"dtype": "str", "labels": "no list"}
+    assert model.named(1) == "class 1"
 
 
 def test_one_refused_file_makes_the_exit_status_one(base, tmp_path: Path, capsys) -> None:

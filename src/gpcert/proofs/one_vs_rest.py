@@ -1,4 +1,4 @@
-"""One-vs-rest: on every leaf each class's own p_j is bounded from the side that counts (V10)."""
+"""One-vs-rest: on every leaf each class's own p_j is bounded from the side that counts (V9)."""
 
 from __future__ import annotations
 

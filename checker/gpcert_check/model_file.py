@@ -1,0 +1,86 @@
+"""The model file.
+
+A gpcert model is a safetensors file: eight bytes with the length of a JSON header, the header, then the raw
+doubles of its tensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from array import array
+from math import frexp, prod
+from typing import Any
+
+from gpcert_check.model import Latent
+from gpcert_check.reading import content, fields, integer, listed, need, reals, strict
+
+MOST_BYTES = 2**31
+MOST_HEADER = 2**24
+MOST_CENTRES = 5_000
+MOST_BITS = 1_000  # of a ball: more than 100 where centres lie many lengthscales from the origin
+_HEADER = "format package_version kernel likelihood mean classes feature_names training"
+
+
+class Model:
+    """What the file says: its hash, its latents, its likelihood."""
+
+    def __init__(self, path: str) -> None:
+        blob = content(path, MOST_BYTES)
+        self.sha256 = hashlib.sha256(blob).hexdigest()
+        size = int.from_bytes(blob[:8], "little")
+        need(8 < 8 + size <= len(blob) and size <= MOST_HEADER, "the model's header does not fit its file")
+        self._header, self._data = strict(blob[8 : 8 + size], True), blob[8 + size :]
+        need(isinstance(self._header, dict), "the model's header is no object")
+        (text,) = fields(self._header.get("__metadata__"), "gpcert")
+        need(isinstance(text, str), "the model's description is no text")
+        about = fields(strict(text.encode(), True), _HEADER)
+        format_, _, kernel, self.likelihood, mean, self._classes, *_ = about
+        need(format_ == 1, "the model's format must be 1")
+        for name in self._header:
+            known = name in ("__metadata__", "centres", "weights", "precision") or name.startswith("factors.")
+            need(known, f"the model has the unknown tensor {name[:40]}")
+        self._read(kernel, mean)
+        del self._data
+
+    def _read(self, kernel: Any, mean: Any) -> None:
+        shape, flat = self._tensor("centres")
+        fits = len(shape) == 2 and shape[0] <= MOST_CENTRES
+        need(fits, f"the centres must have shape (n, D), n at most {MOST_CENTRES}")
+        n, D = self.n, self.D = shape
+        centres = [flat[i * D : (i + 1) * D] for i in range(n)]
+        shape, weights = self._tensor("weights")
+        C = self.C = 1 if len(shape) == 1 else shape[1]
+        need(shape in ([n], [n, C]), "the weights do not fit the centres")
+        shape, R = self._tensor("precision")
+        need(shape == ([n, n] if C == 1 else [C, n, n]), "the precision must have shape (n, n), or (C, n, n)")
+        kernels = listed(kernel if isinstance(kernel, list) else [kernel] * C, C, "kernels")
+        means = reals(mean if isinstance(mean, list) else [mean] * C, C)
+        parts = enumerate(zip(kernels, means, strict=True))
+        self.latents = [Latent(centres, k, weights[c::C], R[c * n * n :][: n * n], m) for c, (k, m) in parts]
+        least = min(frexp(x)[1] for latent in self.latents for x in latent.scale)
+        self.bits = min(max(100 + 2 * (max(frexp(x)[1] for x in flat) - least), 100), MOST_BITS)
+        self.witness = None
+        if "factors.site_precision" in self._header:
+            shape, W = self._tensor("factors.site_precision")
+            need(shape == ([n] if C == 1 else [C, n]), "the site precisions do not fit the centres")
+            self.witness = [W[c * n : (c + 1) * n] for c in range(C)]
+
+    def named(self, label: int) -> str:
+        """A class: its number, counted from 0, and its name where the model has one."""
+        names = self._classes.get("labels") if isinstance(self._classes, dict) else None
+        known = isinstance(names, list) and label < len(names)
+        return f"class {label} ({str(names[label])[:40]!r})" if names and known else f"class {label}"
+
+    def _tensor(self, name: str) -> tuple[list[int], list[float]]:
+        """Its shape and its doubles."""
+        kind, shape, offsets = fields(self._header.get(name), "dtype shape data_offsets")
+        need(isinstance(shape, list) and 1 <= len(shape) <= 4, f"the shape of {name}")
+        count = prod(integer(length, 1, 10**7) for length in shape)
+        first, last = (integer(x, 0, len(self._data)) for x in listed(offsets, 2))
+        need(kind == "F64" and last - first == 8 * count, f"the tensor {name} does not fit its file")
+        values = array("d", self._data[first:last])
+        if sys.byteorder == "big":
+            values.byteswap()
+        need(all(x - x == 0 for x in values), f"{name} is not finite")
+        return shape, values.tolist()
