@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from gpcert.numbers import at_least, at_most, between, exactly, radius_at_least,
 from gpcert.pages.influence import own_influences
 from gpcert.pages.points import Point, Ranged
 from gpcert.pictures import grey_image, heat_image
-from gpcert.results import ProbabilityRange
+from gpcert.results import ProbabilityRange, ProofFile
 from gpcert.results.wording import Words
 from gpcert.validation import Float
 
@@ -86,7 +88,19 @@ def details(point: Point, pictures: Pictures, whole: bool = True) -> Html:
     elif point.counterexample is not None and not whole:
         parts.append(tag("p", "Its counterexample is in the results file: this page holds the closest ones."))
     own = own_influences(point, pictures.words) if whole else Html("")
-    return join([_sentence(point, pictures), *parts, own, *(_range(found) for found in point.ranges)])
+    ranges = [_range(found) for found in point.ranges]
+    return join([_sentence(point, pictures), *parts, own, *ranges, *map(_proof, point.proofs)])
+
+
+def _proof(file: ProofFile) -> Html:
+    """Where a proof file lies, and the command that checks it; a path of a stranger is never a script."""
+    link = tag("a", file.path, href=quote(file.path, safe="/"))
+    model = f"MODEL is the model file with the SHA-256 {file.model}"
+    return tag("p", "Proof: ", link, "; checked by ", tag("code", _command(file)), f", where {model}.")
+
+
+def _command(file: ProofFile) -> str:
+    return f"python -m gpcert_check MODEL {shlex.quote(file.path)}"
 
 
 def _sentence(point: Point, pictures: Pictures) -> Html:

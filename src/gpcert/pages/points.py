@@ -18,7 +18,7 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import Exact
 from gpcert.records.rows import Row
-from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange
+from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, ProofFile
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
 
@@ -77,6 +77,7 @@ class Point:
     verdicts: dict[float, Verdict] = field(default_factory=dict)
     attacks: dict[float, Attack] = field(default_factory=dict)
     explained: list[Explained] = field(default_factory=list)
+    proofs: list[ProofFile] = field(default_factory=list)
     found: tuple[float, float, Float | None] | None = None  #: certified radius: safe, unsafe, counterexample
     reach: float = 0.0  #: the largest radius asked about
 
@@ -143,6 +144,8 @@ class _Reader:
                     _refuse(f"{name} must be less than {_HUGE:g}, got more")
         self._about(point, row)
         answer, radius = row.answer, row.radius
+        proof = getattr(answer, "proof", None)
+        point.proofs += proof if isinstance(proof, tuple) else [] if proof is None else [proof]
         if isinstance(answer, ProbabilityRange):
             self._add_range(point, answer, radius)
         elif isinstance(answer, CertifiedRadius):
