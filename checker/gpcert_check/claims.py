@@ -15,6 +15,7 @@ from gpcert_check.regions import Box, in_words
 from gpcert_check.several import OneVsRest
 from gpcert_check.two_classes import TwoClasses
 
+MOST_CLAIMS = 50_000
 _SENSES = {">=": (1, False), ">": (1, True), "<=": (-1, False), "<": (-1, True)}
 
 
@@ -50,8 +51,8 @@ class Checker:
         format_, sha, facts, regions, claims = fields(strict(content(path)), names)
         need(format_ == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")
-        need(isinstance(claims, list) and len(claims) > 0, "a proof needs claims")
-        need(isinstance(regions, list), "the regions must be a list")
+        need(isinstance(claims, list) and isinstance(regions, list), "claims and regions must be lists")
+        need(0 < len(claims) <= MOST_CLAIMS, f"a proof needs claims, at most {MOST_CLAIMS}")
         found = [read_region(each, self.model.D) for each in regions]
         for c, fact in enumerate(listed(facts, self.model.C, "facts")):
             self._verify(c, fact)

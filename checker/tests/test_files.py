@@ -200,6 +200,12 @@ def test_a_tree_that_never_ends_is_short(base, tmp_path: Path) -> None:
         base.prover.checker.check(write(tmp_path / "p", json.dumps(file)))
 
 
+def test_claims_are_counted_before_any_is_checked(base, tmp_path: Path) -> None:
+    file = base.file | {"claims": [at(1, ">=", 0.0, [0.0, 0.0])] * 50_001}
+    with pytest.raises(Reject, match="at most 50000"):
+        base.prover.checker.check(write(tmp_path / "p", json.dumps(file)))
+
+
 def model_bytes(header: object, data: bytes = b"") -> bytes:
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import venv
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
+import flint
 import numpy as np
 import pytest
 
@@ -206,3 +211,43 @@ def test_a_report_links_each_proof_and_says_how_to_check_it(tmp_path: Path) -> N
     assert main(["report", str(told), "-o", str(page)]) == 0
     assert 'href="javascript%3Aalert%281%29"' in page.read_text()
     assert 'href="javascript:' not in page.read_text()
+
+
+@pytest.mark.full
+def test_the_walk_of_the_documentation(tmp_path: Path) -> None:
+    """docs/proof.md: a proof, checked by the wheel where there is no gpcert; one digit; another model."""
+    checker = Path(__file__).resolve().parents[2] / "checker"
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=checker, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("gpcert_check-*.whl")
+    venv.create(tmp_path / "check", with_pip=False)
+    (packages,) = (tmp_path / "check").glob("lib/python*/site-packages")
+    zipfile.ZipFile(wheel).extractall(packages)  # what pip does with a wheel of Python files
+    for part in Path(flint.__file__).parent.parent.glob("*flint*"):  # the only dependency, as installed here
+        (packages / part.name).symlink_to(part)
+    post, ball = fitted(), gc.Ball(X[0], 0.1)
+    gc.save(post, tmp_path / "model.safetensors")
+    gc.probability_range(post, ball, proof=tmp_path / "answer.json")
+
+    def checked(model: str, proof: str) -> tuple[int, str]:
+        command = ["check/bin/python", "-I", "-m", "gpcert_check", model, proof]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    absent = ["check/bin/python", "-I", "-c", "import gpcert"]
+    assert subprocess.run(absent, cwd=tmp_path, capture_output=True, check=False).returncode != 0
+    status, said = checked("model.safetensors", "answer.json")
+    assert (status, said.count("PROVED")) == (0, 1)
+    told = json.loads((tmp_path / "answer.json").read_text())
+    claim = told["claims"][0]
+    claim["value"] = (float.fromhex(claim["value"]) + 0.05).hex()
+    (tmp_path / "raised.json").write_text(json.dumps(told))
+    assert checked("model.safetensors", "raised.json") == (
+        1,
+        "raised.json: REJECTED: V4: the level lies below the claim\n",
+    )
+    blob = bytearray((tmp_path / "model.safetensors").read_bytes())
+    blob[-1] ^= 1
+    (tmp_path / "other.safetensors").write_bytes(blob)
+    status, said = checked("other.safetensors", "answer.json")
+    assert (status, said) == (1, "answer.json: REJECTED: the proof is about another model\n")
