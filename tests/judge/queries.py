@@ -316,7 +316,8 @@ class _Asking:
         if not self.fits(x, radius, kept):
             return self.again()
         label = self.label()
-        kept |= self.limits() | self.proof(Ball(x[0], 0.0), folder=True)
+        balls = [Ball(row, radius, **kept) for row in x]
+        kept |= self.limits() | self.proof(balls, folder=True)
         e = gc.explain(self.post, x[0] if self.single else x, radius, label, **kept)
         return [e] if self.single else [e, e.mean()]
 

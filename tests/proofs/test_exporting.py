@@ -251,3 +251,8 @@ def test_the_walk_of_the_documentation(tmp_path: Path) -> None:
     (tmp_path / "other.safetensors").write_bytes(blob)
     status, said = checked("other.safetensors", "answer.json")
     assert (status, said) == (1, "answer.json: REJECTED: the proof is about another model\n")
+
+
+def test_balls_that_doubles_hardly_resolve_are_refused_before_the_work(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="hardly tell their ends"):
+        gc.explain(fitted(), X[:1] + 1e12, 1e-6, label=0, proof=tmp_path)

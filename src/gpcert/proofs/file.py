@@ -56,7 +56,7 @@ class ProofText:
         """
         for level in dict.fromkeys((value, threshold)):
             flat = self._several or level == 0.5
-            found, proof = self._subject.prove(label, region, False, level, start, flat)
+            found, proof = self._subject.prove(label, region, False, level, start, flat, level == threshold)
             if found >= threshold:
                 where = label, self._region(region)
                 self.claims.append(everywhere(*where, ">", found, proof, self._quantity))

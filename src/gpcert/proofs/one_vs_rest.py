@@ -50,11 +50,18 @@ class SeveralClasses:
         self.least = self._levels[0].least
 
     def prove(
-        self, label: int, region: Region, upper: bool, value: float, start: Node | Float | None, flat: bool
+        self,
+        label: int,
+        region: Region,
+        upper: bool,
+        value: float,
+        start: Node | Float | None,
+        flat: bool,
+        only: bool = False,
     ) -> tuple[float, Any]:
         """The bound of P(label), or of the margin where `flat`, that is proved, and how.
 
-        A margin of 0 is a label: less is of no use, and the first leaf that proves less ends the work.
+        `only`: less than the value is of no use, and the first leaf that proves less ends the work.
         """
         make = self._factory.margin if flat else self._factory.pair
         made, moving = placed(make, label, region)
@@ -70,7 +77,7 @@ class SeveralClasses:
             nodes = []
             for node in walk(root, goal, covering.lengthscale, covering.leaf):
                 nodes.append(node)
-                if flat and value == 0.0 and isinstance(node, _Leaf) and node.value < goal:
+                if only and isinstance(node, _Leaf) and node.value < goal:
                     return -1.0, None
         least = min(node.value for node in nodes if isinstance(node, _Leaf))
         if least < goal + _CLEAR:

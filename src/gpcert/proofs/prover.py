@@ -43,6 +43,10 @@ __all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
 _SHARES = (1.0, 0.999, 0.99, 0.95, 0.8, 0.5)
 
 
+#: What rounding may take of a half width.
+_TOLD = 1e-3
+
+
 class ProofPath(os.PathLike[str]):
     """A path for proofs about a model file whose SHA-256 is known."""
 
@@ -229,7 +233,18 @@ def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
         return f"balls of norm {min(norms):g}"
     sizes = [x for ball in balls for x in (ball.radius, *(() if ball.scale is None else ball.scale)) if x > 0]
     moderate = all(x * LARGEST >= 1.0 and x <= LARGEST for x in sizes)
-    return None if moderate else f"balls with radii or scales such as {max(sizes, key=_extreme):g}"
+    if not moderate:
+        return f"balls with radii or scales such as {max(sizes, key=_extreme):g}"
+    narrow = any(_narrow(ball) for ball in balls)
+    return "balls so small that doubles hardly tell their ends from x" if narrow else None
+
+
+def _narrow(ball: Ball) -> bool:
+    """Whether the exact ends of a ball are lost in the doubles around them."""
+    half = ball.radius * (np.ones_like(ball.x) if ball.scale is None else ball.scale)
+    moving = slice(None) if ball.features is None else list(ball.features)
+    lost = np.spacing(np.abs(ball.x)) > _TOLD * half
+    return bool(ball.radius > 0 and lost[moving].any())
 
 
 def _extreme(x: float) -> float:

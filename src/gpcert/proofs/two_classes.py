@@ -38,9 +38,19 @@ class TwoClasses:
         self.least = self._levels.least
 
     def prove(
-        self, label: int, region: Region, upper: bool, value: float, start: Node | Float | None, flat: bool
+        self,
+        label: int,
+        region: Region,
+        upper: bool,
+        value: float,
+        start: Node | Float | None,
+        flat: bool,
+        only: bool = False,
     ) -> tuple[float, Any]:
-        """The bound of P(label) that is proved, `value` if possible, and how; `flat`: sharp at 1/2 only."""
+        """The bound of P(label) that is proved, `value` if possible, and how; `flat`: sharp at 1/2 only.
+
+        `only`: less is of no use; it costs no more here.
+        """
         pair, moving = placed(self._factory.pair, label, region)
         bound = pair[int(upper)]
         assert isinstance(bound, RbfBound)
