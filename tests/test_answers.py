@@ -21,7 +21,9 @@ from matplotlib.image import imread
 
 import gpcert as gc
 from gpcert.cli import main
+from gpcert.errors import InvalidInputError
 from gpcert.numbers import Lower, Upper
+from helpers.exact import small_model
 
 random = np.random.default_rng(4)
 X = pd.DataFrame(
@@ -194,3 +196,43 @@ def test_where_features_are_an_image_it_is_shown(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     gc.report(verdicts, page)
     assert "data:image/png" in page.read_text(encoding="utf-8")
+
+
+def test_a_summary_says_of_each_region_what_is_true_of_it() -> None:
+    """Batches may mix features, units, norms and models: one sentence for each, never one for all."""
+    post = small_model(n=30, d=3)
+    x = post.centres[0]
+    some = [gc.Ball(x, 0.1), gc.Ball(x, 0.1, features=[0]), gc.Ball(x, 0.1, norm=2)]
+    scaled = [gc.Ball(x, 0.1, scale=[1.0, 2.0, 3.0]), gc.Ball(x, 0.1, domain=(-9.0, 9.0))]
+    told = gc.certify(post, some + scaled).sentences()
+    assert len(told) == 5
+    for words in ("all 3 features are off by up to 0.1 each", "“x0” is off", "Euclidean", "times the scale"):
+        assert sum(words in sentence for sentence in told) >= 1, words
+    many = gc.certify(post, [gc.Ball(x, 0.1, scale=[1.0, 1.0, 1.0 + k]) for k in range(12)]).sentences()
+    assert len(many) == 1
+    assert "while the row is anywhere in its region" in many[0]
+    other = small_model(n=20, d=3)
+    assert len((gc.certify(post, some[:1] * 2) + gc.certify(other, some[:1] * 2)).sentences()) == 2
+
+
+def test_sums_of_batches_keep_what_belongs_together() -> None:
+    points, labels = [[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"]
+    models = (gc.GPClassifier(gc.RBF(size), max_evals=0).fit(points, labels) for size in (1.0, 2.0))
+    table = {"x": [0.5, 2.5], "t": ["a", "b"]}
+    one, two = (gc.certify_table(model, table, target="t", radii=[0.1]) for model in models)
+    assert (one + one[:0]).truth == one.truth
+    assert sum([one, one]).truth == one.truth * 2  # type: ignore[operator, attr-defined]
+    mixed = one + two
+    assert mixed.truth is None
+    assert "true" not in mixed.columns()
+    for wrong in (None, [[0, 1]], np.array(1), np.bool_(True)):
+        with pytest.raises(InvalidInputError, match="answers are picked by a position, a slice"):
+            one[wrong]
+
+
+def test_regions_show_themselves_in_few_lines() -> None:
+    told = repr(gc.balls(X, 0.1)).splitlines()
+    assert len(told) == 7
+    assert told[0] == "Regions (20)"
+    assert told[1].startswith("p0: Ball(x=[")
+    assert told[-1] == "... 15 more"

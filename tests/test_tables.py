@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
+from gpcert.errors import InvalidInputError
 from gpcert.tables import Table, ends, matrix, positions, read, units
 
 NAMES = ("age", "bmi", "dose", "pulse")
@@ -142,3 +143,22 @@ def test_classes_by_value_and_labels_that_print_the_same() -> None:
     numbers = gc.GPClassifier(max_evals=0).fit(X, digits.astype(int)).posterior_
     assert gc.probability_range(numbers, ball, label="8").label == 1
     assert gc.attack(post, [ball, ball], label=["3", 8])[1].label == 1
+
+
+def test_entries_of_a_series_are_distinct() -> None:
+    twice = pd.Series([0.1, 0.2, 99.0, 0.3], index=list("abbc"))
+    with pytest.raises(InvalidInputError, match="x must have distinct entries, got 'b' twice"):
+        gc.Ball(twice, 0.01)
+    with pytest.raises(InvalidInputError, match="distinct entries, got 'a' twice"):
+        gc.Ball({"a": 1.0, "b": 2.0}, 0.1, scale=pd.Series([1.0, 2.0], index=["a", "a"]))
+
+
+def test_membership_goes_by_name() -> None:
+    point = {"a": 1.0, "b": 2.0, "c": 3.0}
+    for region in (gc.Ball(point, 0.1), gc.Box(point, point)):
+        assert region.contains(pd.Series(point)[["c", "b", "a"]])
+        assert region.contains(dict(reversed(point.items())))
+        assert region.contains([1.0, 2.0, 3.0])
+        with pytest.raises(InvalidInputError, match="got none named 'a'"):
+            region.contains(pd.Series(point).rename({"a": "q"}))
+    assert gc.Ball(point, 0.1).radius_of({"c": 3.5, "a": 1.0, "b": 2.0}) == 0.5

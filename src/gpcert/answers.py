@@ -86,7 +86,10 @@ class Answers(Sequence[A], Generic[A]):
             return answer
         same_rows("positions", at, self.ids, "the answers")
         try:
-            pick = np.arange(len(self))[at].tolist()
+            places = np.arange(len(self))[at]
+            if places.ndim != 1:
+                raise IndexError
+            pick = places.tolist()
         except IndexError:
             rule = f"a position, a slice, positions or a mask of length {len(self)}"
             raise InvalidInputError(f"answers are picked by {rule}, got {shown(at)[:60]}") from None
@@ -105,8 +108,14 @@ class Answers(Sequence[A], Generic[A]):
     def __add__(self, other: Iterable[A]) -> Answers[A]:
         more = other if isinstance(other, Answers) else Answers(other)
         same = self.post is not None and more.post is not None and self.post.digest == more.post.digest
-        truth = None if self.truth is None or more.truth is None else self.truth + more.truth
+        if not len(more):
+            return self[:]
+        # Positions of classes mean nothing without the model that has them.
+        truth = self.truth + more.truth if same and self.truth and more.truth else None
         return Answers([*self, *more], self.ids + more.ids, self.post if same else None, truth)
+
+    def __radd__(self, other: object) -> Answers[A]:
+        return self[:] if other == 0 else NotImplemented  # sum() begins with 0
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
@@ -196,12 +205,19 @@ class Answers(Sequence[A], Generic[A]):
         right = None if self.truth is None else [a == b for a, b in zip(labels, self.truth, strict=True)]
         if self.post is None or not len(self):
             return sentences(list(self), right=right)
-        names = self.post.feature_names or ()
         regions: list[Any] = [getattr(answer, answer.subject) for answer in self]
-        unit = unit_of(self.post, getattr(regions[0], "scale", None))
         noun, rows = nouns(image_of(self.post, np.stack([region.centre for region in regions])))
-        words = Words([str(c) for c in self._classes()], names, noun, unit, rows)
-        return sentences(list(self), words, right)
+        units: dict[str | None, list[int]] = {}
+        for i, region in enumerate(regions):
+            units.setdefault(unit_of(self.post, getattr(region, "scale", None)), []).append(i)
+        told: list[str] = []
+        for unit, some in units.items():  # a radius of 1 is not the same for all of them
+            names = self.post.feature_names or ()
+            words = Words([str(c) for c in self._classes()], names, noun, unit, rows)
+            told += sentences(
+                [self[i] for i in some], words, None if right is None else [right[i] for i in some]
+            )
+        return told
 
     def __repr__(self) -> str:
         shown = [f"{self.ids[i]}: {self[i]}" for i in range(min(_SHOWN, len(self)))]

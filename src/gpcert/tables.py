@@ -86,6 +86,12 @@ def row_names(value: Any) -> tuple[Any, ...] | None:
 def _texts(what: str, parts: str, names: list[Any]) -> tuple[str, ...] | None:
     """Names that are texts; None where they are 0, 1, ..., which is where they stand anyway."""
     if names and all(isinstance(name, str) for name in names):
+        twice = (
+            next((name for name in names if names.count(name) > 1), None)
+            if len(set(names)) < len(names)
+            else None
+        )
+        require(twice is None, f"{what} must have distinct {parts}, got {twice!r} twice")
         return tuple(names)
     for j, name in enumerate(names):
         if isinstance(name, str) or name is None or name != j:
@@ -237,8 +243,10 @@ def _by_name(value: Any) -> Mapping[Any, Any] | None:
     if not _is_series(value):
         return None
     names = list(value.index)
-    named = bool(names) and isinstance(names[0], str)
-    return dict(zip(names, value.to_numpy(), strict=True)) if named else None
+    if not (names and isinstance(names[0], str)):
+        return None
+    _texts("a Series", "entries", names)
+    return dict(zip(names, value.to_numpy(), strict=True))
 
 
 def units(scale: Any, names: Names, d: int, spread: Float | None = None) -> Float | None:

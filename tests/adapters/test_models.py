@@ -12,10 +12,11 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
 
 import gpcert as gc
+from gpcert.errors import InvalidInputError
 
 random = np.random.default_rng(5)
 X = pd.DataFrame(random.normal(size=(40, 3)) * [1.0, 50.0, 0.1], columns=["a", "b", "c"])
@@ -109,3 +110,22 @@ def test_an_imputer_keeps_rows_that_miss_nothing() -> None:
     np.testing.assert_allclose(post.probability(X), pipeline.predict_proba(X), atol=1e-9)
     with pytest.raises(gc.InvalidInputError, match="column 'b' of X must be finite, got nan at index 3"):
         post.probability(missing)
+
+
+@pytest.mark.parametrize("idle", ["passthrough", None])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_pipeline_that_begins_with_nothing_knows_its_columns(idle: Any, nested: bool) -> None:
+    """A grid may choose "passthrough": columns are still taken by name."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(rng.normal(size=(20, 2)), columns=["a", "b"])
+    first = Pipeline([("nothing", "passthrough"), ("scaler", StandardScaler())]) if nested else idle
+    pipe = Pipeline([("first", first), ("gp", gc.GPClassifier(max_evals=0))]).fit(table, table["a"] > 0)
+    post = gc.posterior_of(pipe)
+    assert post.feature_names == ("a", "b")
+    some = gc.balls(table[:4], 0.01)
+    turned = gc.balls(table[["b", "a"]][:4], 0.01)
+    assert [a.region.to_dict() for a in gc.certify(pipe, some)] == [
+        a.region.to_dict() for a in gc.certify(pipe, turned)
+    ]
+    with pytest.raises(InvalidInputError, match="columns"):
+        gc.certify(pipe, gc.balls(table.rename(columns={"a": "z"}), 0.01))

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.adapters.covariance import stretched
 from gpcert.adapters.foreign import Foreign, checked_posterior
-from gpcert.adapters.scaling import affine_of, input_size, quietly, transformed
+from gpcert.adapters.scaling import affine_of, input_size, names_seen, quietly, transformed
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
@@ -36,7 +36,7 @@ def from_ours(model: Any, steps: list[Any], post: Posterior, tolerance: float | 
         labels=lambda X: quietly(model.predict, X, None),
         mean=post.mean,
         classes=post.classes,
-        feature_names=getattr(model, "feature_names_in_", None),
+        feature_names=names_seen(model),
         record={**post.training, "scaling": list(affine.steps)},
     )
     return checked_posterior(foreign, exact=False, tolerance=tolerance)

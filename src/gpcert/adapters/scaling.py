@@ -93,9 +93,18 @@ def transformed(steps: list[Any], X: Float) -> Float:
     return X
 
 
+def names_seen(model: Any) -> Any:
+    """What the columns were called that a fitted model saw; of a pipeline: its first step at work."""
+    names = getattr(model, "feature_names_in_", None)
+    steps = [
+        step for _, step in getattr(model, "steps", ()) if step is not None and not isinstance(step, str)
+    ]
+    return names_seen(steps[0]) if names is None and steps else names
+
+
 def quietly(method: Callable[[Any], Any], X: NDArray[Any], dtype: type | None = np.float64) -> NDArray[Any]:
     """method(X), as a table if the model saw one (parts may ask for columns by name), and without warning."""
-    names, seen = getattr(getattr(method, "__self__", None), "feature_names_in_", None), sys.modules
+    names, seen = names_seen(getattr(method, "__self__", None)), sys.modules
     library = seen.get("pandas") or seen.get("polars")
     if names is not None and library is not None:
         X = library.DataFrame(dict(zip(names, X.T, strict=True)))

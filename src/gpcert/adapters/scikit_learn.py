@@ -19,7 +19,15 @@ from gpcert.adapters.foreign import (
     refuse,
 )
 from gpcert.adapters.pipelines import from_ours
-from gpcert.adapters.scaling import Affine, affine_of, input_size, quietly, split_pipeline, transformed
+from gpcert.adapters.scaling import (
+    Affine,
+    affine_of,
+    input_size,
+    names_seen,
+    quietly,
+    split_pipeline,
+    transformed,
+)
 from gpcert.adapters.variational import widened
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
@@ -91,7 +99,7 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
         labels=lambda X: quietly(model.predict, X, None),
         credible=_CREDIBLE,
         classes=classifier.classes_,
-        feature_names=getattr(model, "feature_names_in_", None),
+        feature_names=names_seen(model),
         record={"scaling": list(affine.steps)} if affine.steps else {},
     )
     post = checked_posterior(foreign, exact, tolerance)

@@ -15,6 +15,9 @@ from gpcert.validation import Float, as_vector, freeze, require
 __all__ = ["Regions", "balls", "checked_spread"]
 
 
+_SHOWN = 5  # regions in a repr
+
+
 class Regions(Sequence[Region]):
     """Regions in order; `ids`: what their rows are called, None: by position; `single`: one, not several.
 
@@ -51,7 +54,14 @@ class Regions(Sequence[Region]):
         return self._made[i]
 
     def __add__(self, other: Iterable[Region]) -> Regions:
-        return Regions([*self, *other])
+        ids = getattr(other, "ids", None)
+        return Regions([*self, *other], None if self.ids is None or ids is None else (*self.ids, *ids))
+
+    def __repr__(self) -> str:
+        ids = range(len(self)) if self.ids is None else self.ids
+        shown = [" ".join(f"{ids[i]}: {self[i]!r}".split())[:110] for i in range(min(_SHOWN, len(self)))]
+        more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
+        return "\n".join([f"Regions ({len(self)})", *shown, *more])
 
     def ordered(self, names: Sequence[str] | None) -> Regions:
         """The same sets with their features in the order of these names."""

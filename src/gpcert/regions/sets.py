@@ -22,8 +22,8 @@ from gpcert.errors import InvalidInputError
 from gpcert.pictures import changes
 from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
 from gpcert.schema import Point, Record, optional, read
-from gpcert.tables import ends, named_row, order, positions, units
-from gpcert.validation import Float, Mask, as_doubles, as_floats, as_vector, freeze, positive, require, shown
+from gpcert.tables import ends, named_row, order, positions, row, units
+from gpcert.validation import Float, Mask, as_doubles, as_floats, freeze, positive, require, shown
 
 __all__ = ["Ball", "Box", "Region", "region_from_dict"]
 
@@ -84,7 +84,7 @@ class Box(Record):
 
     def contains(self, z: ArrayLike) -> bool:
         """True if z (d,) is a point of the box; comparisons of doubles are exact."""
-        point = as_vector("z", z, self.n_features)
+        point = row("z", z, self.names, self.n_features)
         return bool((self.lower <= point).all() and (point <= self.upper).all())
 
 
@@ -210,13 +210,13 @@ class Ball(Record):
 
     def contains(self, z: ArrayLike) -> bool:
         """True if z (d,) is certainly a point of the region: rational arithmetic; other powers in balls."""
-        point = as_vector("z", z, self.n_features)
+        point = row("z", z, self.names, self.n_features)
         return self._reachable(point) and length_at_most(self._steps(point), self.norm, self.radius)
 
     def radius_of(self, z: ArrayLike) -> float:
         """The smallest radius, up to a rounding, whose ball around x contains z (d,); inf if none does."""
-        point = as_vector("z", z, self.n_features)
-        return length_up(self._steps(point), self.norm) if self._reachable(point) else math.inf
+        point = row("z", z, self.names, self.n_features)
+        return 0.0 + length_up(self._steps(point), self.norm) if self._reachable(point) else math.inf
 
     def _reachable(self, point: Float) -> bool:
         """Whether only features that may move did, inside the domain."""

@@ -6,8 +6,8 @@ Nothing is rounded to the wrong side: shares that are proved go down, those that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -40,13 +40,17 @@ _RADII = 8  # more than these are "the radius of its row"
 
 @dataclass(frozen=True)
 class Words:
-    """The names that sentences use: of classes, features, what a feature is, radius 1, what a row is."""
+    """The names that sentences use: of classes, features, what a feature is, radius 1, what a row is.
+
+    `apart`: regions differ from row to row in more than their centres.
+    """
 
     classes: Sequence[str] = ()
     features: Sequence[str] = ()
     noun: str = "features"
     unit: str | None = None
     rows: str = "rows"
+    apart: bool = False
 
     @property
     def row(self) -> str:
@@ -96,8 +100,8 @@ def proved(count: int, n: int, labelled: bool, threshold: float, moving: str, wo
 
 def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> str:
     """The region around a row, in words: what moves, how far, within which limits."""
-    if not isinstance(region, Ball):
-        return f"while the {words.row} is anywhere in its box"
+    if not isinstance(region, Ball) or words.apart:
+        return f"while the {words.row} is anywhere in its {'region' if words.apart else 'box'}"
     moving = np.flatnonzero(region.moving())
     if not len(moving):
         return "while nothing moves"
@@ -158,7 +162,7 @@ def sentences(
     right: Sequence[bool | None] | None = None,
     radii: Sequence[float | None] | None = None,
 ) -> list[str]:
-    """One sentence for the answers of each kind and radius.
+    """One sentence for the answers of each kind, model, radius and kind of region.
 
     `right`: whether the predicted label of each is the true one; `radii`: as they were asked, where the
     answers do not tell.
@@ -166,27 +170,49 @@ def sentences(
     known = [None] * len(answers) if right is None else list(right)
     given = [_radius(a) for a in answers] if radii is None else list(radii)
     many = len(set(given)) > _RADII
-    groups: dict[tuple[int, str, float], list[int]] = {}
+    shapes = [_shape(a) for a in answers]
+    seen = {shape: k for k, shape in enumerate(dict.fromkeys(shapes))}
+    if len(seen) > _RADII:
+        words = replace(words, apart=True)
+    groups: dict[tuple[int, int, str, float], list[int]] = {}
     for i, (answer, radius) in enumerate(zip(answers, given, strict=True)):
         if type(answer) not in _KINDS:
             continue
         # One label for all where the predicted one is meant.
         own = "" if isinstance(answer, Verdict | CertifiedRadius | Attack) else getattr(answer, "label", "")
-        more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')}"
-        kind = list(_KINDS).index(type(answer))
-        groups.setdefault((kind, more, -1.0 if many or radius is None else radius), []).append(i)
+        more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')} {answer.model}"
+        kind, place = list(_KINDS).index(type(answer)), 0 if words.apart else seen[shapes[i]]
+        groups.setdefault((kind, place, more, -1.0 if many or radius is None else radius), []).append(i)
     found: list[str] = []
-    for (kind, _, radius), members in sorted(groups.items()):
+    for (kind, _, _, radius), members in sorted(groups.items()):
         far = f"the radius of its {words.row}" if many else exactly(radius)
         told = list(_KINDS.values())[kind]
         found += told([answers[i] for i in members], [known[i] for i in members], far, words)
     return found
 
 
-def _radius(answer: Answer) -> float | None:
+def _first(answer: Answer) -> Any:
+    """The region it is about, the first of several of one kind."""
     subject = getattr(answer, answer.subject)
-    first = subject[0] if isinstance(subject, tuple) and subject else subject
-    return first.radius if isinstance(first, Ball) else None
+    return subject[0] if isinstance(subject, tuple) and subject else subject
+
+
+def _radius(answer: Answer) -> float | None:
+    region = _first(answer)
+    return region.radius if isinstance(region, Ball) else None
+
+
+def _shape(answer: Answer) -> Hashable:
+    """What a sentence says of a region besides its radius, and would be false of another."""
+    region = _first(answer)
+    if not isinstance(region, Ball):
+        return None
+    limits = (region.scale, *(region.domain or ()))
+    return (
+        region.norm,
+        region.moving().tobytes(),
+        *(None if each is None else each.tobytes() for each in limits),
+    )
 
 
 def _where(answer: Any, radius: str, words: Words) -> str:
