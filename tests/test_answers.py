@@ -236,3 +236,18 @@ def test_regions_show_themselves_in_few_lines() -> None:
     assert told[0] == "Regions (20)"
     assert told[1].startswith("p0: Ball(x=[")
     assert told[-1] == "... 15 more"
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [("a", 1), ("b", 2)],
+        ["a", 2],
+        [pd.Interval(0, 1), pd.Interval(1, 2)],
+        list(pd.period_range("2026", periods=2)),
+    ],
+)
+def test_any_names_of_rows_go_into_a_parquet_file(ids: list[Any], tmp_path: Path) -> None:
+    answers = gc.certify(CLF, gc.balls(X[:2], 0.1))
+    gc.Answers(answers, ids, CLF.posterior_).save(tmp_path / "a.parquet")
+    assert pd.read_parquet(tmp_path / "a.parquet")["id"].tolist() == [str(each) for each in ids]

@@ -38,7 +38,7 @@ def posterior_of(model: Any) -> Posterior:
         raise InvalidInputError(f"post must be {_RULE}, got {getattr(model, '__name__', repr(model))}{hint}")
     if hasattr(model, "best_estimator_"):
         return posterior_of(model.best_estimator_)
-    if library_of(model) == "sklearn" and hasattr(model, "refit"):
+    if library_of(model) == "sklearn" and hasattr(model, "refit") and not hasattr(model, "estimator_"):
         raise NotFittedError(
             f"post must be fitted, with refit=True, got a {type(model).__name__} that is not"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -82,7 +83,7 @@ def write_table(path: Path, table: Mapping[str, Sequence[Any]]) -> None:
     if path.suffix == ".parquet":
         arrow, parquet = _parquet()
         sink = io.BytesIO()
-        parquet.write_table(arrow.table({name: list(values) for name, values in table.items()}), sink)
+        parquet.write_table(arrow.table({name: _stored(arrow, each) for name, each in table.items()}), sink)
         write_whole(path, sink.getvalue())
         return
     text = io.StringIO(newline="")
@@ -90,6 +91,14 @@ def write_table(path: Path, table: Mapping[str, Sequence[Any]]) -> None:
     writer.writerow(table)
     writer.writerows(zip(*table.values(), strict=True))
     write_whole(path, text.getvalue())
+
+
+def _stored(arrow: Any, values: Sequence[Any]) -> Any:
+    """A column of one type; of names that have none (tuples, intervals, numbers and words), as texts."""
+    if not any(isinstance(value, tuple) for value in values):
+        with suppress(arrow.lib.ArrowException, TypeError):
+            return arrow.array(list(values))
+    return arrow.array([str(value) for value in values])
 
 
 def _parquet() -> tuple[Any, Any]:
