@@ -28,7 +28,7 @@ SETTINGS = st.builds(
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_theorem_4(seed):
     """Means just beyond max |s_k|: the first class is at least as probable as the second."""
     rng = np.random.default_rng(seed)
@@ -84,7 +84,7 @@ def test_verdicts_hold(setting):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_any_question_about_any_region(seed):
     """Ranges and verdicts, 2 to 12 classes."""
     assert questioned(Setting.pick(np.random.default_rng(seed))) == []
