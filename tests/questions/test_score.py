@@ -19,6 +19,11 @@ def test_the_score_is_the_certified_accuracy():
     scores = [gc.certified_score(radius)(clf, X, Y) for radius in (0.05, 0.2)]
     assert scores == table.certified.tolist()
     assert scores[0] >= scores[1]
+    # Points that the roots leave, another threshold, and fewer points than a batch is made for.
+    some = gc.certified_score(0.7, max_nodes=3)(clf, X, Y), gc.certified_score(0.05, threshold=0.7)(clf, X, Y)
+    whole = gc.evaluate(clf, X, Y, [0.7], max_nodes=3), gc.evaluate(clf, X, Y, [0.05], threshold=0.7)
+    assert some == tuple(float(each.certified[0]) for each in whole)
+    assert gc.certified_score(0.05)(clf, X[:3], Y[:3]) == gc.evaluate(clf, X[:3], Y[:3], [0.05]).certified[0]
 
 
 def test_searches_and_validations_take_it_and_it_travels():
