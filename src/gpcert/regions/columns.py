@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.regions.sets import Ball, Region, add
+from gpcert.regions.lengths import add
+from gpcert.regions.sets import Ball, Region
 from gpcert.tables import order
 from gpcert.validation import Float, freeze
 

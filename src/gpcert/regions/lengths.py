@@ -12,12 +12,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:  # imported where it is used: a model is exported where there is no python-flint
     from flint import arb
 
-__all__ = ["length_at_most", "length_up", "round_down", "round_up"]
+__all__ = ["add", "length_at_most", "length_up", "round_down", "round_up"]
 
 #: Bits of the balls, until one decides.
 _PRECISIONS = (64, 256, 1024)
@@ -95,3 +97,16 @@ def round_down(value: Fraction) -> float:
 def round_up(value: Fraction) -> float:
     """The smallest double >= value; inf above all."""
     return -round_down(-value)
+
+
+def add(x: Any, y: Any, down: bool, xp: Any = np) -> Any:
+    """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum).
+
+    `xp`: the namespace of the arrays, numpy's or that of a device with the doubles of IEEE 754.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = x + y
+        part = total - x
+        error = (x - (total - part)) + (y - part)
+    end = xp.full_like(total, -math.inf if down else math.inf)
+    return xp.where(error < 0 if down else error > 0, xp.nextafter(total, end), total)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.pictures import changes
-from gpcert.regions.lengths import length_at_most, length_up, round_down, round_up
+from gpcert.regions.lengths import add, length_at_most, length_up, round_down, round_up
 from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import ends, named_row, order, positions, row, units
 from gpcert.validation import Float, Mask, as_doubles, as_floats, freeze, positive, require, shown
@@ -241,19 +241,6 @@ def region_from_dict(data: object) -> Region:
     """The box or ball that `to_dict` told; anything else is an error of one sentence."""
     region: Region = read(Region, data)
     return region
-
-
-def add(x: Any, y: Any, down: bool, xp: Any = np) -> Any:
-    """x + y rounded down or up, exactly: the error of the rounded sum is a double (Knuth's TwoSum).
-
-    `xp`: the namespace of the arrays, numpy's or that of a device with the doubles of IEEE 754.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = x + y
-        part = total - x
-        error = (x - (total - part)) + (y - part)
-    end = xp.full_like(total, -math.inf if down else math.inf)
-    return xp.where(error < 0 if down else error > 0, xp.nextafter(total, end), total)
 
 
 def _norm(norm: float) -> float:
