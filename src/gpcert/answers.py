@@ -22,7 +22,7 @@ from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
 from gpcert.records.results_file import nouns
 from gpcert.results import Answer, Verdict, VerdictStatus
-from gpcert.results.wording import Words, sentences
+from gpcert.results.wording import Words, few, sentences
 from gpcert.running import Lot, made
 from gpcert.tables import same_rows
 from gpcert.validation import require, shown
@@ -180,7 +180,7 @@ class Answers(Sequence[A], Generic[A]):
 
     def summary(self) -> str:
         """How many answers of which kind say what; then, sentence by sentence, what is proved."""
-        return "\n".join([self._counts(), *self.sentences()])
+        return "\n".join([self._counts(), *few(self.sentences())])
 
     def _counts(self) -> str:
         n = len(self)

@@ -163,3 +163,22 @@ def test_a_radius_has_its_unit(unit: str | None, radius: str, far: str) -> None:
     ball = gc.Ball(X, 0.1, scale=np.ones(3))
     told = while_moving(ball, radius, Words(unit=unit))
     assert told == f"while all 3 features are off by up to {far} each, in any combination"
+
+
+def test_a_share_is_of_rows_however_many_radii_were_asked(clf: gc.GPClassifier) -> None:
+    """Twelve radii about four rows are twelve sentences about four rows, never one about 48."""
+    Z = np.random.default_rng(3).normal(size=(4, 2))
+    radii = np.linspace(0.01, 0.12, 12).round(2)
+    table = {"u": Z[:, 0], "v": Z[:, 1]}
+    answers = gc.certify_table(clf, table, radii=radii.tolist())
+    told = answers.sentences()
+    for radius, said in zip(radii.tolist(), told, strict=True):
+        safe = sum(a.status == "safe" for a in answers if a.region.radius == radius)
+        assert said.startswith(f"For {safe} of 4 rows (")
+        assert f"by up to {radius} each" in said
+    shown = answers.summary().splitlines()[1:]
+    assert [shown[0], shown[-1]] == [told[0], told[-1]]
+    assert shown[1:-1] == ["... 10 more sentences, one for each radius in between"]
+    own = list(gc.certify(clf, gc.balls(Z.repeat(3, axis=0) + np.arange(12)[:, None], radii)))
+    (said,) = sentences(own, Words(unit="standard deviations"))
+    assert "up to the radius of its row (in standard deviations) each" in said

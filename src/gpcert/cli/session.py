@@ -30,6 +30,7 @@ from gpcert.records.flat import TABLES, check_extension, columns, line_of, write
 from gpcert.records.results_file import describe_model, document, summary, surroundings
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
+from gpcert.results.wording import few
 from gpcert.running import cores
 from gpcert.validation import meant, require
 
@@ -225,7 +226,7 @@ def _for_people(
         lines.append(f"... {len(answers) - len(shown)} more in {printable(str(place))}")
     if answers and (counts := summary_of(answers)):
         lines.append(counts)
-    lines += map(printable, summary(results, answers))
+    lines += map(printable, few(summary(results, answers)))
     told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
     lines.append(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]

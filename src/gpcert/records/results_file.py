@@ -122,7 +122,8 @@ def nouns(image_shape: Any) -> tuple[str, str]:
 def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     """What the rows of a document prove, one sentence for each kind of answer and radius."""
     right = [None if row.label is None else row.label == row.predicted for row in rows]
-    return sentences([row.answer for row in rows], words_of(document), right, [row.radius for row in rows])
+    radii, about = [row.radius for row in rows], [row.row for row in rows]
+    return sentences([row.answer for row in rows], words_of(document), right, radii, about)
 
 
 def read_results(path: Path) -> tuple[dict[str, Any], list[Row]]:

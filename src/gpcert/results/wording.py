@@ -31,11 +31,11 @@ from gpcert.results.latents import LatentRange
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 
-__all__ = ["Words", "median", "proved", "sentences", "while_moving", "wilson"]
+__all__ = ["Words", "few", "median", "proved", "sentences", "while_moving", "wilson"]
 
 _Z = Fraction(196, 100)  # two-sided 95 % of the normal law, rounded up
 _FEW = 3  # features that are called by their names
-_RADII = 8  # more than these are "the radius of its row"
+_RADII = 8  # more than these are "the radius of its row", where every row has one
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,8 @@ def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> s
 def _far(radius: str, words: Words, ball: Ball) -> str:
     """A radius with its unit: 2 standard deviations, 1 times the scale."""
     named = words.unit and words.unit.removesuffix("s" if radius == "1" else "")
+    if named and not radius[0].isdigit():
+        return f"{radius} (in {named})"
     return f"{radius} {named or ('' if ball.scale is None else 'times the scale')}".rstrip()
 
 
@@ -161,15 +163,19 @@ def sentences(
     words: Words = _PLAIN,
     right: Sequence[bool | None] | None = None,
     radii: Sequence[float | None] | None = None,
+    rows: Sequence[Hashable] | None = None,
 ) -> list[str]:
     """One sentence for the answers of each kind, model, radius and kind of region.
 
     `right`: whether the predicted label of each is the true one; `radii`: as they were asked, where the
-    answers do not tell.
+    answers do not tell; `rows`: what each is about, default its centre. Radii are pooled only where no row
+    has two: a share is one of rows, never one of answers.
     """
     known = [None] * len(answers) if right is None else list(right)
     given = [_radius(a) for a in answers] if radii is None else list(radii)
-    many = len(set(given)) > _RADII
+    about = [_place(a) for a in answers] if rows is None else list(rows)
+    once = len({*zip(map(type, answers), about, strict=True)}) == len(answers)
+    many = once and len(set(given)) > _RADII
     shapes = [_shape(a) for a in answers]
     seen = {shape: k for k, shape in enumerate(dict.fromkeys(shapes))}
     if len(seen) > _RADII:
@@ -189,6 +195,19 @@ def sentences(
         told = list(_KINDS.values())[kind]
         found += told([answers[i] for i in members], [known[i] for i in members], far, words)
     return found
+
+
+def few(told: Sequence[str]) -> list[str]:
+    """The first and the last of many sentences, for those who read no page: of the extreme radii."""
+    if len(told) <= _RADII:
+        return list(told)
+    return [told[0], f"... {len(told) - 2} more sentences, one for each radius in between", told[-1]]
+
+
+def _place(answer: Answer) -> Hashable:
+    """The point that an answer is about; of several points, or of none that is known, the answer itself."""
+    centre = getattr(getattr(answer, answer.subject), "centre", None)
+    return id(answer) if centre is None else np.asarray(centre).tobytes()
 
 
 def _first(answer: Answer) -> Any:
