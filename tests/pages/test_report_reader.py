@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.pages.compare import overview
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.paired import Pair
+from gpcert.pages.paired import Pair, chance
 from gpcert.pages.summary import shown_radius
 from gpcert.records.results_file import read_results
 from helpers.report_files import about, edited, every_verb, other_model, results, write
@@ -146,7 +147,38 @@ def test_shares_that_are_compared_are_of_the_same_rows(tmp_path: Path) -> None:
     some = [(first, *read_results(first)), (third, document, later)]
     assert "The difference may be chance" in overview(grouped(some))[0]
     none = [(first, read_results(first)[0], read_results(first)[1][:2]), (third, document, later)]
-    assert "no row is in all of them" in _page(none)
+    text = Outline(_page(none)).text
+    assert "2 results, and no row is in all of them: each has a claim of its own" in text
+    for name in ("m", "other"):
+        assert f"{name}: For 2 of 2 rows (100.0 %" in text
+    assert "McNemar's exact test" not in text.partition("What the words mean")[0]
+    assert tables(_page(none))[0][1][1] == "2"
+
+
+def _searched(path: Path, found: list[tuple[float, float]]) -> Path:
+    """Rows that are all right, with what is proved and refuted."""
+    witness = [[0.0] * 4 if math.isfinite(unsafe) else None for _, unsafe in found]
+    rows = [
+        {**about(i), "label": "8", "predicted": "8", "probability": [0.1, 0.9], "safe": safe}
+        | {"unsafe": unsafe if z else None, "counterexample": z}
+        for i, ((safe, unsafe), z) in enumerate(zip(found, witness, strict=True))
+    ]
+    return write(path, results("radius", rows))
+
+
+def test_a_radius_that_nobody_asked_about_is_not_lost(tmp_path: Path) -> None:
+    """Searched up to 0.2 only, or coarsely: nothing says that these rows change at 0.63."""
+    whole = _searched(tmp_path / "a.json", [(0.63, 0.64)] * 10)
+    limited = other_model(_searched(tmp_path / "b.json", [(0.2, math.inf)] * 10))
+    coarse = other_model(_searched(tmp_path / "c.json", [(0.1, 0.9)] * 9 + [(0.05, 0.06)]))
+    for path, radius, told in ((limited, 0.2, (10, 0, 0, 0)), (coarse, 0.1, (9, 1, 0, 0))):
+        pair = Pair(*groups_of(whole, path))
+        assert pair.split(0.63) == (0, int(path == coarse), 0, 0)
+        assert pair.split(radius) == told
+        said, _ = overview([pair.first, pair.second])
+        assert f"off by up to {radius} each" in said
+        assert "in favour of" not in said
+    assert "over the 1 row that both decide" in chance(pair, 0.63)
 
 
 def _page(some: list[Any]) -> str:

@@ -9,7 +9,7 @@ from gpcert.html import Html, join, table, tag
 from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
 from gpcert.pages.curves import together
 from gpcert.pages.groups import Group
-from gpcert.pages.paired import Pair, chance, paired
+from gpcert.pages.paired import Pair, chance, decided, paired
 from gpcert.pages.summary import (
     Shares,
     clean_accuracy,
@@ -29,14 +29,21 @@ _LINES = 12  # of an index that is seen at a glance; longer ones sort and filter
 
 def overview(groups: Sequence[Group]) -> tuple[str, bool]:
     """Several results in one sentence: how many rows each holds; whether all were asked the same."""
-    some = _alike(_on_shared_rows(groups))[0]
+    shared = _on_shared_rows(groups)
+    if not shared[0].points:
+        none = f"{len(groups)} results, and no {groups[0].words.row} is in all of them"
+        return f"{none}: each has a claim of its own, about its own {groups[0].words.rows}.", False
+    some = _alike(shared)[0]
     radii = _common_radii(some)
     if len(some) < 2 or not radii:
         return f"{len(groups)} results about different questions, each with a claim of its own.", False
     pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
     radius, n = radii[-1], len(some[0].points)
     counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]
-    told = [f"{k:,} with {group.name} ({percent_at_least(Fraction(k, n))})" for k, group in counts]
+    told = [
+        f"{k:,} with {group.name} ({percent_at_least(Fraction(k, n))}{_open(group, radius)})"
+        for k, group in counts
+    ]
     if len(told) > _NAMED:
         least, most = min(counts, key=lambda pair: pair[0]), max(counts, key=lambda pair: pair[0])
         told = [f"from {least[0]:,} with {least[1].name}", f"to {most[0]:,} with {most[1].name}"]
@@ -46,23 +53,32 @@ def overview(groups: Sequence[Group]) -> tuple[str, bool]:
     return f"{said} {chance(pairs[0], radius)}" if len(pairs) == 1 else said, len(some) == len(groups)
 
 
+def _open(group: Group, radius: float) -> str:
+    """How many rows are neither proved nor refuted: they may still turn out to hold."""
+    left = sum(not decided(p, radius) for p in group.points)
+    return f"; {left:,} not decided" if left else ""
+
+
 def comparison(groups: Sequence[Group]) -> Html:
     """An index of all models with their figures, their curves, their costs, and each against the first."""
     shared = _on_shared_rows(groups)
     alike = _alike(shared)
-    parts = [tag("p", _about(groups, shared)), _index(shared)]
+    parts = [tag("p", _about(groups, shared))]
+    if not shared[0].points:
+        return join([*parts, _index(groups)])
+    parts.append(_index(shared))
     figures = [_curves(some, len(alike) > 1) for some in alike]
     parts.append(tag("div", *figures, class_="plots"))
     for some in alike:
         radii = _common_radii(some)
-        parts += [paired(Pair(some[0], other), radii) for other in some[1:] if radii and some[0].points]
+        parts += [paired(Pair(some[0], other), radii) for other in some[1:] if radii]
     return join(parts)
 
 
 def _on_shared_rows(groups: Sequence[Group]) -> list[Group]:
-    """Each with the rows that all were asked about, so that shares are of the same rows; if there are any."""
+    """Each with the rows that all were asked about, so that shares are of the same rows."""
     rows = set.intersection(*({p.row for p in group.points} for group in groups))
-    return [group.restricted(rows) if rows else group for group in groups]
+    return [group.restricted(rows) for group in groups]
 
 
 def _alike(groups: Sequence[Group]) -> list[list[Group]]:
@@ -78,7 +94,7 @@ def _about(groups: Sequence[Group], shared: Sequence[Group]) -> str:
     rows = {p.row for p in shared[0].points}
     every = all({p.row for p in group.points} == rows for group in groups)
     told = f"{len(groups)} results over the same data"
-    if not all({p.row for p in group.points} == rows for group in shared):
+    if not rows:
         return f"{told}, but no {words.row} is in all of them: they cannot be compared one by one."
     which = "" if every else f" Compared are the {words.counted(len(rows))} that are in all of them."
     told = f"{told}, {words.counted(len(rows))}.{which}"
@@ -93,12 +109,14 @@ def _about(groups: Sequence[Group], shared: Sequence[Group]) -> str:
 
 
 def _common_radii(groups: Sequence[Group]) -> list[float]:
-    """The radii at which every group has a verdict of all its rows, or one where radii were searched for."""
+    """The radii at which every group has a verdict of all its rows; where radii were searched for, the
+    smallest that half of the rows reach: a larger one need not have been asked about in all groups."""
     asked = [set(radii_decided(group.points)) for group in groups]
     common = sorted(set.intersection(*asked) - {0.0})
     if common or not all(p.found for group in groups for p in group.points):
         return common
-    return [radius for radius in [typical_radius(groups[0].points)] if radius is not None]
+    reached = [typical_radius(group.points) or 0.0 for group in groups]
+    return [min(reached)] if min(reached) > 0 else []
 
 
 def _curves(some: Sequence[Group], several: bool) -> Html:

@@ -14,7 +14,7 @@ from gpcert.pages.points import Point
 from gpcert.pages.table import data_table
 from gpcert.pages.words import word
 
-__all__ = ["Pair", "chance", "mcnemar", "paired"]
+__all__ = ["Pair", "chance", "decided", "mcnemar", "paired"]
 
 
 def mcnemar(only_first: int, only_second: int) -> Fraction:
@@ -22,6 +22,11 @@ def mcnemar(only_first: int, only_second: int) -> Fraction:
     n = only_first + only_second
     tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
     return min(Fraction(1), Fraction(2 * tail, 2**n))
+
+
+def decided(p: Point, radius: float) -> bool:
+    """Whether a point is proved safe or unsafe at a radius: else it may not even have been asked about it."""
+    return p.safe >= radius or p.unsafe <= radius
 
 
 class Pair:
@@ -48,14 +53,25 @@ class Pair:
         return sum(self.holds(b, radius) for _, b in self.points)
 
     def split(self, radius: float) -> tuple[int, int, int, int]:
-        """How many rows hold with both, with the first only, with the second only, with neither."""
-        held = Counter((self.holds(a, radius), self.holds(b, radius)) for a, b in self.points)
+        """How many rows hold with both, with the first only, with the second only, with neither.
+
+        Only rows that both decide: what was left open, or never asked about, is not lost.
+        """
+        both = [pair for pair in self.points if all(decided(p, radius) for p in pair)]
+        held = Counter((self.holds(a, radius), self.holds(b, radius)) for a, b in both)
         return held[True, True], held[True, False], held[False, True], held[False, False]
 
 
 def chance(pair: Pair, radius: float) -> str:
     """Whether luck of the draw may explain the difference, in a sentence."""
-    _, one, two, _ = pair.split(radius)
+    split = pair.split(radius)
+    _, one, two, _ = split
+    known, rows = sum(split), pair.first.words
+    over = "" if known == len(pair.points) else f" over the {rows.counted(known)} that both decide"
+    if not known:
+        return f"No {rows.row} is decided by both at this radius: nothing to test."
+    if one == two == 0:
+        return f"No {rows.row} is held by one only{over}."
     p = mcnemar(one, two)
     better = pair.first if one > two else pair.second
     told = (
@@ -63,7 +79,7 @@ def chance(pair: Pair, radius: float) -> str:
         if p <= Fraction(5, 100)
         else "may be chance"
     )
-    return f"The difference {told} (McNemar's exact test, {_p(p)})."
+    return f"The difference {told} (McNemar's exact test{over}, {_p(p)})."
 
 
 def _p(p: Fraction) -> str:
@@ -73,17 +89,25 @@ def _p(p: Fraction) -> str:
 def paired(pair: Pair, radii: Sequence[float]) -> Html:
     """The second against the first: counts at every radius, and at the largest the rows that differ."""
     first, second, words = pair.first, pair.second, pair.first.words
+    splits = [(radius, pair.split(radius)) for radius in radii]
+    n = len(pair.points)
+    left = ["not decided by both"] if any(sum(split) < n for _, split in splits) else []
     head = (
         "radius",
         "held by both",
         f"only by {first.name}",
         f"only by {second.name}",
         "by neither",
+        *left,
         word("McNemar's test", "mcnemar"),
     )
-    splits = [(radius, pair.split(radius)) for radius in radii]
     rows = [
-        (exactly(radius), *(f"{k:,}" for k in split), _p(mcnemar(*split[1:3]))) for radius, split in splits
+        (
+            exactly(radius),
+            *(f"{k:,}" for k in (*split, *(n - sum(split) for _ in left))),
+            _p(mcnemar(*split[1:3])) if sum(split) else "",
+        )
+        for radius, split in splits
     ]
     radius = radii[-1]
     lost = f"At radius {exactly(radius)}, these {words.rows} have another prediction or verdict:"
