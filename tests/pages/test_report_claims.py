@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from html import unescape
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -203,3 +204,34 @@ def test_words_are_explained_in_the_page(tmp_path: Path) -> None:
     assert 'id="what-the-words-mean"' in text
     for word in ("certified accuracy", "margin", "radius", "sensitivity"):
         assert re.search(f"<dt[^>]*>[^<]*{word}", text)
+
+
+def test_curves_end_at_what_the_table_says(tmp_path: Path) -> None:
+    """The largest radius is one that was asked about: what can change there is drawn there."""
+    path = certify(tmp_path / "c.json", [SAFE, UNSAFE, UNSAFE, SAFE], "8888")
+    text = report([path])
+    told = [json.loads(unescape(each))["curves"] for each in re.findall(r'data-told="([^"]*)"', text)]
+    said = {curve["name"]: (curve["xs"], curve["told"]) for each in told for curve in each}
+    assert said["can change"] == ([0.1], ["at least 0.0 %", "at least 50.0 %"])
+    assert said["at most"] == ([0.1], ["100.0 %", "50.0 %"])
+    drawn = re.findall(r'<polyline points="([^"]*)" class="curve (?:bad|soft)"', text)
+    for points in drawn:
+        *_, before, after = (tuple(map(float, pair.split(","))) for pair in points.split())
+        start = float(points.split()[0].split(",")[1])
+        assert before == after
+        assert before[1] > start  # downwards on the screen
+    assert len(drawn) == 2
+
+
+def test_the_largest_radius_is_the_one_to_remember(tmp_path: Path) -> None:
+    verdicts = [v | {"radius": r} for r, v in ((0.1, SAFE), (0.3, UNSAFE))]
+    rows = [{**about(0), "label": "8", "predicted": "8", "probability": [0.1, 0.9], **v} for v in verdicts]
+    attack = {"method": "pgd", "attacked_probability": 0.4, "attacked": [0.0] * 4}
+    tried = [{**row, **attack, "success": row["verdict"] == "unsafe"} for row in rows]
+    paths = [
+        write(tmp_path / f"{verb}.json", results(verb, some))
+        for verb, some in (("certify", rows), ("attack", tried))
+    ]
+    text = Outline(report(paths)).text
+    assert "0.0 %certified accuracy at radius 0.3" in text
+    assert "0.0 %accuracy under attack at radius 0.3" in text

@@ -59,7 +59,7 @@ def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
     xs, rows, lost = [s.radius for s in steps], group.words.rows, group.called["unsafe"]
     plot = Plot(xs[-1], 1.0, ("radius", f"share of {rows}"), percent=True)
     # A point proved safe up to r counts up to r; a counterexample at r counts from r on.
-    broken = [Fraction(), *(s.unsafe for s in steps[:-1])]
+    broken = [Fraction(), *(s.unsafe for s in steps)]
     for ys, look, onto in (
         ([float(s.safe) for s in steps], "good", 0.0),
         ([float(1 - u) for u in broken], "bad", 1.0),
@@ -81,7 +81,7 @@ def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[A
     xs = [s.radius for s in steps]
     plot = Plot(xs[-1], 1.0, ("radius", "accuracy"), percent=True)
     certified = [s.certified or Fraction() for s in steps]
-    most = [clean, *(s.certified_most or Fraction() for s in steps[:-1])]
+    most = [clean, *(s.certified_most or Fraction() for s in steps)]
     plot.steps(xs, list(map(float, most)), "soft")
     plot.steps(xs, list(map(float, certified)), "good", onto=0.0)
     plot.steps(xs, list(map(float, certified)), "good")

@@ -236,8 +236,10 @@ function pointing(plot) {
   plot.after(tip);
   plot.onpointermove = (event) => {
     const box = plot.getBoundingClientRect();
-    const x = low + ((event.clientX - box.left) / box.width * width - left) / (right - left) * (high - low);
-    const found = curves.map(({ name, xs, told }) => [name, told[xs.findIndex((end) => x <= end)]]).filter(([, said]) => said);
+    const at = low + ((event.clientX - box.left) / box.width * width - left) / (right - left) * (high - low);
+    const x = Math.abs(at - high) < (high - low) / 100 ? high : at; // the end itself cannot be hit otherwise
+    const place = (xs, told) => xs.findIndex((end) => x <= end) + (told.length > xs.length && xs.includes(x) ? 1 : 0);
+    const found = curves.map(({ name, xs, told }) => [name, told[place(xs, told)]]).filter(([, said]) => said);
     tip.hidden = x < low || !found.length;
     tip.textContent = `radius ${x.toPrecision(3)}: ` + found.map(([name, said]) => `${name} ${said}`).join("; ");
   };

@@ -108,7 +108,8 @@ def headline(group: Group) -> Html:
             kept = "cannot change" if group.threshold == 0.5 else f"stay above {exactly(group.threshold)}"
             what = join([word("proved safe", "safe"), at])
             tiles.append(_tile(percent_at_least(share.safe), what, f"{_of(share.safe, n)} {kept}"))
-    for tried in radii_attacked(points)[:1]:
+    attacked = radii_attacked(points)
+    for tried in [radius] if radius in attacked else attacked[-1:]:
         left = counted.at(tried).attacked
         if left is not None:
             what = join([word("accuracy under attack", "attacked"), f" at radius {exactly(tried)}"])

@@ -124,10 +124,10 @@ def radii_attacked(points: Sequence[Point]) -> list[float]:
 
 
 def main_radius(points: Sequence[Point]) -> float | None:
-    """The radius of the figure to remember: the first that was attacked, else the largest with verdicts."""
+    """The radius of the figure to remember: the largest with verdicts, of those attacked if there are any."""
     decided = [r for r in radii_decided(points) if r > 0]
     tried = [r for r in radii_attacked(points) if r in decided]
-    return tried[0] if tried else decided[-1] if decided else None
+    return max(tried or decided, default=None)
 
 
 def typical_radius(points: Sequence[Point]) -> float | None:

@@ -38,8 +38,11 @@ class Plot:
         self._parts.append(tag("polyline", points=self._points(xs, ys), class_=f"curve {look}"))
 
     def steps(self, xs: Sequence[float], ys: Sequence[float], look: str, onto: float | None = None) -> None:
-        """A step function that has the value ys[i] up to and including xs[i]; filled down or up to `onto`."""
-        across = [self._x0, *(x for x in xs[:-1] for _ in range(2)), *xs[-1:]]
+        """A step function that has the value ys[i] up to xs[i]; filled down or up to `onto`.
+
+        One more y than x: the value at the last x, a step that is drawn there.
+        """
+        across = [self._x0, *(x for x in xs[: len(ys) - 1] for _ in range(2)), *xs[-1:]]
         along = [y for y in ys for _ in range(2)]
         if onto is None:
             self.line(across, along, look)
@@ -48,7 +51,10 @@ class Plot:
         self._parts.append(tag("polygon", points=shape, class_=f"area {look}"))
 
     def tell(self, name: str, xs: Sequence[float], told: Sequence[str]) -> None:
-        """What a reader who points at x is told of a curve: told[i] up to and including xs[i]."""
+        """What a reader who points at x is told of a curve: told[i] up to and including xs[i].
+
+        One more text than x: told[i] before xs[i], and the last at the last x.
+        """
         self._told.append({"name": name, "xs": list(xs), "told": list(told)})
 
     def place(self, x: float, y: float) -> tuple[float, float]:
