@@ -8,7 +8,7 @@ from fractions import Fraction
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
 from gpcert.pages.curves import together
-from gpcert.pages.groups import Group
+from gpcert.pages.groups import Group, common_threshold
 from gpcert.pages.paired import Pair, chance, decided, paired
 from gpcert.pages.summary import (
     Shares,
@@ -151,7 +151,8 @@ def _index(groups: Sequence[Group]) -> Html:
     filled = [j for j in range(len(head)) if told[j]]
     shown = [[row[j] for j in filled] for row in rows]
     if len(rows) > _LINES:
-        return data_table([head[j] for j in filled], [[(c, "") for c in row] for row in shown], noun="lines")
+        cells = [[(c, "") for c in row] for row in shown]
+        return data_table([head[j] for j in filled], cells, (), "lines", common_threshold(groups))
     return table([head[j][0] for j in filled], shown, "figures")
 
 

@@ -27,7 +27,7 @@ def curves(group: Group) -> Html:
     clean, classes = clean_accuracy(group.points), group.words.classes
     if clean is not None:
         tried = [counted.at(radius) for radius in radii_asked(group.points)]
-        figures.insert(0, _accuracy_plot(clean, steps, [s for s in tried if s.attacked is not None]))
+        figures.insert(0, _accuracy_plot(group, clean, steps, [s for s in tried if s.attacked is not None]))
         members = {name: [p for p in group.points if p.label == name] for name in classes}
         apart = [(name, some, Shares(some)) for name, some in members.items() if some]
         if 1 < len(apart) <= _COLOURS:
@@ -77,7 +77,9 @@ def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
     return captioned(picture, "Safety", keys, text)
 
 
-def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]) -> Html:
+def _accuracy_plot(
+    group: Group, clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]
+) -> Html:
     xs = [s.radius for s in steps]
     plot = Plot(xs[-1], 1.0, ("radius", "accuracy"), percent=True)
     certified = [s.certified or Fraction() for s in steps]
@@ -90,9 +92,10 @@ def _accuracy_plot(clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[A
     for s in tried:
         told = f"accuracy under attack {percent_at_most(s.attacked or 0)} at radius {exactly(s.radius)}"
         plot.dots([s.radius], [float(s.attacked or 0)], "bad", [told])
+    most_told = "the most the worst case can leave" if group.threshold == 0.5 else group.most
     keys = [
         ("good", "certified accuracy: right and proved safe"),
-        ("dash", "the most the worst case can leave: no counterexample is known"),
+        ("dash", f"{most_told}: no counterexample is known"),
     ]
     keys += [("bad ring", "accuracy under attack: what the attack left")] if tried else []
     return captioned(plot.html("certified accuracy against the radius"), "Accuracy", keys, "")

@@ -18,7 +18,7 @@ from gpcert.results import CertifiedRadius, Verdict
 from gpcert.results.wording import Words
 from gpcert.validation import require
 
-__all__ = ["Group", "grouped"]
+__all__ = ["Group", "common_threshold", "grouped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,24 @@ class Group:
         lost = "can change" if self.threshold == 0.5 else f"can fall to {exactly(self.threshold)}"
         return {"safe": "proved safe", "unsafe": lost, "unknown": "not decided"}
 
+    @property
+    def most(self) -> str:
+        """What the share without a counterexample is called: only at one half it bounds an accuracy."""
+        return (
+            "worst case at most"
+            if self.threshold == 0.5
+            else f"right and above {exactly(self.threshold)} at most"
+        )
+
     def restricted(self, rows: set[int]) -> Group:
         """The same about some of the rows."""
         return replace(self, points=[p for p in self.points if p.row in rows])
+
+
+def common_threshold(groups: Sequence[Group]) -> float | None:
+    """That of all groups, None if they have several."""
+    found = {group.threshold for group in groups}
+    return found.pop() if len(found) == 1 else None
 
 
 def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:

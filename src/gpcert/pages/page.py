@@ -10,7 +10,7 @@ from gpcert.pages import charts, sections
 from gpcert.pages.compare import comparison, overview
 from gpcert.pages.curves import curves
 from gpcert.pages.details import Pictures, card
-from gpcert.pages.groups import Group, grouped
+from gpcert.pages.groups import Group, common_threshold, grouped
 from gpcert.pages.html import page
 from gpcert.pages.influence import influences
 from gpcert.pages.points import Result
@@ -54,7 +54,7 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
         attacked = all(map(sections.only_attacked, groups))
         said, same = overview(groups)
         lead = sections.stated(said, "the claim of each result", each, attacked, same)
-    content.append(("What the words mean", glossary()))
+    content.append(("What the words mean", glossary(common_threshold(groups))))
     return page(title or "How far can the inputs be off?", _subtitle(groups), content, lead)
 
 

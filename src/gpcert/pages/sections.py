@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from gpcert.html import Html, join, table, tag
@@ -101,12 +102,12 @@ def headline(group: Group) -> Html:
     if radius is not None:
         share, at = counted.at(radius), f" at radius {exactly(radius)}"
         if share.certified is not None:
-            what = join([word("certified accuracy", "certified"), at])
+            what = join([word("certified accuracy", "certified", group.threshold), at])
             told = f"{_of(share.certified, n)} right and proved safe"
             tiles.append(_tile(percent_at_least(share.certified), what, told))
         else:
             kept = "cannot change" if group.threshold == 0.5 else f"stay above {exactly(group.threshold)}"
-            what = join([word("proved safe", "safe"), at])
+            what = join([word("proved safe", "safe", group.threshold), at])
             tiles.append(_tile(percent_at_least(share.safe), what, f"{_of(share.safe, n)} {kept}"))
     attacked = radii_attacked(points)
     for tried in [radius] if radius in attacked else attacked[-1:]:
@@ -143,14 +144,15 @@ def _tile(figure: str, what: str, meaning: str) -> Html:
 def _by_radius(group: Group, shares: Sequence[AtRadius]) -> Html:
     """A line per radius: what is proved at least, what may be at most."""
     n, proves = len(group.points), any(p.verdicts or p.found for p in group.points)
+    explained = partial(word, threshold=group.threshold)
     head = (
-        word("radius", "radius"),
-        word("proved safe", "safe"),
-        word(group.called["unsafe"], "unsafe"),
-        word("not decided", "open"),
-        word("certified accuracy", "certified"),
-        word("worst case at most", "most"),
-        word("accuracy under attack", "attacked"),
+        explained("radius", "radius"),
+        explained("proved safe", "safe"),
+        explained(group.called["unsafe"], "unsafe"),
+        explained("not decided", "open"),
+        explained("certified accuracy", "certified"),
+        explained(group.most, "most"),
+        explained("accuracy under attack", "attacked"),
     )
     rows = []
     for s in shares:
@@ -181,7 +183,8 @@ def classes(group: Group) -> Html:
     certain = "certainly right", "can be made wrong", "wrong already", "undecided"
     if group.threshold != 0.5:
         certain = "right and proved safe", f"right, {group.called['unsafe']}", "wrong already", "undecided"
-    recall = word("recall", "recall"), word("certified recall", "recall"), word("worst case at most", "most")
+    most = word(group.most, "most", group.threshold)
+    recall = word("recall", "recall"), word("certified recall", "recall"), most
     told = (
         f"At radius {exactly(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
         f"“{certain[1]}” are right, but a counterexample is known."

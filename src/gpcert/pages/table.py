@@ -51,7 +51,8 @@ def points_table(group: Group, pictures: Pictures, of: int = 1) -> Html:
     """The rows with their details, on a page with so many such tables."""
     columns = _columns(group)
     rows = [[of(point) for _, _, of in columns] for point in group.points]
-    return data_table([column[:2] for column in columns], rows, _lines(group, pictures, of), group.words.rows)
+    head, lines = [column[:2] for column in columns], _lines(group, pictures, of)
+    return data_table(head, rows, lines, group.words.rows, group.threshold)
 
 
 def data_table(
@@ -59,13 +60,14 @@ def data_table(
     rows: Sequence[Sequence[tuple[str, str]]],
     more: Sequence[Html] = (),
     noun: str = "rows",
+    threshold: float | None = 0.5,
 ) -> Html:
     """A table by (heading, kind) and rows of (text, look); the script sorts, filters and draws it."""
     cells = []
     for j, (name, kind) in enumerate(head):
         choices = sorted({row[j][0] for row in rows}) if kind == "choice" else []
         key = _MEANS.get(name.partition(" at ")[0])
-        explained = {} if key is None else {"title": meaning(key)}
+        explained = {} if key is None else {"title": meaning(key, threshold)}
         cells.append(
             tag("th", name, data_kind=kind, data_choices=json.dumps(choices), scope="col", **explained)
         )
