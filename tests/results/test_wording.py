@@ -178,7 +178,7 @@ def test_a_share_is_of_rows_however_many_radii_were_asked(clf: gc.GPClassifier) 
         assert f"by up to {radius} each" in said
     shown = answers.summary().splitlines()[1:]
     assert [shown[0], shown[-1]] == [told[0], told[-1]]
-    assert shown[1:-1] == ["... 10 more sentences, one for each radius in between"]
+    assert shown[1:-1] == ["... 10 more sentences, which a report shows"]
     own = list(gc.certify(clf, gc.balls(Z.repeat(3, axis=0) + np.arange(12)[:, None], radii)))
     (said,) = sentences(own, Words(unit="standard deviations"))
     assert "up to the radius of its row (in standard deviations) each" in said

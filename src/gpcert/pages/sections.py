@@ -95,7 +95,8 @@ def headline(group: Group) -> Html:
     """The figures to remember, each explained, then the same at every radius that was asked about."""
     points, counted, words = group.points, Shares(group.points), group.words
     n, clean, middle, radius = len(points), clean_accuracy(points), median_radius(points), main_radius(points)
-    tiles = [_tile(f"{n:,}", words.row if n == 1 else words.rows, "asked about")]
+    about = "with answers" if words.partly else "asked about"
+    tiles = [_tile(f"{n:,}", words.row if n == 1 else words.rows, about)]
     if clean is not None:
         told = f"{_of(clean, n)} right while no input is off"
         tiles.append(_tile(percent(clean), word("accuracy", "clean"), told))

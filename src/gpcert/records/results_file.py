@@ -111,7 +111,8 @@ def words_of(document: dict[str, Any]) -> Words:
     model, unit = document["model"], document["settings"].get("unit")
     noun, rows = nouns(document["data"].get("image_shape"))
     known = unit if isinstance(unit, str) else None
-    return Words(model.get("classes", []), model.get("features", []), noun, known, rows)
+    partly = len(document["answers"]) < document["asked"]
+    return Words(model.get("classes", []), model.get("features", []), noun, known, rows, partly=partly)
 
 
 def nouns(image_shape: Any) -> tuple[str, str]:
@@ -120,10 +121,16 @@ def nouns(image_shape: Any) -> tuple[str, str]:
 
 
 def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
-    """What the rows of a document prove, one sentence for each kind of answer and radius."""
+    """What the rows of a document prove, one sentence for each kind of answer and radius.
+
+    Where a run was stopped shares are of what was answered, and say so.
+    """
     right = [None if row.label is None else row.label == row.predicted for row in rows]
     radii, about = [row.radius for row in rows], [row.row for row in rows]
-    return sentences([row.answer for row in rows], words_of(document), right, radii, about)
+    words, missing = words_of(document), document["asked"] - len(rows)
+    found = sentences([row.answer for row in rows], words, right, radii, about)
+    told = f"{missing:,} of {document['asked']:,} questions have no answer: they are in none of these shares."
+    return [*found, told] if found and missing > 0 else found
 
 
 def read_results(path: Path) -> tuple[dict[str, Any], list[Row]]:

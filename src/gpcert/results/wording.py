@@ -42,7 +42,7 @@ _RADII = 8  # more than these are "the radius of its row", where every row has o
 class Words:
     """The names that sentences use: of classes, features, what a feature is, radius 1, what a row is.
 
-    `apart`: regions differ from row to row in more than their centres.
+    `apart`: regions differ from row to row in more than their centres; `partly`: some have no answer.
     """
 
     classes: Sequence[str] = ()
@@ -51,6 +51,7 @@ class Words:
     unit: str | None = None
     rows: str = "rows"
     apart: bool = False
+    partly: bool = False
 
     @property
     def row(self) -> str:
@@ -151,7 +152,7 @@ def _within(ball: Ball, moving: list[int]) -> str:
 
 
 def _share(count: int, n: int, words: Words, told: Callable[[Fraction], str] = percent_at_least) -> str:
-    of = f"{count:,} of {words.counted(n)}"
+    of = f"{count:,} of {words.counted(n)}{' answered' if words.partly else ''}"
     if n == 1:
         return of
     low, high = (f"{f(100 * end, 1)}" for f, end in zip((at_least, at_most), wilson(count, n), strict=True))
@@ -198,10 +199,10 @@ def sentences(
 
 
 def few(told: Sequence[str]) -> list[str]:
-    """The first and the last of many sentences, for those who read no page: of the extreme radii."""
+    """The first and the last of many sentences, for those who read no page."""
     if len(told) <= _RADII:
         return list(told)
-    return [told[0], f"... {len(told) - 2} more sentences, one for each radius in between", told[-1]]
+    return [told[0], f"... {len(told) - 2} more sentences, which a report shows", told[-1]]
 
 
 def _place(answer: Answer) -> Hashable:
