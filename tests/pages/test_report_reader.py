@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,30 @@ def test_another_threshold_says_nothing_about_classes(threshold: float, tmp_path
     assert f"can fall to {threshold}" in text
     said, _ = overview(groups_of(path, other_model(path)))
     assert f"these are right and proved to stay above {threshold}: 2 with m" in said
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.9])
+def test_the_words_are_explained_for_the_threshold(threshold: float, tmp_path: Path) -> None:
+    """Above 0.2 another class may be the largest; that a probability falls to 0.9 makes nothing wrong."""
+    path = certify(tmp_path / "c.json", [SAFE, UNSAFE], threshold=threshold)
+    text = report([path])
+    shown = unescape(re.sub("<script.*?</script>", "", text, flags=re.DOTALL))
+    for wrong in (
+        "gets the same class",
+        "gets another class",
+        "at least this share stays right",
+        "accuracy (or recall) under the worst change",
+        "(one half)",
+        "worst case at most",
+        "the most the worst case can leave",
+    ):
+        assert wrong not in shown
+    words = Outline(text).text.rpartition("What the words mean")[2]
+    assert f"the probability of the predicted class is above {threshold}" in words
+    assert f"above the threshold, {threshold}" in words
+    plain = certify(tmp_path / "d.json", [SAFE, UNSAFE])
+    assert "gets the same class" in report([plain])
+    assert "above the threshold of the result" in report([path, other_model(plain)])
 
 
 def test_images_are_called_images(tmp_path: Path) -> None:
@@ -223,8 +248,40 @@ def test_training_again_keeps_the_question(tmp_path: Path) -> None:
     assert len(tables(report([first, again]))[1]) == 2
     other = certify(tmp_path / "c.json", [SAFE, SAFE], norm=2)
     text = report([first, other])
-    assert "The regions differ" in text
+    assert "The questions differ in the norm and the unit of the radius: figures" in text
     assert "McNemar's exact test" not in text.partition('id="what-the-words-mean"')[0]
+
+
+def test_questions_that_differ_are_told_and_not_tested(tmp_path: Path) -> None:
+    """All of two features are not all of four; another threshold is another question about one region."""
+    first = certify(tmp_path / "a.json", [SAFE, UNSAFE])
+    high = other_model(certify(tmp_path / "b.json", [SAFE, SAFE], threshold=0.9))
+    fewer = [about(i, 2) | {"label": "8", "predicted": "8", "probability": [0.1, 0.9]} for i in range(2)]
+    two = results("certify", [row | SAFE for row in fewer], features=["a", "b"])
+    small = other_model(write(tmp_path / "c.json", two))
+    for path, what in ((high, "the threshold"), (small, "the features that move")):
+        text = Outline(report([first, path])).text
+        assert f"The questions differ in {what}: figures" in text
+        assert "McNemar's exact test" not in text.partition("What the words mean")[2]
+
+
+def test_costs_are_of_the_rows_compared(tmp_path: Path) -> None:
+    first = certify(tmp_path / "a.json", [SAFE, SAFE, UNSAFE])
+    second = other_model(certify(tmp_path / "b.json", [SAFE, SAFE]))
+    head, *lines = tables(report([first, second]))[0]
+    cells = [dict(zip(head, line, strict=True)) for line in lines]
+    assert [(c["rows"], c["seconds"], c["boxes searched"]) for c in cells] == [
+        ("2", "", "2"),
+        ("2", "1.0", "2"),
+    ]
+
+
+def test_two_target_columns_are_not_pooled(tmp_path: Path) -> None:
+    paths = [certify(tmp_path / f"{name}.json", [SAFE, SAFE]) for name in ("one", "two")]
+    for path in paths:
+        edited(path, data={**read_results(path)[0]["data"], "target": path.stem})
+    with pytest.raises(InvalidInputError, match=r"must have the same target column, got \['one', 'two'\]"):
+        report(paths)
 
 
 def test_two_files_of_radii_are_compared_at_a_radius_of_theirs(tmp_path: Path) -> None:
@@ -266,3 +323,7 @@ def test_folders_stay_private_and_runs_that_stopped_are_counted(tmp_path: Path) 
     assert "Model m.safetensors" in top
     assert "/home/me" not in top
     assert "2 of 5 questions answered" in top
+    assert "For 2 of 2 rows answered (" in text
+    assert "3 of 5 questions have no answer: they are in none of these shares" in text
+    assert "2rowswith answers" in text
+    assert "rows answered" not in Outline(report([certify(tmp_path / "b.json", [SAFE, SAFE])])).text

@@ -8,7 +8,7 @@ from fractions import Fraction
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
 from gpcert.pages.curves import together
-from gpcert.pages.groups import Group, common_threshold
+from gpcert.pages.groups import Group, common_threshold, differences
 from gpcert.pages.paired import Pair, chance, decided, paired
 from gpcert.pages.summary import (
     Shares,
@@ -100,9 +100,8 @@ def _about(groups: Sequence[Group], shared: Sequence[Group]) -> str:
     told = f"{told}, {words.counted(len(rows))}.{which}"
     scales = {str(group.document["settings"].get("scale")) for group in groups}
     if len(alike) > 1:
-        return (
-            f"{told} The regions differ: figures at one radius are comparable only within one kind of region."
-        )
+        but = "figures at one radius are comparable only where they are the same"
+        return f"{told} The questions differ in {differences(groups)}: {but}."
     if len(scales) > 1:
         return f"{told} The scales differ from model to model: the same radius is not quite the same region."
     return told
@@ -159,9 +158,11 @@ def _index(groups: Sequence[Group]) -> Html:
 def _lines(group: Group, link: str) -> list[list[str]]:
     """The figures of one group at each radius; its costs stand in the first."""
     shares, clean, middle = Shares(group.points), clean_accuracy(group.points), median_radius(group.points)
-    answers = [row.answer for _, _, rows in group.results for row in rows]
+    every, compared = [row for _, _, rows in group.results for row in rows], {p.row for p in group.points}
+    answers = [row.answer for row in every if row.row in compared]
+    seconds = sum(document["seconds"] for _, document, _ in group.results)
     costs = (
-        f"{sum(document['seconds'] for _, document, _ in group.results):.1f}",
+        f"{seconds:.1f}" if len(answers) == len(every) else "",  # of all rows together: not of some
         f"{sum(getattr(answer, 'nodes', 0) for answer in answers)}",
     )
     made, decided = [], radii_decided(group.points)

@@ -18,7 +18,7 @@ from gpcert.results import CertifiedRadius, Verdict
 from gpcert.results.wording import Words
 from gpcert.validation import require
 
-__all__ = ["Group", "common_threshold", "grouped"]
+__all__ = ["Group", "common_threshold", "differences", "grouped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,17 @@ class Group:
     def question(self) -> str:
         """What a radius means here: the same in groups that may be compared at one radius.
 
-        Units count by their name: one standard deviation is another number after training again.
+        Units count by their name: one standard deviation is another number after training again. So do
+        features: all of two and all of four are not the same.
         """
         asked = dict(zip(_KIND, _kind(self.document), strict=True))
         if self.words.unit is not None:
             asked["scale"] = self.words.unit
-        return json.dumps([asked, self.threshold])
+        if asked["features"] is None:
+            asked["features"] = list(self.words.features)
+        elif isinstance(asked["features"], list):
+            asked["features"] = [self.words.feature(j) if type(j) is int else j for j in asked["features"]]
+        return json.dumps(asked | {"threshold": self.threshold})
 
     @property
     def called(self) -> dict[str, str]:
@@ -84,10 +89,19 @@ def common_threshold(groups: Sequence[Group]) -> float | None:
     return found.pop() if len(found) == 1 else None
 
 
+def differences(groups: Sequence[Group]) -> str:
+    """What the questions of groups differ in."""
+    asked = [json.loads(group.question) for group in groups]
+    found = [told for key, told in _TOLD.items() if any(each[key] != asked[0][key] for each in asked)]
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
 def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
     """The results files by model and kind of region, or each by itself; all must be about the same data."""
     groups: dict[Any, list[Result]] = {}
     first_path, first, _ = results[0]
+    targets = {str(document["data"].get("target"))[:40] for _, document, _ in results} - {"None"}
+    require(len(targets) <= 1, f"results must have the same target column, got {sorted(targets)[:4]}")
     for k, result in enumerate(results):
         path, document, _ = result
         same = document["data"].get("sha256") == first["data"].get("sha256")
@@ -97,7 +111,9 @@ def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
     found = []
     for name, some in zip(_names(list(groups.values()), apart), groups.values(), strict=True):
         threshold = _threshold(some)
-        found.append(Group(name, some, merged(some, threshold), threshold, words_of(some[0][1])))
+        every = [words_of(document) for _, document, _ in some]
+        words = replace(every[0], partly=any(words.partly for words in every))
+        found.append(Group(name, some, merged(some, threshold), threshold, words))
     for group in found[1:]:
         _check_same_rows(found[0], group)
     return found
@@ -151,6 +167,13 @@ def _threshold(results: Sequence[Result]) -> float:
 
 _NORMS = {"inf": " (each by itself)", "2": " (Euclidean)", "1": " (in sum)", "0": " (so many at all)"}
 _KIND = ("norm", "features", "domain", "scale")
+_TOLD = {
+    "norm": "the norm",
+    "features": "the features that move",
+    "domain": "the limits",
+    "scale": "the unit of the radius",
+    "threshold": "the threshold",
+}
 
 
 def _kind(document: dict[str, Any]) -> tuple[Any, ...]:
