@@ -235,3 +235,17 @@ def test_the_largest_radius_is_the_one_to_remember(tmp_path: Path) -> None:
     text = Outline(report(paths)).text
     assert "0.0 %certified accuracy at radius 0.3" in text
     assert "0.0 %accuracy under attack at radius 0.3" in text
+
+
+def test_rows_with_a_radius_of_their_own_keep_their_verdicts(tmp_path: Path) -> None:
+    verdicts = [SAFE, SAFE | {"radius": 0.3}, UNSAFE | {"radius": 0.2}, SAFE]
+    text = report([certify(tmp_path / "c.json", verdicts, "8883")])
+    said = Outline(text).text
+    assert "For 2 of 4 rows (50.0 %" in said.partition("It does not say")[0]
+    assert "off by up to the radius of its row each" in said
+    assert "50.0 %certified accuracy, each row at its own radius2 of 4 right and proved safe" in said
+    head, *lines = next(t for t in tables(text) if "radius asked" in t[0])
+    at = head.index("radius asked")
+    told = [line[at : at + 2] for line in lines]
+    names = {"safe": "proved safe", "unsafe": "can change"}
+    assert told == [[str(v["radius"]), names[v["verdict"]]] for v in verdicts]

@@ -98,6 +98,11 @@ class Point:
         proved = [v.radius for v in self.verdicts.values() if v.status == "unsafe"]
         return min([math.inf, *proved, *([self.found[1]] if self.found else [])])
 
+    @property
+    def own(self) -> Verdict | None:
+        """The verdict at the largest radius asked about: of rows that have each a radius of their own."""
+        return max(self.verdicts.values(), key=lambda v: v.radius, default=None)
+
     def range_of(self, name: str) -> Ranged | None:
         """The range of P(name) that was told last."""
         return next((r for r in reversed(self.ranges) if r.name == name), None)

@@ -19,6 +19,7 @@ from gpcert.pages.summary import (
     clean_accuracy,
     main_radius,
     median_radius,
+    own_statuses,
     radii_asked,
     radii_attacked,
     shown_radius,
@@ -70,7 +71,22 @@ def claims(group: Group) -> list[str]:
         share = at.safe if at.certified is None else at.certified
         moving, n = while_moving(group.region, exactly(radius), group.words), len(group.points)
         first = proved(int(share * n), n, shares.labelled, group.threshold, moving, group.words)
+    elif own_statuses(group.points):
+        far = (
+            "the radius of its"
+            if all(len(p.verdicts) == 1 for p in group.points)
+            else "the largest radius asked of its"
+        )
+        moving, n = while_moving(group.region, f"{far} {group.words.row}", group.words), len(group.points)
+        first = proved(_held_alone(group), n, shares.labelled, group.threshold, moving, group.words)
     return [first, *(text for text in every if text != first)]
+
+
+def _held_alone(group: Group) -> int:
+    """How many rows are proved safe, and right where labels are known, each at its own radius."""
+    pairs = zip(group.points, own_statuses(group.points), strict=True)
+    labelled = all(p.correct is not None for p in group.points)
+    return sum(status == "safe" and (not labelled or bool(p.correct)) for p, status in pairs)
 
 
 def stated(first: str, more: str, rest: Sequence[str], attacked: bool, folded: bool) -> Html:
@@ -110,6 +126,12 @@ def headline(group: Group) -> Html:
             kept = "cannot change" if group.threshold == 0.5 else f"stay above {exactly(group.threshold)}"
             what = join([word("proved safe", "safe", group.threshold), at])
             tiles.append(_tile(percent_at_least(share.safe), what, f"{_of(share.safe, n)} {kept}"))
+    if own_statuses(points):
+        held, key = (_held_alone(group), n), "safe" if clean is None else "certified"
+        what = word("proved safe" if clean is None else "certified accuracy", key, group.threshold)
+        told = f"{held[0]:,} of {n:,}{'' if clean is None else ' right and'} proved safe"
+        each = join([what, f", each {words.row} at its own radius"])
+        tiles.append(_tile(percent_at_least(Fraction(*held)), each, told))
     attacked = radii_attacked(points)
     for tried in [radius] if radius in attacked else attacked[-1:]:
         left = counted.at(tried).attacked

@@ -19,6 +19,7 @@ __all__ = [
     "clean_accuracy",
     "main_radius",
     "median_radius",
+    "own_statuses",
     "radii_asked",
     "radii_attacked",
     "radii_decided",
@@ -121,6 +122,12 @@ def radii_decided(points: Sequence[Point]) -> list[float]:
 def radii_attacked(points: Sequence[Point]) -> list[float]:
     """The radii at which every point was attacked."""
     return [r for r in radii_asked(points) if all(r in p.attacks for p in points)]
+
+
+def own_statuses(points: Sequence[Point]) -> list[str]:
+    """The verdict of every point at its own radius, where no radius was asked about at all of them."""
+    found = [p.own.status for p in points if p.own is not None]
+    return found if len(found) == len(points) and not radii_decided(points) else []
 
 
 def main_radius(points: Sequence[Point]) -> float | None:

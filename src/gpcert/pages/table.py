@@ -17,7 +17,7 @@ from gpcert.numbers import at_least, at_most, exactly, radius_at_least, radius_a
 from gpcert.pages.details import Pictures, details
 from gpcert.pages.groups import Group
 from gpcert.pages.points import Point
-from gpcert.pages.summary import radii_asked
+from gpcert.pages.summary import radii_asked, radii_decided
 from gpcert.pages.words import meaning
 
 __all__ = ["data_table", "points_table"]
@@ -125,6 +125,9 @@ def _columns(group: Group) -> list[_Column]:
             )
         if any(radius in p.attacks for p in points):
             columns.append((f"attack at {exactly(radius)}", "choice", partial(_attack, radius)))
+    if any(p.verdicts for p in points) and not radii_decided(points):
+        columns.append(("radius asked", "number", _own_radius))
+        columns.append(("verdict at it", "choice", partial(_own_verdict, group.called)))
     if any(p.found for p in points):
         columns.append(("safe up to", "number", _safe))
         columns.append(("changes within", "number", _unsafe))
@@ -147,6 +150,14 @@ def _predicted(p: Point) -> _Cell:
 def _verdict(radius: float, called: Mapping[str, str], p: Point) -> _Cell:
     status = p.verdicts[radius].status if radius in p.verdicts else ""
     return _Cell(called.get(status, ""), status)
+
+
+def _own_radius(p: Point) -> _Cell:
+    return _Cell("" if p.own is None else exactly(p.own.radius))
+
+
+def _own_verdict(called: Mapping[str, str], p: Point) -> _Cell:
+    return _Cell("") if p.own is None else _verdict(p.own.radius, called, p)
 
 
 def _attack(radius: float, p: Point) -> _Cell:
