@@ -48,7 +48,7 @@ def test_wilson_solves_its_equation_and_rounds_outward(counted: tuple[int, int])
         ),
         (
             gc.Ball(X, 2, 0, domain=(0, 1)),
-            "while up to 0.1 of all 3 features take any values, staying between 0 and 1",
+            "while nothing moves",
         ),
         (
             gc.Ball(X, 0.1, 1, domain=(0, math.inf)),
@@ -56,7 +56,8 @@ def test_wilson_solves_its_equation_and_rounds_outward(counted: tuple[int, int])
         ),
         (
             gc.Ball(X, 0.1, 1, domain=([0, -1, 0], 1)),
-            "while all 3 features are off by up to R in sum, each within its own limits",
+            "while all 3 features are off by up to R in sum, "
+            "each within its own limits (“age”: 0 to 1, “bmi”: -1 to 1, “dose”: 0 to 1)",
         ),
         (gc.Box(X, X), "while the row is anywhere in its box"),
     ],
@@ -156,7 +157,7 @@ def test_kinds_and_radii_apart_many_radii_together(clf: gc.GPClassifier) -> None
     [
         ("standard deviations", "1", "1 standard deviation"),
         ("standard deviations", "0.1", "0.1 standard deviations"),
-        (None, "3", "3 times the scale"),
+        (None, "3", "3 times the scale (1)"),
     ],
 )
 def test_a_radius_has_its_unit(unit: str | None, radius: str, far: str) -> None:
@@ -182,3 +183,30 @@ def test_a_share_is_of_rows_however_many_radii_were_asked(clf: gc.GPClassifier) 
     own = list(gc.certify(clf, gc.balls(Z.repeat(3, axis=0) + np.arange(12)[:, None], radii)))
     (said,) = sentences(own, Words(unit="standard deviations"))
     assert "up to the radius of its row (in standard deviations) each" in said
+
+
+@pytest.mark.parametrize(
+    ("radius", "told"),
+    [
+        ("0.9", "while nothing moves"),
+        ("2", "while up to 2 of all 3 features take any values, staying between 0 and 1"),
+        ("2.9", "while up to 2 of all 3 features take any values, staying between 0 and 1"),
+        ("7", "while all 3 features take any values, staying between 0 and 1"),
+        (
+            "the radius of its row",
+            "while as many of all 3 features as the radius of its row says take any values, staying between "
+            "0 and 1",
+        ),
+    ],
+)
+def test_counts_of_features_are_whole_and_no_more_than_there_are(radius: str, told: str) -> None:
+    assert while_moving(gc.Ball(X, 2, 0, domain=(0, 1)), radius, WORDS) == told
+
+
+def test_a_scale_of_few_features_is_told() -> None:
+    ball = gc.Ball(X, 0.5, scale=[1.0, 2.0, 4.0])
+    words = Words(features=WORDS.features)
+    assert "0.5 times the scale (“age”: 1, “bmi”: 2, “dose”: 4) each" in while_moving(ball, "0.5", words)
+    assert "0.5 times the scale each" in while_moving(
+        gc.Ball(np.zeros(9), 0.5, scale=np.arange(1.0, 10)), "0.5"
+    )

@@ -70,8 +70,9 @@ def chance(pair: Pair, radius: float) -> str:
     over = "" if known == len(pair.points) else f" over the {rows.counted(known)} that both decide"
     if not known:
         return f"No {rows.row} is decided by both at this radius: nothing to test."
-    if one == two == 0:
-        return f"No {rows.row} is held by one only{over}."
+    if one == two:
+        alone = f"{rows.counted(one)} only by each" if one else f"no {rows.row} by one only"
+        return f"Both hold equally many{over}: {alone}."
     p = mcnemar(one, two)
     better = pair.first if one > two else pair.second
     told = (

@@ -107,9 +107,9 @@ def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> s
     if not len(moving):
         return "while nothing moves"
     which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
-    far, within = _far(radius, words, region), _within(region, moving.tolist())
+    far, within = _far(radius, words, region), _within(region, moving.tolist(), words)
     if region.norm == 0:
-        return f"while up to {radius} of {which} take any values{within}"
+        return _some(radius, len(moving), which, within)
     how = {
         math.inf: f"by up to {far}" + ("" if one else " each, in any combination"),
         2.0: f"by a Euclidean distance of up to {far}",
@@ -118,12 +118,35 @@ def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> s
     return f"while {which} {'is' if one else 'are'} off {how}{within}"
 
 
+def _some(radius: str, n: int, which: str, within: str) -> str:
+    """So many of n features, or as many as there are: half a feature is none."""
+    if radius.startswith("the "):
+        return f"while as many of {which} as {radius} says take any values{within}"
+    count = math.floor(min(float(radius), n))
+    if count == 0:
+        return "while nothing moves"
+    many = f"up to {count} of " if count < n else ""
+    return f"while {many}{which} take{'s' if n == 1 else ''} any values{within}"
+
+
 def _far(radius: str, words: Words, ball: Ball) -> str:
     """A radius with its unit: 2 standard deviations, 1 times the scale."""
     named = words.unit and words.unit.removesuffix("s" if radius == "1" else "")
-    if named and not radius[0].isdigit():
+    if named and radius.startswith("the "):
         return f"{radius} (in {named})"
-    return f"{radius} {named or ('' if ball.scale is None else 'times the scale')}".rstrip()
+    if named or ball.scale is None:
+        return f"{radius} {named or ''}".rstrip()
+    moving = np.flatnonzero(ball.moving()).tolist()
+    told = [exactly(float(ball.scale[j])) for j in moving]
+    return f"{radius} times the scale{_each(told, moving, words)}"
+
+
+def _each(told: list[str], moving: list[int], words: Words) -> str:
+    """Numbers of features, in brackets: one for all, or of a few each; many are among the settings."""
+    if len(set(told)) == 1:
+        return f" ({told[0]})"
+    named = (f"“{words.feature(j)}”: {text}" for j, text in zip(moving, told, strict=True))
+    return f" ({', '.join(named)})" if len(told) <= _FEW else ""
 
 
 def _which(moving: list[int], d: int, words: Words) -> str:
@@ -135,15 +158,16 @@ def _which(moving: list[int], d: int, words: Words) -> str:
     return f"{len(moving)} of {d} {words.noun}"
 
 
-def _within(ball: Ball, moving: list[int]) -> str:
+def _within(ball: Ball, moving: list[int], words: Words) -> str:
     if ball.domain is None or not moving:
         return ""
-    pairs = {
+    pairs = [
         (float(low), float(high)) for low, high in zip(*(end[moving] for end in ball.domain), strict=True)
-    }
-    if len(pairs) > 1:
-        return ", each within its own limits"
-    low, high = pairs.pop()
+    ]
+    if len(set(pairs)) > 1:
+        told = [f"{exactly(low)} to {exactly(high)}" for low, high in pairs]
+        return f", each within its own limits{_each(told, moving, words)}"
+    low, high = pairs[0]
     if math.isinf(low) and math.isinf(high):
         return ""
     if math.isinf(high):
@@ -263,8 +287,15 @@ def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words
     every = f"; for all of them up to {radius_at_least(min(safe))}" if min(safe) > 0 < len(safe) - 1 else ""
     who = words.counted(len(some))
     who = f"At least half of {who} keep" if len(some) > 1 else f"{who} keeps"
-    most = radius_at_least(max(a.max_radius for a in some))
+    most = radius_at_least(max(_reach(a) for a in some))
     yield f"{who} the predicted class, proved, {moving}{every} (radii up to {most} were asked about)."
+
+
+def _reach(answer: CertifiedRadius) -> float:
+    """The largest radius asked about; of a count of features no more than there are."""
+    ball = _first(answer)
+    counted = isinstance(ball, Ball) and ball.norm == 0
+    return min(answer.max_radius, float(np.count_nonzero(ball.moving()))) if counted else answer.max_radius
 
 
 def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
