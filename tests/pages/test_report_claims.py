@@ -249,3 +249,22 @@ def test_rows_with_a_radius_of_their_own_keep_their_verdicts(tmp_path: Path) -> 
     told = [line[at : at + 2] for line in lines]
     names = {"safe": "proved safe", "unsafe": "can change"}
     assert told == [[str(v["radius"]), names[v["verdict"]]] for v in verdicts]
+
+
+def test_radii_have_their_unit_wherever_they_stand(tmp_path: Path) -> None:
+    path = certify(tmp_path / "c.json", [SAFE, UNSAFE], scale=[1.0] * 4, unit="standard deviations")
+    text = report([path])
+    said = Outline(text).text
+    assert "certified accuracy at radius 0.1 standard deviations" in said
+    assert "Radius 0.1 standard deviations: 1 of 2 rows proved safe" in said
+    assert text.count(">radius (in standard deviations)</text>") == 2
+    assert "radius (in standard deviations)" in tables(text)[0][0][0]
+
+
+def test_ranges_say_at_which_radius_and_of_how_many_rows(tmp_path: Path) -> None:
+    paths = every_verb(tmp_path, 6)
+    some = json.loads(paths[0].read_text())
+    paths[0].write_text(json.dumps(some | {"answers": some["answers"][:4], "asked": 4}))
+    said = Outline(report(paths)).text
+    assert "P(8) at radius 0.02, at least" in said
+    assert "How far the probability moves (delta), 4 of 6 images" in said

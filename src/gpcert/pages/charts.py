@@ -14,7 +14,6 @@ import numpy as np
 from gpcert.html import Html, join, tag
 from gpcert.numbers import (
     at_most,
-    exactly,
     percent_at_least,
     radius_at_least,
     radius_at_most,
@@ -47,7 +46,7 @@ def point_map(group: Group, radius: float) -> Html:
         "truth": truth,
         "classes": classes,
         "stops": stops,
-        "told": list(map(exactly, stops)),
+        "told": list(map(group.far, stops)),
         "start": min(range(len(stops)), key=lambda k: abs(stops[k] - radius)),
         "noun": group.words.rows,
         "lost": group.called["unsafe"],
@@ -73,7 +72,7 @@ def _counted(group: Group, shares: Shares, radius: float) -> str:
     """What the script says at other radii, at this one."""
     n, s, rows = len(shares.safe), shares.at(radius), group.words.rows
     safe, unsafe = int(n * s.safe), int(n * s.unsafe)
-    told = f"Radius {exactly(radius)}: {safe} of {n} {rows} proved safe ({percent_at_least(s.safe)}), "
+    told = f"Radius {group.far(radius)}: {safe} of {n} {rows} proved safe ({percent_at_least(s.safe)}), "
     told += f"{unsafe} {group.called['unsafe']}, {n - safe - unsafe} not decided"
     if s.certified is not None:
         told += f"; right and proved safe: {int(n * s.certified)} of {n} ({percent_at_least(s.certified)})"
@@ -84,7 +83,9 @@ def _legend(group: Group) -> Html:
     keys = ("good", "proved safe"), ("bad ring", group.called["unsafe"]), ("dim", "not decided")
     told = [join([tag("span", "", class_=f"key {look}"), f"{text} "]) for look, text in keys]
     if any(p.correct is False for p in group.points):
-        told.append(join([tag("span", "", class_="key missed"), "rimmed: predicted wrongly "]))
+        lost = any(p.correct is False and math.isfinite(p.unsafe) for p in group.points)
+        inside = f", filled with red: and {group.called['unsafe']}" if lost else ""
+        told.append(join([tag("span", "", class_="key missed"), f"rimmed: predicted wrongly{inside} "]))
     click = tag("p", "Pointing at a mark tells more, a click opens it below.", class_="soft click")
     return join([tag("p", *told, class_="soft legend"), click])
 
@@ -159,13 +160,21 @@ def distributions(group: Group) -> Html:
     radii = [max(0.0, p.safe) for p in points if p.found and math.isfinite(p.safe)]
     if radii:
         figures.append(
-            _histogram(radii, "radius proved safe", "Certified radii", radius_at_least, group.words.rows)
+            _histogram(
+                radii,
+                f"{group.radius_name} proved safe",
+                "Certified radii",
+                radius_at_least,
+                group.words.rows,
+            )
         )
-    ranges = [p.ranges[-1] for p in points if p.ranges]
-    deltas = [r.delta for r in ranges if r.name == ranges[0].name]
+    name, where = group.ranged
+    deltas = [found.delta for p in points if (found := p.range_of(name)) is not None]
     if deltas:
-        name = f"largest minus smallest P({ranges[0].name}), at most"
-        title = "How far the probability moves (delta)"
+        title = (
+            f"How far the probability moves (delta), {len(deltas):,} of {group.words.counted(len(points))}"
+        )
+        name = f"largest minus smallest P({name}){where}, at most"
         figures.append(_histogram(deltas, name, title, at_most, group.words.rows, upper=True))
     return tag("div", *figures, class_="plots") if figures else Html("")
 

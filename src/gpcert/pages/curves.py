@@ -33,17 +33,20 @@ def curves(group: Group) -> Html:
         if 1 < len(apart) <= _COLOURS:
             told = f"Of the {group.words.rows} of each class, the share that is right and proved safe."
             lines = [(f"{name} ({group.words.counted(len(some))})", shares) for name, some, shares in apart]
-            figures.insert(1, together(lines, "Certified recall by class", "certified recall", told))
+            names = "Certified recall by class", "certified recall"
+            figures.insert(1, together(lines, *names, told, group.radius_name))
     return tag("div", *figures, class_="plots")
 
 
-def together(lines: Sequence[tuple[str, Shares]], title: str, axis: str, text: str) -> Html:
+def together(
+    lines: Sequence[tuple[str, Shares]], title: str, axis: str, text: str, radius_name: str = "radius"
+) -> Html:
     """Certified shares of several groups of points in one picture, each up to where it was asked."""
     ends = [shares.ends() for _, shares in lines]
     last = max((xs[-1] for xs in ends if xs), default=0.0)
     if last <= 0:
         return Html("")
-    plot, keys = Plot(last, 1.0, ("radius", axis), percent=True), []
+    plot, keys = Plot(last, 1.0, (radius_name, axis), percent=True), []
     for k, ((name, shares), xs) in enumerate(zip(lines, ends, strict=True)):
         found = [shares.at(radius) for radius in xs]
         values = [s.safe if s.certified is None else s.certified for s in found]
@@ -57,7 +60,7 @@ def together(lines: Sequence[tuple[str, Shares]], title: str, axis: str, text: s
 
 def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
     xs, rows, lost = [s.radius for s in steps], group.words.rows, group.called["unsafe"]
-    plot = Plot(xs[-1], 1.0, ("radius", f"share of {rows}"), percent=True)
+    plot = Plot(xs[-1], 1.0, (group.radius_name, f"share of {rows}"), percent=True)
     # A point proved safe up to r counts up to r; a counterexample at r counts from r on.
     broken = [Fraction(), *(s.unsafe for s in steps)]
     for ys, look, onto in (
@@ -81,7 +84,7 @@ def _accuracy_plot(
     group: Group, clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]
 ) -> Html:
     xs = [s.radius for s in steps]
-    plot = Plot(xs[-1], 1.0, ("radius", "accuracy"), percent=True)
+    plot = Plot(xs[-1], 1.0, (group.radius_name, "accuracy"), percent=True)
     certified = [s.certified or Fraction() for s in steps]
     most = [clean, *(s.certified_most or Fraction() for s in steps)]
     plot.steps(xs, list(map(float, most)), "soft")

@@ -78,6 +78,25 @@ class Group:
             else f"right and above {exactly(self.threshold)} at most"
         )
 
+    @property
+    def radius_name(self) -> str:
+        """What a radius is called on an axis: with its unit, if that has a name."""
+        return f"radius (in {self.words.unit})" if self.words.unit else "radius"
+
+    def far(self, radius: float) -> str:
+        """A radius with its unit."""
+        return f"{exactly(radius)} {self.words.unit or ''}".rstrip()
+
+    @property
+    def ranged(self) -> tuple[str, str]:
+        """The class whose ranges are shown, and where they were asked: at one radius, or at several."""
+        name = next((p.ranges[-1].name for p in self.points if p.ranges), "")
+        radii = {found.radius for p in self.points if (found := p.range_of(name)) is not None}
+        (radius,) = radii if len(radii) == 1 else (None,)
+        if radius is not None:
+            return name, f" at radius {self.far(radius)}"
+        return name, " at the last radius asked" if len(radii) > 1 else ""
+
     def restricted(self, rows: set[int]) -> Group:
         """The same about some of the rows."""
         return replace(self, points=[p for p in self.points if p.row in rows])

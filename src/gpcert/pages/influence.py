@@ -19,6 +19,7 @@ __all__ = ["influences", "own_influences"]
 
 _BARS = 15  # features of an explanation that are drawn, the most influential first
 _OWN = 8  # of one row
+_LETTERS = 30  # of a feature's name beside its bar, for which there is room
 _PRINTED = 60  # features of a list that is unfolded on paper
 
 
@@ -78,7 +79,7 @@ def _means(found: Sequence[Explained], size: int) -> list[tuple[Fraction, Fracti
 
 def _bars(rows: Sequence[tuple[str, Fraction, Fraction]], width: float = 330.0) -> Html:
     """Bars from 0: solid up to the nearer end of the interval, faint to the farther."""
-    left, line = min(190.0, 12.0 + 6.5 * max(len(name) for name, *_ in rows)), 21.0
+    left, line = 12.0 + 7.5 * min(_LETTERS, max(len(name) for name, *_ in rows)), 21.0
     most = max(max(abs(low), abs(high)) for _, low, high in rows) or Fraction(1)
     negative = any(low < 0 for _, low, _ in rows)
     zero = left + (width / 2 if negative else 0.0)
@@ -100,7 +101,7 @@ def _bars(rows: Sequence[tuple[str, Fraction, Fraction]], width: float = 330.0) 
             for a, b, look in spans
         ]
         y = f"{line * k + 15:.1f}"
-        shown = name if len(name) <= 30 else name[:29] + "…"
+        shown = name if len(name) <= _LETTERS else name[: _LETTERS - 1] + "…"
         parts.append(
             tag(
                 "g",

@@ -117,7 +117,7 @@ def headline(group: Group) -> Html:
         told = f"{_of(clean, n)} right while no input is off"
         tiles.append(_tile(percent(clean), word("accuracy", "clean"), told))
     if radius is not None:
-        share, at = counted.at(radius), f" at radius {exactly(radius)}"
+        share, at = counted.at(radius), f" at radius {group.far(radius)}"
         if share.certified is not None:
             what = join([word("certified accuracy", "certified", group.threshold), at])
             told = f"{_of(share.certified, n)} right and proved safe"
@@ -136,7 +136,7 @@ def headline(group: Group) -> Html:
     for tried in [radius] if radius in attacked else attacked[-1:]:
         left = counted.at(tried).attacked
         if left is not None:
-            what = join([word("accuracy under attack", "attacked"), f" at radius {exactly(tried)}"])
+            what = join([word("accuracy under attack", "attacked"), f" at radius {group.far(tried)}"])
             tiles.append(_tile(percent_at_most(left), what, f"{_of(left, n)} left by an attack: no proof"))
     if middle is not None and math.isfinite(middle):
         told = f"half of the {words.rows} are safe up to it"
@@ -169,7 +169,7 @@ def _by_radius(group: Group, shares: Sequence[AtRadius]) -> Html:
     n, proves = len(group.points), any(p.verdicts or p.found for p in group.points)
     explained = partial(word, threshold=group.threshold)
     head = (
-        explained("radius", "radius"),
+        explained(group.radius_name, "radius"),
         explained("proved safe", "safe"),
         explained(group.called["unsafe"], "unsafe"),
         explained("not decided", "open"),
@@ -209,7 +209,7 @@ def classes(group: Group) -> Html:
     most = word(group.most, "most", group.threshold)
     recall = word("recall", "recall"), word("certified recall", "recall"), most
     told = (
-        f"At radius {exactly(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
+        f"At radius {group.far(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
         f"“{certain[1]}” are right, but a counterexample is known."
     )
     below = f"The {rows} by true and predicted class, with how many of them are proved safe:"

@@ -28,12 +28,14 @@ _MEANS = {
     "verdict": "safe",
     "attack": "attacked",
     "safe up to": "radius",
-    "changes within": "unsafe",
+    "changes within": "within",
     "accuracy": "clean",
     "proved safe": "safe",
     "accuracy under attack": "attacked",
     "certified accuracy": "certified",
     "median certified radius": "median",
+    "boxes searched": "boxes",
+    "delta": "range",
 }
 _HEAVY = 12_000_000  # characters of details; beyond, only the closest counterexamples are in the page
 
@@ -131,11 +133,11 @@ def _columns(group: Group) -> list[_Column]:
     if any(p.found for p in points):
         columns.append(("safe up to", "number", _safe))
         columns.append(("changes within", "number", _unsafe))
-    name = next((p.ranges[-1].name for p in points if p.ranges), None)
-    if name is not None:
-        columns.append((f"P({name}) at least", "number", partial(_end, name, 0)))
-        columns.append((f"P({name}) at most", "number", partial(_end, name, 1)))
-        columns.append(("delta at most", "number", partial(_end, name, 2)))
+    name, where = group.ranged
+    if name:
+        columns.append((f"P({name}){where}, at least", "number", partial(_end, name, 0)))
+        columns.append((f"P({name}){where}, at most", "number", partial(_end, name, 1)))
+        columns.append((f"delta{where}, at most", "number", partial(_end, name, 2)))
     return columns
 
 
