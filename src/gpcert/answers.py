@@ -79,7 +79,7 @@ class Answers(Sequence[A], Generic[A]):
     def __getitem__(self, at: Any) -> Answers[A]: ...
     def __getitem__(self, at: Any) -> Any:
         """One answer by position; several by a slice, a mask, or positions."""
-        if isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray):
+        if isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray | np.bool_):
             answer = self._answers[at]
             if isinstance(answer, Lot):
                 answer = self._answers[at] = made(answer, range(len(self))[at])
