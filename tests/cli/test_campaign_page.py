@@ -93,3 +93,11 @@ def test_an_answer_that_was_changed_is_not_shown(campaign, capsys):
     status, text = page(campaign, capsys)
     assert status == 2
     assert "is damaged: it is not what was written" in text
+
+
+@pytest.mark.parametrize("name", ["runs.db", "runs.db-wal", "points.npz", "m.safetensors", "plane.toml"])
+def test_a_report_is_a_file_of_its_own(campaign, capsys, name):
+    before = {path: path.read_bytes() for path in campaign.parent.iterdir()}
+    assert main(["campaign", "report", str(campaign), "-o", str(campaign.with_name(name))]) == 2
+    assert "--output must be a file of its own, got " in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in campaign.parent.iterdir()} == before

@@ -248,8 +248,8 @@ def test_no_input_is_written_over(tmp_path, monkeypatch, capsys):
     os.mkfifo("pipe")
     before = Path("d.csv").read_bytes()
     for output, rule in (
-        ("d.csv", "--output must not be one of the inputs, got d.csv"),
-        ("link.csv", "--output must not be one of the inputs, got link.csv"),
+        ("d.csv", "--output must be a file of its own, got d.csv, which the command uses elsewhere"),
+        ("link.csv", "--output must be a file of its own, got link.csv, which the command uses elsewhere"),
         ("pipe", "--output must be an ordinary file, got pipe"),
     ):
         assert main(["fit", "d.csv", "--target", "y", "-o", output]) == 2

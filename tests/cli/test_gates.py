@@ -132,7 +132,7 @@ def test_junit(capsys: pytest.CaptureFixture[str]) -> None:
             ["--require", "0.5", "--class", "dead"],
             "--class must be the true class of at least one row, got 'dead'",
         ),
-        (["--require", "0.5", "--junit", "test.csv"], "--output must not be one of the inputs, got test.csv"),
+        (["--require", "0.5", "--junit", "test.csv"], "--junit must be a file of its own, got test.csv"),
     ],
 )
 def test_what_cannot_be_is_told_before(
@@ -192,3 +192,31 @@ def test_rows_without_a_class_are_not_left_out(rows: int, labels: int) -> None:
     clf = gc.GPClassifier(max_evals=0).fit(X, y)
     with pytest.raises(gc.InvalidInputError, match="y must h"):
         gc.testing.assert_certified(clf, X[:rows], y[:labels], 0.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--store", "kept.db", "-o", "kept.db"], "--output"),
+        (["--store", "kept.db", "-o", "link.db"], "--output"),
+        (["--store", "new.db", "-o", "./new.db"], "--output"),
+        (["--store", "new.db", "-o", "new.db-wal"], "--output"),
+        (["--store", "kept.db", "--require", "0", "--junit", "kept.db"], "--junit"),
+        (["-o", "both.json", "--require", "0", "--junit", "../gates/both.json"], "--junit"),
+        (["--proof", "proofs.json", "-o", "proofs.json"], "--output"),
+        (["--proof", ".", "-o", "certify-0001.json"], "--output"),
+    ],
+)
+def test_no_two_outputs_are_one_file(
+    folder: Path, options: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Told before the work, whether the file is there or not; nothing is made or changed."""
+    if not Path("kept.db").exists():
+        assert main([*COMMON, "--rows", "0:2", "--radius", "0.1", "--store", "kept.db"]) == 0
+        Path("link.db").symlink_to("kept.db")
+    options = [text.replace("../gates", f"../{folder.name}") for text in options]
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    assert main([*COMMON, "--rows", "0:2", "--radius", "0.1", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{name} must be a file of its own, got {options[-1].removeprefix('./')}, which" in line
+    assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before

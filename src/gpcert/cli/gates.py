@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from gpcert.cli.keeping import check_output, keep
+from gpcert.cli.keeping import keep
 from gpcert.cli.options import number
 from gpcert.cli.show import say, warn
 from gpcert.files import write_whole
@@ -125,16 +125,13 @@ def _text(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def read_gate(
-    parsed: argparse.Namespace, rows: Sequence[tuple[int, str | None, float]], *inputs: Any
-) -> Gate | None:
+def read_gate(parsed: argparse.Namespace, rows: Sequence[tuple[int, str | None, float]]) -> Gate | None:
     """From the options and (row, true label, radius) of all that is asked; what cannot be is told before."""
     if parsed.require is None:
         for name, value in (("--class", parsed.only), ("--at", parsed.at), ("--junit", parsed.junit)):
             require(value is None, f"{name} must be given with --require, got it alone")
         return None
     require(all(label is not None for _, label, _ in rows), "--require needs true labels; see --target")
-    check_output(parsed.junit, parsed.output, *inputs)
     by_radius: dict[float | None, list[tuple[int, str]]] = {}
     for row, label, radius in rows:
         key = None if parsed.radius is None else radius

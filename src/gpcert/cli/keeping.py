@@ -5,6 +5,7 @@ Only a complete run replaces a file that holds something; what an interrupted on
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +17,7 @@ from uuid import uuid4
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["Kept", "check_output", "keep", "rescue"]
+__all__ = ["Kept", "check_output", "check_outputs", "files_of_store", "keep", "rescue"]
 
 
 class Kept(NamedTuple):
@@ -27,24 +28,49 @@ class Kept(NamedTuple):
     failed: bool = False
 
 
-def check_output(path: Path | None, *inputs: str | Path | None) -> None:
-    """What would fail after the work is told before it; no input is written over."""
+def check_output(path: Path | None, *others: str | Path | None, name: str = "--output") -> None:
+    """What would fail after the work is told before it; no other file of the command is written over."""
     if path is None:
         return
     try:
-        require(path.parent.is_dir(), f"--output must be in a folder that exists, got {path}")
-        require(not path.is_dir(), f"--output must be a file, got the folder {path}")
-        require(not path.exists() or path.is_file(), f"--output must be an ordinary file, got {path}")
-        for other in inputs:
-            same = other is not None and path.exists() and os.path.exists(other)
-            same = same and os.path.samefile(path, str(other))
-            require(not same, f"--output must not be one of the inputs, got {path}")
+        require(path.parent.is_dir(), f"{name} must be in a folder that exists, got {path}")
+        require(not path.is_dir(), f"{name} must be a file, got the folder {path}")
+        require(not path.exists() or path.is_file(), f"{name} must be an ordinary file, got {path}")
+        for other in others:
+            apart = other is None or not _same(path, Path(other))
+            require(apart, f"{name} must be a file of its own, got {path}, which the command uses elsewhere")
         _try_folder(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInputError(
-            f"--output must be a file that can be written, got {path} ({reason})"
-        ) from None
+        raise InvalidInputError(f"{name} must be a file that can be written, got {path} ({reason})") from None
+
+
+def check_outputs(parsed: argparse.Namespace, *inputs: str | Path | None) -> None:
+    """All that a question writes, -o, --junit, --store, --proof, are different files, and none is read."""
+    store, proof, junit = (getattr(parsed, option, None) for option in ("store", "proof", "junit"))
+    used = [*inputs, *files_of_store(store), proof]
+    if proof is not None:
+        used += [path for path in (parsed.output, junit) if path is not None and _is_proof(path, parsed)]
+    check_output(parsed.output, *used)
+    check_output(junit, parsed.output, *used, name="--junit")
+
+
+def files_of_store(store: Path | None) -> list[Path]:
+    """A store, and what SQLite writes beside it."""
+    return [] if store is None else [Path(f"{store}{end}") for end in ("", "-wal", "-shm", "-journal")]
+
+
+def _is_proof(path: Path, parsed: argparse.Namespace) -> bool:
+    """Whether a proof file may get this name."""
+    named = path.name.startswith(f"{parsed.verb}-") and path.suffix == ".json"
+    return named and path.resolve().parent == parsed.proof.resolve()
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether they are one file, or would be: links included, and names of what is not there yet."""
+    if one.exists() and other.exists():
+        return os.path.samefile(one, other)
+    return one.resolve() == other.resolve()
 
 
 def keep(path: Path, write: Callable[[Path], None], complete: bool = True) -> Kept:

@@ -17,7 +17,7 @@ from gpcert.cli.asking import Ask, answer_all, size
 from gpcert.cli.gates import Gate
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
-from gpcert.cli.keeping import Kept, check_output, keep, rescue
+from gpcert.cli.keeping import Kept, check_outputs, keep, rescue
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
@@ -54,8 +54,7 @@ class Model:
 
 def open_model(parsed: argparse.Namespace) -> Model:
     """The model of a question: one that classifies. Everything about options is checked before the work."""
-    inputs = (getattr(parsed, name, None) for name in ("model", "data", "boxes"))
-    check_output(parsed.output, *inputs)
+    check_outputs(parsed, *(getattr(parsed, name, None) for name in ("model", "data", "boxes")))
     if parsed.output is not None:
         check_extension(parsed.output)
     swapped = str(parsed.data).endswith(".safetensors") and not parsed.model.endswith(".safetensors")

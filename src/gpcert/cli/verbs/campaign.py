@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from gpcert.cli.campaign import Campaign, Line, campaign_page, lines, read_campaign, run_campaign
-from gpcert.cli.keeping import check_output, keep
+from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.errors import InvalidInputError
@@ -57,9 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """One action."""
-    check_output(parsed.output, parsed.file)
     require(parsed.output is None or parsed.action == "report", "--output must be given to report only")
     campaign = read_campaign(parsed.file)
+    read = map(campaign.place, (*campaign.models.values(), campaign.data["file"]))
+    check_output(parsed.output, parsed.file, *read, *files_of_store(campaign.store))
     with closing(Store(campaign.store)) as store:
         return (_run if parsed.action == "run" else _look)(parsed, campaign, store)
 

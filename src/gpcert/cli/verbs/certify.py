@@ -88,7 +88,7 @@ def run(parsed: argparse.Namespace) -> int:
 
     labels = table.labels or [None] * len(table.X)
     graded = [(table.rows[i], labels[i], float(getattr(region, "radius", 0.0))) for i, region in regions]
-    gate = read_gate(parsed, graded, parsed.model, parsed.data)
+    gate = read_gate(parsed, graded)
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together, gate)
 
 

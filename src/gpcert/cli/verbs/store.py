@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from gpcert.cli.keeping import check_output, keep
+from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.options import count
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.records import save_answers
@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
         f"{parsed.action} must be given {'two stores or more' if several else 'one store'}, "
         f"got {len(parsed.files)}",
     )
-    check_output(parsed.output, *parsed.files)
+    check_output(parsed.output, *(file for store in parsed.files for file in files_of_store(store)))
     action = {"list": _list, "show": _show, "export": _export, "compact": _compact, "merge": _merge}
     with closing(Store(parsed.files[0])) as store:
         return action[parsed.action](store, parsed)
