@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import signal
 import sqlite3
 import time
@@ -294,3 +295,42 @@ def test_what_a_stranger_wrote_about_a_campaign_is_one_sentence(folder, capsys, 
     assert "is damaged: what its campaign asks cannot be read; run it again" in line
     assert run(path) == 0
     assert run(path, "status") == 0
+
+
+def test_above_another_threshold_a_verdict_that_is_not_safe_says_nothing_of_the_label(folder, capsys):
+    """At 0 radius nothing moves: every row whose label is right stays right, whatever its probability is."""
+    head = FILE.split("[[questions]]")[0]
+    right, p = POST.predict(X) == Y, POST.probability(X).max(axis=1)
+    high = float(np.median(p[right])) - 1e-9
+    asked = "".join(
+        f'[[questions]]\nask = "{ask}"\nradii = [0.0]\nthreshold = {t}\n'
+        for ask in ("certify", "evaluate")
+        for t in (high, 0.5, 0.2)
+    )
+    path = write(folder, head + asked)
+    assert run(path) == 0
+    told = capsys.readouterr().out
+    found = list(lines(read_campaign(path), gc.Store(folder / "runs.db")))
+    sure = right & (p > high)
+    assert 0 < sum(sure) < sum(right)
+    share = Fraction(int(sum(right)), len(X))
+    proved = Fraction(int(sum(sure)), len(X))
+    assert [each.certified for each in found] == [(proved, None), (share, share), None] * 2
+    assert told.count(f"right and proved above {high}") == told.count("robust accuracy in") == 2
+    assert run(path, "report", "-o", str(folder / "t.csv")) == 0
+    with open(folder / "t.csv", newline="") as file:
+        ends = [(row["threshold"], row["certified_upper"] != "") for row in csv.DictReader(file)]
+    assert ends == [(str(high), False), ("0.5", True), ("0.2", False)] * 2
+
+
+def test_questions_that_differ_in_anything_are_counted_and_shown_apart(folder, capsys):
+    head = FILE.split("[[questions]]")[0]
+    own = ("", "scale = ['std']", "domain = ['-9:9']", "label = '1'", "tolerance = 0.1")
+    asked = "".join(f'[[questions]]\nask = "range"\nradii = [0.1]\n{entry}\n' for entry in own)
+    path = write(folder, f"{head}{asked}[[questions]]\nask = 'evaluate'\nradii = [0.1, 0.2]\n")
+    assert run(path) == 0
+    first, *shown = capsys.readouterr().out.splitlines()
+    *shown, total = shown
+    assert first.split()[5:9] == ["scale", "domain", "label", "tolerance"]
+    assert len(set(shown)) == len(own) + 2
+    assert total.startswith(f"{(len(own) + 1) * len(X)} of {(len(own) + 1) * len(X)} answered")

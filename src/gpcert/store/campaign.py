@@ -16,7 +16,8 @@ __all__ = ["Standing", "Truth", "forget", "parts_of", "register", "settled", "st
 
 
 #: What is told of a part.
-_TOLD = {"ask", "model", "norm", "radius", "radii", "threshold", "features"}
+_TOLD = {"ask", "model", "norm", "radius", "radii", "features", "settings"}
+_EARLIER = _TOLD - {"settings"} | {"threshold"}
 
 
 class Truth(IntEnum):
@@ -80,6 +81,8 @@ def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
         told = [json.loads(data) for (data,) in rows]
     except (ValueError, RecursionError):
         told = [None]
+    if any(isinstance(each, dict) and each.keys() == _EARLIER for each in told):
+        raise StoreError(f"{store.path} has what an earlier gpcert wrote of its campaign; run it again")
     if not all(isinstance(each, dict) and each.keys() == _TOLD and _fits(each) for each in told):
         raise StoreError(f"{store.path} is damaged: what its campaign asks cannot be read; run it again")
     return told
@@ -87,8 +90,9 @@ def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
 
 def _fits(told: dict[str, Any]) -> bool:
     """Whether its numbers are numbers."""
-    radii, numbers = told["radii"], (told["radius"], told["threshold"])
+    radii, settings = told["radii"], told["settings"]
     listed = isinstance(radii, list) and all(isinstance(r, int | float) for r in radii)
+    numbers = (told["radius"], settings.get("threshold")) if isinstance(settings, dict) else ("",)
     return (listed or told["ask"] != "evaluate") and all(
         n is None or isinstance(n, int | float) for n in numbers
     )

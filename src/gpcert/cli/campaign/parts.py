@@ -28,7 +28,13 @@ from gpcert.store import Plan, Store
 from gpcert.store.campaign import Truth
 from gpcert.validation import Float, Index, require
 
-__all__ = ["Part", "Points", "lots", "parts"]
+__all__ = ["SETTINGS", "Part", "Points", "lots", "parts"]
+
+#: What two lines of a campaign may differ in, besides question, model, norm, features and radius.
+SETTINGS = (
+    *("scale", "domain", "threshold", "label"),
+    *("method", "tolerance", "rtol", "max_radius", "max_seconds", "max_nodes"),
+)
 
 #: Rows asked about in one call; a multiple of the blocks that questions work in.
 _LOT = 2048
@@ -193,5 +199,6 @@ def _of(name: str, points: Points, question: dict[str, Any], proof: ProofPath | 
             )
             for radius in [None] if alone else question["radii"]:
                 told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
-                told |= {name: question.get(name) for name in ("radii", "threshold")} | {"features": features}
+                told |= {"radii": question.get("radii"), "features": features}
+                told |= {"settings": {name: question.get(name) for name in SETTINGS}}
                 yield Part(told, points, shape, question, radius, proof)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from gpcert.cli.campaign.file import Campaign
+from gpcert.cli.campaign.file import ASKED, Campaign
+from gpcert.cli.campaign.parts import SETTINGS
+from gpcert.numbers import exactly
 from gpcert.store import Store
 from gpcert.store.campaign import Standing, Truth, parts_of, standings
 
@@ -23,11 +25,14 @@ _SETTLED = ("converged", "radius limit", "explained")
 class Line:
     """One radius of one part: how many rows are answered, decided, lost, and what is proved of them all.
 
+    `part`: its number, lines of one part are counted once; `settings`: in words, as the file has them.
     `certified`: of the rows, the share whose true label is proved to hold lies in this enclosure; None where
-    that is not asked, or the labels are not known. `seconds`: what the answers took, `left`: what the rest
-    would at the same rate, on one process.
+    that is not asked, or the labels are not known. Of a threshold above 1/2 there is no upper end: where
+    P(label) falls below it, the label may stay. `seconds`: what the answers took, `left`: what the rest would
+    at the same rate, on one process.
     """
 
+    part: int
     ask: str
     model: str
     norm: str
@@ -37,10 +42,12 @@ class Line:
     answered: int
     open: int
     lost: int
-    certified: tuple[Fraction, Fraction] | None
+    certified: tuple[Fraction, Fraction | None] | None
     median: tuple[float, float] | None
     seconds: float
     left: float
+    threshold: float
+    settings: dict[str, str]
 
 
 def lines(campaign: Campaign, store: Store) -> Iterator[Line]:
@@ -49,17 +56,21 @@ def lines(campaign: Campaign, store: Store) -> Iterator[Line]:
         known = standings(store, campaign.digest, number)
         radii = told["radii"] if told["ask"] == "evaluate" else [told["radius"]]
         for radius in radii:
-            yield _line(told, radius, known)
+            yield _line(number, told, radius, known)
 
 
-def _line(told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> Line:
+def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> Line:
     answered = [s for s in known if s.status is not None]
     spent = sum(s.seconds or 0.0 for s in answered)
-    features = told["features"]
+    features, settings = told["features"], told["settings"]
+    threshold = settings.get("threshold") or 0.5
     words = [_word(str(told["ask"]), radius, s) for s in known]
     # Above a threshold below 1/2 there may be two labels: a proof names none.
-    verdicts = told["ask"] in ("certify", "evaluate") and (told["threshold"] or 0.5) >= 0.5
+    certified = _certified(words, known) if told["ask"] in ("certify", "evaluate") else None
+    if certified is not None and threshold != 0.5:
+        certified = (certified[0], None) if threshold > 0.5 else None
     return Line(
+        part,
         str(told["ask"]),
         str(told["model"]),
         str(told["norm"]),
@@ -69,11 +80,19 @@ def _line(told: dict[str, Any], radius: float | None, known: Sequence[Standing])
         len(answered),
         sum(word == "open" for word in words),
         sum(s.lost for s in known),
-        _certified(words, known) if verdicts else None,
+        certified,
         _median(known) if told["ask"] == "radius" else None,
         spent,
         spent / max(len(answered), 1) * (len(known) - len(answered)),
+        threshold,
+        {name: _text(settings.get(name)) for name in SETTINGS}
+        | ({"threshold": exactly(threshold)} if "threshold" in ASKED.get(str(told["ask"]), ()) else {}),
     )
+
+
+def _text(value: Any) -> str:
+    """An entry of the file."""
+    return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _word(ask: str, radius: float | None, s: Standing) -> str:
@@ -86,7 +105,7 @@ def _word(ask: str, radius: float | None, s: Standing) -> str:
     return "" if s.status in _SETTLED else "open"
 
 
-def _certified(words: Sequence[str], known: Sequence[Standing]) -> tuple[Fraction, Fraction] | None:
+def _certified(words: Sequence[str], known: Sequence[Standing]) -> tuple[Fraction, Fraction | None] | None:
     """Right and safe is proved; right and unsafe, wrong, or safe with another label is proved not to be."""
     if not known or any(s.truth is None for s in known):
         return None

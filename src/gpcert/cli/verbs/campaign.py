@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Callable
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 
 from gpcert.cli.campaign import Campaign, Line, campaign_page, lines, read_campaign, run_campaign
@@ -14,7 +15,7 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
-from gpcert.numbers import percent_at_least, percent_at_most, radius_at_least, radius_at_most
+from gpcert.numbers import exactly, percent_at_least, percent_at_most, radius_at_least, radius_at_most
 from gpcert.records.results_file import surroundings
 from gpcert.running.cluster import cluster
 from gpcert.store import Store
@@ -107,12 +108,14 @@ def _run(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
 
 
 def _shown(found: list[Line]) -> str:
-    head = ("question", "model", "norm", "features", "radius", "answered", "open", "lost", "proved")
+    told = _different(found)
+    head = ("question", "model", "norm", "features", "radius", *told, "answered", "open", "lost", "proved")
     return columns(
         head,
         [
             (
                 *(each.ask, each.model, each.norm, each.features, each.radius),
+                *(each.settings[name] for name in told),
                 f"{each.answered}/{each.asked}",
                 str(each.open),
                 str(each.lost),
@@ -123,19 +126,33 @@ def _shown(found: list[Line]) -> str:
     )
 
 
+def _different(found: list[Line]) -> list[str]:
+    """Settings that lines differ in: what a verdict is about, and what one question is asked with twice."""
+    about = {"scale", "domain", "threshold", "label"}
+    seen: dict[str, set[tuple[str, str]]] = {name: set() for name in found[0].settings}
+    for each in found:
+        for name, value in each.settings.items():
+            if name != "threshold" or value:  # else it has none
+                seen[name].add(("" if name in about else each.ask, value))
+    return [name for name, pairs in seen.items() if len(pairs) > len({ask for ask, _ in pairs})]
+
+
 def _proved(each: Line) -> str:
+    above = "" if each.threshold == 0.5 else f" above {exactly(each.threshold)}"
     if each.certified is not None:
         low, high = each.certified
+        if high is None:
+            return f"{percent_at_least(low)} right and proved{above}"
         return f"robust accuracy in [{percent_at_least(low)}, {percent_at_most(high)}]"
     if each.median is not None:
         safe, unsafe = each.median
         top = "none found" if unsafe == float("inf") else radius_at_most(unsafe)
-        return f"median radius in [{radius_at_least(safe)}, {top}]"
+        return f"median radius{above} in [{radius_at_least(safe)}, {top}]"
     return ""
 
 
 def _total(campaign: Campaign, store: Store, found: list[Line]) -> str:
-    parts = {(e.ask, e.model, e.norm, e.features, e.radius * (e.ask != "evaluate")): e for e in found}
+    parts = {each.part: each for each in found}
     answered, asked = (sum(getattr(e, name) for e in parts.values()) for name in ("answered", "asked"))
     spent, left = (sum(getattr(e, name) for e in parts.values()) for name in ("seconds", "left"))
     (*_, last) = store.runs()
@@ -147,8 +164,13 @@ def _total(campaign: Campaign, store: Store, found: list[Line]) -> str:
 def _table(found: list[Line]) -> Table:
     names = ("ask", "model", "norm", "features", "radius", "asked", "answered", "open", "lost", "seconds")
     told = {name: [getattr(each, name) for each in found] for name in names}
+    told |= {name: [each.settings[name] for each in found] for name in found[0].settings}
     for end, name in enumerate(("certified_lower", "certified_upper")):
-        told[name] = [None if e.certified is None else float(e.certified[end]) for e in found]
+        told[name] = [_number((e.certified or (None, None))[end]) for e in found]
     for end, name in enumerate(("median_safe", "median_unsafe")):
         told[name] = [None if e.median is None else e.median[end] for e in found]
     return Table(told)
+
+
+def _number(share: Fraction | None) -> float | None:
+    return None if share is None else float(share)
