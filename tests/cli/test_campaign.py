@@ -323,6 +323,35 @@ def test_above_another_threshold_a_verdict_that_is_not_safe_says_nothing_of_the_
     assert ends == [(str(high), False), ("0.5", True), ("0.2", False)] * 2
 
 
+@pytest.mark.parametrize("what", ["labels", "rows", "model", "gone"])
+def test_what_was_found_for_other_files_is_not_told_as_current(folder, capsys, what):
+    path = write(folder, f'{FILE.split("[[questions]]")[0]}[[questions]]\nask = "certify"\nradii = [0.1]\n')
+    assert run(path) == 0
+    assert run(path, "status") == 0
+    if what == "model":
+        gc.save(gc.GPClassifier(max_evals=0).fit(X, Y).posterior_, folder / "m.safetensors")
+    elif what == "gone":
+        (folder / "points.npz").unlink()
+    else:
+        np.savez(folder / "points.npz", X=X + (what == "rows"), y=1 - Y if what == "labels" else Y)
+    name = "m.safetensors" if what == "model" else "points.npz"
+    capsys.readouterr()
+    for asked in (["status"], ["report"], ["report", "-o", str(folder / "t.csv")]):
+        assert run(path, *asked) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"was last run with another content of {name}; run it again: what holds is kept" in err
+    assert not (folder / "t.csv").exists()
+    if what == "labels":  # the page is about what is there now
+        assert run(path, "report", "-o", str(folder / "t.html")) == 0
+        out, err = capsys.readouterr()
+        assert "robust accuracy" not in out
+        assert "was last run with another content of points.npz" in err
+    if what != "gone":
+        assert run(path) == 0
+        assert run(path, "status") == 0
+
+
 def test_questions_that_differ_in_anything_are_counted_and_shown_apart(folder, capsys):
     head = FILE.split("[[questions]]")[0]
     own = ("", "scale = ['std']", "domain = ['-9:9']", "label = '1'", "tolerance = 0.1")

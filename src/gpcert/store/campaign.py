@@ -16,8 +16,8 @@ __all__ = ["Standing", "Truth", "forget", "parts_of", "register", "settled", "st
 
 
 #: What is told of a part.
-_TOLD = {"ask", "model", "norm", "radius", "radii", "features", "settings"}
-_EARLIER = _TOLD - {"settings"} | {"threshold"}
+_TOLD = {"ask", "model", "norm", "radius", "radii", "features", "settings", "files"}
+_EARLIER = _TOLD - {"settings", "files"} | {"threshold"}
 
 
 class Truth(IntEnum):
@@ -90,7 +90,9 @@ def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
 
 def _fits(told: dict[str, Any]) -> bool:
     """Whether its numbers are numbers."""
-    radii, settings = told["radii"], told["settings"]
+    radii, settings, files = told["radii"], told["settings"], told["files"]
+    if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
+        return False
     listed = isinstance(radii, list) and all(isinstance(r, int | float) for r in radii)
     numbers = (told["radius"], settings.get("threshold")) if isinstance(settings, dict) else ("",)
     return (listed or told["ask"] != "evaluate") and all(

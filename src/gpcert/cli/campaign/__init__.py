@@ -3,6 +3,6 @@
 from gpcert.cli.campaign.file import Campaign, read_campaign
 from gpcert.cli.campaign.page import campaign_page
 from gpcert.cli.campaign.rounds import run_campaign
-from gpcert.cli.campaign.standing import Line, lines
+from gpcert.cli.campaign.standing import Line, changed, lines
 
-__all__ = ["Campaign", "Line", "campaign_page", "lines", "read_campaign", "run_campaign"]
+__all__ = ["Campaign", "Line", "campaign_page", "changed", "lines", "read_campaign", "run_campaign"]

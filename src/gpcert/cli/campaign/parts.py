@@ -177,7 +177,9 @@ def parts(campaign: Campaign) -> Iterator[Part]:
                 folder = question.get("proof")
                 proof = None if folder is None else ProofPath(campaign.place(folder), model.sha256)
                 try:
-                    yield from _of(name, points, question, proof)
+                    for part in _of(name, points, question, proof):
+                        part.told["files"] = {file: model.sha256, given["file"]: points.table.sha256}
+                        yield part
                 except InvalidInputError as error:
                     raise InvalidInputError(f"questions[{i}]: {error}") from None
 

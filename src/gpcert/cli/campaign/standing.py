@@ -6,15 +6,17 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import file_digest
 from typing import Any
 
 from gpcert.cli.campaign.file import ASKED, Campaign
 from gpcert.cli.campaign.parts import SETTINGS
+from gpcert.cli.io.sources import SHIPPED
 from gpcert.numbers import exactly
 from gpcert.store import Store
 from gpcert.store.campaign import Standing, Truth, parts_of, standings
 
-__all__ = ["Line", "lines"]
+__all__ = ["Line", "changed", "lines"]
 
 _DECIDED = ("safe", "unsafe")
 #: Of the other questions: what was asked is known; a label that holds as far as was asked is.
@@ -57,6 +59,24 @@ def lines(campaign: Campaign, store: Store) -> Iterator[Line]:
         radii = told["radii"] if told["ask"] == "evaluate" else [told["radius"]]
         for radius in radii:
             yield _line(number, told, radius, known)
+
+
+def changed(campaign: Campaign, store: Store) -> list[str]:
+    """Models and data that are not, byte for byte, what the last run has read, which its lines are about."""
+    known = {
+        (name, told) for part in parts_of(store, campaign.digest) for name, told in part["files"].items()
+    }
+    now = {name: _digest(campaign.place(name)) for name, _ in known if not name.startswith(SHIPPED)}
+    return sorted({name for name, told in known if name in now and now[name] != told})
+
+
+def _digest(place: str) -> str:
+    """ "": it cannot be read."""
+    try:
+        with open(place, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> Line:

@@ -9,7 +9,7 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from gpcert.cli.campaign import Campaign, Line, campaign_page, lines, read_campaign, run_campaign
+from gpcert.cli.campaign import Campaign, Line, campaign_page, changed, lines, read_campaign, run_campaign
 from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
@@ -71,19 +71,28 @@ def _look(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
     found = list(lines(campaign, store))
     if not found:
         raise InvalidInputError(f"{parsed.file} must have been run before, got a store without it")
+    other = ", ".join(changed(campaign, store))
+    told = f"{parsed.file} was last run with another content of {other}; run it again: what holds is kept"
+    if other and not _is_page(parsed.output):  # a page is about the models and data as they are now
+        raise InvalidInputError(told)
     if parsed.output is not None:
         kept = keep(parsed.output, _writer(parsed, campaign, store, found))
-        if kept.note:
-            warn(kept.note)
-        return int(kept.failed) or tell(_shown(found), f"saved: {printable(str(kept.place))}")
+        for note in filter(None, (kept.note, other and told)):
+            warn(note)
+        shown = [] if other else [_shown(found)]
+        return int(kept.failed) or tell(*shown, f"saved: {printable(str(kept.place))}")
     return tell(_shown(found), _total(campaign, store, found))
+
+
+def _is_page(path: Path | None) -> bool:
+    return path is not None and path.suffix in (".html", ".htm")
 
 
 def _writer(
     parsed: argparse.Namespace, campaign: Campaign, store: Store, found: list[Line]
 ) -> Callable[[Path], None]:
     """The table, or the page."""
-    if parsed.output.suffix not in (".html", ".htm"):
+    if not _is_page(parsed.output):
         return _table(found).save
     text = campaign_page(campaign, store, parsed.file)
     return lambda place: write_whole(place, text)
