@@ -101,3 +101,24 @@ def test_a_report_is_a_file_of_its_own(campaign, capsys, name):
     assert main(["campaign", "report", str(campaign), "-o", str(campaign.with_name(name))]) == 2
     assert "--output must be a file of its own, got " in capsys.readouterr().err
     assert {path: path.read_bytes() for path in campaign.parent.iterdir()} == before
+
+
+def test_no_table_tells_what_was_changed_in_the_store(campaign, capsys):
+    import sqlite3
+
+    with sqlite3.connect(campaign.with_name("runs.db")) as connection:
+        connection.execute("UPDATE answers SET lower = 1.5, upper = 9e999 WHERE id = 1")
+    connection.close()
+    store, table = str(campaign.with_name("runs.db")), str(campaign.with_name("t.csv"))
+    capsys.readouterr()
+    for asked in (
+        ["campaign", "status", str(campaign)],
+        ["campaign", "report", str(campaign), "-o", table],
+        ["store", "list", store],
+        ["store", "export", store, "-o", table],
+    ):
+        assert main(asked) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "answer 1 is damaged: tables show what it does not say" in err
+    assert not campaign.with_name("t.csv").exists()

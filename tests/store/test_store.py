@@ -254,3 +254,29 @@ def test_what_a_store_can_be(tmp_path):
         gc.Store(tmp_path / "none.db").answers()
     with pytest.raises(gc.InvalidInputError, match="store must be a path or a Store, got 7"):
         ranges(7)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE answers SET status = 'converged', upper = 0.25 WHERE id = 2",
+        "UPDATE answers SET kind = 'Verdict' WHERE id = 2",
+        "UPDATE answers SET seconds = 1e9 WHERE id = 2",
+        "UPDATE contents SET data = replace(data, '0.', '0.1') WHERE id = 2",
+        "DELETE FROM contents WHERE id = 2",
+    ],
+)
+@pytest.mark.parametrize("earlier", [False, True])
+def test_tables_tell_what_was_written(tmp_path, sql, earlier):
+    """Also of answers that an earlier gpcert has sealed by the hash of their content alone."""
+    path = tmp_path / "runs.db"
+    ranges(path)
+    if earlier:
+        changed(path, "UPDATE contents SET sha256 = substr(sha256, 1, 64)")
+    store = gc.Store(path)
+    assert len(store.answers()) == sum(store.counts()["count"]) == len(X)
+    store.close()
+    changed(path, sql)
+    for table in (store.answers, store.counts):
+        with pytest.raises(gc.GpcertError, match="answer 2 is damaged"):
+            table()

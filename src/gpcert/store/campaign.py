@@ -102,14 +102,15 @@ def _fits(told: dict[str, Any]) -> bool:
 
 def standings(store: Store, campaign: str, part: int) -> list[Standing]:
     """Where every question of a part stands."""
-    sql = """SELECT item, CASE WHEN truth IN (0, 1, 2) THEN truth END, CAST(status AS TEXT),
-    CAST(lower AS REAL), CAST(upper AS REAL), CAST(width AS REAL), CAST(seconds AS REAL),
-    EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key)
-    FROM asked q LEFT JOIN answers a ON a.key = q.key WHERE campaign = ? AND part = ? ORDER BY item"""
-    return [
-        Standing(item, None if truth is None else Truth(truth), *rest)
-        for item, truth, *rest in store.reading(sql, (campaign, part))
-    ]
+    rest = """item, CASE WHEN truth IN (0, 1, 2) THEN truth END,
+    EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key) FROM asked q LEFT JOIN answers a ON a.key = q.key
+    LEFT JOIN contents c ON c.id = a.id WHERE campaign = ? AND part = ? ORDER BY item"""
+    found = []
+    for row in store.verified(rest, (campaign, part)):
+        status, lower, upper, width, seconds, item, truth, lost = row[5:]
+        known = None if truth is None else Truth(truth)
+        found.append(Standing(item, known, status, lower, upper, width, seconds, lost))
+    return found
 
 
 def widths(store: Store, campaign: str, part: int) -> dict[int, float]:

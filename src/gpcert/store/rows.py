@@ -6,12 +6,20 @@ import sqlite3
 import time
 from dataclasses import astuple
 from hashlib import sha256
+from struct import pack
+from typing import Any
 
 from gpcert.results import Answer, Key
 from gpcert.settings import Settings
 from gpcert.store.ranking import effort, headline, sharp_enough
 
-__all__ = ["key_of", "numbers_of", "put_row", "where_of"]
+__all__ = ["SEALED", "intact", "key_of", "numbers_of", "put_row", "seconds_of", "where_of"]
+
+#: An answer's content with its seal, and the columns of the tables that the seal is about.
+SEALED = """a.id, c.data, c.sha256, CAST(a.key AS BLOB), CAST(a.kind AS TEXT), CAST(a.status AS TEXT),
+CAST(a.lower AS REAL), CAST(a.upper AS REAL), CAST(a.width AS REAL), CAST(a.seconds AS REAL)"""
+
+_NAN = float("nan")
 
 
 def key_of(key: Key) -> bytes:
@@ -44,15 +52,31 @@ def put_row(connection: sqlite3.Connection, answer: Answer, data: str, run: int 
     connection.execute(
         "UPDATE answers SET run = ?, status = ?, lower = ?, upper = ?, width = ?, seconds = ?, created = ? "
         "WHERE id = ?",
-        (run, head.status, head.lower, head.upper, head.width, _seconds(answer), time.time(), number),
+        (run, head.status, head.lower, head.upper, head.width, seconds_of(answer), time.time(), number),
     )
-    hashed = sha256(data.encode()).hexdigest()
-    connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, hashed))
+    numbers = head.lower, head.upper, head.width, seconds_of(answer)
+    sealed = _seal(data, key, type(answer).__name__, head.status, *numbers)
+    connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, sealed))
     connection.execute("DELETE FROM lost WHERE key = ?", (key,))
 
 
-def _seconds(answer: Answer) -> float:
+def seconds_of(answer: Answer) -> float:
+    """What the search took."""
     return float(getattr(getattr(answer, "range", answer), "seconds", 0.0))
+
+
+def _seal(data: str, key: bytes, kind: str, status: str, *numbers: float | None) -> str:
+    """Two hashes: of the content, and of it with the columns: tables are checked without reading answers."""
+    hashed = sha256(data.encode("utf-8", "replace")).hexdigest()
+    # As SQLite gives numbers back: without the sign of a zero, and nan as nothing.
+    columns = pack("<4d", *[_NAN if v is None or v != v else v + 0.0 for v in numbers])
+    text = f"{hashed} {kind} {status} ".encode("utf-8", "replace")
+    return f"{hashed} {sha256(text + key + columns).hexdigest()}"
+
+
+def intact(data: Any, sealed: Any, *columns: Any) -> bool:
+    """Whether columns and content are what was written together; not known of what has but one hash."""
+    return isinstance(data, str) and _seal(data, *columns) == sealed
 
 
 def where_of(wanted: dict[str, str | None]) -> tuple[str, list[str]]:

@@ -20,7 +20,7 @@ from gpcert.results import Answer, Key, answer_from_dict
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, transaction
 from gpcert.store.ranking import headline, row_of, sharp_enough
-from gpcert.store.rows import key_of, numbers_of, put_row, where_of
+from gpcert.store.rows import SEALED, intact, key_of, numbers_of, put_row, seconds_of, where_of
 from gpcert.store.table import Table
 from gpcert.validation import require
 from gpcert.version import __version__
@@ -29,7 +29,8 @@ __all__ = ["Store"]
 
 _TEXTS = ("kind", "status", "model")
 #: An answer, with what it has to be checked against.
-_WHOLE = "a.id, data, c.sha256, status, lower, upper, width FROM answers a JOIN contents c ON c.id = a.id"
+_WHOLE = f"{SEALED} FROM answers a LEFT JOIN contents c ON c.id = a.id"
+_LISTED = "FROM answers a JOIN models m ON m.id = a.model LEFT JOIN contents c ON c.id = a.id"
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
 
 
@@ -60,19 +61,24 @@ class Store:
         columns = (*(f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")),)
         columns += (*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)")
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
-        rows = self._rows(
-            f"SELECT a.id, {', '.join(columns)} FROM answers a JOIN models m ON m.id = a.model {where} "
-            "ORDER BY a.id",
-            given,
-        )
-        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), rows)
+        rows = self.verified(f"{', '.join(columns)} {_LISTED} {where} ORDER BY a.id", given)
+        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[10:]) for row in rows))
 
     def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
         """How many answers of each kind have which status, and the seconds that they took."""
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
-        sql = f"""SELECT CAST(a.kind AS TEXT), CAST(a.status AS TEXT), count(*), sum(a.seconds)
-        FROM answers a JOIN models m ON m.id = a.model {where} GROUP BY 1, 2 ORDER BY 1, 2"""
-        return Table.of(("kind", "status", "count", "seconds"), self.reading(sql, given))
+        seconds: dict[tuple[str, str], list[float]] = {}
+        for row in self.verified(f"1 {_LISTED} {where}", given):
+            seconds.setdefault((row[4], row[5]), []).append(row[9])
+        rows = [(*of, len(each), sum(each)) for of, each in sorted(seconds.items())]
+        return Table.of(("kind", "status", "count", "seconds"), rows)
+
+    def verified(self, rest: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of SELECT SEALED and the rest; an error where an answer in them is not what was written."""
+        for row in self.reading(f"SELECT {SEALED}, {rest}", given):
+            if row[0] is not None and not intact(*row[1:10]):
+                self.answer(row[0])  # says what is wrong with it, if anything is
+            yield row
 
     def runs(self) -> Table:
         """The runs as a table: what was asked, when, by which version, how many answers stem from it."""
@@ -140,10 +146,7 @@ class Store:
         sql = f"SELECT tolerance, max_seconds, max_nodes, {_WHOLE} WHERE key = ?"
         for row in self.reading(sql, (key_of(key),)) if self._exists() else ():
             if sharp_enough(Settings(*row[:3]), settings):
-                answer = self._answer(*row[3:])
-                if key_of(answer.key) != key_of(key):
-                    raise StoreError(f"{self.path} is damaged: answer {row[3]} is not to its own question")
-                return answer
+                return self._answer(*row[3:])
         return None
 
     def best(self, key: Key) -> Answer | None:
@@ -249,11 +252,6 @@ class Store:
             self._connection, self._writes = connect(self.path, write), write
         return self._connection
 
-    def _rows(self, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows at once: listing a hundred thousand answers takes half of the time."""
-        with clear_errors(self.path):
-            return self._open(write=False).execute(sql, given).fetchall()
-
     def reading(self, sql: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of the file."""
         with clear_errors(self.path):
@@ -271,9 +269,10 @@ class Store:
         rows = list(self.reading("SELECT id FROM models WHERE digest = ?", (digest,)))
         return int(rows[0][0]) if rows else None
 
-    def _answer(self, number: int, data: Any, written: Any, *head: Any) -> Answer:
+    def _answer(self, number: int, data: Any, sealed: Any, key: bytes, *columns: Any) -> Answer:
         """What was put, to the bit, or an error: SQLite has no checksums of its own."""
         place = f"{self.path}, answer {number}"
+        written = str(sealed).partition(" ")[0]
         if not isinstance(data, str) or sha256(data.encode("utf-8", "replace")).hexdigest() != written:
             raise StoreError(
                 f"{place} is damaged: it is not what was written; gpcert store merge leaves it out"
@@ -282,8 +281,10 @@ class Store:
             answer = answer_from_dict(json.loads(data))
         except (GpcertError, ValueError, RecursionError) as error:
             raise StoreError(f"{place} is no answer: {error}") from None
-        if head != row_of(headline(answer)):
+        if columns != (type(answer).__name__, *row_of(headline(answer)), seconds_of(answer)):
             raise StoreError(f"{place} is damaged: tables show what it does not say")
+        if key_of(answer.key) != key:
+            raise StoreError(f"{self.path} is damaged: answer {number} is not to its own question")
         return answer
 
     def __repr__(self) -> str:
