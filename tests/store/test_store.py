@@ -280,3 +280,15 @@ def test_tables_tell_what_was_written(tmp_path, sql, earlier):
     for table in (store.answers, store.counts):
         with pytest.raises(gc.GpcertError, match="answer 2 is damaged"):
             table()
+
+
+def test_a_store_may_be_closed_before_all_is_read(tmp_path):
+    """Whoever stops at a damaged answer closes the store first, and gives the rest of the rows up later."""
+    path = tmp_path / "runs.db"
+    ranges(path)
+    store = gc.Store(path)
+    answers = store.reading("SELECT id FROM answers ORDER BY id")
+    assert next(answers) == (1,)
+    store.close()
+    answers.close()
+    assert len(store.answers()) == len(X)

@@ -58,11 +58,11 @@ class Store:
 
     def answers(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
         """The answers as a table, one row each: of a kind (a class, "Verdict"), with a status, of a model."""
-        columns = (*(f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")),)
-        columns += (*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)")
+        columns = [f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")]
+        columns += [*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)"]
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
-        rows = self.verified(f"{', '.join(columns)} {_LISTED} {where} ORDER BY a.id", given)
-        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[10:]) for row in rows))
+        found = self.verified(f"{', '.join(columns)} {_LISTED} {where} ORDER BY a.id", given)
+        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[10:]) for row in found))
 
     def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
         """How many answers of each kind have which status, and the seconds that they took."""
@@ -70,8 +70,8 @@ class Store:
         seconds: dict[tuple[str, str], list[float]] = {}
         for row in self.verified(f"1 {_LISTED} {where}", given):
             seconds.setdefault((row[4], row[5]), []).append(row[9])
-        rows = [(*of, len(each), sum(each)) for of, each in sorted(seconds.items())]
-        return Table.of(("kind", "status", "count", "seconds"), rows)
+        told = ((*of, len(each), sum(each)) for of, each in sorted(seconds.items()))
+        return Table.of(("kind", "status", "count", "seconds"), told)
 
     def verified(self, rest: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of SELECT SEALED and the rest; an error where an answer in them is not what was written."""
@@ -253,9 +253,9 @@ class Store:
         return self._connection
 
     def reading(self, sql: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Rows of the file."""
+        """Rows of the file; by a filter: a bare cursor is closed with them, an error after the store."""
         with clear_errors(self.path):
-            yield from self._open(write=False).execute(sql, given)
+            yield from filter(None, self._open(write=False).execute(sql, given))
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
