@@ -122,3 +122,21 @@ def test_no_table_tells_what_was_changed_in_the_store(campaign, capsys):
         assert out == ""
         assert "answer 1 is damaged: tables show what it does not say" in err
     assert not campaign.with_name("t.csv").exists()
+
+
+def test_a_campaign_with_two_thresholds_has_two_pages(campaign, capsys):
+    """Safe means another thing above another threshold: answers of both are on no page together."""
+    more = '[[questions]]\nask = "certify"\nradii = [0.3]\nthreshold = 0.9\n'
+    campaign.write_text(HEAD + EVALUATE + MORE + more)
+    assert main(["campaign", "run", str(campaign)]) == 0
+    capsys.readouterr()
+    status, text = page(campaign, capsys)
+    assert status == 0
+    assert "<h1>Campaign plane, threshold 0.5</h1>" in text
+    other = campaign.with_name("plane.threshold-0.9.html")
+    assert capsys.readouterr().out.count("saved: ") == 2
+    assert "<h1>Campaign plane, threshold 0.9</h1>" in other.read_text()
+    other.unlink()
+    other.mkdir()
+    assert main(["campaign", "report", str(campaign), "-o", str(campaign.with_suffix(".html"))]) == 2
+    assert "--output must be a file, got the folder" in capsys.readouterr().err

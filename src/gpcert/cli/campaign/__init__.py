@@ -1,8 +1,8 @@
 """Campaigns: many questions about many rows from one file, kept in a store, resumed by running again."""
 
 from gpcert.cli.campaign.file import Campaign, read_campaign
-from gpcert.cli.campaign.page import campaign_page
+from gpcert.cli.campaign.page import campaign_pages
 from gpcert.cli.campaign.rounds import run_campaign
 from gpcert.cli.campaign.standing import Line, changed, lines
 
-__all__ = ["Campaign", "Line", "campaign_page", "changed", "lines", "read_campaign", "run_campaign"]
+__all__ = ["Campaign", "Line", "campaign_pages", "changed", "lines", "read_campaign", "run_campaign"]

@@ -17,7 +17,7 @@ from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["ASKED", "Campaign", "read_campaign"]
+__all__ = ["ASKED", "Campaign", "read_campaign", "threshold_of"]
 
 _MOST = 1 << 24  # bytes; a larger file is not one of ours
 
@@ -52,6 +52,17 @@ class Campaign:
     def place(self, name: str) -> str:
         """A file named in the campaign's file."""
         return name if name.startswith("dataset:") else str(self.folder / name)
+
+    @property
+    def thresholds(self) -> list[float]:
+        """Those that questions are asked with, 1/2 first: a page is about one of them."""
+        found = {threshold_of(question) for question in self.questions} - {None}
+        return sorted((t for t in found if t is not None), key=lambda t: (t != 0.5, t)) or [0.5]
+
+
+def threshold_of(question: dict[str, Any]) -> float | None:
+    """Above which the label's probability has to stay; None of a question without verdicts."""
+    return float(question.get("threshold", 0.5)) if "threshold" in ASKED[question["ask"]] else None
 
 
 def read_campaign(path: Path) -> Campaign:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from gpcert.claims import around
-from gpcert.cli.campaign.file import Campaign
+from gpcert.cli.campaign.file import Campaign, threshold_of
 from gpcert.cli.campaign.parts import Part, parts
 from gpcert.cli.session import Rows, describe_data
 from gpcert.errors import InvalidInputError
+from gpcert.numbers import exactly
 from gpcert.pages import report_on
 from gpcert.posterior import Posterior
 from gpcert.records.batch import shape_told, unit_of
@@ -20,21 +21,33 @@ from gpcert.regions import Ball
 from gpcert.results import Answer, CertifiedRadius, Evaluation, Status
 from gpcert.store import Store
 
-__all__ = ["campaign_page", "result_of"]
+__all__ = ["campaign_pages", "result_of"]
 
 _LIMITS = ("tolerance", "max_seconds", "max_nodes")
 
 
-def campaign_page(campaign: Campaign, store: Store, path: Path) -> str:
-    """The HTML text: every answer that the store has to the campaign's questions, each checked as it is read.
+def campaign_pages(campaign: Campaign, store: Store, path: Path) -> dict[float, str]:
+    """HTML texts: every answer that the store has to the campaign's questions, each checked as it is read.
 
-    What is asked follows from the models and the data as they are now: an answer about others is not found.
+    One for each threshold, because safe means another thing above another one; questions without verdicts are
+    on the first. What is asked follows from the models and the data as they are now: an answer about others
+    is not found.
     """
-    results = [(_name(path, part), *result_of(part, store)) for part in parts(campaign)]
-    some = [result for result in results if result[2]]
-    if not some:
+    first, *others = campaign.thresholds
+    some: dict[float, list[Any]] = {threshold: [] for threshold in (first, *others)}
+    for part in parts(campaign):
+        document, rows = result_of(part, store)
+        threshold = threshold_of(part.question)
+        if rows:
+            some[first if threshold is None else threshold].append((_name(path, part), document, rows))
+    if not any(some.values()):
         raise InvalidInputError(f"{path} must have been run before, got a store without its answers")
-    return report_on(some, f"Campaign {path.stem}")
+    title = f"Campaign {path.stem}"
+    return {
+        threshold: report_on(results, f"{title}, threshold {exactly(threshold)}" if others else title)
+        for threshold, results in some.items()
+        if results
+    }
 
 
 def _name(path: Path, part: Part) -> Path:

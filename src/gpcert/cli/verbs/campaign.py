@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
-from gpcert.cli.campaign import Campaign, Line, campaign_page, changed, lines, read_campaign, run_campaign
+from gpcert.cli.campaign import Campaign, Line, campaign_pages, changed, lines, read_campaign, run_campaign
 from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
@@ -60,8 +61,9 @@ def run(parsed: argparse.Namespace) -> int:
     """One action."""
     require(parsed.output is None or parsed.action == "report", "--output must be given to report only")
     campaign = read_campaign(parsed.file)
-    read = map(campaign.place, (*campaign.models.values(), campaign.data["file"]))
-    check_output(parsed.output, parsed.file, *read, *files_of_store(campaign.store))
+    read = [campaign.place(name) for name in (*campaign.models.values(), campaign.data["file"])]
+    for path in _outputs(parsed.output, campaign).values():
+        check_output(path, parsed.file, *read, *files_of_store(campaign.store))
     with closing(Store(campaign.store)) as store:
         return (_run if parsed.action == "run" else _look)(parsed, campaign, store)
 
@@ -76,11 +78,12 @@ def _look(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
     if other and not _is_page(parsed.output):  # a page is about the models and data as they are now
         raise InvalidInputError(told)
     if parsed.output is not None:
-        kept = keep(parsed.output, _writer(parsed, campaign, store, found))
-        for note in filter(None, (kept.note, other and told)):
+        files = [keep(path, write) for path, write in _writers(parsed, campaign, store, found)]
+        for note in filter(None, (*(kept.note for kept in files), other and told)):
             warn(note)
         shown = [] if other else [_shown(found)]
-        return int(kept.failed) or tell(*shown, f"saved: {printable(str(kept.place))}")
+        shown += [f"saved: {printable(str(kept.place))}" for kept in files if not kept.failed]
+        return int(any(kept.failed for kept in files)) or tell(*shown)
     return tell(_shown(found), _total(campaign, store, found))
 
 
@@ -88,14 +91,26 @@ def _is_page(path: Path | None) -> bool:
     return path is not None and path.suffix in (".html", ".htm")
 
 
-def _writer(
+def _outputs(path: Path | None, campaign: Campaign) -> dict[float, Path]:
+    """The file of each threshold: page.html for the first, page.threshold-0.9.html beside it."""
+    if path is None:
+        return {}
+    first, *others = campaign.thresholds
+    others = others if _is_page(path) else []
+    return {first: path} | {
+        t: path.with_name(f"{path.stem}.threshold-{exactly(t)}{path.suffix}") for t in others
+    }
+
+
+def _writers(
     parsed: argparse.Namespace, campaign: Campaign, store: Store, found: list[Line]
-) -> Callable[[Path], None]:
-    """The table, or the page."""
+) -> list[tuple[Path, Callable[[Path], None]]]:
+    """The table, or the pages."""
     if not _is_page(parsed.output):
-        return _table(found).save
-    text = campaign_page(campaign, store, parsed.file)
-    return lambda place: write_whole(place, text)
+        return [(parsed.output, _table(found).save)]
+    places = _outputs(parsed.output, campaign)
+    texts = campaign_pages(campaign, store, parsed.file)
+    return [(places[t], partial(write_whole, content=text)) for t, text in texts.items()]
 
 
 def _run(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
