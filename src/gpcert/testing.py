@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def assert_certified(
     >>> float(found.certified[0])
     1.0
     """
-    require(0 <= at_least <= 1, f"at_least must be in [0, 1], got {at_least}")
+    share = isinstance(at_least, Real) and 0 <= float(at_least) <= 1
+    require(share, f"at_least must be in [0, 1], got {at_least!r}")
     points, truth = getattr(X, "iloc", np.asarray(X)), np.asarray(y)
     told = f"y must have one class for each row of X, got shapes {truth.shape} and {np.shape(X)}"
     require(np.shape(X)[:1] == truth.shape, told)

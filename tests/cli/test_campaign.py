@@ -154,6 +154,7 @@ def test_a_budget_is_spent_in_rounds_and_the_next_run_goes_on(folder, capsys, pr
         ("radii = [0.05, 0.3]", "radii = [0.3, 0.05]", "radii must be a list of increasing numbers >= 0"),
         ("radii = [0.05, 0.3]", "", "questions[0].radii must be given for certify, got nothing"),
         ("norms = [", "norms = [0.5, ", 'norms must be a list of norms: "inf", numbers >= 1, or 0, got'),
+        ("rtol = 0.1", "scale = []", "questions[2].scale must be std or NAME=UNIT, or a list of such texts"),
         ('["x0"]', '["z"]', "questions[3]: --features must name features of the model, got 'z'"),
         ('file = "points.npz"', 'file = 3', "data.file must be the path of a CSV or npz file"),
         ("[models]", '[models]\nz = "none"', "none must be a model file, got no such file"),
@@ -354,7 +355,7 @@ def test_what_was_found_for_other_files_is_not_told_as_current(folder, capsys, w
 
 def test_questions_that_differ_in_anything_are_counted_and_shown_apart(folder, capsys):
     head = FILE.split("[[questions]]")[0]
-    own = ("", "scale = ['std']", "domain = ['-9:9']", "label = '1'", "tolerance = 0.1")
+    own = ("", "scale = 'std'", "domain = ['-9:9']", "label = '1'", "tolerance = 0.1")
     asked = "".join(f'[[questions]]\nask = "range"\nradii = [0.1]\n{entry}\n' for entry in own)
     path = write(folder, f"{head}{asked}[[questions]]\nask = 'evaluate'\nradii = [0.1, 0.2]\n")
     assert run(path) == 0

@@ -178,6 +178,9 @@ def test_assert_certified() -> None:
     assert len(part.truth) == own.sum()
     with pytest.raises(gc.InvalidInputError, match="y must hold at least one row of class 'c', got none"):
         gc.testing.assert_certified(clf, X, y, 0.2, label="c")
+    for wrong in ("0.9", None, 1.5, float("nan"), [0.9]):
+        with pytest.raises(gc.InvalidInputError, match=r"at_least must be in \[0, 1\], got"):
+            gc.testing.assert_certified(clf, X, y, 0.2, wrong)
     with pytest.raises(gc.InvalidInputError, match=r"at_least must be in \[0, 1\], got 2"):
         gc.testing.assert_certified(clf, X, y, 0.2, 2)
     with pytest.raises(gc.InvalidInputError, match=r"at_least must be in \[0, 1\], got nan"):

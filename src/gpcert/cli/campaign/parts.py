@@ -184,6 +184,11 @@ def parts(campaign: Campaign) -> Iterator[Part]:
                     raise InvalidInputError(f"questions[{i}]: {error}") from None
 
 
+def _listed(entry: str | list[str] | None) -> list[str] | None:
+    """One text stands for a list of one."""
+    return [entry] if isinstance(entry, str) else entry
+
+
 def _of(name: str, points: Points, question: dict[str, Any], proof: ProofPath | None) -> Iterator[Part]:
     alone = question["ask"] in ("radius", "evaluate")
     for norm in question.get("norms", ["inf"]):
@@ -191,8 +196,8 @@ def _of(name: str, points: Points, question: dict[str, Any], proof: ProofPath | 
             parsed = argparse.Namespace(
                 norm=float(norm),
                 features=features,
-                domain=question.get("domain"),
-                scale=question.get("scale"),
+                domain=_listed(question.get("domain")),
+                scale=_listed(question.get("scale")),
             )
             shape = read_shape(parsed, points.model.post, points.table)
             require(
