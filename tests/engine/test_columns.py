@@ -60,6 +60,12 @@ def test_rows_that_are_no_centre_get_their_sentence():
     assert len(gc.balls(np.empty((0, 3)), 0.1)) == 0
 
 
+def test_no_balls_get_no_answers():
+    none = gc.balls(centres(), 0.1)[:0]
+    for ask in (gc.probability_range, gc.certify, gc.attack, gc.latent_range, gc.robustness):
+        assert list(ask(small_model(n=20, d=3), none)) == []
+
+
 def test_names_in_another_order_move_the_columns():
     X = centres()
     clf = gc.GPClassifier(max_evals=0).fit(

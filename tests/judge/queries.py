@@ -250,12 +250,24 @@ class _Asking:
         return (found[0], x[0]) if self.single else (found, x)
 
     def together(self) -> tuple[Any, Any]:
-        """The same, sometimes enough boxes to be bounded together."""
+        """The same, sometimes enough boxes, or balls in columns, to be bounded together."""
+        if self.query.batch == "list" and self.query.shape == "ball" and self.rng.random() < 0.5:
+            with contextlib.suppress(InvalidInputError):  # not finite: one by one
+                return self.columns()
         found, x = self.regions()
         if self.query.batch == "list" and self.query.shape == "box":
             while len(found) < 16:
                 more, points = self.regions()
                 found, x = [*found, *more], [*x, *points]
+        return found, x
+
+    def columns(self) -> tuple[Any, Any]:
+        """Balls of one kind, as `gc.balls` makes them."""
+        x = np.array([self.point() for _ in range(16)])
+        options = self.ball_options(x)
+        found = gc.balls(x, self.radius(options), **options)
+        for region in found:
+            region.box()
         return found, x
 
     def inside(self, region: Region) -> np.ndarray:

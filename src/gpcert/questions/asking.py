@@ -137,7 +137,7 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
 
 def _checked(post: Posterior, regions: Regions, radii: Float | None = None) -> Regions:
     """The regions, of which those with radii (m,) are alike."""
-    some = regions if radii is None else regions[: int((radii > 0).argmax()) + 1]
+    some = regions if radii is None or not len(radii) else regions[: int((radii > 0).argmax()) + 1]
     plain = (each for each in some if isinstance(each, Ball) and each.scale is None and each.radius > 0)
     first = next(plain, None)
     if first is not None and first.norm != 0:
