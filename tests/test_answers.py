@@ -208,9 +208,13 @@ def test_a_summary_says_of_each_region_what_is_true_of_it() -> None:
     assert len(told) == 5
     for words in ("all 3 features are off by up to 0.1 each", "“x0” is off", "Euclidean", "times the scale"):
         assert sum(words in sentence for sentence in told) >= 1, words
-    many = gc.certify(post, [gc.Ball(x, 0.1, scale=[1.0, 1.0, 1.0 + k]) for k in range(12)]).sentences()
-    assert len(many) == 1
-    assert "while the row is anywhere in its region" in many[0]
+    units = [[1.0, 1.0, 1.0 + k] for k in range(12)]
+    rows = [gc.Ball(y, 0.1, scale=unit) for y, unit in zip(post.centres, units, strict=False)]
+    (many,) = gc.certify(post, rows).sentences()
+    assert "of 12 rows" in many
+    assert "while the row is anywhere in its region" in many
+    one_row = gc.certify(post, [gc.Ball(x, 0.1, scale=unit) for unit in units]).sentences()
+    assert len(one_row) == 12  # one row is never told as twelve
     other = small_model(n=20, d=3)
     assert len((gc.certify(post, some[:1] * 2) + gc.certify(other, some[:1] * 2)).sentences()) == 2
 

@@ -22,7 +22,8 @@ from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
 from gpcert.records.results_file import nouns
 from gpcert.results import Answer, Verdict, VerdictStatus
-from gpcert.results.wording import Words, few, sentences
+from gpcert.results.phrases import Words
+from gpcert.results.wording import few, sentences
 from gpcert.running import Lot, made
 from gpcert.tables import same_rows
 from gpcert.validation import require, shown

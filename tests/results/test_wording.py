@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.results.wording import Words, proved, sentences, while_moving, wilson
+from gpcert.results.phrases import Words, while_moving
+from gpcert.results.wording import proved, sentences, wilson
 
 WORDS = Words(("well", "ill"), ("age", "bmi", "dose"), unit="standard deviations")
 X = np.zeros(3)

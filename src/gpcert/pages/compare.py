@@ -19,7 +19,7 @@ from gpcert.pages.summary import (
     typical_radius,
 )
 from gpcert.pages.table import data_table
-from gpcert.results.wording import while_moving
+from gpcert.results.phrases import while_moving
 
 __all__ = ["comparison", "overview"]
 

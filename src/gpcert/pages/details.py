@@ -15,7 +15,7 @@ from gpcert.pages.influence import own_influences
 from gpcert.pages.points import Point, Ranged
 from gpcert.pictures import grey_image, heat_image
 from gpcert.results import ProbabilityRange, ProofFile
-from gpcert.results.wording import Words
+from gpcert.results.phrases import Words
 from gpcert.validation import Float
 
 __all__ = ["Pictures", "card", "details"]

@@ -13,7 +13,7 @@ from gpcert.pages.groups import Group
 from gpcert.pages.points import Explained, Point
 from gpcert.pages.words import word
 from gpcert.pictures import heat_image
-from gpcert.results.wording import Words
+from gpcert.results.phrases import Words
 
 __all__ = ["influences", "own_influences"]
 

@@ -26,7 +26,8 @@ from gpcert.pages.summary import (
 )
 from gpcert.pages.words import word
 from gpcert.records.results_file import summary
-from gpcert.results.wording import proved, while_moving
+from gpcert.results.phrases import while_moving
+from gpcert.results.wording import proved
 
 __all__ = ["claim", "claims", "classes", "headline", "only_attacked", "settings", "stated"]
 

@@ -57,18 +57,9 @@ def certify_table(
     >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary().splitlines()[0])
     2 x Verdict: 2 safe, 0 unsafe, 0 unknown; right and safe: 100.0 %
     """
-    frame = framed("table", table)
-    if frame is None:
-        raise InvalidInputError(f"table must have named columns, got {type(table).__name__}: see gc.balls")
+    frame, own = _columns(post, table, target, id)
     truth = None if target is None else column("target", frame, target)
     names = row_names(table) if id is None else column("id", frame, id)
-    for what, name in (("target", target), ("id", id)):
-        require(
-            name is None or name not in (post.feature_names or ()),
-            f"{what} must be no feature of the model, got {name!r}",
-        )
-    known = column_names(frame) or []
-    own = [name for name in known if name in (post.feature_names or known) and name not in (target, id)]
     chosen = checked_radii(radii)
     shape = norm, float(chosen[-1]), features, domain, scale
     balls = checked_balls(post, {name: frame[name] for name in own}, *shape, what="table")
@@ -94,3 +85,19 @@ def certify_table(
     return Answers(
         found, regions.ids, post, None if labels is None else np.repeat(labels, len(chosen)).tolist()
     )
+
+
+def _columns(post: Posterior, table: Any, target: str | None, id: str | None) -> tuple[Any, list[str]]:
+    """The table by its columns, and which of them are features."""
+    frame = framed("table", table)
+    if frame is None:
+        raise InvalidInputError(f"table must have named columns, got {type(table).__name__}: see gc.balls")
+    known = column_names(frame) or []
+    for what, name in (("target", target), ("id", id)):
+        if name is not None:
+            column(what, frame, name)  # the sentence of one that is not there comes first
+        free = name is None or name not in (post.feature_names or ())
+        require(free, f"{what} must be no feature of the model, got {name!r}")
+    return frame, [
+        name for name in known if name in (post.feature_names or known) and name not in (target, id)
+    ]

@@ -19,7 +19,8 @@ from gpcert.posterior import Posterior
 from gpcert.records.documents import parsed
 from gpcert.records.format1 import upgraded
 from gpcert.records.rows import Row
-from gpcert.results.wording import Words, sentences
+from gpcert.results.phrases import Words
+from gpcert.results.wording import sentences
 from gpcert.running import THREADS
 from gpcert.validation import require
 

@@ -53,7 +53,8 @@ class Answer(Record, ABC):
 
     def summary(self) -> str:
         """What is known, then the sentence of the claim: as a batch of answers and the page have it."""
-        from gpcert.results.wording import Words, sentences  # sentences are about all kinds of answers
+        from gpcert.results.phrases import Words
+        from gpcert.results.wording import sentences  # sentences are about all kinds of answers
 
         words = Words(features=getattr(self, "feature_names", None) or ())
         return "\n".join([self.told(), *sentences([self], words)])

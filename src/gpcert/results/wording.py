@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,55 +24,18 @@ from gpcert.numbers import (
     percent_at_most,
     radius_at_least,
 )
-from gpcert.regions import Ball, Region
+from gpcert.regions import Ball
 from gpcert.results.about import Answer
 from gpcert.results.answers import CertifiedRadius, ProbabilityRange, Robustness, Verdict
 from gpcert.results.latents import LatentRange
+from gpcert.results.phrases import PLAIN, Words, far, while_moving
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 
-__all__ = ["Words", "few", "median", "proved", "sentences", "while_moving", "wilson"]
+__all__ = ["few", "median", "proved", "sentences", "wilson"]
 
 _Z = Fraction(196, 100)  # two-sided 95 % of the normal law, rounded up
-_FEW = 3  # features that are called by their names
 _RADII = 8  # more than these are "the radius of its row", where every row has one
-
-
-@dataclass(frozen=True)
-class Words:
-    """The names that sentences use: of classes, features, what a feature is, radius 1, what a row is.
-
-    `apart`: regions differ from row to row in more than their centres; `partly`: some have no answer.
-    """
-
-    classes: Sequence[str] = ()
-    features: Sequence[str] = ()
-    noun: str = "features"
-    unit: str | None = None
-    rows: str = "rows"
-    apart: bool = False
-    partly: bool = False
-
-    @property
-    def row(self) -> str:
-        """One of the rows."""
-        return self.rows.removesuffix("s")
-
-    def counted(self, n: int) -> str:
-        """So many rows."""
-        return f"{n:,} {self.row if n == 1 else self.rows}"
-
-    def label(self, k: int | None) -> str:
-        """The class at a position."""
-        known = k is not None and k < len(self.classes)
-        return f"“{self.classes[k]}”" if known and k is not None else f"class {k}"
-
-    def feature(self, j: int) -> str:
-        """The feature at a position."""
-        return self.features[j] if j < len(self.features) else f"x{j}"
-
-
-_PLAIN = Words()
 
 
 def wilson(count: int, n: int) -> tuple[Fraction, Fraction]:
@@ -90,89 +53,13 @@ def median(values: Sequence[Exact], upper: bool = False) -> Exact:
     return sorted(values)[(len(values) - (not upper)) // 2]
 
 
-def proved(count: int, n: int, labelled: bool, threshold: float, moving: str, words: Words = _PLAIN) -> str:
+def proved(count: int, n: int, labelled: bool, threshold: float, moving: str, words: Words = PLAIN) -> str:
     """The claim of verdicts: `count` of `n` rows are safe, and right where labels are known."""
     right = "is right and " if labelled else ""
     what = f"the predicted class {right}{'is ' if not right else ''}proved not to change"
     if threshold != 0.5:
         what = f"the predicted class {right}has a probability proved to stay above {exactly(threshold)}"
     return f"For {_share(count, n, words)} {what} {moving}."
-
-
-def while_moving(region: Region | None, radius: str, words: Words = _PLAIN) -> str:
-    """The region around a row, in words: what moves, how far, within which limits."""
-    if not isinstance(region, Ball) or words.apart:
-        return f"while the {words.row} is anywhere in its {'region' if words.apart else 'box'}"
-    moving = np.flatnonzero(region.moving())
-    if not len(moving):
-        return "while nothing moves"
-    which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
-    far, within = _far(radius, words, region), _within(region, moving.tolist(), words)
-    if region.norm == 0:
-        return _some(radius, len(moving), which, within)
-    how = {
-        math.inf: f"by up to {far}" + ("" if one else " each, in any combination"),
-        2.0: f"by a Euclidean distance of up to {far}",
-        1.0: f"by up to {far} in sum",
-    }.get(region.norm, f"by up to {far} in the {region.norm:g}-norm")
-    return f"while {which} {'is' if one else 'are'} off {how}{within}"
-
-
-def _some(radius: str, n: int, which: str, within: str) -> str:
-    """So many of n features, or as many as there are: half a feature is none."""
-    if radius.startswith("the "):
-        return f"while as many of {which} as {radius} says take any values{within}"
-    count = math.floor(min(float(radius), n))
-    if count == 0:
-        return "while nothing moves"
-    many = f"up to {count} of " if count < n else ""
-    return f"while {many}{which} take{'s' if n == 1 else ''} any values{within}"
-
-
-def _far(radius: str, words: Words, ball: Ball) -> str:
-    """A radius with its unit: 2 standard deviations, 1 times the scale."""
-    named = words.unit and words.unit.removesuffix("s" if radius == "1" else "")
-    if named and radius.startswith("the "):
-        return f"{radius} (in {named})"
-    if named or ball.scale is None:
-        return f"{radius} {named or ''}".rstrip()
-    moving = np.flatnonzero(ball.moving()).tolist()
-    told = [exactly(float(ball.scale[j])) for j in moving]
-    return f"{radius} times the scale{_each(told, moving, words)}"
-
-
-def _each(told: list[str], moving: list[int], words: Words) -> str:
-    """Numbers of features, in brackets: one for all, or of a few each; many are among the settings."""
-    if len(set(told)) == 1:
-        return f" ({told[0]})"
-    named = (f"“{words.feature(j)}”: {text}" for j, text in zip(moving, told, strict=True))
-    return f" ({', '.join(named)})" if len(told) <= _FEW else ""
-
-
-def _which(moving: list[int], d: int, words: Words) -> str:
-    if len(moving) < d and len(moving) <= _FEW:
-        *most, last = (f"“{words.feature(j)}”" for j in moving)
-        return f"{', '.join(most)} and {last}" if most else last
-    if len(moving) == d:
-        return f"“{words.feature(0)}”" if d == 1 else f"{'both' if d == 2 else f'all {d}'} {words.noun}"
-    return f"{len(moving)} of {d} {words.noun}"
-
-
-def _within(ball: Ball, moving: list[int], words: Words) -> str:
-    if ball.domain is None or not moving:
-        return ""
-    pairs = [
-        (float(low), float(high)) for low, high in zip(*(end[moving] for end in ball.domain), strict=True)
-    ]
-    if len(set(pairs)) > 1:
-        told = [f"{exactly(low)} to {exactly(high)}" for low, high in pairs]
-        return f", each within its own limits{_each(told, moving, words)}"
-    low, high = pairs[0]
-    if math.isinf(low) and math.isinf(high):
-        return ""
-    if math.isinf(high):
-        return f", staying at or above {exactly(low)}"
-    return f", staying {'at or below' if math.isinf(low) else f'between {exactly(low)} and'} {exactly(high)}"
 
 
 def _share(count: int, n: int, words: Words, told: Callable[[Fraction], str] = percent_at_least) -> str:
@@ -185,7 +72,7 @@ def _share(count: int, n: int, words: Words, told: Callable[[Fraction], str] = p
 
 def sentences(
     answers: Sequence[Answer],
-    words: Words = _PLAIN,
+    words: Words = PLAIN,
     right: Sequence[bool | None] | None = None,
     radii: Sequence[float | None] | None = None,
     rows: Sequence[Hashable] | None = None,
@@ -203,7 +90,7 @@ def sentences(
     many = once and len(set(given)) > _RADII
     shapes = [_shape(a) for a in answers]
     seen = {shape: k for k, shape in enumerate(dict.fromkeys(shapes))}
-    if len(seen) > _RADII:
+    if once and len(seen) > _RADII:
         words = replace(words, apart=True)
     groups: dict[tuple[int, int, str, float], list[int]] = {}
     for i, (answer, radius) in enumerate(zip(answers, given, strict=True)):
@@ -216,9 +103,9 @@ def sentences(
         groups.setdefault((kind, place, more, -1.0 if many or radius is None else radius), []).append(i)
     found: list[str] = []
     for (kind, _, _, radius), members in sorted(groups.items()):
-        far = f"the radius of its {words.row}" if many else exactly(radius)
+        reach = f"the radius of its {words.row}" if many else exactly(radius)
         told = list(_KINDS.values())[kind]
-        found += told([answers[i] for i in members], [known[i] for i in members], far, words)
+        found += told([answers[i] for i in members], [known[i] for i in members], reach, words)
     return found
 
 
@@ -358,7 +245,7 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     one = f"one of {len(ends)} {words.noun}" if len(ends) > 1 else f"“{words.feature(moving[0])}”"
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
-        f"While {one} alone is off by up to {_far(radius, words, balls[0])}, its mean influence on the "
+        f"While {one} alone is off by up to {far(radius, words, balls[0])}, its mean influence on the "
         f"probability of {words.label(some[0].label)} over {words.counted(len(balls))} is enclosed by proof: "
         f"the direction is certain for {every}, and the largest is that of "
         f"“{words.feature(moving[best])}”, in {between(*ends[best])}."
