@@ -31,7 +31,7 @@ from gpcert.questions.decision import Decision, decide, decision, labelled, sett
 from gpcert.questions.rooted import Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
-from gpcert.running import Listener, Lot, Report, ask_all, settle_together
+from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -91,13 +91,12 @@ def certify(
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings), prover)
     check_device(device)
     labels, ties = labelled(post, points, device)
-    each = enumerate(zip(labels.tolist(), ties.tolist(), strict=True))
-    pieces = {i: _Piece(region, i, label, tie) for i, (label, tie) in each}
+    pieces = _pieces(region, labels, ties)
     blank, together = partial(_blank, task), partial(_together, task, region, labels, ties, device)
     found = ask_all(
         _ask, task, pieces, running, what="certify", stopped=_interrupted, blank=blank, together=together
     )
-    return [found[i] if i in found else blank(piece) for i, piece in pieces.items()]
+    return [found[i] if i in found else blank(pieces[i]) for i in range(len(region))]
 
 
 def settled_verdicts(
@@ -121,8 +120,7 @@ def settled_verdicts(
         return {}
     task = _Task(post, BoundFactory(post), float(threshold), settings, about(post, settings))
     labels, ties = labelled(post, X, device)
-    each = enumerate(zip(labels.tolist(), ties.tolist(), strict=True))
-    pieces = {i: _Piece(regions, i, label, tie) for i, (label, tie) in each}
+    pieces = _pieces(regions, labels, ties)
     running = checked_running(None, None, store, post, what="certify")
     together = partial(_together, task, Regions(regions), labels, ties, device)
     return settle_together(pieces, running, partial(_blank, task), together)
@@ -170,6 +168,10 @@ class _Piece:
         return _Piece, ([self.region], 0, self.label, self.tie, self.start)  # of all of them one travels
 
 
+def _pieces(regions: Sequence[Region], labels: Index, ties: Mask) -> Numbered:
+    return Numbered(len(labels), lambda i: _Piece(regions, i, int(labels[i]), bool(ties[i])))
+
+
 def _blank(task: _Task, piece: _Piece) -> Verdict:
     return _nothing(task, piece.region, piece.label, Status.INTERRUPTED)
 
@@ -181,7 +183,7 @@ def _together(
     for lot in rooted.lots(len(regions), pieces, device):
         part = slice(lot.start, lot.stop)
         for roots, safe, decided in _at_the_root(task, regions[part], labels[part], ties[part], device):
-            asked = rooted.asked(roots, pieces, lot.start)
+            asked = among(pieces, lot.start + roots.numbers)
             for at in np.flatnonzero(asked & ~decided).tolist():
                 pieces[lot.start + int(roots.numbers[at])].start = roots.points(0, at)
             yield _lot(task, regions, labels, roots, safe, np.flatnonzero(asked & decided), lot.start)
@@ -190,10 +192,10 @@ def _together(
 def _lot(
     task: _Task, regions: Regions, labels: Index, roots: Roots, safe: Mask, decided: Index, first: int
 ) -> Lot:
-    numbers = (first + roots.numbers[decided]).tolist()
+    numbers = first + roots.numbers[decided]
 
     def answer(k: int) -> Verdict:
-        at, i = int(decided[k]), numbers[k]
+        at, i = int(decided[k]), int(numbers[k])
         return _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
 
     def known(k: int) -> tuple[float, ...]:

@@ -30,7 +30,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.rooted import Root, Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.running import Listener, Lot, Report, ask_all, settle_together
+from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask, require
@@ -88,7 +88,7 @@ def probability_range(
     running = checked_running(progress, n_jobs, store, post, what="probability_range", prover=prover)
     task = _Task(post, method, c, settings, about(post, settings), prover)
     check_device(device)
-    pieces = {i: _Piece(region, i) for i in range(len(region))}
+    pieces = Numbered(len(region), partial(_Piece, region))
     blank, together = partial(_blank, task), partial(_together, task, region, device)
     found = ask_all(
         _ask,
@@ -100,7 +100,7 @@ def probability_range(
         blank=blank,
         together=together,
     )
-    return [found[i] if i in found else blank(piece) for i, piece in pieces.items()]
+    return [found[i] if i in found else blank(pieces[i]) for i in range(len(region))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ def settled_ranges(
     check_model(post)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     task = _Task(post, method, label, settings, about(post, settings))
-    pieces = {i: _Piece(regions, i) for i in range(len(regions))}
+    pieces = Numbered(len(regions), partial(_Piece, regions))
     running = checked_running(None, None, store, post, what="probability_range")
     together = partial(_together, task, Regions(regions), device)
     return settle_together(pieces, running, partial(_blank, task), together)
@@ -178,7 +178,7 @@ def _together(task: _Task, regions: Regions, device: str, pieces: Mapping[int, _
     for lot in rooted.lots(len(regions), pieces, device):
         part = regions[lot.start : lot.stop]
         for roots in _at_the_root(task, part, device):
-            asked, narrow = rooted.asked(roots, pieces, lot.start), _narrow(task, roots)
+            asked, narrow = among(pieces, lot.start + roots.numbers), _narrow(task, roots)
             for at in np.flatnonzero(asked & ~narrow).tolist():
                 pieces[lot.start + int(roots.numbers[at])].roots = roots.sides(at)
             yield _lot(task, part, roots, np.flatnonzero(asked & narrow), lot.start)
@@ -192,7 +192,7 @@ def _lot(task: _Task, regions: Sequence[Region], roots: Roots, narrow: Index, fi
         low, high = roots.sides(int(narrow[k]))
         return low.lower, _complement(high.lower, 1), low.nodes + high.nodes, low.seconds
 
-    return Lot((first + roots.numbers[narrow]).tolist(), answer, known)
+    return Lot(first + roots.numbers[narrow], answer, known)
 
 
 def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:

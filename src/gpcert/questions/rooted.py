@@ -19,7 +19,7 @@ from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Root", "Roots", "asked", "classes", "decisions", "lots", "ranges"]
+__all__ = ["Root", "Roots", "classes", "decisions", "lots", "ranges"]
 
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
 _FEWEST = 16
@@ -40,11 +40,6 @@ def lots(count: int, asked: Container[int], device: str) -> Iterator[range]:
         lot = range(first, min(first + step, count))
         if any(i in asked for i in lot):
             yield lot
-
-
-def asked(roots: Roots, pieces: Container[int], first: int) -> Mask:
-    """Which (m,) of the regions are asked about, if the first of the lot is number `first`."""
-    return np.array([i in pieces for i in (first + roots.numbers).tolist()], dtype=bool)
 
 
 #: Targets above a threshold lie so far above it; other links look for theirs on a grid of this width.

@@ -2,6 +2,7 @@
 
 from gpcert.running.executor import ask_all
 from gpcert.running.keeper import Keeper
+from gpcert.running.pieces import Numbered, Pieces, among
 from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.signals import SIGNALS, THREADS, on_signals
 from gpcert.running.ways import Ask, Lot, Running, made, settle_together
@@ -15,10 +16,13 @@ __all__ = [
     "Keeper",
     "Listener",
     "Lot",
+    "Numbered",
+    "Pieces",
     "Progress",
     "Report",
     "Running",
     "Stopped",
+    "among",
     "ask_all",
     "cores",
     "listener",

@@ -7,13 +7,12 @@ is seen to be long. Which piece a worker died of is found by halving those that 
 
 from __future__ import annotations
 
-import pickle
 import sys
 import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -24,10 +23,11 @@ import numpy as np
 from gpcert.errors import GpcertError
 from gpcert.running.board import Board
 from gpcert.running.keeper import Keeper
-from gpcert.running.progress import Listener, Progress, Stopped, listener, wants_to_stop
+from gpcert.running.pieces import Pieces, drop, regions
+from gpcert.running.progress import Listener, Stopped, Tally, listener
 from gpcert.running.ways import Ask, Running, Together
 from gpcert.running.worker import Call
-from gpcert.running.workers import TRIED, cores, deaf, deaths, feed, kill, parallel, remote, wanted
+from gpcert.running.workers import TRIED, cores, deaf, deaths, feed, kill, packed, parallel, remote, wanted
 
 __all__ = ["ask_all"]
 
@@ -44,12 +44,12 @@ _LOOK = 0.05
 def ask_all(
     ask: Ask,
     task: Any,
-    pieces: Mapping[int, Any],
+    pieces: Pieces,
     running: Running,
     *,
     what: str = "",
     stopped: Callable[[Any], bool] = lambda answer: False,
-    size: Callable[[Any], int] = lambda piece: 1,
+    size: Callable[[Any], int] | None = None,
     total: int | None = None,
     found: dict[int, Any] | None = None,
     blank: Callable[[Any], Any] | None = None,
@@ -57,15 +57,15 @@ def ask_all(
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
-    A piece is about `size` regions, the first of them number i of `total`; `blank` gives the answer, or the
+    A piece is about `size` regions, None: one, the first of them number i of `total`; `blank` gives the answer, or the
     answers, that say nothing about it. Many pieces may be answered `together` first. What was not begun, or
     was lost with a worker, is not `found`. An answer may be a lot that it was given with: see `made`.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
     rest, known = keeper.divided(pieces)
     with listener(running.progress, what) as tell:
-        count = sum(map(size, pieces.values())) if total is None else total
         answers = {} if found is None else found
+        count = regions(pieces, size) if total is None else total
         batch = _Batch(ask, task, rest, running, tell, stopped, size, count, keeper, answers)
         answers.update(known)
         try:
@@ -85,20 +85,19 @@ class _Batch:
 
     ask: Ask
     task: Any
-    waiting: dict[int, Any]
+    waiting: Pieces
     running: Running
     tell: Listener | None
     stopped: Callable[[Any], bool]
-    size: Callable[[Any], int]
+    size: Callable[[Any], int] | None
     total: int
     keeper: Keeper
     found: dict[int, Any]
     stopping: bool = False
 
     def __post_init__(self) -> None:
-        self._done = self.total - sum(map(self.size, self.waiting.values()))
-        self._last: dict[int, Sequence[float]] = {}  # reports of the pieces under way
-        self._at: dict[int, int] = {}  # how many of their regions are done
+        done = self.total - regions(self.waiting, self.size)
+        self._tally = Tally(self.tell, self.total, done)
         self._deaths = self._lost = 0
 
     def run(self, together: Together | None) -> None:
@@ -124,43 +123,35 @@ class _Batch:
     def _report(self, i: int, known: Sequence[float], at: int) -> bool:
         """Tell the listener where a piece stands, at which of its regions; whether to stop."""
         if self.tell is not None and not self.stopping:
-            self._last[i], self._at[i] = known, at
-            self._say(i + self.keeper.at(i, at), known)
+            self._tally.last[i], self._tally.at[i] = known, at
+            self.stopping |= self._tally.say(i + self.keeper.at(i, at), known)
         return self.stopping
-
-    def _say(self, index: int, known: Sequence[float]) -> None:
-        assert self.tell is not None
-        lower, upper, nodes, seconds = known
-        done = self._done + sum(self._at.values())
-        said = Progress(index, done, self.total, lower, upper, int(nodes), seconds)
-        self.stopping |= wants_to_stop(self.tell(said))
 
     def _finish(self, i: int, answer: Any) -> None:
         """Take the answer to a piece, and tell."""
         size = self._settle(i, answer)
         if self.tell is not None and not self.stopping:
-            self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
+            known = self._tally.last.pop(i, (-np.inf, np.inf, 0, 0.0))
+            self.stopping |= self._tally.say(i + size - 1, known)
 
     def _settle(self, i: int, answer: Any) -> int:
         """Take the answer to a piece; of how many regions."""
         self.stopping |= self.stopped(answer)
         self.found[i] = self.keeper.whole(i, answer)
-        size = self.size(self.waiting.pop(i))
-        self._done += size
-        self._at.pop(i, None)
-        return size
+        return self._gone(i)
 
     def _together(self, together: Together) -> None:
         """What can be answered in lots."""
-        for lot in together(dict(self.waiting)):
+        for lot in together(self.waiting):
             if self.tell is None and type(self.keeper) is Keeper:  # nobody looks at them yet
-                self.found.update(dict.fromkeys(lot.numbers, lot))
-                self._done += sum(map(self.size, map(self.waiting.pop, lot.numbers)))
+                self.found.update(dict.fromkeys(lot.numbers.tolist(), lot))
+                drop(self.waiting, lot.numbers)
+                self._tally.done += len(lot.numbers)
                 continue
-            for at, i in enumerate(lot.numbers):
+            for at, i in enumerate(lot.numbers.tolist()):
                 self._settle(i, lot.answer(at))
                 if self.tell is not None:
-                    self._say(i, lot.known(at))
+                    self.stopping |= self._tally.say(i, lot.known(at))
                 if self.stopping:
                     return
 
@@ -200,11 +191,8 @@ class _Batch:
         """All that waits; what was under way when a worker died is divided and tried again, until one piece
         alone is to blame.
         """
-        try:
-            from joblib.externals.loky.backend.reduction import dumps
-
-            parcel = np.frombuffer(dumps((self.ask, self.task)), dtype=np.uint8)
-        except (pickle.PicklingError, AttributeError, TypeError):  # it cannot travel
+        parcel = packed(self.ask, self.task)
+        if parcel is None:
             return
         died = Counter[int]()
         try:
@@ -235,10 +223,16 @@ class _Batch:
 
     def _lose(self, i: int, reason: str) -> None:
         """A piece that nothing can be said about."""
-        size = self.size(self.waiting.pop(i))
-        self._done += size
-        self._lost += size
+        self._lost += self._gone(i)
         self.keeper.lose(i, reason)
+
+    def _gone(self, i: int) -> int:
+        """A piece waits no more; of how many regions."""
+        piece = self.waiting.pop(i)
+        size = 1 if self.size is None else self.size(piece)
+        self._tally.done += size
+        self._tally.at.pop(i, None)
+        return size
 
     def _on(self, group: list[int], parcel: Any, jobs: int) -> tuple[list[int], int]:
         """A group on workers; if some of them died, the pieces that were under way, and how many."""
@@ -300,5 +294,5 @@ class _Batch:
             self._lose(i, "it ran out of memory")
         elif not isinstance(answer, Stopped):
             if board.reported(row):
-                self._last[i] = board.last(row)[:-1]
+                self._tally.last[i] = board.last(row)[:-1]
             self._finish(i, answer)

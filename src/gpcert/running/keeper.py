@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+from gpcert.running.pieces import Pieces
 
 __all__ = ["Keeper"]
 
@@ -11,9 +12,9 @@ __all__ = ["Keeper"]
 class Keeper:
     """Nobody: nothing is known before, and nothing is kept."""
 
-    def divided(self, pieces: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
         """Pieces, or what is left of them, that have to be asked; and the answers to the others."""
-        return dict(pieces), {}
+        return pieces.copy(), {}
 
     def at(self, i: int, at: int) -> int:
         """Which region of the whole piece is number `at` of what was left of it."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
 
-__all__ = ["Bar", "Listener", "Progress", "Report", "Stopped", "listener", "wants_to_stop"]
+__all__ = ["Bar", "Listener", "Progress", "Report", "Stopped", "Tally", "listener", "wants_to_stop"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,24 @@ class Stopped(Exception):
 def wants_to_stop(said: object) -> bool:
     """Whether a callback said True; anything else, also an array or a string, means to go on."""
     return isinstance(said, bool | np.bool_) and bool(said)
+
+
+@dataclass(eq=False)
+class Tally:
+    """How many regions of a batch are done, and who is told."""
+
+    tell: Listener | None
+    total: int
+    done: int
+    last: dict[int, Sequence[float]] = field(default_factory=dict)  #: reports of the pieces under way
+    at: dict[int, int] = field(default_factory=dict)  #: how many of their regions are done
+
+    def say(self, index: int, known: Sequence[float]) -> bool:
+        """Tell where region number `index` stands; whether to stop."""
+        assert self.tell is not None
+        lower, upper, nodes, seconds = known
+        done = self.done + sum(self.at.values())
+        return wants_to_stop(self.tell(Progress(index, done, self.total, lower, upper, int(nodes), seconds)))
 
 
 @contextmanager

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from gpcert.running.keeper import Keeper
+from gpcert.running.pieces import Pieces
 from gpcert.running.progress import Listener, Report
+from gpcert.validation import Index
 
 __all__ = ["Ask", "Lot", "Running", "Together", "made", "settle_together"]
 
@@ -25,7 +28,7 @@ class Lot:
     the answer, made where it is looked at, and what is reported of it.
     """
 
-    numbers: Sequence[int]
+    numbers: Index
     answer: Callable[[int], Any]
     known: Callable[[int], Sequence[float]]
 
@@ -34,17 +37,17 @@ class Lot:
         """Of answers that are there already."""
         rows = sorted(zip(answers, answers.values(), known, strict=True), key=itemgetter(0))
         numbers, made, told = zip(*rows, strict=True)
-        return cls(numbers, made.__getitem__, told.__getitem__)
+        return cls(np.array(numbers, dtype=np.intp), made.__getitem__, told.__getitem__)
 
 
 def made(answer: Any, number: int) -> Any:
     """The answer to a piece, which may still be one of a lot."""
     if isinstance(answer, Lot):
-        return answer.answer(bisect_left(answer.numbers, number))
+        return answer.answer(int(np.searchsorted(answer.numbers, number)))
     return answer
 
 
-#: Answers as many pieces as it can, lot by lot.
+#: Answers as many pieces, each of one region, as it can, lot by lot.
 Together = Callable[[Mapping[int, Any]], Iterator[Lot]]
 
 
@@ -62,7 +65,7 @@ class Running:
 
 
 def settle_together(
-    pieces: Mapping[int, Any], running: Running, blank: Callable[[Any], Any], together: Together
+    pieces: Pieces, running: Running, blank: Callable[[Any], Any], together: Together
 ) -> dict[int, Any]:
     """What is kept already, and what is answered `together`, kept as it comes; the rest is left to others.
 
@@ -73,7 +76,8 @@ def settle_together(
     try:
         with suppress(KeyboardInterrupt):
             for lot in together(rest):
-                found.update({i: keeper.whole(i, lot.answer(at)) for at, i in enumerate(lot.numbers)})
+                numbers = enumerate(lot.numbers.tolist())
+                found.update({i: keeper.whole(i, lot.answer(at)) for at, i in numbers})
     finally:
         keeper.close()
     return found

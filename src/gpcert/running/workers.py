@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from gpcert.running.board import SENT, Board
 from gpcert.running.signals import SIGNALS
 from gpcert.running.worker import Call, settle
 
-__all__ = ["TRIED", "cores", "deaf", "deaths", "feed", "kill", "parallel", "remote", "wanted"]
+__all__ = ["TRIED", "cores", "deaf", "deaths", "feed", "kill", "packed", "parallel", "remote", "wanted"]
 
 
 #: A piece that has cost so many workers, the last of them alone, is set aside.
@@ -107,6 +108,16 @@ def _submit(submit: Any, batch: Any, callback: Any = None) -> Any:
 
     future.add_done_callback(failed)
     return future
+
+
+def packed(ask: Any, task: Any) -> NDArray[np.uint8] | None:
+    """What all pieces share, as it travels; None: it cannot."""
+    from joblib.externals.loky.backend.reduction import dumps
+
+    try:
+        return np.frombuffer(dumps((ask, task)), dtype=np.uint8)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
 
 
 def deaths(error: BaseException) -> int:

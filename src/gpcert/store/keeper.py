@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from queue import Empty, Queue
 from typing import Any
 
 from gpcert.posterior import Posterior
 from gpcert.results import Answer
-from gpcert.running import Keeper
+from gpcert.running import Keeper, Pieces
 from gpcert.store.ranking import interrupted
 from gpcert.store.rows import key_of
 from gpcert.store.store import Store
@@ -63,7 +63,7 @@ class _Planner(Keeper):
     def __init__(self, blank: Callable[[Any], Any], blanks: list[Answer]) -> None:
         self._blank, self._blanks = blank, blanks
 
-    def divided(self, pieces: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
         """Nothing is left to ask."""
         found = {i: self._blank(piece) for i, piece in pieces.items()}
         for blank in found.values():
@@ -83,9 +83,10 @@ class _Keeper(Keeper):
         self._failure: BaseException | None = None
         self._begun = self._told = False
 
-    def divided(self, pieces: Mapping[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
         """Pieces, or what is left of them, that have to be asked; and the answers to the others."""
-        rest, found = {}, {}
+        rest: dict[int, Any] = {}
+        found: dict[int, Any] = {}
         lost = self._store.set_aside_keys()
         for i, piece in pieces.items():
             blank = self._blank(piece)
