@@ -64,7 +64,7 @@ def framed(what: str, value: Any) -> Any | None:
 
 
 def read(what: str, value: Any) -> Table:
-    """The numbers with the names that come with them."""
+    """The numbers, a finite copy, with the names that come with them."""
     table = framed(what, value)
     if table is not None:
         names = column_names(table) or []

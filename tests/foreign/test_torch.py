@@ -8,10 +8,12 @@ import torch
 
 import engine.test_bounds_of_rows as statements
 from gpcert.bounds import curves_of, model_of
-from gpcert.engine import Backend, Rows, smallest, verdicts
+from gpcert.engine import Around, Backend, Rows, smallest, verdicts
 from gpcert.engine.backend import Torch
 from gpcert.engine.facts import Facts
 from gpcert.engine.trust import flaw
+from gpcert.regions import hulls
+from gpcert.validation import freeze
 from helpers.exact import small_model
 
 CPU = Torch("cpu")
@@ -81,3 +83,30 @@ def test_torch_and_numpy_do_not_contradict_each_other(likelihood):
             assert (two.lower <= one.upper).all()
             settled = (one.upper - one.lower <= 0.02) == (two.upper - two.lower <= 0.02)
             assert settled.mean() > 0.9
+
+
+def test_ends_of_balls_are_the_same_doubles_on_torch():
+    """Bit for bit: an end that is rounded the other way is another region."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((4000, 3)) * 10.0 ** rng.uniform(-300, 300, (4000, 3))
+    x[:3] = [0.0, -0.0, 5e-324], [2.0**-1022, -(2.0**-1022), 1.0], [1.0, -1.0, 1.0 + 2.0**-52]
+    radius = 10.0 ** rng.uniform(-320, 300, (4000, 1))
+    radius[:3, 0] = 5e-324, 2.0**-53, 2.0**-54
+    for domain in (None, (np.full(3, -1.0), np.array([0.5, np.inf, 1e200]))):
+        ends = None if domain is None else tuple(map(CPU.array, domain))
+        ours = hulls(x, radius, domain)
+        theirs = hulls(CPU.array(x), CPU.array(radius), ends, CPU.xp)
+        for one, two in zip(ours, theirs, strict=True):
+            assert np.isfinite(one).any()
+            assert CPU.numpy(two).tobytes() == one.tobytes()
+
+
+def test_rows_of_balls_are_parted_into_features_on_torch_as_on_numpy():
+    x, radius = np.random.default_rng(6).random((20, 5)), np.linspace(0.01, 0.3, 20)
+    moving, rest = np.array([1, 4]), np.array([0, 2, 3])
+    around = Around(freeze(x), radius, (np.zeros(2), np.ones(2)), np.ones(20), moving, rest)
+    ours, theirs = (around.on(backend, slice(3, 11)) for backend in (Backend(), CPU))
+    assert ours.standing.tolist() == x[3:11][:, rest].tolist()
+    assert around.still(4).tolist() == x[4, rest].tolist()
+    for name in ("lower", "upper", "inner_lower", "inner_upper", "standing", "sign"):
+        assert CPU.numpy(getattr(theirs, name)).tobytes() == getattr(ours, name).tobytes()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.running import Progress, Running, ask_all, cores, executor
+from gpcert.running import Lot, Numbered, Progress, Running, ask_all, cores, executor, made
 from helpers import running_tasks
 from helpers.exact import small_model
 
@@ -51,6 +51,51 @@ def bits(answer):
 
 def test_answers_come_back_under_their_number():
     assert asked(running_tasks.times, 3, [5, 2, 7]) == ({0: 15, 1: 6, 2: 21}, [])
+
+
+def of_even_numbers(pieces):
+    """Two lots of what is even, as numbers without their pieces; a number answers itself."""
+    for some in ([2, 0], [6]):
+        yield Lot.of({i: i for i in some}, [(0.0, 1.0, 1, 0.0)] * len(some))
+
+
+def test_pieces_are_made_where_they_are_looked_at():
+    seen, pieces = [], Numbered(8, lambda i: seen.append(i) or i)
+    found = ask_all(running_tasks.times, 10, pieces, Running(n_jobs=1), together=of_even_numbers)
+    assert seen == [1, 3, 4, 5, 7]  # the others were answered unseen
+    assert [made(found[i], i) for i in range(8)] == [0, 10, 2, 30, 40, 50, 6, 70]
+    assert list(pieces) == list(range(8))  # the caller's are all there still
+    told = []
+    again = ask_all(running_tasks.times, 10, pieces, Running(told.append, 1), together=of_even_numbers)
+    assert {i: made(answer, i) for i, answer in again.items()} == {
+        i: made(answer, i) for i, answer in found.items()
+    }
+    assert [p.done for p in told] == list(range(1, 9))
+    assert {p.total for p in told} == {8}
+
+
+def test_a_listener_stops_a_lot_and_what_is_known_is_kept():
+    progress = Running(lambda p: p.done == 2, 1)
+    found = ask_all(running_tasks.times, 10, Numbered(8, int), progress, together=of_even_numbers)
+    assert {i: made(answer, i) for i, answer in found.items()} == {0: 0, 2: 2}
+
+
+def test_numbered_pieces_are_a_mapping():
+    pieces = Numbered(3, lambda i: [i])
+    first = pieces[0]
+    first.append("hint")
+    assert pieces[0] is first  # what was made is kept, with what it was told
+    assert pieces.pop(0) == [0, "hint"]
+    assert (list(pieces), len(pieces), 0 in pieces, 3 in pieces, -1 in pieces) == (
+        [1, 2],
+        2,
+        False,
+        False,
+        False,
+    )
+    for gone in (0, 3, -1):
+        with pytest.raises(KeyError):
+            pieces[gone]
 
 
 def test_workers_are_other_processes_with_one_thread_each():

@@ -7,6 +7,7 @@ which matrices of a batch are certainly positive semidefinite.
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -128,9 +129,11 @@ class Torch(Backend):
         self.name, self.lot = f"torch {device}", _GPU_LOT if device == "cuda" else self.lot
 
     def array(self, values: Any) -> Array:
-        if isinstance(values, np.ndarray) and not values.flags.writeable:  # torch does not know read-only
-            values = values.copy()
-        return self.torch.as_tensor(values, dtype=self.torch.float64, device=self.device)
+        if isinstance(values, np.ndarray) and not values.flags.writeable and self.device.type == "cpu":
+            values = values.copy()  # torch does not know read-only
+        with warnings.catch_warnings():  # nor that what goes to a device is copied anyway
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            return self.torch.as_tensor(values, dtype=self.torch.float64, device=self.device)
 
     def indices(self, values: Any) -> Array:
         return self.torch.as_tensor(values, dtype=self.torch.int64, device=self.device)

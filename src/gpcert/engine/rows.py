@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from gpcert.engine.backend import Array, Backend
 from gpcert.regions import hulls
-from gpcert.validation import Float
+from gpcert.validation import Float, Index
 
 __all__ = ["Around", "Rows"]
 
@@ -49,28 +51,40 @@ class Rows:
         """Some of them."""
         return self.each(lambda column: column[rows])
 
+    def still(self, at: Index | int) -> Float:
+        """The standing features of some rows, or of one."""
+        return np.asarray(self.standing[at])
+
 
 @dataclass(frozen=True, eq=False)
 class Around:
-    """Rows that are balls of norm inf: x (N, d) on the moving features, radius (N,), one domain (d,) for
-    all; `standing` and `sign` as there. The ends of their boxes are made where they are needed.
+    """Rows that are balls of norm inf around x (N, D), radius (N,), one domain (d,) for all; `sign` as there,
+    `features` (d,) move, the `rest` (D - d,) does not. The ends of their boxes are made where they are
+    needed, and features parted on the backend: the columns are as they were given.
     """
 
     x: Float
     radius: Float
     domain: tuple[Float, Float] | None
-    standing: Float
     sign: Float
+    features: Index
+    rest: Index
 
     def __len__(self) -> int:
         return len(self.sign)
 
     def on(self, backend: Backend, part: slice) -> Rows:
         """Some of them, on the backend."""
-        x, radius, standing, sign = (
-            backend.array(each[part]) for each in (self.x, self.radius, self.standing, self.sign)
+        whole, radius, sign = (backend.array(each[part]) for each in (self.x, self.radius, self.sign))
+        x, standing = (
+            whole if len(j) == whole.shape[1] else whole[:, backend.indices(j)]
+            for j in (self.features, self.rest)
         )
         domain = (
             None if self.domain is None else (backend.array(self.domain[0]), backend.array(self.domain[1]))
         )
         return Rows(*hulls(x, radius[:, None], domain, backend.xp), standing, sign)
+
+    def still(self, at: Index | int) -> Float:
+        """The standing features of some rows, or of one."""
+        return np.asarray(self.x[at][..., self.rest])

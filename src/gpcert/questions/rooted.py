@@ -65,7 +65,7 @@ class Roots:
 
     numbers: Index
     settled: Settled  #: (sides, m)
-    standing: Float
+    rows: Rows | Around
     facts: Facts
     seconds: float  #: of one region
 
@@ -82,8 +82,10 @@ class Roots:
     def points(self, side: int, at: Index | int) -> Float:
         """Where the upper ends hold, (D,) or (k, D)."""
         facts, witness = self.facts, self.settled.witness[side, at]
+        if not len(facts.rest):
+            return np.array(witness)
         found = np.empty((*witness.shape[:-1], len(facts.features) + len(facts.rest)))
-        found[..., facts.rest], found[..., facts.features] = self.standing[at], witness
+        found[..., facts.rest], found[..., facts.features] = self.rows.still(at), witness
         return found
 
     def sides(self, at: int) -> tuple[Root, ...]:
@@ -139,7 +141,7 @@ def decisions(
 def _roots(which: Index, rows: Rows | Around, facts: Facts, found: Settled, start: float) -> Roots:
     share = (time.perf_counter() - start) / len(rows)
     columns = Settled(*(column.reshape(-1, len(rows), *column.shape[1:]) for column in found))
-    return Roots(which, columns, rows.standing, facts, share)
+    return Roots(which, columns, rows, facts, share)
 
 
 def _groups(
@@ -156,19 +158,16 @@ def _groups(
         which, j = np.flatnonzero(alike.radius > 0), np.flatnonzero(alike.kind.moving())
         if len(which) >= _FEWEST and j.size:
             facts, domain = facts_of(post, j, chosen(device, sides * len(which))), alike.kind.domain
-            radius, x = alike.radius[which], _cut(alike.x, which, j)
+            x = alike.x if len(which) == len(alike) else alike.x[which]
             ends = None if domain is None else (domain[0][j], domain[1][j])
-            yield which, Around(x, radius, ends, _cut(alike.x, which, facts.rest), side[which]), facts
+            yield which, Around(x, alike.radius[which], ends, side[which], j, facts.rest), facts
 
 
 def _near(alike: Alike) -> bool:
-    return bool(max(np.abs(alike.x).max(), alike.radius.max()) < _FAR)
-
-
-def _cut(column: Float, rows: Index, features: Index) -> Float:
-    """Some rows and features (k, d); without a copy where that is all of them."""
-    few = column if len(rows) == len(column) else column[rows]
-    return few if len(features) == few.shape[1] else few[:, features]
+    domain = alike.kind.domain
+    bounded = domain is not None and np.isfinite(domain).all()
+    ends = np.array(domain) if bounded else alike.x
+    return bool(max(-ends.min(), ends.max(), alike.radius.max()) < _FAR)
 
 
 def _grouped(

@@ -115,17 +115,19 @@ def balls(
     made = (Ball(x, float(r), norm, *shape, names=names) for x, r in zip(values, each, strict=True))
     first = next(made, None)
     if first is not None and _are_all(first, values, each):
-        return Regions(Alike(first, freeze(np.array(values)), freeze(np.array(each))), ids)
+        return Regions(Alike(first, freeze(values), freeze(each)), ids)
     return Regions([] if first is None else [first, *made], ids)  # or the sentence of a row that is none
 
 
 def _are_all(first: Ball, x: Float, radius: Float) -> bool:
     """Whether there is a ball like the first around every row."""
     right = radius >= 0 if first.norm else (radius >= 0) & (radius == np.floor(radius))
-    least, most = x.min(axis=0), x.max(axis=0)
-    low, high = (-np.inf, np.inf) if first.domain is None else first.domain
-    inside = np.isfinite(least) & np.isfinite(most) & (low <= least) & (most <= high)
-    return bool(right.all() and inside.all())
+    if first.domain is None:
+        return bool(right.all())
+    low, high = first.domain
+    inside = low.max() <= x.min() and x.max() <= high.min()  # one domain for all features: one look
+    inside = inside or ((low <= x.min(axis=0)) & (x.max(axis=0) <= high)).all()
+    return bool(right.all() and inside)
 
 
 def _without(frame: Any, aside: list[str]) -> dict[Any, Any]:
