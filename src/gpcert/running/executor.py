@@ -57,9 +57,10 @@ def ask_all(
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
-    A piece is about `size` regions, None: one, the first of them number i of `total`; `blank` gives the answer, or the
-    answers, that say nothing about it. Many pieces may be answered `together` first. What was not begun, or
-    was lost with a worker, is not `found`. An answer may be a lot that it was given with: see `made`.
+    A piece is about `size` regions (None: one), the first of them number i of `total`; `blank` gives the
+    answer, or the answers, that say nothing about it. Many pieces may be answered `together` first. What was
+    not begun, or was lost with a worker, is not `found`. An answer may be a lot it was given with: see
+    `made`.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
     rest, known = keeper.divided(pieces)
