@@ -46,6 +46,8 @@ SETTINGS = (
     ("verdict", 196, 0.1, 0.5),
     ("verdict", 196, 0.15, 0.5),
 )
+#: As batches split without limits.
+SPLITS = 3
 
 
 def model(centres: int) -> tuple[Posterior, Float]:
@@ -75,8 +77,8 @@ def ask(
     rows = Rows(low, high, low, high, X[:, facts.rest], sign)
     start = time.perf_counter()
     if what == "verdict":
-        return rows, verdicts(facts, curves, rows), time.perf_counter() - start
-    found = smallest(facts, curves, rows, tolerance, sides=2)
+        return rows, verdicts(facts, curves, rows, SPLITS), time.perf_counter() - start
+    found = smallest(facts, curves, rows, tolerance, sides=2, splits=SPLITS)
     seconds = time.perf_counter() - start
     both = rows.each(lambda column: np.concatenate([column, column]))
     return replace(both, sign=np.concatenate([sign, -sign])), found, seconds

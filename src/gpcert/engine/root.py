@@ -11,10 +11,11 @@ from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.clock import check
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import FEW, Facts
+from gpcert.engine.later import passes
 from gpcert.engine.lines import after_deficit, after_surplus, lines, probabilities
 from gpcert.engine.planes import mean_plane, plane
 from gpcert.engine.rows import Around, Rows
-from gpcert.engine.search import Objective, descend
+from gpcert.engine.search import descend, objective
 from gpcert.engine.sums import Sums, boxes
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
@@ -47,16 +48,34 @@ def smallest(
     tolerance: float,
     target: float | None = None,
     sides: int = 1,
+    splits: int = 0,
 ) -> Settled:
-    """The minimum of P over each box, as well as one plane can tell; `target`: what the bound has to reach,
-    else the tolerance below the witness's value. `sides=2`: also that of 1 - P.
+    """The minimum of P over each box, as well as planes can tell; `target`: what the bound has to reach,
+    else the tolerance below the witness's value. `sides=2`: also that of 1 - P. A box that is left is split
+    at most so many times.
     """
-    return _chunked(facts, rows, sides, lambda few: _smallest(facts, curves, few, tolerance, target))
+
+    def answer(few: Rows, witness: Array | None, above: Array | None) -> tuple[Array, ...]:
+        return _smallest(facts, curves, few, tolerance, target, witness, above)
+
+    def enough(lower: Array, upper: Array) -> Array:
+        if target is None:
+            return lower >= upper - tolerance
+        return (lower >= target) | (upper <= target)
+
+    return _chunked(facts, rows, sides, lambda few: passes(facts, few, curves.noise, answer, enough, splits))
 
 
-def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around) -> Settled:
+def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around, splits: int = 0) -> Settled:
     """The same for a symmetric link, sharp at 1/2 alone: the sign of the mean (D1)."""
-    return _chunked(facts, rows, 1, lambda few: _signs(facts, curves, few))
+
+    def answer(few: Rows, witness: Array | None, above: Array | None) -> tuple[Array, ...]:
+        return _signs(facts, curves, few, witness)
+
+    def enough(lower: Array, upper: Array) -> Array:
+        return (lower > 0.5) | (upper < 0.5)
+
+    return _chunked(facts, rows, 1, lambda few: passes(facts, few, None, answer, enough, splits))
 
 
 def signs(facts: Facts, curves: LevelCurves, x: Float) -> Float:
@@ -101,12 +120,9 @@ def _chunked(
 
 def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Array:
     """Raw points (N, d) of the regions."""
-    backend, xp = facts.backend, facts.backend.xp
+    xp = facts.backend.xp
     low, high = facts.scaled(rows.inner_lower), facts.scaled(rows.inner_upper)
-    log_amplitude = None
-    if not isinstance(around.value, float):
-        log_amplitude = backend.single(xp.log(around.value / facts.model.variance + 1e-37))
-    share = descend(Objective(facts, noise, log_amplitude), low, high, rows.sign)
+    share = descend(objective(facts, around, noise), low, high, rows.sign)
     inside = rows.inner_lower + share * (rows.inner_upper - rows.inner_lower)
     inside = xp.where(share == 1.0, rows.inner_upper, xp.where(share == share, inside, rows.inner_lower))
     return xp.minimum(xp.maximum(inside, rows.inner_lower), rows.inner_upper)
@@ -148,15 +164,22 @@ def _references(
 
 
 def _smallest(
-    facts: Facts, curves: LevelCurves, rows: Rows, tolerance: float, target: float | None
+    facts: Facts,
+    curves: LevelCurves,
+    rows: Rows,
+    tolerance: float,
+    target: float | None,
+    witness: Array | None = None,
+    above: Array | None = None,
 ) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.standing)
-    witness = _witnesses(facts, rows, around, curves.noise)
+    witness = _witnesses(facts, rows, around, curves.noise) if witness is None else witness
     at, mean = _at(facts, rows, witness, around)
     upper = probabilities(backend, curves, mean, at.variance)[1]
-    wanted = upper - 0.999 * tolerance if target is None else upper * 0.0 + target
-    enough = upper - tolerance if target is None else wanted
+    least = upper if above is None else xp.minimum(upper, above)
+    wanted = least - 0.999 * tolerance if target is None else upper * 0.0 + target
+    enough = least - tolerance if target is None else wanted
     ask = (wanted > 0.0) & (wanted < upper) if facts.has_planes else upper < 0.0
     lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
     for attempt, tries in enumerate(_TRIES):
@@ -211,10 +234,10 @@ def _values(sums: Sums, tries: int) -> Array:
     return values
 
 
-def _signs(facts: Facts, curves: LevelCurves, rows: Rows) -> tuple[Array, ...]:
+def _signs(facts: Facts, curves: LevelCurves, rows: Rows, witness: Array | None = None) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.standing)
-    witness = _witnesses(facts, rows, around, None)
+    witness = _witnesses(facts, rows, around, None) if witness is None else witness
     at, mean = _at(facts, rows, witness, around)
     upper = probabilities(backend, curves, mean, at.variance)[1]
     ask = ~(mean[1] < 0)

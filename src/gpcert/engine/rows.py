@@ -32,6 +32,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.sign)
 
+    @property
+    def is_box(self) -> bool:
+        """Whether every point between the inner ends is one of the region."""
+        return getattr(self, "axes", None) is None
+
     def each(self, change: Callable[[Array], Array]) -> Rows:
         """The same for every column; for one that is two, once."""
         columns = self.lower, self.upper, self.inner_lower, self.inner_upper, self.standing, self.sign

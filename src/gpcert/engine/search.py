@@ -10,6 +10,7 @@ from functools import cached_property
 
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import Facts
+from gpcert.engine.values import Amplitudes
 
 #: Steps from vertex to vertex, and projected ones.
 _VERTICES, _PROJECTED = 4, 8
@@ -52,6 +53,14 @@ class Objective:
         weights += (sign / root)[:, None] * alpha
         weights *= k
         return mu / root, weights @ Z - xp.sum(weights, axis=1)[:, None] * x
+
+
+def objective(facts: Facts, around: Amplitudes, noise: float | None) -> Objective:
+    """That of rows with these amplitudes."""
+    if isinstance(around.value, float):
+        return Objective(facts, noise, None)
+    value = around.value / facts.model.variance + 1e-37
+    return Objective(facts, noise, facts.backend.single(facts.backend.xp.log(value)))
 
 
 @dataclass(eq=False)

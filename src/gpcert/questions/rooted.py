@@ -29,6 +29,9 @@ _SECONDS = 0.2
 _SHARED = 1.5
 
 
+#: Boxes that are bounded if one is split once, twice, three times; after that the search, which splits what
+#: is worst, is cheaper.
+_SPLIT = 3, 5, 7
 #: Above this, ends of balls might overflow: they are looked at one by one.
 _FAR = 1e300
 
@@ -115,7 +118,8 @@ def ranges(
     side = np.full(len(regions), 1.0 if label == 1 else -1.0)
     for which, rows, facts in _groups(post, regions, side, settings, device, sides=2):
         start = time.perf_counter()
-        found = smallest(facts, curves_of(post.likelihood), rows, settings.tolerance, sides=2)
+        splits = _splits(settings.max_nodes / 2)
+        found = smallest(facts, curves_of(post.likelihood), rows, settings.tolerance, sides=2, splits=splits)
         yield _roots(which, rows, facts, found, start)
 
 
@@ -130,12 +134,17 @@ def decisions(
     """The same of min P(label) alone, as sharp as the threshold asks."""
     side = np.where(labels == 1, 1.0, -1.0)
     for which, rows, facts in _groups(post, regions, side, settings, device, sides=1):
-        curves, start = curves_of(post.likelihood), time.perf_counter()
+        curves, start, splits = curves_of(post.likelihood), time.perf_counter(), _splits(settings.max_nodes)
         if threshold == 0.5:
-            found = verdicts(facts, curves, rows)
+            found = verdicts(facts, curves, rows, splits)
         else:
-            found = smallest(facts, curves, rows, _FINE, threshold + _ABOVE)
+            found = smallest(facts, curves, rows, _FINE, threshold + _ABOVE, splits=splits)
         yield _roots(which, rows, facts, found, start)
+
+
+def _splits(nodes: float) -> int:
+    """How many times a box may be split if so many may be bounded."""
+    return sum(nodes >= count for count in _SPLIT)
 
 
 def _roots(which: Index, rows: Rows | Around, facts: Facts, found: Settled, start: float) -> Roots:

@@ -1,0 +1,168 @@
+"""Later passes for what one plane leaves: another point to aim at, and halves (docs/maths-batches.md, J10).
+
+Most rows that are left have a witness that is not the worst point: a vertex from which no small step leads
+down, while another vertex is lower. One end of one feature at a time is tried instead. With few features a
+box in halves is the next best thing: each is bounded as a row of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gpcert.engine.backend import Array
+from gpcert.engine.facts import FEW, Facts
+from gpcert.engine.rows import Rows
+from gpcert.engine.search import Objective, objective
+from gpcert.engine.values import amplitudes, points
+
+__all__ = ["Answer", "Enough", "passes"]
+
+#: Bounds of rows: (lower, upper, witness, nodes). From given points (N, d) if there are any, and no sharper
+#: than some numbers above the minimum (N,) ask: those of a larger box.
+Answer = Callable[[Rows, Array | None, Array | None], tuple[Array, ...]]
+#: Of which rows a lower end is enough for an upper one.
+Enough = Callable[[Array, Array], Array]
+
+#: Rounds of flips, and the features that are tried in each.
+_FLIPS, _TRIED = 3, 8
+
+
+def passes(
+    facts: Facts, rows: Rows, noise: float | None, answer: Answer, enough: Enough, splits: int
+) -> tuple[Array, ...]:
+    """What `answer` finds, again for what is left; a box is split at most so many times. `noise`: as for
+    `Objective`.
+    """
+    xp = facts.backend.xp
+    found = answer(rows, None, None)
+    left = xp.nonzero(~enough(found[0], found[1]))[0]
+    if not (rows.is_box and facts.has_planes and len(left)):
+        return found
+    few, witness = rows.take(left), found[2][left]
+    moved = flipped(objective(facts, amplitudes(facts, few.standing), noise), few, witness)
+    other = xp.nonzero(xp.any(moved != witness, axis=1))[0]
+    if len(other):
+        again = answer(few.take(other), moved[other], None)
+        _join(xp, found, left[other], again[:3])
+        left = left[~enough(found[0][left], found[1][left])]
+    if len(facts.features) <= FEW and splits and len(left):
+        known = tuple(column[left] for column in found)
+        _join(xp, found, left, _in_halves(facts, rows.take(left), known, answer, enough, splits))
+    return found
+
+
+def _join(xp: Any, found: tuple[Array, ...], rows: Array, more: tuple[Array, ...]) -> None:
+    """What else is known of some rows: the better ends count, and boxes are added up."""
+    lower, upper, witness, nodes = found
+    lower[rows] = xp.maximum(lower[rows], more[0])
+    better = more[1] < upper[rows]
+    witness[rows] = xp.where(better[:, None], more[2], witness[rows])
+    upper[rows] = xp.where(better, more[1], upper[rows])
+    lower[rows] = xp.minimum(lower[rows], upper[rows])
+    if len(more) > 3:
+        nodes[rows] = nodes[rows] + more[3]
+
+
+def flipped(objective: Objective, rows: Rows, witness: Array) -> Array:
+    """Points (N, d) of the regions, no worse than the witnesses to the objective: features of which the
+    gradient says least are put to their other end, one at a time or all that gain at once.
+    """
+    facts, backend, xp = objective.facts, objective.facts.backend, objective.facts.backend.xp
+    a, b, start = (backend.single(facts.scaled(x)) for x in (rows.inner_lower, rows.inner_upper, witness))
+    sign, x, here = backend.single(rows.sign), start + 0.0, backend.arange(len(start))
+    value, gradient = objective(x, here, sign)
+    for _ in range(_FLIPS):
+        moved, now = _best_flip(objective, x[here], (a[here], b[here]), value[here], gradient, here, sign)
+        better = now < value[here] - 1e-7 * xp.abs(value[here])
+        here, moved = here[better], moved[better]
+        if not len(here):
+            break
+        x[here] = moved
+        value[here], gradient = objective(moved, here, sign[here])
+    return xp.where(x == start, witness, xp.where(x == b, rows.inner_upper, rows.inner_lower))
+
+
+def _best_flip(
+    objective: Objective,
+    x: Array,
+    ends: tuple[Array, Array],
+    value: Array,
+    gradient: Array,
+    rows: Array,
+    sign: Array,
+) -> tuple[Array, Array]:
+    """The best of some flips of x (N, d), those of `rows`, and its value."""
+    backend, xp, (count, d) = objective.facts.backend, objective.facts.backend.xp, x.shape
+    tried = min(_TRIED, d)
+    far = xp.where(x - ends[0] > ends[1] - x, *ends)
+    rise = xp.where(far == x, xp.zeros_like(x) + math.inf, gradient * (far - x))
+    order = xp.argsort(rise, axis=1)[:, :tried]
+    flips = order[:, :, None] == backend.arange(d)[None, None, :]
+    each = xp.where(flips, far[:, None, :], x[:, None, :])
+    many = xp.reshape(rows[:, None] + order * 0, (count * tried,))
+    values, _ = objective(xp.reshape(each, (count * tried, d)), many, sign[many])
+    values = xp.reshape(values, (count, tried))
+    gains = flips & (values < value[:, None])[:, :, None]
+    together = xp.where(xp.any(gains, axis=1), far, x)
+    at_once, _ = objective(together, rows, sign[rows])
+    best, alone = xp.argmin(values, axis=1), xp.min(values, axis=1)
+    one = each[backend.arange(count), best]
+    return xp.where((at_once < alone)[:, None], together, one), xp.minimum(at_once, alone)
+
+
+def _in_halves(
+    facts: Facts, rows: Rows, known: tuple[Array, ...], answer: Answer, enough: Enough, splits: int
+) -> tuple[Array, ...]:
+    """J10: of the two halves of each box the lower minimum; one that alone is left is halved again."""
+    backend, xp, count = facts.backend, facts.backend.xp, len(rows)
+    halves = halved(facts, rows, known[2])
+    least = backend.concat([known[1], known[1]])
+    found = answer(halves, None, least)
+    least = xp.minimum(least, found[1])
+    done = xp.reshape(enough(found[0], least), (2, count))
+    left = xp.nonzero(xp.reshape(xp.stack([~done[0] & done[1], done[0] & ~done[1]]), (2 * count,)))[0]
+    if splits > 1 and len(left):
+        few = found[0][left], least[left], found[2][left], found[3][left]
+        _join(xp, found, left, _in_halves(facts, halves.take(left), few, answer, enough, splits - 1))
+    lower, upper, nodes = (xp.reshape(found[i], (2, count)) for i in (0, 1, 3))
+    witness = xp.where((upper[0] <= upper[1])[:, None], found[2][:count], found[2][count:])
+    return xp.minimum(lower[0], lower[1]), xp.minimum(upper[0], upper[1]), witness, nodes[0] + nodes[1]
+
+
+def halved(facts: Facts, rows: Rows, witness: Array) -> Rows:
+    """The lower halves of the boxes, then the upper ones: two boxes that cover each, cut inside the region
+    across the feature of which most would be lost.
+    """
+    backend, xp = facts.backend, facts.backend.xp
+    feature = xp.argmax(_losses(facts, rows, witness), axis=1)
+    cut = feature[:, None] == backend.arange(rows.lower.shape[1])[None, :]
+    middle = xp.minimum(xp.maximum(0.5 * rows.lower + 0.5 * rows.upper, rows.inner_lower), rows.inner_upper)
+    below, above = xp.where(cut, middle, rows.upper), xp.where(cut, middle, rows.lower)
+    inner_below, inner_above = (
+        xp.where(cut, middle, rows.inner_upper),
+        xp.where(cut, middle, rows.inner_lower),
+    )
+    twice = rows.each(lambda column: backend.concat([column, column]))
+    return replace(
+        twice,
+        lower=backend.concat([rows.lower, above]),
+        upper=backend.concat([below, rows.upper]),
+        inner_lower=backend.concat([rows.inner_lower, inner_above]),
+        inner_upper=backend.concat([inner_below, rows.inner_upper]),
+    )
+
+
+def _losses(facts: Facts, rows: Rows, witness: Array) -> Array:
+    """About what a plane loses of the variance along each feature (N, d): only to choose by."""
+    backend, xp = facts.backend, facts.backend.xp
+    at = points(facts, witness, amplitudes(facts, rows.standing))
+    V, signs = facts.low_rank
+    k, y, Z = backend.single(at.k), backend.single(at.y), backend.single(facts.Z)
+    base = k @ V.T
+    turns = [(k * Z[:, j]) @ V.T - y[:, j : j + 1] * base for j in range(Z.shape[1])]
+    bends = xp.stack([xp.abs((turn * turn) @ signs) for turn in turns], axis=1)
+    width = backend.single((rows.upper - rows.lower) / facts.lengths)
+    return bends * width * width

@@ -1,0 +1,111 @@
+"""What one plane leaves, again: points with features at their other ends, and halves that cover the box."""
+
+from __future__ import annotations
+
+import numpy as np
+from flint import arb
+
+import gpcert as gc
+from gpcert.bounds import curves_of
+from gpcert.engine import smallest, verdicts
+from gpcert.engine.later import flipped, halved
+from gpcert.engine.search import objective
+from gpcert.engine.values import amplitudes
+from gpcert.questions.rooted import _splits
+from helpers.exact import small_model
+from helpers.oracle import BITS, bits, examples
+from helpers.rows import random_batch
+from judge import Truth
+
+
+def batches(seed, count):
+    """Boxes on features that all models know, with planes."""
+    rng, found = np.random.default_rng(seed), 0
+    while found < count:
+        batch = random_batch(rng, rows=10, kind=("laplace", "psd")[found % 2])
+        if batch is not None and batch.facts.has_planes:
+            found += 1
+            yield rng, batch
+
+
+def test_halves_cover_their_box_and_lie_in_it():
+    for rng, batch in batches(1, 20):
+        rows = batch.rows
+        room = (rows.upper - rows.lower) * rng.choice([0.0, 1e-16, 0.2], rows.lower.shape)
+        rows = type(rows)(
+            rows.lower, rows.upper, rows.lower + room, rows.upper - room, rows.standing, rows.sign
+        )
+        with np.errstate(all="ignore"):
+            halves = halved(batch.facts, rows, batch.references)
+        count = len(rows)
+        for i in range(count):
+            low, high = halves.take(np.array([i])), halves.take(np.array([i + count]))
+            cut = (low.upper != rows.upper[i]) | (high.lower != rows.lower[i])
+            assert cut.sum() <= 1
+            # Doubles, compared exactly: below the cut, above it, and the cut itself in both.
+            assert (low.lower == rows.lower[i]).all()
+            assert (high.upper == rows.upper[i]).all()
+            assert (low.upper == high.lower)[cut].all()
+            assert (low.upper[~cut] == rows.upper[i][None][~cut]).all()
+            assert (high.lower[~cut] == rows.lower[i][None][~cut]).all()
+            for half in (low, high):
+                assert (rows.inner_lower[i] <= half.inner_lower).all()
+                assert (half.inner_lower <= half.inner_upper).all()
+                assert (half.inner_upper <= rows.inner_upper[i]).all()
+                assert (half.lower <= half.inner_lower).all()
+                assert (half.inner_upper <= half.upper).all()
+                assert half.standing.tolist() == rows.standing[i][None].tolist()
+                assert half.sign == rows.sign[i]
+
+
+def test_flipped_points_are_points_of_the_region_and_no_worse():
+    moved = 0
+    for rng, batch in batches(2, 20):
+        rows = batch.rows
+        around = amplitudes(batch.facts, rows.standing)
+        start = np.where(rng.random(rows.lower.shape) < 0.7, rows.inner_lower, batch.references)
+        for noise in (None, 1.0):
+            value = objective(batch.facts, around, noise)
+            found = flipped(value, rows, start)
+            ends = (found == rows.inner_lower) | (found == rows.inner_upper)
+            assert ((found == start) | ends).all()
+            before, after = (
+                value(batch.facts.scaled(x).astype(np.float32), np.arange(len(rows)), rows.sign)[0]
+                for x in (start, found)
+            )
+            assert (after <= before + 1e-5 * np.abs(before)).all()
+            moved += int((found != start).any(axis=1).sum())
+    assert moved > 40
+
+
+def test_bounds_by_halves_lie_below_the_probability_and_settle_more():
+    settled = np.zeros(2)
+    for rng, batch in batches(3, examples(10)):
+        facts, rows, truth = batch.facts, batch.rows, Truth(batch.post)
+        curves = curves_of(batch.post.likelihood)
+        with np.errstate(all="ignore"):
+            once, more = (smallest(facts, curves, rows, 0.003, splits=splits) for splits in (0, 3))
+            signs = verdicts(facts, curves, rows, 3)
+        assert (more.lower >= once.lower).all()
+        assert (more.upper <= once.upper).all()
+        assert (more.nodes <= 7).all()
+        settled += [(each.upper - each.lower <= 0.003).sum() for each in (once, more)]
+        assert ((rows.inner_lower <= more.witness) & (more.witness <= rows.inner_upper)).all()
+        with bits(BITS):
+            for row, sign in enumerate(rows.sign):
+                label = int(sign > 0)
+                at = truth.probability(batch.point(row, more.witness[row]), label)
+                assert more.upper[row] == 1.0 or at <= arb(more.upper[row])
+                for x in batch.inside(row, rng, 2):
+                    p = truth.probability(x, label)
+                    assert arb(more.lower[row]) <= p
+                    assert arb(signs.lower[row]) <= p
+    assert settled[1] > settled[0]
+
+
+def test_a_box_is_split_no_more_often_than_its_nodes_allow():
+    assert [_splits(nodes) for nodes in (1, 2.5, 3, 4, 5, 6.5, 7, np.inf)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    post, X = small_model(n=30, d=3), np.random.default_rng(3).uniform(-1.0, 1.0, (20, 3))
+    for most in (2, 6):
+        for answer in gc.probability_range(post, gc.balls(X, 0.6), tolerance=1e-3, max_nodes=most, n_jobs=1):
+            assert answer.nodes <= most
