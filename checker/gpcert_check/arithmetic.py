@@ -7,17 +7,18 @@ is then verified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from operator import mul
 from typing import Any
 
-from flint import arb, arb_mat, ctx, fmpq
+from flint import arb, arb_mat, ctx, fmpq, fmpz
 
 from gpcert_check.reading import Reject, need
 
 ctx.prec = 100  # any precision is sound; this one leaves 47 bits of room beyond a double
 
+Sides = Sequence[tuple[arb, arb]]  # of a box
 _SHIFTS = 16  # how often a guess is tried again with ten times the shift
 
 
@@ -39,6 +40,19 @@ def largest(xs: Iterable[arb]) -> arb:
         if x.upper() > best:
             best = x.upper()
     return best
+
+
+def norm(A: arb_mat) -> arb:
+    """At least every row sum of |A|."""
+    return largest(sum(map(abs, row), arb(0)) for row in A.tolist())
+
+
+def integers(A: arb_mat, bits: int) -> list[fmpz]:
+    """Integers within 2 of 2^bits A, row by row: floors of midpoints, of balls with radii of at most 1."""
+    n, scaled = A.nrows(), A * arb(2) ** bits
+    wide = arb_mat(n, 1, [1] * n) * arb_mat(1, n, [arb(0, 1)] * n)
+    need(wide.contains(scaled - scaled.mid()), "a matrix is known too badly to be rounded to integers")
+    return [x.floor().fmpz() for x in scaled.mid().entries()]
 
 
 def normal(x: arb) -> arb:
@@ -72,18 +86,13 @@ def indefiniteness(A: arb_mat, what: str) -> arb:
         L = cholesky([[*row[:i], row[i] + shift] for i, row in enumerate(guess)])
         if L is not None:
             factor = arb_mat([row + [0.0] * (d - len(row)) for row in L])
-            return largest(sum(map(abs, row), arb(0)) for row in (A - factor * factor.transpose()).tolist())
+            return norm(A - factor * factor.transpose())
         shift *= 10
     raise Reject(f"V5: {what} is not positive semidefinite")
 
 
 def quadratic(
-    g: Sequence[arb],
-    H: arb_mat,
-    box: Sequence[tuple[arb, arb]],
-    D: Sequence[float],
-    y: Sequence[float],
-    least: Callable[[int, arb], arb] | None = None,
+    g: Sequence[arb], H: arb_mat, box: Sides, D: Sequence[float], y: Sequence[float], least: Any = None
 ) -> arb:
     """V5: a lower bound of g.d + d^T H d/2 over the box, for any D >= 0 and any y.
 

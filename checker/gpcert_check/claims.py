@@ -65,14 +65,13 @@ class Checker:
         if self._proved[c] == fact:
             return
         self._proved[c] = ...
-        latent, own = self.model.latents[c], self.model.witness
+        latent = self.model.latents[c]
         if isinstance(fact, dict) and "jitter" in fact:
             contractions(latent, fact)
-        elif fact is not None:
-            latent.verify(reals(fields(fact, "witness")[0], latent.n))
         else:
-            need(own is not None, "V1: the model has no site precisions, and the proof no witness")
-            latent.verify((own or [])[c])
+            W = self.model.witness[c] if fact is None else reals(fields(fact, "witness")[0], latent.n)
+            need(W is not None, "V1: the model has no site precisions, and the proof no witness")
+            latent.verify(W)
         self._proved[c] = fact
 
     def _claim(self, data: Any, regions: list[Box], named: list[str], extremes: Extremes) -> str:
@@ -86,22 +85,16 @@ class Checker:
         need(quantity in ("probability", "margin"), "the quantity is probability or margin")
         need(isinstance(sense, str) and sense in _SENSES, "the sense is >=, >, <= or <")
         claim = Claim(quantity, integer(label, 0, most), *_SENSES[sense], real(value))
-        i = integer(region, 0, len(regions) - 1)
-        where = f"everywhere in {named[i]}"
-        if kind == "everywhere" and regions[i].moving:
-            self.subject.prove(claim, regions[i], given)
+        i, whole = integer(region, 0, len(regions) - 1), kind == "everywhere"
+        box, point = regions[i], [] if whole else reals(given, self.model.D)
+        if whole and box.moving:
+            self.subject.prove(claim, box, given)
         else:
-            point = (
-                [float(a) for a in regions[i].lower] if kind == "everywhere" else reals(given, self.model.D)
-            )
-            need(kind == "at" or given is None, "nothing moves in the region: no proof is needed")
-            need(regions[i].contains(point), "the point lies outside the region")
-            need(claim.met(self.subject.value(claim, point)), "the value at the point is not as claimed")
-            where = (
-                where
-                if kind == "everywhere"
-                else f"at the point ({', '.join(map(repr, point))}) of {named[i]}"
-            )
+            need(not whole or given is None, "nothing moves in the region: no proof is needed")
+            z = point or [*map(float, box.lower)]
+            need(box.contains(z), "the point lies outside the region")
+            need(claim.met(self.subject.value(claim, z)), "the value at the point is not as claimed")
         if quantity == "probability":
             extremes.learn(str(kind), claim, i)
-        return f"{quantity} of {self.model.named(claim.label)} {sense} {claim.value!r} {where}"
+        where = "everywhere in" if whole else f"at the point ({', '.join(map(repr, point))}) of"
+        return f"{quantity} of {self.model.named(claim.label)} {sense} {claim.value!r} {where} {named[i]}"

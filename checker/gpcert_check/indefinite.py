@@ -6,7 +6,7 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import cholesky, indefiniteness, largest
+from gpcert_check.arithmetic import cholesky, indefiniteness, norm
 from gpcert_check.model import Latent
 from gpcert_check.reading import fields, need, reals
 
@@ -27,8 +27,7 @@ def contractions(latent: Latent, fact: Any) -> None:
     need(guess is not None, "V1': K + jitter I has no Cholesky factor in doubles")
     L = arb_mat([row + [0.0] * (n - len(row)) for row in guess or []])
     Lt = L.transpose()
-    residual = largest(sum(map(abs, row), arb(0)) for row in (L * Lt - K).tolist())
-    need(residual <= jitter, "V1': the jitter does not cover the error of the factor")
+    need(norm(L * Lt - K) <= jitter, "V1': the jitter does not cover the error of the factor")
     M = Lt * (latent.R * L)
     M = (M + M.transpose()) / 2
     above = contraction + indefiniteness(_identity(n, contraction) - M, "contraction I - L^T R L")

@@ -5,14 +5,17 @@ rational numbers they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import frexp, ldexp
 from typing import Any
 
-from flint import arb, arb_mat
+from flint import arb, arb_mat, ctx, fmpz_mat
 
-from gpcert_check.arithmetic import dot, largest
+from gpcert_check.arithmetic import dot, integers, largest
 from gpcert_check.reading import fields, need, real, reals
 
 MOST_RESIDUAL = arb(2) ** -10
+_ROWS = 500  # of one product: bounds the memory
+_BITS = 76  # of the integers that stand for K and R in V1: they cost n^2 2^-74, by their rounding
 
 
 class Latent:
@@ -22,50 +25,51 @@ class Latent:
     space and z = (g(x_i)), so -lift <= S <= top everywhere.
     """
 
-    def __init__(
-        self, centres: list[list[float]], kernel: Any, alpha: list[float], R: list[float], m0: float
-    ) -> None:
-        self.X, self.alpha, self.m0 = centres, alpha, m0
-        self.n, self.D = len(centres), len(centres[0])
+    def __init__(self, X: list[Any], kernel: Any, alpha: list[float], R: list[float], m0: float) -> None:
+        self.X, self.alpha, self.m0 = X, alpha, m0
+        self.n, self.D = len(X), len(X[0])
         kind, scales, s2 = fields(kernel, "type lengthscale variance")
         need(kind == "rbf", f"this checker knows the Gaussian kernel, got {str(kind)[:40]}")
         self.scale = [real(scales)] * self.D if isinstance(scales, str) else reals(scales, self.D)
         self.s2 = real(s2)
         need(self.s2 > 0 and all(x > 0 for x in self.scale), "variance and lengthscales must be positive")
         n = self.n
-        symmetric = all(R[i * n + j] == R[j * n + i] for i in range(n) for j in range(i))
-        need(symmetric, "the precision is not symmetric")
-        self.R = arb_mat(n, n, R)
+        need(all(R[i::n] == R[i * n : (i + 1) * n] for i in range(n)), "the precision is not symmetric")
+        self.R, self.entries = arb_mat(n, n, R), R
         self._grams: dict[tuple[int, ...], arb_mat] = {}
         self.surplus = self.negative = self.lift = self.top = arb("nan")  # until they are proved
 
     def gram(self, features: Sequence[int]) -> arb_mat:
         """The matrix exp(-|x_i - x_j|^2/2) over the given features, in lengthscales; the last one is kept."""
-        key = tuple(features)
+        key, n = tuple(features), self.n
         if key not in self._grams:
-            n = self.n
-            Z = arb_mat(n, len(key), [arb(row[j]) / self.scale[j] for row in self.X for j in key])
-            inner = (Z * Z.transpose()).tolist()
-            half = [inner[i][i] / 2 for i in range(n)]
+            Z = [[arb(row[j]) / self.scale[j] for j in key] for row in self.X]
+            half = [dot(z, z) / 2 for z in Z]
             K = [[arb(1)] * n for _ in range(n)]
-            for i, (row, h) in enumerate(zip(inner, half, strict=True)):
-                for j in range(i):
-                    K[i][j] = K[j][i] = (row[j] - h - half[j]).exp()
+            for start in range(0, n, _ROWS):
+                inner = arb_mat(Z[start : start + _ROWS]) * arb_mat(Z[: start + _ROWS]).transpose()
+                for i, row in enumerate(inner.tolist(), start):
+                    for j in range(i):
+                        K[i][j] = K[j][i] = (row[j] - half[i] - half[j]).exp()
             self._grams = {key: arb_mat(K)}
         return self._grams[key]
 
     def verify(self, W: Sequence[float]) -> None:
         """V1: R = (K + diag(1/W))^-1 up to a residual, for a positive witness W."""
-        n = self.n
         need(all(w > 0 for w in W), "V1: the witness must be positive")
-        B = self.gram(range(self.D)) * arb(self.s2)
-        for i in range(n):
-            B[i, i] += 1 / arb(W[i])
-        columns = [arb(0)] * n
-        for i, row in enumerate((self.R * B).tolist()):
-            row[i] -= 1
-            columns = [total + abs(x) for total, x in zip(columns, row, strict=True)]
-        rho = largest(columns)
+        n, most = self.n, frexp(max(map(abs, self.entries)))[1]  # |R| <= 2^most
+        bits = min(max(_BITS, _BITS + most + frexp(self.s2)[1]), ctx.prec - 12)
+        K = integers(self.gram(range(self.D)), bits)
+        R = fmpz_mat(n, n, [int(ldexp(x, bits - most)) for x in self.entries])
+        unit, worst = self.s2 * arb(2) ** (most - 2 * bits), arb(0)
+        for start in range(0, n, _ROWS):
+            rows = fmpz_mat(min(_ROWS, n - start), n, K[start * n : (start + _ROWS) * n]) * R
+            for i, row in enumerate(arb_mat(rows).tolist(), start):
+                noise = 1 / (W[i] * unit)
+                row = [x + self.R[i, j] * noise for j, x in enumerate(row)]
+                row[i] -= 1 / unit
+                worst = largest([worst, sum(map(abs, row), arb(0))])
+        rho = (worst + 4 * n * n * arb(2) ** bits) * unit
         need(rho < MOST_RESIDUAL, "V1: the precision is not (K + W^-1)^-1 for the witness W")
         self.settle(rho, arb(0))
 

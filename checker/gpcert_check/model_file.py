@@ -60,7 +60,7 @@ class Model:
         self.latents = [Latent(centres, k, weights[c::C], R[c * n * n :][: n * n], m) for c, (k, m) in parts]
         least = min(frexp(x)[1] for latent in self.latents for x in latent.scale)
         self.bits = min(max(100 + 2 * (max(frexp(x)[1] for x in flat) - least), 100), MOST_BITS)
-        self.witness = None
+        self.witness: list[Any] = [None] * C
         if "factors.site_precision" in self._header:
             shape, W = self._tensor("factors.site_precision")
             need(shape == ([n] if C == 1 else [C, n]), "the site precisions do not fit the centres")
