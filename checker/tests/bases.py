@@ -35,6 +35,13 @@ def _two(name: str, seed: int, region: dict[str, Any], style: str, slack: float 
     return Base(name, toy, prover, proved_range(prover, region, label, style, slack))
 
 
+def _own_levels(base: Base) -> Base:
+    """Every leaf of the first claim names its level itself."""
+    proof = base.file["claims"][0]["proof"]
+    proof["tree"] = [node | {"t": proof["t"]} if "ref" in node else node for node in proof["tree"]]
+    return base
+
+
 def _logit(seed: int) -> Base:
     """Both sides of 1/2 of the logistic, by hand: one leaf each on a small box."""
     toy = Toy(seed, 3, 2, link=LOGIT)
@@ -158,7 +165,7 @@ def bases() -> list[Base]:
     return [
         _two("plane", 4, box(lower, upper), "plane", n=4, D=3),
         _two("tree", 5, box([-0.8, -0.8], [0.8, 0.8]), "plane", 0.001),
-        _two("other class", 5, box([-0.1, -0.3], [0.4, 0.3]), "plane", 0.01, label=0),
+        _own_levels(_two("other class", 5, box([-0.1, -0.3], [0.4, 0.3]), "plane", 0.01, label=0)),
         _two("forms", 5, box([-0.3, -0.4], [0.4, 0.3]), "forms"),
         _two("inf", 7, ball([0.1, 0.0], 0.3, "inf", None, domain, [1.0, 1.3]), "plane"),
         _two("norm 2", 8, ball([0.1, 0.0], 0.3, "2", None, domain, [1.0, 1.3]), "plane", 0.05),

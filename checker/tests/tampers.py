@@ -7,10 +7,11 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bases import Base
+from bases import Base, bases
 from gpcert_check.balls import read_region
 from gpcert_check.claims import Checker
 from gpcert_check.reading import Reject, real
@@ -65,15 +66,45 @@ def _balanced(toy: Toy, claim: dict[str, Any], points: list[list[list[float]]]) 
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every field and every first and last entry of a list."""
+    """Every field; every entry of a list of objects, of other lists the first and the last."""
     if isinstance(data, dict):
         for name in data:
             yield (*path, name)
             yield from places(data[name], (*path, name))
     elif isinstance(data, list):
-        for i in sorted({0, len(data) - 1}) if data else ():
+        every = range(len(data)) if any(isinstance(each, dict) for each in data) else {0, len(data) - 1}
+        for i in sorted(every) if data else ():
             yield (*path, i)
             yield from places(data[i], (*path, i))
+
+
+def field_of(path: tuple[Any, ...]) -> str:
+    """What a place is called: its field and the one around it; "[]" for an entry of a list."""
+    return ".".join([step for step in path if isinstance(step, str)][-2:]) + "[]" * isinstance(path[-1], int)
+
+
+def value_at(file: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        file = file[step]
+    return file
+
+
+@cache
+def fields_of_bases() -> dict[str, dict[str, list[tuple[Any, ...]]]]:
+    """Where each field occurs: its places in every base that has it, by the base's name."""
+    found: dict[str, dict[str, list[tuple[Any, ...]]]] = {}
+    for base in bases():
+        for path in places(base.file):
+            found.setdefault(field_of(path), {}).setdefault(base.name, []).append(path)
+    return found
+
+
+def is_real(file: Any, path: tuple[Any, ...]) -> bool:
+    try:
+        real(value_at(file, path))
+    except Reject:
+        return False
+    return True
 
 
 def changed(
@@ -96,13 +127,10 @@ def _put(value: Any) -> Callable[[Any, Any], None]:
 
 
 def _by(function: Callable[[float], float]) -> Callable[[Any, Any], None]:
-    """Numbers moved; anything else becomes a text that is none."""
+    """A number moved."""
 
     def change(inside: Any, key: Any) -> None:
-        try:
-            inside[key] = function(real(inside[key])).hex()
-        except (Reject, OverflowError):
-            inside[key] = "0x1.0p+9999"
+        inside[key] = function(real(inside[key])).hex()
 
     return change
 
@@ -117,6 +145,30 @@ def _twice(inside: Any, key: Any) -> None:
     else:
         inside["more"] = inside[key]
 
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+#: The fields of the format, as they occur in `bases`; `REALS` are those that hold real numbers. A kind of
+#: tampering is a field with one of `ANYWHERE` or, of a real number, one of `NUMBERS`; or one of `MODELS`; or,
+#: in `test_tampering`, one of `MEANT`.
+FIELDS = _names("""
+    claims claims.count claims.kind claims.label claims.point claims.proof claims.quantity claims.region
+    claims.sense claims.sums claims.sums[] claims[] classes.lower classes.upper curve.S curve.m facts
+    facts.witness facts[] format forms.metric forms.norms forms.thetas lower.D lower.ref lower.y model
+    proof.curve proof.tree proof.tree[] regions regions.domain regions.features regions.features[]
+    regions.kind regions.lower regions.norm regions.scale regions.upper regions.x regions[] sums.extreme
+    sums.region sums.sign tree.D tree.ball tree.classes tree.classes[] tree.envelope tree.forms tree.ref
+    tree.split tree.tangent tree.y upper.D upper.ref upper.y
+""")
+REALS = _names("""
+    claims.lower claims.point[] claims.upper claims.value curve.S[] curve.c curve.m[] facts.contraction
+    facts.jitter facts.negative facts.witness[] forms.metric[] forms.thetas[] lower.D[] lower.ref[] lower.t
+    lower.tau lower.y[] proof.p proof.t regions.domain[] regions.lower[] regions.radius regions.scale[]
+    regions.upper[] regions.x[] tree.D[] tree.at tree.ball[] tree.nu tree.ref[] tree.t tree.tangent[]
+    tree.tau tree.y[] upper.D[] upper.ref[] upper.t upper.tau upper.y[]
+""")
 
 #: What may happen to any place.
 ANYWHERE: dict[str, Callable[[Any, Any], None]] = {
@@ -137,6 +189,10 @@ ANYWHERE: dict[str, Callable[[Any, Any], None]] = {
     "zero": _put((0.0).hex()),
     "huge": _put((1e300).hex()),
     "tiny": _put((5e-324).hex()),
+}
+
+#: What may happen to a real number.
+NUMBERS: dict[str, Callable[[Any, Any], None]] = {
     "sign": _by(lambda x: -x),
     "doubled": _by(lambda x: 2 * x),
     "one ulp up": _by(lambda x: math.nextafter(x, math.inf)),
@@ -145,93 +201,49 @@ ANYWHERE: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
-def _alpha(toy: Toy) -> None:
-    toy.alpha[0][0] *= 1.5
+def _set(name: str, change: Callable[[Any], Any]) -> Callable[[Toy], None]:
+    """One entry of a toy replaced by a function of itself."""
+    return lambda toy: setattr(toy, name, change(getattr(toy, name)))
 
 
-def _alpha_sign(toy: Toy) -> None:
-    toy.alpha = [[-a for a in row] for row in toy.alpha]
+def _each(change: Callable[[float], float]) -> Callable[[Any], Any]:
+    """All numbers of nested lists changed."""
+    return lambda data: [*map(_each(change), data)] if isinstance(data, list) else change(data)
 
 
-def _mean(toy: Toy) -> None:
-    toy.m0 = [m + 0.3 for m in toy.m0]
+def _first(change: Callable[[float], float]) -> Callable[[Any], Any]:
+    """The first number of nested lists changed."""
+    return lambda data: [_first(change)(data[0]), *data[1:]] if isinstance(data, list) else change(data)
 
 
-def _centre(toy: Toy) -> None:
-    toy.X[0][0] += 0.1
+def _asymmetric(R: Any) -> Any:
+    return [[[*R[0][0][:-1], R[0][0][-1] * (1 + 2**-50)], *R[0][1:]], *R[1:]]
 
 
-def _precision(toy: Toy) -> None:
-    toy.R = [[[1.01 * r for r in row] for row in R] for R in toy.R]
-
-
-def _no_precision(toy: Toy) -> None:
-    toy.R = [[[0.0 for _ in row] for row in R] for R in toy.R]
-
-
-def _negative_precision(toy: Toy) -> None:
-    toy.R = [[[-r for r in row] for row in R] for R in toy.R]
-
-
-def _asymmetric(toy: Toy) -> None:
-    toy.R[0][0][-1] *= 1 + 2**-50
-
-
-def _sites(toy: Toy) -> None:
-    toy.W = [[1.01 * w for w in W] for W in toy.W]
-
-
-def _site_sign(toy: Toy) -> None:
-    toy.W[0][0] *= -1
-
-
-def _lengthscale(toy: Toy) -> None:
-    toy.scale[0] *= 1.01
-
-
-def _negative_lengthscale(toy: Toy) -> None:
-    toy.scale[0] *= -1
-
-
-def _variance(toy: Toy) -> None:
-    toy.s2 *= 1.01
-
-
-def _link(toy: Toy) -> None:
-    toy.likelihood = {"name": "cauchy"}
-
-
-def _scale(toy: Toy) -> None:
-    inner = toy.likelihood.get("link", toy.likelihood)
-    changed_link = {"name": "probit", "scale": (2.5).hex()}
-    toy.likelihood = (
-        changed_link if inner is toy.likelihood else {"name": "one_vs_rest", "link": changed_link}
-    )
-
-
-def _not_finite(toy: Toy) -> None:
-    toy.alpha[0][0] = math.nan
+def _rescaled(likelihood: Any) -> Any:
+    probit = {"name": "probit", "scale": (2.5).hex()}
+    return {"name": "one_vs_rest", "link": probit} if "link" in likelihood else probit
 
 
 #: What may happen to the model, the hash in the file being updated with it.
-MODELS: list[Callable[[Toy], None]] = [
-    _alpha,
-    _alpha_sign,
-    _mean,
-    _centre,
-    _precision,
-    _no_precision,
-    _negative_precision,
-    _asymmetric,
-    _sites,
-    _site_sign,
-    _lengthscale,
-    _negative_lengthscale,
-    _variance,
-    _link,
-    _scale,
-    _not_finite,
-]
+MODELS: dict[str, Callable[[Toy], None]] = {
+    "a weight": _set("alpha", _first(lambda a: 1.5 * a)),
+    "the weights' sign": _set("alpha", _each(lambda a: -a)),
+    "a weight that is no number": _set("alpha", _first(lambda a: math.nan)),
+    "the prior mean": _set("m0", _each(lambda m: m + 0.3)),
+    "a centre": _set("X", _first(lambda x: x + 0.1)),
+    "the precision": _set("R", _each(lambda r: 1.01 * r)),
+    "no precision": _set("R", _each(lambda r: 0.0)),
+    "the precision's sign": _set("R", _each(lambda r: -r)),
+    "an asymmetric precision": _set("R", _asymmetric),
+    "the site precisions": _set("W", _each(lambda w: 1.01 * w)),
+    "a site precision's sign": _set("W", _first(lambda w: -w)),
+    "a lengthscale": _set("scale", _first(lambda s: 1.01 * s)),
+    "a negative lengthscale": _set("scale", _first(lambda s: -s)),
+    "the variance": _set("s2", lambda s2: 1.01 * s2),
+    "an unknown link": _set("likelihood", lambda _: {"name": "cauchy"}),
+    "the link's scale": _set("likelihood", _rescaled),
+}
 
 
 def digits(text: str, rng: random.Random, count: int) -> str:
