@@ -25,13 +25,17 @@ def _tried(what: Callable[[str], Any], path: str) -> Any:
     try:
         found = what(path)
     except Exception as error:  # nothing is proved then
-        known = isinstance(error, Reject)
-        text = str(error) if known else f"it cannot be checked ({type(error).__name__}: {error})"
-        print(f"{path}: REJECTED: {''.join(c if c.isprintable() else '?' for c in text)[:300]}", flush=True)
+        text = str(error) if isinstance(error, Reject) else f"it cannot be checked ({error!r})"
+        print(_plain(f"{path}: REJECTED: {text[:300]}"), flush=True)
         return None
     if isinstance(found, list):
-        print(f"{path}: {found[0]}", *found[1:], sep="\n  ", flush=True)
+        print(_plain(f"{path}: {found[0]}"), *found[1:], sep="\n  ", flush=True)
     return found
+
+
+def _plain(text: str) -> str:
+    """One line: names of files are written by strangers, too."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,7 @@ def largest(xs: Iterable[arb]) -> arb:
     best = arb(0)
     for x in xs:
         need(x.is_finite(), "a number is not finite")
-        if x.upper() > best:
-            best = x.upper()
+        best = best.max(x.upper())
     return best
 
 

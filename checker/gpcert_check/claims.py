@@ -47,9 +47,8 @@ class Checker:
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
         ctx.prec = self.model.bits  # any precision is sound
-        names = "format model facts regions claims"
-        format_, sha, facts, regions, claims = fields(strict(content(path)), names)
-        need(format_ == "gpcert-proof-1", "the format must be gpcert-proof-1")
+        kind, sha, facts, regions, claims = fields(strict(content(path)), "format model facts regions claims")
+        need(kind == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")
         need(isinstance(claims, list) and isinstance(regions, list), "claims and regions must be lists")
         need(0 < len(claims) <= MOST_CLAIMS, f"a proof needs claims, at most {MOST_CLAIMS}")

@@ -15,8 +15,8 @@ from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
 from gpcert_check.sharper import envelope, expanded
 
-MOST_NODES = 200_000
-MOST_WORK = 4 * 10**9  # leaves times centres times features: some hours; 10^7 is usual
+MOST_NODES = 200_000  # of up to 100 features that move, of more fewer
+MOST_WORK = 4 * 10**9  # leaves times centres times features, and factors of H: some hours; 10^7 is usual
 Leaf = tuple[Ends, Ends, dict[str, Any]]  # the ends of its box, and what the file says about it
 _AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whatever the tree
 
@@ -24,7 +24,8 @@ _AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whate
 def leaves(nodes: Any, region: Box) -> Iterator[Leaf]:
     """The leaves of a tree in preorder; they cover the region by construction (V6)."""
     need(isinstance(nodes, list), "a tree is a list of nodes")
-    need(len(nodes) <= MOST_NODES, f"a tree has at most {MOST_NODES} nodes")
+    most = MOST_NODES * 100 // max(100, len(region.moving))  # ends are kept for every open box
+    need(len(nodes) <= most, f"a tree has at most {most} nodes")
     stack = [([region.lower[j] for j in region.moving], [region.upper[j] for j in region.moving])]
     for node in nodes:
         need(len(stack) > 0, "V6: there are nodes after the end of the tree")
@@ -73,9 +74,10 @@ class Slice:
 
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
-        work = len(parts) * self.latent.n * len(self.moving)
+        d = len(self.moving)
+        work = len(parts) * (self.latent.n * d + d**3 // 10)
         need(work <= MOST_WORK, "the tree asks for more work than this checker is ready to do")
-        size = max(1, _AT_ONCE // (self.latent.n * (len(self.moving) + 8)))
+        size = max(1, _AT_ONCE // (self.latent.n * (d + 8)))
         for start in range(0, len(parts), size):
             for value in self._values(parts[start : start + size], levels[start : start + size]):
                 need(value > 0 if strictly else value >= 0, "the inequality of a leaf fails")
@@ -129,6 +131,5 @@ def tail(m: int, x: arb) -> arb:
     """At least e^x less its terms below order m, x >= 0 (V2); where that cancels, x^m/m! e^x."""
     term, rest = arb(1), x.exp()
     for q in range(m):
-        rest -= term
-        term = term * x / (q + 1)
+        rest, term = rest - term, term * x / (q + 1)
     return (term * x.exp()).min(largest([rest]))

@@ -15,9 +15,10 @@ from typing import Any
 from gpcert_check.model import Latent
 from gpcert_check.reading import content, fields, integer, listed, need, reals, strict
 
-MOST_BYTES = 2**31
+MOST_BYTES = 2**30
 MOST_HEADER = 2**24
 MOST_CENTRES = 5_000
+MOST_CLASSES = 1_000
 MOST_BITS = 1_000  # of a ball: more than 100 where centres lie many lengthscales from the origin
 _HEADER = "format package_version kernel likelihood mean classes feature_names training"
 
@@ -50,7 +51,7 @@ class Model:
         n, D = self.n, self.D = shape
         centres = [flat[i * D : (i + 1) * D] for i in range(n)]
         shape, weights = self._tensor("weights")
-        C = self.C = 1 if len(shape) == 1 else shape[1]
+        C = self.C = 1 if len(shape) == 1 else integer(shape[1], 1, MOST_CLASSES)
         need(shape in ([n], [n, C]), "the weights do not fit the centres")
         shape, R = self._tensor("precision")
         need(shape == ([n, n] if C == 1 else [C, n, n]), "the precision must have shape (n, n), or (C, n, n)")

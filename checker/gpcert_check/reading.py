@@ -30,10 +30,9 @@ def need(condition: object, reason: str) -> None:
 def content(path: str, most: int = MOST_BYTES) -> bytes:
     """The bytes of a regular file of bounded size."""
     need(os.path.isfile(path), "no such regular file")
+    need(os.path.getsize(path) <= most, f"the file is larger than {most} bytes")
     with open(path, "rb") as file:
-        blob = file.read(most + 1)
-    need(len(blob) <= most, f"the file is larger than {most} bytes")
-    return blob
+        return file.read(most)  # no more, whatever has grown
 
 
 def strict(blob: bytes, decimals: bool = False) -> Any:

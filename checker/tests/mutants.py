@@ -1,7 +1,7 @@
 """Deliberate mistakes in the checker: (module, what stands there, what could have been written)."""
 
 MUTANTS: list[tuple[str, str, str]] = [
-    ("arithmetic", "best = x.upper()", "best = x.mid()"),
+    ("arithmetic", "best = best.max(x.upper())", "best = best.max(x.mid())"),
     ("arithmetic", "[arb(0, 1)] * n", "[arb(0, 2**90)] * n"),
     ("arithmetic", "return norm(A - factor", "return 0 * norm(A - factor"),
     ("arithmetic", "return largest(sum(map(abs, row), arb(0))", "return largest(sum(row, arb(0))"),

@@ -1,0 +1,68 @@
+"""Files that ask for time or memory out of proportion to their size."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gpcert_check import Checker, Reject
+from gpcert_check.__main__ import main
+from gpcert_check.balls import read_region
+from gpcert_check.leaves import Slice, leaves
+from making import Toy, at, box, hexed
+
+WIDE = 10_000
+
+
+def wide(tmp_path: Path, D: int) -> tuple[Checker, str]:
+    sha = Toy(1, 1, D).write(tmp_path / "m")
+    return Checker(str(tmp_path / "m")), sha
+
+
+def test_splits_of_many_features_are_few() -> None:
+    """Every open box keeps its ends: 200,000 nested splits of 10,000 features would take 32 GB."""
+    region = read_region(box([0.0] * WIDE, [1.0] * WIDE), WIDE)
+    nodes = [{"split": j, "at": (2.0**-k).hex()} for j in range(400) for k in range(1, 501)]
+    with pytest.raises(Reject, match="at most 2000 nodes"):
+        list(leaves(nodes, region))
+
+
+def test_a_leaf_of_many_features_is_not_begun(tmp_path: Path) -> None:
+    """Its form H alone would have 36 million balls, and its factor take a day."""
+    D = 6_000
+    checker, _ = wide(tmp_path, D)
+    region = read_region(box([0.0] * D, [1.0] * D), D)
+    zero = hexed([0.0] * D)
+    leaf = (region.lower, region.upper, {"ref": zero, "D": zero, "y": zero})
+    level = checker.subject.link.level({"t": (0.0).hex()}, checker.model.latents[0])
+    with pytest.raises(Reject, match="more work than this checker"):
+        Slice(checker.model.latents[0], region, 1).prove([leaf], [level], False)
+
+
+def test_classes_are_limited(tmp_path: Path) -> None:
+    toy, C = Toy(1, 1, 1), 1_001
+    link = {"likelihood": {"name": "one_vs_rest", "link": {"name": "logit"}}}
+    shapes = {"weights": ([1, C], [0.0] * C), "precision": ([C, 1, 1], [0.5] * C)}
+    toy.write(tmp_path / "m", toy.description() | link, **shapes)
+    with pytest.raises(Reject, match=r"an integer in \[1, 1000\], got 1001"):
+        Checker(str(tmp_path / "m"))
+
+
+def test_the_name_of_a_file_cannot_forge_a_line(tmp_path: Path, capsys) -> None:
+    """Nor end the command: bytes that are no text are allowed in names."""
+    _, sha = wide(tmp_path, 1)
+    told = {"format": "gpcert-proof-1", "model": sha, "facts": [None], "regions": [box([0.0], [1.0])]}
+    good = json.dumps(told | {"claims": [at(1, ">=", 0.0, [0.5])]}).encode()
+    for name in (b"p\nq.json: PROVED for the model", b"p\xff.json", b"p\r\x1b[2Jq"):
+        for blob, status, count in ((b"{", 1, 1), (good, 0, 2)):
+            path = os.path.join(os.fsencode(tmp_path), name)
+            Path(os.fsdecode(path)).write_bytes(blob)
+            assert main([str(tmp_path / "m"), os.fsdecode(path)]) == status
+            said = capsys.readouterr().out
+            assert said.isascii()
+            assert said.count("\n") == count
+            assert "\x1b" not in said
+            assert "\r" not in said
