@@ -72,7 +72,7 @@ def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_box():
             low, high = batch.at.variance
             line = lines(CPU, curves_of(batch.post.likelihood), targets, 0.5 * (low + high), low, 0.02)
             sums = Sums(batch.at, batch.boxes, plane(batch.at, batch.rows.sign, line))
-            bounds = sums.order_two(), sums.order_three(2)
+            bounds = sums.order_two(), sums.order_three(2), sums.order_three(2, sharp=True)
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):
                 for x in batch.inside(row, rng, 2):
@@ -90,7 +90,7 @@ def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_box():
         with np.errstate(all="ignore"):
             sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
             rough = sums.order_two()
-            bounds = rough, sums.order_three(2)
+            bounds = rough, sums.order_three(2), sums.order_three(2, sharp=True)
             means = sums.latent(rough)
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):
@@ -101,15 +101,17 @@ def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_box():
                     assert not means[row] > -np.inf or mu >= arb(float(means[row]))
 
 
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, 3, 4])
 def test_remainders_in_the_metric_are_bounded(order):
     for rng, batch in batches(5 + order, examples(8)):
         with np.errstate(all="ignore"):
             sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
             H, metric = sums.hessian(), batch.facts.metric
             known = sums.value**2 + (sums.gradient**2) @ (1.0 / metric)
-            if order == 3:
+            if order >= 3:
                 known = known + 0.5 * np.einsum("ijk,j,k->i", H * H, 1.0 / metric, 1.0 / metric)
+            if order == 4:
+                known = known + sums.cubic()[2]
             found = sums.remainder(known, order)
         Z = batch.facts.moving
         with bits(BITS):
@@ -120,13 +122,52 @@ def test_remainders_in_the_metric_are_bounded(order):
                 for beta, z in zip(sums.bk[row], Z, strict=True):
                     v = [arb(a) - arb(b) for a, b in zip(z.tolist(), batch.at.y[row].tolist(), strict=True)]
                     a = sum((arb(s) * each for s, each in zip(d.tolist(), v, strict=True)), arb(0))
-                    head = 1 + a if order == 2 else 1 + a + a * a / 2
+                    head = sum((a**p / arb(p).fac() for p in range(order)), arb(0))
                     total += arb(float(beta)) * (a.exp() - head)
                 size = sum(
                     (arb(m) * arb(s) ** 2 for m, s in zip(metric.tolist(), d.tolist(), strict=True)), arb(0)
                 )
                 # The polynomial's own rounding is paid for elsewhere: here it is exact.
                 assert abs(total) <= arb(float(found[row])) * size
+
+
+def test_order_three_is_bounded_by_its_form():
+    """J11, and what is subtracted of its norm: at most |T_3|^2 / 6, the tensor entry by entry."""
+    for rng, batch in batches(9, examples(8), n=8, d=3):
+        with np.errstate(all="ignore"):
+            sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
+            N, lack, cube = sums.cubic()
+        d = batch.at.y.shape[1]
+        with bits(BITS):
+            lengths = [arb(m).sqrt() for m in batch.facts.metric.tolist()]
+            for row in np.flatnonzero(np.isfinite(lack)):
+                y = [arb(each) for each in batch.at.y[row].tolist()]
+                v = [
+                    [(arb(z) - b) / c for z, b, c in zip(each, y, lengths, strict=True)]
+                    for each in batch.facts.moving.tolist()
+                ]
+                beta = [arb(each) for each in sums.bk[row].tolist()]
+                where = np.ndindex(d, d, d)
+                tensor = [
+                    sum((b * w[i] * w[j] * w[k] for b, w in zip(beta, v, strict=True)), arb(0))
+                    for i, j, k in where
+                ]
+                assert arb(float(cube[row])) <= sum((t * t for t in tensor), arb(0)) / 6 or cube[row] == 0
+                D = [arb(each) for each in rng.standard_normal(d).tolist()]
+                term = sum(
+                    (
+                        b * sum((s * w for s, w in zip(D, each, strict=True)), arb(0)) ** 3
+                        for b, each in zip(beta, v, strict=True)
+                    ),
+                    arb(0),
+                )
+                square = sum((s * s for s in D), arb(0))
+                form = sum(
+                    (D[i] * D[j] * arb(float(N[row, i, j])) for i in range(d) for j in range(d)), arb(0)
+                )
+                form = form + arb(float(lack[row])) * square
+                assert (term / 6) ** 2 <= square**2 * form
+                assert (N[row] == N[row].T).all()
 
 
 def test_quadratics_are_bounded_and_matrices_are_definite():
@@ -181,7 +222,7 @@ def test_the_normal_law_on_arrays_is_on_its_side():
 
 def test_tails_of_the_exponential_series_are_bounded_from_above():
     squares = np.concatenate([10.0 ** np.linspace(-30, 1.2, 60), [16.0]])
-    for order in (2, 3):
+    for order in (2, 3, 4):
         found = tail_squares(CPU, order, squares)
         with bits(600):
             for square, bound in zip(squares.tolist(), found.tolist(), strict=True):

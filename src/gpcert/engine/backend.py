@@ -43,6 +43,8 @@ class Backend:
     xp: Any = np
     name = "cpu"
     lot = 4096
+    #: Whether n x n products per row (J11) are cheaper than the search.
+    forms = False
 
     def array(self, values: Any) -> Array:
         """Doubles on this device; shared with `values` where they are there already."""
@@ -75,6 +77,10 @@ class Backend:
     def concat(self, arrays: list[Array]) -> Array:
         """Along the first axis."""
         return np.concatenate(arrays)
+
+    def transposed(self, values: Array) -> Array:
+        """Each matrix of a batch (N, a, b)."""
+        return np.swapaxes(values, 1, 2)
 
     def erfc(self, values: Array) -> Array:
         """The library's, whose error is assumed in `engine.rounding`."""
@@ -127,6 +133,7 @@ class Torch(Backend):
             raise InvalidInputError("device must be one that torch sees, got 'cuda'")
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
         self.name, self.lot = f"torch {device}", _GPU_LOT if device == "cuda" else self.lot
+        self.forms = device == "cuda"
 
     def array(self, values: Any) -> Array:
         if isinstance(values, np.ndarray) and not values.flags.writeable and self.device.type == "cpu":
@@ -155,6 +162,9 @@ class Torch(Backend):
 
     def concat(self, arrays: list[Array]) -> Array:
         return self.torch.cat(arrays)
+
+    def transposed(self, values: Array) -> Array:
+        return values.mT
 
     def erfc(self, values: Array) -> Array:
         return self.torch.special.erfc(values)

@@ -21,8 +21,8 @@ from gpcert.engine.values import amplitudes, points
 __all__ = ["Answer", "Enough", "passes"]
 
 #: Bounds of rows: (lower, upper, witness, nodes). From given points (N, d) if there are any, and no sharper
-#: than some numbers above the minimum (N,) ask: those of a larger box.
-Answer = Callable[[Rows, Array | None, Array | None], tuple[Array, ...]]
+#: than some numbers above the minimum (N,) ask: those of a larger box. Last: with order three as a form.
+Answer = Callable[[Rows, Array | None, Array | None, bool], tuple[Array, ...]]
 #: Of which rows a lower end is enough for an upper one.
 Enough = Callable[[Array, Array], Array]
 
@@ -37,7 +37,7 @@ def passes(
     `Objective`.
     """
     xp = facts.backend.xp
-    found = answer(rows, None, None)
+    found = answer(rows, None, None, False)
     left = xp.nonzero(~enough(found[0], found[1]))[0]
     if not (rows.is_box and facts.has_planes and len(left)):
         return found
@@ -45,10 +45,13 @@ def passes(
     moved = flipped(objective(facts, amplitudes(facts, few.standing), noise), few, witness)
     other = xp.nonzero(xp.any(moved != witness, axis=1))[0]
     if len(other):
-        again = answer(few.take(other), moved[other], None)
+        again = answer(few.take(other), moved[other], None, False)
         _join(xp, found, left[other], again[:3])
         left = left[~enough(found[0][left], found[1][left])]
-    if len(facts.features) <= FEW and splits and len(left):
+    if len(facts.features) > FEW and facts.backend.forms and len(left):
+        sharp = answer(rows.take(left), found[2][left], None, True)
+        _join(xp, found, left, sharp[:3])
+    elif len(facts.features) <= FEW and splits and len(left):
         known = tuple(column[left] for column in found)
         _join(xp, found, left, _in_halves(facts, rows.take(left), known, answer, enough, splits))
     return found
@@ -120,7 +123,7 @@ def _in_halves(
     backend, xp, count = facts.backend, facts.backend.xp, len(rows)
     halves = halved(facts, rows, known[2])
     least = backend.concat([known[1], known[1]])
-    found = answer(halves, None, least)
+    found = answer(halves, None, least, False)
     least = xp.minimum(least, found[1])
     done = xp.reshape(enough(found[0], least), (2, count))
     left = xp.nonzero(xp.reshape(xp.stack([~done[0] & done[1], done[0] & ~done[1]]), (2 * count,)))[0]

@@ -26,8 +26,8 @@ __all__ = ["Settled", "signs", "smallest", "verdicts"]
 _CLEAR = 1e-6
 #: J9: a predictor's error of a covariance, per feature and per centre, in units of the variance.
 _PREDICTED = 2.0**-44
-#: Cholesky factorisations per row, of the first and of the second reference.
-_TRIES = (2, 4)
+#: References, and Cholesky factorisations of each: of the first two, and of one with order three as a form.
+_TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 6),)
 
 
 class Settled(NamedTuple):
@@ -55,8 +55,8 @@ def smallest(
     at most so many times.
     """
 
-    def answer(few: Rows, witness: Array | None, above: Array | None) -> tuple[Array, ...]:
-        return _smallest(facts, curves, few, tolerance, target, witness, above)
+    def answer(few: Rows, witness: Array | None, above: Array | None, sharp: bool) -> tuple[Array, ...]:
+        return _smallest(facts, curves, few, tolerance, target, witness, above, sharp)
 
     def enough(lower: Array, upper: Array) -> Array:
         if target is None:
@@ -69,8 +69,8 @@ def smallest(
 def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around, splits: int = 0) -> Settled:
     """The same for a symmetric link, sharp at 1/2 alone: the sign of the mean (D1)."""
 
-    def answer(few: Rows, witness: Array | None, above: Array | None) -> tuple[Array, ...]:
-        return _signs(facts, curves, few, witness)
+    def answer(few: Rows, witness: Array | None, above: Array | None, sharp: bool) -> tuple[Array, ...]:
+        return _signs(facts, curves, few, witness, sharp)
 
     def enough(lower: Array, upper: Array) -> Array:
         return (lower > 0.5) | (upper < 0.5)
@@ -143,8 +143,8 @@ def _retreats(facts: Facts, size: Array, attempt: int) -> Array:
         small, large = ((0.0, 0.3), (0.15, 0.1))[attempt]
         return xp.where(size < 0.3, zero + small, zero + large)
     edges, (small, middle, large) = (
-        ((0.33, 0.4), (0.33, 0.45))[attempt],
-        ((0.0, 0.15, 0.27), (0.2, 0.3, 0.2))[attempt],
+        ((0.33, 0.4), (0.33, 0.45), (0.33, 0.45))[attempt],
+        ((0.0, 0.15, 0.27), (0.2, 0.3, 0.2), (0.1, 0.2, 0.2))[attempt],
     )
     return xp.where(size < edges[0], zero + small, xp.where(size < edges[1], zero + middle, zero + large))
 
@@ -171,6 +171,7 @@ def _smallest(
     target: float | None,
     witness: Array | None = None,
     above: Array | None = None,
+    sharp: bool = False,
 ) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.standing)
@@ -182,12 +183,12 @@ def _smallest(
     enough = least - tolerance if target is None else wanted
     ask = (wanted > 0.0) & (wanted < upper) if facts.has_planes else upper < 0.0
     lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
-    for attempt, tries in enumerate(_TRIES):
+    for attempt, tries in _SHARP if sharp else _TRIES:
         if not len(todo):
             break
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
-        found = _planes(facts, curves, few, start, here, wanted[todo], tolerance, tries)
+        found = _planes(facts, curves, few, start, here, wanted[todo], tolerance, tries, sharp)
         lower[todo] = xp.maximum(lower[todo], found)
         todo = todo[~(lower[todo] >= enough[todo])]
     return xp.minimum(lower, upper), upper, witness, nodes
@@ -202,6 +203,7 @@ def _planes(
     goals: Array,
     tolerance: float,
     tries: int,
+    sharp: bool,
 ) -> Array:
     """Certified P (N,) by one plane per row: order two first, the Hessian where that does not suffice."""
     backend, xp = facts.backend, facts.backend.xp
@@ -209,7 +211,7 @@ def _planes(
     largest = at.amplitudes.largest_variance + low * 0.0
     line = lines(backend, curves, goals, 0.5 * (low + high), largest, tolerance)
     sums = Sums(at, boxes(facts, rows.lower, rows.upper, start), plane(at, rows.sign, line))
-    values = _values(sums, tries)
+    values = _values(sums, tries, sharp)
     lost = after_deficit(backend, curves, line, xp.where(values < 0, -values, values * 0.0))
     gained = after_surplus(backend, curves, line, sums.latent(values), largest)
     return _certain(xp, xp.where(values >= 0, gained, lost))
@@ -220,21 +222,24 @@ def _certain(xp: Any, bound: Array) -> Array:
     return xp.where(bound > 0.0, bound, xp.zeros_like(bound))
 
 
-def _values(sums: Sums, tries: int) -> Array:
+def _values(sums: Sums, tries: int, sharp: bool) -> Array:
     """Lower bounds of e^r f (N,); NaN where nothing is known."""
     backend, xp = sums.at.facts.backend, sums.at.facts.backend.xp
     values = sums.order_two()
     left = xp.nonzero(~(values >= 0))[0]
-    step = backend.rows(5.0 * sums.boxes.low.shape[1] ** 2)  # Hessians need more memory than the rest
+    n, d = sums.bk.shape[1], sums.boxes.low.shape[1]
+    step = backend.rows(5.0 * d**2 + sharp * (4.0 * n**2 + 3.0 * n * d))  # forms need more than the rest
     for start in range(0, len(left), step):
         check()
         some = left[start : start + step]
-        more = (sums.take(some) if len(some) < len(values) else sums).order_three(tries)
+        more = (sums.take(some) if len(some) < len(values) else sums).order_three(tries, sharp)
         values[some] = xp.where(more > values[some], more, values[some])
     return values
 
 
-def _signs(facts: Facts, curves: LevelCurves, rows: Rows, witness: Array | None = None) -> tuple[Array, ...]:
+def _signs(
+    facts: Facts, curves: LevelCurves, rows: Rows, witness: Array | None = None, sharp: bool = False
+) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.standing)
     witness = _witnesses(facts, rows, around, None) if witness is None else witness
@@ -242,13 +247,13 @@ def _signs(facts: Facts, curves: LevelCurves, rows: Rows, witness: Array | None 
     upper = probabilities(backend, curves, mean, at.variance)[1]
     ask = ~(mean[1] < 0)
     lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
-    for attempt, tries in enumerate(_TRIES):
+    for attempt, tries in _SHARP if sharp else _TRIES:
         if not len(todo):
             break
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
         sums = Sums(here, boxes(facts, few.lower, few.upper, start), mean_plane(here, few.sign))
-        means = sums.latent(_values(sums, tries))
+        means = sums.latent(_values(sums, tries, sharp))
         largest = here.amplitudes.largest_variance + means * 0.0
         found = probabilities(backend, curves, (means, means), (largest * 0.0, largest))[0]
         lower[todo] = xp.maximum(lower[todo], _certain(xp, found))

@@ -24,6 +24,8 @@ from gpcert.rounding import UNDERFLOW, UNIT, gamma
 _NARROWEST = 1e-60
 #: J1: (|L^-1 z| + |L^-1 y|)^2 of rows that are bounded at all.
 _FARTHEST = 180.0
+#: J11: theta, in units of the form's mean over the ends of the box; any is sound.
+_THETA = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,20 +217,57 @@ class Sums:
         packed -= y[:, rows] * first[:, columns] + first[:, rows] * y[:, columns]
         return xp.reshape(packed[:, place], (len(y), self._features, self._features))
 
-    def order_three(self, tries: int) -> Array:
-        """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two."""
+    def cubic(self) -> tuple[Array, Array, Array]:
+        """J11: N (N, d, d), symmetric to the last bit, what its eigenvalues may lack (N,), and at most
+        |T_3|^2 / 6 (N,).
+        """
+        facts, xp, d = self._facts, self._facts.backend.xp, self._features
+        terms, size = 2 * self.bk.shape[1] + 4 * d + 400, self._size * self._size * 1.02
+        v = (facts.Z[None, :, :] - self.at.y[:, None, :]) / xp.sqrt(facts.metrics[0])
+        G, B = v @ facts.backend.transposed(v), v * self.bk[:, :, None]
+        power = G * G
+        N = (facts.backend.transposed(B) @ (power @ B)) * (1.0 / 36.0)
+        power *= G
+        cube = xp.sum((power @ self.bk[:, :, None])[:, :, 0] * self.bk, axis=1) * (1.0 / 6.0)
+        cube = xp.clip(cube - 0.25 * gamma(terms) * size, 0.0, None)
+        return 0.5 * (N + facts.backend.transposed(N)), 0.04 * gamma(terms) * size, cube
+
+    def _order_three_as_form(self, H: Array, known: Array) -> tuple[Array, Array, Array]:
+        """J11: H less what order three takes, the remainder from order four on, and the size of what was
+        taken.
+        """
+        facts, xp, (count, d, _) = self._facts, self._facts.backend.xp, H.shape
+        N, lack, cube = self.cubic()
+        N, metric, up = xp.reshape(N, (count, d * d)), facts.metrics[0], 1.0 + 64 * UNIT
+        span, ends = sqrt_up(facts.backend, self.boxes.span), self.boxes.reach**2 * metric
+        mean = xp.sum(N[:, :: d + 1] * ends, axis=1) / xp.sum(ends, axis=1)
+        theta = _THETA * xp.sqrt(xp.clip(mean, 1e-30, None))
+        L = xp.sqrt(metric)
+        taken = N * (span / theta * up)[:, None] * xp.reshape(L[:, None] * L[None, :], (d * d,))
+        taken[:, :: d + 1] += ((theta + lack / theta) * span * up)[:, None] * metric
+        size = xp.sqrt(xp.sum(taken * taken, axis=1))
+        left = xp.reshape(xp.reshape(H, (count, d * d)) - taken, (count, d, d))
+        return left, self.remainder(known + cube, 4), size
+
+    def order_three(self, tries: int, sharp: bool = False) -> Array:
+        """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two. `sharp`: order
+        three as a form (J11).
+        """
         facts, xp, box, d = self._facts, self._facts.backend.xp, self.boxes, self._features
         H = self.hessian()
         metric, inverse = facts.metrics
         known = (
             self.value**2 + (self.gradient * self.gradient) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
         )
-        diagonal = self.slope[:, None] - 2.0 * self.remainder(known, 3)[:, None] * metric
+        norm = xp.sqrt(xp.sum(H * H, axis=(1, 2)))
+        if sharp:
+            H, rest, taken = self._order_three_as_form(H, known)
+            norm = norm + taken
+        else:
+            rest = self.remainder(known, 3)
+        diagonal = self.slope[:, None] - 2.0 * rest[:, None] * metric
         reach = box.reach
-        size = (
-            xp.sum(xp.abs(diagonal) * reach * reach, axis=1)
-            + xp.sqrt(xp.sum(H * H, axis=(1, 2))) * box.squares
-        )
+        size = xp.sum(xp.abs(diagonal) * reach * reach, axis=1) + norm * box.squares
         xp.reshape(H, (len(H), d * d))[:, :: d + 1] += diagonal
         base = self.value + self.plane.still + self.plane.constant
         lack = self.excess + gamma(64) * size * 1.01
