@@ -46,9 +46,9 @@ def shown(value: object) -> str:
 def as_floats(name: str, value: ArrayLike) -> Float:
     """A finite float64 copy of `value`, any shape; tensors of torch as they are, wherever they are."""
     array = as_doubles(name, value)
-    bad = ~np.isfinite(array)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise InvalidInputError(f"{name} must be finite, got {array[where]}{_place(where)}")
     return array
 

@@ -27,8 +27,9 @@ Array = Any
 DEVICES = ("auto", "cpu", "cuda")
 #: Rows below which a GPU does not pay: a pass over it is some thousand launches.
 _WORTH_A_GPU = 2048
-#: Regions bounded together on a GPU: launches cost the same for any number of rows.
-_GPU_LOT = 65536
+#: Regions bounded together on a GPU: launches cost the same for any number of rows, also those of the later
+#: passes for a few of them.
+_GPU_LOT = 262144
 #: Bytes that the arrays of one chunk may take on the CPU, where a cache is faster than memory.
 _CPU_BYTES = 64e6
 
@@ -182,7 +183,10 @@ class Torch(Backend):
     def bytes(self) -> float:
         if self.device.type != "cuda":
             return _CPU_BYTES
-        return 0.4 * float(self.torch.cuda.mem_get_info(self.device)[0])
+        # What torch keeps for itself is free, too: the next call has chunks of the same size.
+        cuda = self.torch.cuda
+        kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return 0.3 * float(cuda.mem_get_info(self.device)[0] + kept)
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """J7: any factor L at all; what is left of A - L L^T in norm is smaller than what was added."""

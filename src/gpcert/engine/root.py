@@ -103,7 +103,8 @@ def _chunked(
 ) -> Settled:
     """In parts that fit into the memory; the other sides are made where the arrays are."""
     d, n, backend = len(facts.features), len(facts.model.weights), facts.backend
-    step = backend.rows(8.0 * n + 64.0 * d) // sides
+    parts = -(-len(rows) // (backend.rows(8.0 * n + 64.0 * d) // sides))
+    step = -(-len(rows) // max(parts, 1))  # as many in the last part as in the others
     shape = sides, len(rows)
     found = Settled(np.empty(shape), np.empty(shape), np.empty((*shape, d)), np.empty(shape))
     with np.errstate(all="ignore"):
@@ -111,10 +112,10 @@ def _chunked(
             check()
             part = slice(start, start + step)
             few = rows.on(backend, part)
-            for whole, column in zip(
-                found, answer(few.both_sides(backend) if sides == 2 else few), strict=True
-            ):
-                backend.store(column, whole[:, part])
+            columns = answer(few.both_sides(backend) if sides == 2 else few)
+            for whole, column in zip(found, columns, strict=True):
+                for side in range(sides):  # each is one piece of memory, which a device writes to directly
+                    backend.store(column[side * len(few) : (side + 1) * len(few)], whole[side, part])
     return Settled(*(column.reshape(-1, *column.shape[2:]) for column in found))
 
 
