@@ -29,7 +29,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--nodes", type=int, default=4, help="boxes per single question")
+    parser.add_argument(
+        "--nodes", type=int, default=14, help="boxes per question: a batch splits three times"
+    )
     options = parser.parse_args()
     asked = roots = wrong = 0
     seed, start = options.seed, time.perf_counter()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from flint import arb
 
 import gpcert as gc
 from gpcert.bounds import curves_of
-from gpcert.engine import smallest, verdicts
+from gpcert.engine import Backend, Rows, facts_of, later, smallest, verdicts
 from gpcert.engine.later import flipped, halved
 from gpcert.engine.search import objective
 from gpcert.engine.values import amplitudes
@@ -109,3 +110,25 @@ def test_a_box_is_split_no_more_often_than_its_nodes_allow():
     for most in (2, 6):
         for answer in gc.probability_range(post, gc.balls(X, 0.6), tolerance=1e-3, max_nodes=most, n_jobs=1):
             assert answer.nodes <= most
+
+
+def test_order_three_as_a_form_settles_more_and_says_what_is_true():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((40, 34))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+    post = gc.GPClassifier(gc.RBF(6.0, 20.0), max_evals=0).fit(X, y).posterior_
+    x, truth, found = X[:12], Truth(post), []
+    rows = Rows(x - 0.4, x + 0.4, x - 0.4, x + 0.4, x[:, :0], np.where(y[:12] > 0, 1.0, -1.0))
+    facts = facts_of(post, np.arange(34), Backend())
+    for cheap in (0.0, np.inf):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(later, "_CHEAP", cheap)
+            found.append(smallest(facts, curves_of(post.likelihood), rows, 0.02))
+    once, more = found
+    assert (once.upper - once.lower > 0.02).all()
+    assert (more.upper - more.lower <= 0.02).mean() > 0.6
+    with bits(BITS):
+        for row in range(12):
+            ends = np.where(rng.random((6, 34)) < 0.5, rows.lower[row], rows.upper[row])
+            for z in (more.witness[row], *ends, x[row], 0.5 * (x[row] + more.witness[row])):
+                assert arb(more.lower[row]) <= truth.probability(z, int(y[row]))

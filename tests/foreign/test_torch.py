@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import engine.test_bounds_of_rows as statements
+import gpcert as gc
 from gpcert.bounds import curves_of, model_of
 from gpcert.engine import Around, Backend, Rows, smallest, verdicts
 from gpcert.engine.backend import Torch
@@ -110,3 +111,23 @@ def test_rows_of_balls_are_parted_into_features_on_torch_as_on_numpy():
     assert around.still(4).tolist() == x[4, rest].tolist()
     for name in ("lower", "upper", "inner_lower", "inner_upper", "standing", "sign"):
         assert CPU.numpy(getattr(theirs, name)).tobytes() == getattr(ours, name).tobytes()
+
+
+def test_later_passes_on_torch_and_numpy_do_not_contradict_each_other():
+    rng = np.random.default_rng(7)
+    for d, radius, length in ((3, 0.4, 2.0), (34, 0.4, 6.0)):  # halves; order three as a form
+        X = rng.standard_normal((40, d))
+        y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+        post = gc.GPClassifier(gc.RBF(length, 20.0), max_evals=0).fit(X, y).posterior_
+        rows = Rows(X - radius, X + radius, X - radius, X + radius, X[:, :0], np.where(y > 0, 1.0, -1.0))
+        curves, found = curves_of(post.likelihood), []
+        for backend in (Backend(), CPU):
+            facts = Facts(backend, model_of(post), np.arange(d), post.centres.mean(axis=0))
+            found.append((smallest(facts, curves, rows, 0.02, splits=3), verdicts(facts, curves, rows, 3)))
+        for one, two in zip(*found, strict=True):
+            assert (one.lower <= two.upper).all()
+            assert (two.lower <= one.upper).all()
+            assert np.abs(one.nodes - two.nodes).mean() < 0.5
+        narrow = [(each.upper - each.lower <= 0.02).mean() for each, _ in found]
+        assert min(narrow) > 0.5
+        assert abs(narrow[0] - narrow[1]) < 0.1

@@ -44,7 +44,7 @@ class Backend:
     xp: Any = np
     name = "cpu"
     lot = 4096
-    #: Whether n x n products per row (J11) are cheaper than the search.
+    #: Whether n x n products per row (J11) cost less than the search, however large n is.
     forms = False
 
     def array(self, values: Any) -> Array:

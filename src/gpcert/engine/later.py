@@ -28,6 +28,8 @@ Enough = Callable[[Array, Array], Array]
 
 #: Rounds of flips, and the features that are tried in each.
 _FLIPS, _TRIED = 3, 8
+#: n n d up to which the products of J11 cost less than the search also on a CPU.
+_CHEAP = 4e6
 
 
 def passes(
@@ -48,13 +50,19 @@ def passes(
         again = answer(few.take(other), moved[other], None, False)
         _join(xp, found, left[other], again[:3])
         left = left[~enough(found[0][left], found[1][left])]
-    if len(facts.features) > FEW and facts.backend.forms and len(left):
+    if _forms_pay(facts) and len(left):
         sharp = answer(rows.take(left), found[2][left], None, True)
         _join(xp, found, left, sharp[:3])
     elif len(facts.features) <= FEW and splits and len(left):
         known = tuple(column[left] for column in found)
         _join(xp, found, left, _in_halves(facts, rows.take(left), known, answer, enough, splits))
     return found
+
+
+def _forms_pay(facts: Facts) -> bool:
+    """Whether order three as a form is worth its n x n products: always on a GPU, else with little data."""
+    n, d = len(facts.model.weights), len(facts.features)
+    return d > FEW and (facts.backend.forms or n * n * d <= _CHEAP)
 
 
 def _join(xp: Any, found: tuple[Array, ...], rows: Array, more: tuple[Array, ...]) -> None:
