@@ -334,14 +334,15 @@ class _Asking:
         return [e] if self.single else [e, e.mean()]
 
     def evaluate(self) -> Any:
-        m = min(self.count + 1, 4)
+        m, shares = min(self.count + 1, 4), np.array([0.0, 0.3, 1.0])
+        if self.query.batch == "list" and self.query.norm == np.inf and self.rng.random() < 0.5:
+            m, shares = 16, np.array([0.0, 0.1, 0.3, 0.6, 1.0])  # settled together
         X = np.array([self.point() for _ in range(m)])
         options = self.ball_options(X)
         y = self.post.classes[self.post.probability(X).argmax(axis=1)]
         y = np.where(self.rng.random(m) < 0.8, y, self.rng.choice(self.post.classes, m))
         largest = self.radius(options)
-        shares = np.array([1.0]) if options["norm"] == 0 else np.array([0.0, 0.3, 1.0])
-        radii = np.unique(largest * shares)
+        radii = np.unique(largest * (np.array([1.0]) if options["norm"] == 0 else shares))
         if not self.fits(X, largest, options):
             return self.again()
         ball, threshold = Ball(X[0], 0.0, **options), self.threshold()

@@ -343,8 +343,8 @@ def test_an_evaluation_stopped_early_is_still_a_bracket(evaluation):
     post, data, radii, full = evaluation
     stopped = gc.evaluate(post, data.X_test[:40], data.y_test[:40], radii, progress=lambda *_: True)
     assert (stopped.certified <= full.attacked).all()
-    X = np.concatenate([data.X_test[:40]] * 2)
-    y = np.concatenate([data.y_test[:40]] * 2)
+    X = np.concatenate([data.X_test[:40]] * 4)  # more than are asked at once
+    y = np.concatenate([data.y_test[:40]] * 4)
     part = gc.evaluate(post, X, y, radii, progress=lambda *_: True)
     assert (part.certified <= full.attacked).all()
     assert (part.attacked >= full.certified).all()

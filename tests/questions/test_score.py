@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import sys
+import time
 
 import numpy as np
+import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import gpcert as gc
@@ -34,3 +39,20 @@ def test_searches_and_validations_take_it_and_it_travels():
     values = cross_val_score(gc.GPClassifier(kernels[0], max_evals=0), X, Y, cv=2, scoring=score)
     assert np.isfinite(values).all()
     assert search.best_score_ == values.mean()
+
+
+def test_the_first_ctrl_c_ends_it(monkeypatch):
+    """At the roots or in a search: a score of the points asked before would be a wrong one."""
+    clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(X, Y)
+
+    def interrupted(*_args, **_kwargs):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1.0)
+
+    places = ("gpcert.questions.rooted", "decisions", len(X)), ("gpcert.questions.evaluate", "decide", 3)
+    for module, name, few in places:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.modules[module], name, interrupted)
+            for options in ({}, {"threshold": 0.7}):
+                with pytest.raises(KeyboardInterrupt):
+                    gc.certified_score(0.05, **options)(clf, X[:few], Y[:few])

@@ -8,7 +8,7 @@ the statements are those of `bounds`, the rounding is that of R1 in any order of
 
 from gpcert.engine.backend import Backend, chosen
 from gpcert.engine.facts import Facts, facts_of, knows
-from gpcert.engine.root import Settled, signs, smallest, verdicts
+from gpcert.engine.root import Settled, attained, signs, smallest, verdicts
 from gpcert.engine.rows import Around, Rows
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Facts",
     "Rows",
     "Settled",
+    "attained",
     "chosen",
     "facts_of",
     "knows",

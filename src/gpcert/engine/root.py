@@ -20,7 +20,7 @@ from gpcert.engine.sums import Sums, boxes
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
 
-__all__ = ["Settled", "signs", "smallest", "verdicts"]
+__all__ = ["Settled", "attained", "signs", "smallest", "verdicts"]
 
 #: J9: a standardised mean of this size is a probability that differs from 1/2.
 _CLEAR = 1e-6
@@ -76,6 +76,21 @@ def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around, splits: int
         return (lower > 0.5) | (upper < 0.5)
 
     return _chunked(facts, rows, 1, lambda few: passes(facts, few, None, answer, enough, splits))
+
+
+def attained(facts: Facts, curves: LevelCurves, rows: Rows | Around, noise: float | None) -> Settled:
+    """The witnesses alone, with what P is at most there: counterexamples, and nothing from below. `noise`: as
+    for the search (None: it looks at the mean).
+    """
+
+    def answer(few: Rows) -> tuple[Array, ...]:
+        around = amplitudes(facts, few.standing)
+        witness = _witnesses(facts, few, around, noise)
+        at, mean = _at(facts, few, witness, around)
+        upper = probabilities(facts.backend, curves, mean, at.variance)[1]
+        return upper * 0.0, upper, witness, upper * 0.0
+
+    return _chunked(facts, rows, 1, answer)
 
 
 def signs(facts: Facts, curves: LevelCurves, x: Float) -> Float:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import check_number, warn_of_units
-from gpcert.regions import Ball, checked_spread
+from gpcert.regions import Alike, Ball, Regions, checked_spread
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, ends, positions, read, units
-from gpcert.validation import Float, Index, as_matrix, require
+from gpcert.validation import Float, Index, as_matrix, freeze, require
 
 __all__ = ["Balls", "checked_balls"]
 
@@ -39,6 +39,12 @@ class Balls:
     def ball(self, row: int, radius: float) -> Ball:
         """The ball of this radius around one point."""
         return Ball(self.X[row], radius, self.norm, self.features, self.domain, self.scale)
+
+    def regions(self, rows: Index, radii: Float) -> Regions:
+        """The balls of radii (k,) around some of the points (k,), as columns."""
+        kind = self.ball(0, 0.0)
+        whole = np.floor(radii) if self.norm == 0 else radii
+        return Regions(Alike(kind, freeze(self.X[rows]), freeze(whole)))
 
     def rows(self, index: Index) -> Balls:
         """The balls around some of the points."""

@@ -1,8 +1,9 @@
 """Certified and attacked accuracy over radii: `evaluate`.
 
-Balls around a point are nested, so one proof and one counterexample per point settle most radii: the nearest
-counterexample the attack finds says at which radii the point is lost; a proof at the largest radius before it
-says that all the smaller ones are safe.
+Balls around a point are nested, so one proof and one counterexample per point settle all radii. Most are
+found at the roots, of many points at once (`brackets`). What is left is attacked: the nearest counterexample
+says at which radii a point is lost; and a proof at the largest radius before it says that all the smaller
+ones are safe.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
+from gpcert.engine import knows
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, checked_prover
-from gpcert.questions import rooted
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
+from gpcert.questions.brackets import Asked, Brackets
 from gpcert.questions.checks import (
     Kept,
     about,
@@ -34,7 +36,7 @@ from gpcert.questions.checks import (
     checked_settings,
     class_indices,
 )
-from gpcert.questions.decision import Decision, decide, decision, enclosed, labelled, refutes, settled
+from gpcert.questions.decision import decide, enclosed, labelled, refutes
 from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
@@ -42,14 +44,15 @@ from gpcert.results import Evaluation, ProofFile, Status, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import same_rows
-from gpcert.validation import Float, Index
+from gpcert.validation import Index
 
 __all__ = ["evaluate"]
 
 #: How finely the attack searches for its radius, relative.
 _RTOL = 1e-3
-#: Points attacked at once: enough for the matrix products, few enough for memory and progress.
-_BLOCK = 32
+#: Points asked at once, by attacks and where the engine knows the model: enough for the matrix products, few
+#: enough for memory, progress, and workers to share.
+_BLOCKS = 32, 128
 #: Nodes for one proof, at least: a point is asked once, so it may cost more than one of many radii.
 _NODES = 3
 
@@ -108,7 +111,8 @@ def evaluate(
     running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
     task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m = len(balls.X)
-    blocks = {b: np.arange(b, min(b + _BLOCK, m)) for b in range(0, m, _BLOCK)}
+    size = _BLOCKS[knows(post)]
+    blocks = {b: np.arange(b, min(b + size, m)) for b in range(0, m, size)}
     blank = partial(_blank, task)
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
     known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
@@ -128,21 +132,19 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
     """What is known of a few points, None for those not reached; pure, so that processes may share it."""
     balls = task.balls.rows(index)
     labels, ties = labelled(task.post, balls.X)
-    radius, points = nearest(task.post, balls, labels, task.threshold, _RTOL)
     rows: list[Evaluation | None] = [None] * len(index)
-    model = task.post, task.factory
-    lost: list[Float | None] = [
-        points[i] if np.isfinite(radius[i]) and refutes(*model, points[i], label, task.threshold) else None
-        for i, label in enumerate(labels.tolist())
-    ]
-    first = [0 if ties[i] else _first(task, balls, i, point) for i, point in enumerate(lost)]
+    known = Brackets.of(~ties, len(task.radii))
     try:
-        roots = _roots(task, balls, labels, first)
-    except Stopped:
+        if task.prover is None:  # a proof needs the tree of a search
+            asked = labels, task.radii, task.threshold, task.settings, task.device
+            known.narrow(Asked(task.post, balls, *asked))
+        _attack(task, balls, labels, known)
+    except KeyboardInterrupt:
         return rows
+    model = task.post, task.factory
     for i, (label, truth) in enumerate(zip(labels.tolist(), task.truth[index].tolist(), strict=True)):
         try:
-            row = _row(task, balls, (i, label, bool(ties[i])), lost[i], roots, partial(report, at=i))
+            row = _row(task, balls, i, label, known, partial(report, at=i))
         except Stopped:
             break
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
@@ -153,76 +155,31 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
     return rows
 
 
-def _first(task: Task, balls: Balls, i: int, point: Float | None) -> int:
-    """How many radii a counterexample (d,) leaves to point i."""
-    lost = np.inf if point is None else balls.radius_of(i, point)
-    return int(np.searchsorted(task.radii, lost))
+def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
+    """Where several radii are open, the nearest counterexample of an attack; a proof has one of its own."""
+    rows = np.flatnonzero(known.asked & (known.unsafe - known.safe > 1))
+    if not rows.size:
+        return
+    largest = task.radii[known.unsafe[rows] - 1]
+    some = replace(balls.rows(rows), limits=largest)
+    radius, points = nearest(task.post, some, labels[rows], task.threshold, _RTOL)
+    for i, point in zip(rows[np.isfinite(radius)].tolist(), points[np.isfinite(radius)], strict=True):
+        first = int(np.searchsorted(task.radii, balls.radius_of(i, point)))
+        label = int(labels[i])
+        if first < known.unsafe[i] and refutes(task.post, task.factory, point, label, task.threshold):
+            known.lose(i, first, point)
 
 
-def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:
-    """The largest of the first `candidate` radii around point i."""
-    return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
-
-
-def _roots(task: Task, balls: Balls, labels: Index, first: list[int]) -> dict[tuple[int, int], Decision]:
-    """(point, candidate) -> what the root of all balls together decides, from the largest radii downwards."""
-    found: dict[tuple[int, int], Decision] = {}
-    if task.prover is not None:  # a proof needs the tree of a search
-        return found
-    left = {i: candidate for i, candidate in enumerate(first) if candidate > 0}
-    while left:
-        which = np.array(list(left))
-        regions = [_ball(task, balls, i, candidate) for i, candidate in left.items()]
-        asked = labels[which], task.threshold
-        try:
-            known = _decided(task, regions, *asked, which)
-        except KeyboardInterrupt:
-            raise Stopped from None
-        found.update({(i, left[i]): d for i, d in known.items()})
-        # Larger balls are lost: the next smaller one is asked about; whatever is undecided, by itself.
-        unsafe = [i for i, d in known.items() if d.status is VerdictStatus.UNSAFE]
-        left = {i: left[i] - 1 for i in unsafe if left[i] > 1}
-    return found
-
-
-def _decided(
-    task: Task, regions: list[Ball], labels: Index, threshold: float, which: Index
-) -> dict[int, Decision]:
-    """What the roots of regions decide, by the numbers `which` (m,) of their points."""
-    found = {}
-    for roots in rooted.decisions(task.post, regions, labels, threshold, task.settings, task.device):
-        safe, unsafe = settled(task.post, roots, labels[roots.numbers], threshold, task.device)
-        for at in np.flatnonzero(safe | unsafe).tolist():
-            found[int(which[roots.numbers[at]])] = decision(roots, at, bool(safe[at]))
-    return found
-
-
-def _row(
-    task: Task,
-    balls: Balls,
-    which: tuple[int, int, bool],
-    point: Float | None,
-    roots: dict[tuple[int, int], Decision],
-    report: Report,
-) -> Row:
-    """Proofs from the largest radius that no counterexample (d,) has lost downwards, until one holds; `which`
-    is the point's number, its label, and whether that is a tie.
-    """
-    i, label, tie = which
-    if tie:  # there is no label to keep
-        return Row(label, 0, len(task.radii), 0, None, False, False)
-    candidate = unsafe = _first(task, balls, i, point)
-    point = point if unsafe < len(task.radii) else None
-    tests = 0
+def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Row:
+    """Proofs from the largest radius that is not lost downwards, until one holds."""
+    safe, unsafe, point = int(known.safe[i]), int(known.unsafe[i]), known.point(i)
+    candidate = unsafe if known.asked[i] else 0
     tree: Tree | None = None
-    while candidate > 0:
-        d = roots.get((i, candidate))
-        if d is None:
-            ball = _ball(task, balls, i, candidate)
-            tree = None if task.prover is None else Tree()
-            question = ball, label, task.threshold, _budget(task), report
-            d = decide(task.post, task.factory, *question, recorder=tree)
-        tests += 1
+    while candidate > safe:
+        tree = None if task.prover is None else Tree()
+        ball = _ball(task, balls, i, candidate)
+        question = ball, label, task.threshold, _budget(task), report, known.start(i, candidate - 1)
+        d = decide(task.post, task.factory, *question, recorder=tree)
         if d.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
             raise Stopped
         if d.status is VerdictStatus.SAFE:
@@ -230,8 +187,13 @@ def _row(
         candidate -= 1
         if d.status is VerdictStatus.UNSAFE:
             unsafe, point = candidate, d.point
-    row = Row(label, candidate, unsafe, tests, point, False, False)
+    row = Row(label, candidate, unsafe, point, False, False)
     return row if task.prover is None else row._replace(proof=_proof(task, task.prover, balls, i, row, tree))
+
+
+def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:
+    """The largest of the first `candidate` radii around point i."""
+    return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
 
 
 def _proof(task: Task, prover: Prover, balls: Balls, i: int, row: Row, tree: Tree | None) -> ProofFile | None:

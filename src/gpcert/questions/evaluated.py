@@ -22,7 +22,6 @@ class Row(NamedTuple):
     label: int
     safe: int
     unsafe: int
-    tests: int
     point: Float | None  #: the counterexample (d,), of the first unsafe radius
     right: bool  #: whether the true label is proved to be the model's
     wrong: bool  #: whether it is proved not to be
@@ -48,7 +47,7 @@ class Task:
 def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
     """One point alone; None: it was not asked."""
     radii, k, balls = task.radii, len(task.radii), task.balls
-    row = row or Row(-1, 0, k, 0, None, False, False)
+    row = row or Row(-1, 0, k, None, False, False)
     order = np.arange(k)
     is_safe, is_unsafe = order < row.safe, order >= row.unsafe
     correct = row.label == task.truth[i]

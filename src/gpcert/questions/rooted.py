@@ -13,16 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds import curves_of
-from gpcert.engine import Around, Facts, Rows, Settled, chosen, facts_of, knows, signs, smallest, verdicts
+from gpcert.engine import (
+    Around,
+    Facts,
+    Rows,
+    Settled,
+    attained,
+    chosen,
+    facts_of,
+    knows,
+    signs,
+    smallest,
+    verdicts,
+)
 from gpcert.posterior import Posterior
 from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Root", "Roots", "classes", "decisions", "lots", "ranges"]
+__all__ = ["FEWEST", "Root", "Roots", "classes", "decisions", "lots", "ranges"]
 
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
-_FEWEST = 16
+FEWEST = 16
 #: Seconds per region below which the limit is left to the search, which looks at the clock between boxes.
 _SECONDS = 0.2
 #: Features that stand still in some regions of a group may move in others, up to this share of all.
@@ -104,7 +116,7 @@ class Roots:
 
 def classes(post: Posterior, X: Float, device: str) -> Index:
     """The classes of points X (m, D) with a clear one, whatever the predictor rounds; -1: ask it."""
-    if len(X) < _FEWEST or not knows(post):
+    if len(X) < FEWEST or not knows(post):
         return np.full(len(X), -1)
     facts = facts_of(post, np.arange(X.shape[1]), chosen(device, len(X)))
     clear = signs(facts, curves_of(post.likelihood), X)
@@ -130,12 +142,18 @@ def decisions(
     threshold: float,
     settings: Settings,
     device: str,
+    fewest: int = FEWEST,
+    prove: bool = True,
 ) -> Iterator[Roots]:
-    """The same of min P(label) alone, as sharp as the threshold asks."""
+    """The same of min P(label) alone, as sharp as the threshold asks; `fewest`: regions that pay;
+    `prove=False`: counterexamples only.
+    """
     side = np.where(labels == 1, 1.0, -1.0)
-    for which, rows, facts in _groups(post, regions, side, settings, device, sides=1):
+    for which, rows, facts in _groups(post, regions, side, settings, device, sides=1, fewest=fewest):
         curves, start, splits = curves_of(post.likelihood), time.perf_counter(), _splits(settings.max_nodes)
-        if threshold == 0.5:
+        if not prove:
+            found = attained(facts, curves, rows, None if threshold == 0.5 else curves.noise)
+        elif threshold == 0.5:
             found = verdicts(facts, curves, rows, splits)
         else:
             found = smallest(facts, curves, rows, _FINE, threshold + _ABOVE, splits=splits)
@@ -154,18 +172,24 @@ def _roots(which: Index, rows: Rows | Around, facts: Facts, found: Settled, star
 
 
 def _groups(
-    post: Posterior, regions: Sequence[Region], side: Float, settings: Settings, device: str, sides: int
+    post: Posterior,
+    regions: Sequence[Region],
+    side: Float,
+    settings: Settings,
+    device: str,
+    sides: int,
+    fewest: int = FEWEST,
 ) -> Iterator[tuple[Index, Rows | Around, Facts]]:
     """Regions that move the same features: their numbers, their rows, and the facts."""
     time_for_it = settings.max_nodes >= sides and settings.max_seconds >= _SECONDS
-    if len(regions) < _FEWEST or not time_for_it or not knows(post):
+    if len(regions) < fewest or not time_for_it or not knows(post):
         return
     alike = regions.alike if isinstance(regions, Regions) else None
     if alike is None or alike.kind.scale is not None or not _near(alike):
-        yield from _grouped(post, regions, side, device, sides)
+        yield from _grouped(post, regions, side, device, sides, fewest)
     elif alike.kind.norm == np.inf:
         which, j = np.flatnonzero(alike.radius > 0), np.flatnonzero(alike.kind.moving())
-        if len(which) >= _FEWEST and j.size:
+        if len(which) >= fewest and j.size:
             facts, domain = facts_of(post, j, chosen(device, sides * len(which))), alike.kind.domain
             x = alike.x if len(which) == len(alike) else alike.x[which]
             ends = None if domain is None else (domain[0][j], domain[1][j])
@@ -180,18 +204,18 @@ def _near(alike: Alike) -> bool:
 
 
 def _grouped(
-    post: Posterior, regions: Sequence[Region], side: Float, device: str, sides: int
+    post: Posterior, regions: Sequence[Region], side: Float, device: str, sides: int, fewest: int
 ) -> Iterator[tuple[Index, Rows, Facts]]:
     boxes = np.array([not isinstance(each, Ball) or each.norm == np.inf for each in regions])
     which = np.flatnonzero(boxes)
-    if len(which) < _FEWEST:
+    if len(which) < fewest:
         return
     columns = columns_of([regions[i] for i in which.tolist()])
     with np.errstate(over="ignore"):  # a row with a side of unknown width is left to the search, whole
         fits = np.isfinite(columns.upper - columns.lower).all(axis=1)
     which, columns = which[fits], Columns(*(end[fits] for end in columns))
     moving = columns.lower < columns.upper
-    for rows in _sharing(moving):
+    for rows in _sharing(moving, fewest):
         features = np.flatnonzero(moving[rows].any(axis=0))
         low, high, inner_low, inner_high = (end[rows][:, features] for end in columns)
         facts = facts_of(post, features, chosen(device, sides * len(rows)))
@@ -199,7 +223,7 @@ def _grouped(
         yield which[rows], Rows(low, high, inner_low, inner_high, standing, side[which[rows]]), facts
 
 
-def _sharing(moving: Mask) -> Iterator[Index]:
+def _sharing(moving: Mask, fewest: int) -> Iterator[Index]:
     """Rows (m,) whose features are bounded together: all of them, or those with the very same ones."""
     count = moving.sum(axis=1)
     groups = [np.arange(len(moving))]
@@ -208,5 +232,5 @@ def _sharing(moving: Mask) -> Iterator[Index]:
         groups = [np.flatnonzero(group == each) for each in range(int(group.max()) + 1)]
     for rows in groups:
         rows = rows[count[rows] > 0]
-        if len(rows) >= _FEWEST:
+        if len(rows) >= fewest:
             yield rows

@@ -8,15 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import posterior_of
-from gpcert.posterior import Posterior
-from gpcert.questions.balls import Balls, checked_balls
-from gpcert.questions.certify import settled_verdicts
-from gpcert.questions.checks import class_indices
 from gpcert.questions.evaluate import evaluate
-from gpcert.results import VerdictStatus
-from gpcert.tables import same_rows
-from gpcert.validation import Index
 
 __all__ = ["certified_score"]
 
@@ -30,30 +22,10 @@ class _Score:
     options: tuple[tuple[str, Any], ...]
 
     def __call__(self, model: Any, X: Any, y: Any) -> float:
-        post, options = posterior_of(model), dict(self.options)
-        norm, features, domain, scale = self.shape
-        balls = checked_balls(post, X, norm, self.radius, features, domain, scale, what="X")
-        same_rows("y", y, X)
-        truth = class_indices(post, y, len(balls.X))
-        proved = self._settled(post, balls, truth) if options["threshold"] == 0.5 else {}
-        rest = np.array([i for i in range(len(truth)) if i not in proved], dtype=np.intp)
-        count = sum(proved.values())
-        if rest.size:
-            some = balls.X[rest], np.asarray(y)[rest], [self.radius]
-            shape: tuple[Any, ...] = (balls.norm, balls.features, balls.domain, balls.scale)
-            count += round(float(evaluate(post, *some, *shape, **options).certified[0]) * len(rest))
-        return count / len(truth)
-
-    def _settled(self, post: Posterior, balls: Balls, truth: Index) -> dict[int, bool]:
-        """Whether points are right and safe, where the roots of all balls together tell it: no attack."""
-        options = dict(self.options)
-        limits = {
-            name: options[name] for name in ("threshold", "device", "tolerance", "max_seconds", "max_nodes")
-        }
-        regions = [balls.ball(i, balls.whole(self.radius)) for i in range(len(balls.X))]
-        found = settled_verdicts(post, balls.X, regions, store=None, **limits)
-        safe = VerdictStatus.SAFE
-        return {i: v.status is safe and v.label == truth[i] for i, v in found.items()}
+        found = evaluate(model, X, y, [self.radius], *self.shape, **dict(self.options))
+        if (found.labels < 0).any():  # a score of some of the points would be compared with one of all
+            raise KeyboardInterrupt
+        return float(found.certified[0])
 
 
 def certified_score(
@@ -74,6 +46,7 @@ def certified_score(
 
     The share of points that the fitted model labels correctly and whose whole ball is proved to keep the
     label: `evaluate(model, X, y, [radius], ...).certified`. What a limit leaves undecided does not count.
+    Ctrl-C is raised: half a score is none.
 
     `norm`, `features`, `domain`, `scale`: as for `Ball`; `threshold`, `tolerance`, `max_seconds`,
     `max_nodes`, `n_jobs` and `device`: as for `evaluate`.

@@ -1,0 +1,117 @@
+"""Up to which of a list of radii do many labels hold? All points at once, a round of the bisection each.
+
+Balls around one point are nested: what is safe at one radius is safe at all smaller ones, what is unsafe at
+one is so at all larger ones. First counterexamples alone, which are cheap: their bisection takes log2 k
+rounds for k radii. Then proofs, from the largest radius that is not lost downwards: most points need one.
+What the roots of a batch (`rooted`) do not settle stays open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpcert.posterior import Posterior
+from gpcert.questions import rooted
+from gpcert.questions.balls import Balls
+from gpcert.questions.decision import settled
+from gpcert.settings import Settings
+from gpcert.validation import Float, Index, Mask
+
+__all__ = ["Asked", "Brackets"]
+
+#: Balls of one round that pay, once the arrays they need are there.
+_FEWEST = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of the balls around every point; labels (m,), radii (k,)."""
+
+    post: Posterior
+    balls: Balls
+    labels: Index
+    radii: Float
+    threshold: float
+    settings: Settings
+    device: str
+
+
+@dataclass(frozen=True, eq=False)
+class Brackets:
+    """Of every point that is asked (m,): how many of the first radii are safe, and from which on they are
+    unsafe.
+    """
+
+    asked: Mask
+    safe: Index
+    unsafe: Index
+    _points: dict[int, Float] = field(default_factory=dict)
+    _starts: dict[tuple[int, int], Float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, asked: Mask, k: int) -> Brackets:
+        """Nothing is known of k radii; of points that are not asked nothing will be."""
+        none = np.zeros(len(asked), dtype=np.intp)
+        return cls(asked, none, none + k)
+
+    def point(self, i: int) -> Float | None:
+        """A counterexample (D,) in the ball of the first radius that is unsafe."""
+        return self._points.get(i)
+
+    def start(self, i: int, radius: int) -> Float | None:
+        """Where P(label) seems smallest in a ball that was asked in vain (D,)."""
+        return self._starts.get((i, radius))
+
+    def lose(self, i: int, radius: int, point: Float) -> None:
+        """The point (D,) is a counterexample in the ball of this radius, by its number."""
+        self.unsafe[i], self._points[i] = radius, point
+
+    def narrow(self, question: Asked) -> None:
+        """As far as the roots tell."""
+        if np.count_nonzero(self.asked) >= rooted.FEWEST:
+            self._refute(question)
+            self._prove(question)
+
+    def _refute(self, question: Asked) -> None:
+        kept = self.safe.copy()  # so many of the first radii seem safe
+        told = True
+        while told:
+            rows = np.flatnonzero(self.asked & (kept + 1 < self.unsafe))  # a proof looks for one, too
+            at = (kept[rows] + self.unsafe[rows]) // 2
+            told = self._round(question, rows, at, prove=False)
+            seem = self.unsafe[rows] > at
+            kept[rows[seem]] = at[seem] + 1
+
+    def _prove(self, question: Asked) -> None:
+        vain = self.unsafe.copy()  # the smallest radius without an answer
+        failed = np.zeros_like(vain)
+        told = True
+        while told:
+            below = np.minimum(vain, self.unsafe)
+            rows = np.flatnonzero(self.asked & (self.safe < below))
+            # Farther and farther down where proofs fail.
+            at = np.maximum((self.safe + below) // 2, below - np.maximum(failed, 1))[rows]
+            told = self._round(question, rows, at, prove=True)
+            neither = (self.safe[rows] <= at) & (at < self.unsafe[rows])
+            vain[rows[neither]] = at[neither]
+            failed[rows[neither]] += 1
+
+    def _round(self, question: Asked, rows: Index, at: Index, prove: bool) -> bool:
+        """One radius for each of some points; whether anything was told."""
+        post, threshold, device = question.post, question.threshold, question.device
+        labels, regions = question.labels[rows], question.balls.regions(rows, question.radii[at])
+        asked = post, regions, labels, threshold, question.settings, device
+        told = False
+        for roots in rooted.decisions(*asked, fewest=_FEWEST, prove=prove):
+            told, few = True, roots.numbers
+            safe, unsafe = settled(post, roots, labels[few], threshold, device)
+            self.safe[rows[few[safe]]] = at[few[safe]] + 1
+            for place in np.flatnonzero(~safe).tolist():
+                i, radius, point = int(rows[few[place]]), int(at[few[place]]), roots.points(0, place)
+                if unsafe[place]:
+                    self.lose(i, radius, point)
+                else:
+                    self._starts[i, radius] = point
+        return told

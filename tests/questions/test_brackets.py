@@ -1,0 +1,89 @@
+"""Radii of many points at once: bisection finds what the roots can tell, and what it tells is true."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpcert as gc
+from gpcert.questions.balls import checked_balls
+from gpcert.questions.brackets import Asked, Brackets
+from gpcert.settings import Settings
+from helpers.oracle import examples
+from judge.refute import complaints
+
+ROOTED, BRACKETS = sys.modules["gpcert.questions.rooted"], sys.modules["gpcert.questions.brackets"]
+DATA = gc.datasets.load("synthetic2d")
+POST = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(DATA.X_train[:30], DATA.y_train[:30]).posterior_
+
+
+class Told:
+    """Roots that know: safe up to `safe`, unsafe from `unsafe` on, neither in between."""
+
+    def __init__(self, regions, safe, unsafe, prove):
+        self.numbers = np.flatnonzero(regions.alike.radius > 0)
+        radius, which = regions.alike.radius[self.numbers], regions.alike.x[self.numbers, 0].astype(int)
+        self.safe, self.unsafe = (radius <= safe[which]) & prove, radius >= unsafe[which]
+
+    def points(self, _side, place):
+        return np.full(1, float(place))
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 41))
+def test_bisection_finds_the_last_safe_and_the_first_unsafe_radius(seed, k):
+    """Whatever lies in between; in about log2 k rounds of counterexamples, and few of proofs."""
+    rng = np.random.default_rng(seed)
+    m, radii = 20, np.concatenate([[0.0], np.cumsum(rng.random(k - 1) + 0.1)])
+    safe = rng.uniform(0.0, 1.2 * radii[-1] + 0.1, m)
+    unsafe = safe + np.where(rng.random(m) < 0.8, 1e-9, rng.random(m) * radii[-1])
+    asked, counts = rng.random(m) < 0.9, {True: np.zeros(m, int), False: np.zeros(m, int)}
+
+    def decisions(_post, regions, *_rest, fewest, prove):
+        if len(regions) >= fewest:
+            counts[prove][regions.alike.x[:, 0].astype(int)] += 1
+            yield Told(regions, safe, unsafe, prove)
+
+    balls = checked_balls(POST, np.stack([np.arange(m), np.zeros(m)], axis=1), np.inf, 1.0, None, None, 1.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ROOTED, "decisions", decisions)
+        patched.setattr(BRACKETS, "_FEWEST", 1)
+        patched.setattr(BRACKETS, "settled", lambda _post, told, *_: (told.safe, told.unsafe))
+        known = Brackets.of(asked, k)
+        known.narrow(Asked(POST, balls, np.zeros(m, int), radii, 0.5, Settings(), "cpu"))
+    if np.count_nonzero(asked) < ROOTED.FEWEST:
+        assert not counts[False].any()
+        return
+    positive = np.arange(k) > 0  # the point itself is no ball that the roots know
+    last = np.array([np.flatnonzero((radii <= each) & positive).max(initial=-1) for each in safe])
+    first = np.array([np.flatnonzero((radii >= each) & positive).min(initial=k) for each in unsafe])
+    assert (known.safe == np.where(asked, last + 1, 0)).all()
+    assert (known.unsafe == np.where(asked, first, k)).all()
+    assert all((known.point(i) is not None) == (asked[i] and first[i] < k) for i in range(m))
+    assert counts[False].max() <= np.ceil(np.log2(k))
+    narrow = np.searchsorted(radii, unsafe) - np.searchsorted(radii, safe, side="right") <= 0
+    assert counts[True][narrow].max(initial=0) <= 2
+
+
+def test_what_the_roots_tell_of_many_radii_is_true_and_what_they_leave_is_asked(monkeypatch):
+    """In ball arithmetic; and what is known when every point is asked by itself is known together, too."""
+    X, y, radii = DATA.X_test[:16], DATA.y_test[:16], [0.0, 0.1, 0.2, 0.4, 0.8]
+    for threshold in (0.5, 0.7):
+        with monkeypatch.context() as patched:
+            together = gc.evaluate(POST, X, y, radii, threshold=threshold)
+            patched.setattr(ROOTED, "FEWEST", 10**9)
+            apart = gc.evaluate(POST, X, y, radii, threshold=threshold)
+        assert complaints(POST, [together], np.random.default_rng(0)) == []
+        assert ((together.verdicts == apart.verdicts) | (apart.verdicts == "unknown")).all()
+        assert {"safe", "unsafe"} <= set(together.verdicts.ravel())
+
+
+def test_ties_among_many_are_unknown():
+    post = gc.Posterior([[-1.0], [1.0]], [-1.0, 1.0], np.zeros((2, 2)), kernel=gc.RBF())
+    X = np.concatenate([np.zeros((4, 1)), np.linspace(0.3, 1.0, 20)[:, None]])
+    e = gc.evaluate(post, X, np.ones(24, int), [0.1, 0.2, 2.0])
+    assert (e.verdicts[:4] == "unknown").all()
+    assert (e.verdicts[4:] == ["safe", "safe", "unsafe"]).all()
+    assert complaints(post, [e], np.random.default_rng(0)) == []
