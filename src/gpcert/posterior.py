@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
 from gpcert.html import facts
-from gpcert.kernels import Kernel
+from gpcert.kernels import Anchors, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest
 from gpcert.posterior_latents import latent_gradients, latent_moments
 from gpcert.posterior_validation import (
@@ -153,6 +153,11 @@ class Posterior:
         """Standard deviations (d,) of the columns of the centres."""
         with np.errstate(all="ignore"):
             return freeze(np.asarray(self.centres.std(axis=0)))
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """The centres, ready for covariances with many points."""
+        return Anchors(self.centres)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def latent_moments(post: Posterior, X: Float) -> tuple[Float, Float]:
     """Mean (m,) or (m, C) and variance (m,) or covariance (m, C, C) at points X (m, d)."""
     if post.weights.ndim == 1:
-        k = post.kernels[0](X, post.centres)
+        k = post.kernels[0](X, post.anchors)
         explained = np.einsum("mi,mi->m", k @ post.precision, k)
         return post.mean + k @ post.weights, np.maximum(0.0, post.kernels[0].prior_variance - explained)
     k = _kernel_blocks(post, X)
@@ -32,7 +32,7 @@ def latent_moments(post: Posterior, X: Float) -> tuple[Float, Float]:
 
 def latent_gradients(post: Posterior, X: Float) -> tuple[Float, Float]:
     """Their derivatives in x, one axis (d,) more."""
-    Z = post.centres
+    Z = post.anchors
     if post.weights.ndim == 1:
         kernel = post.kernels[0]
         k = kernel(X, Z)
@@ -61,9 +61,9 @@ def latent_gradients(post: Posterior, X: Float) -> tuple[Float, Float]:
 def _kernel_blocks(post: Posterior, X: Float) -> Float:
     """k_c(X, centres) for every latent (C, m, n); a shared kernel is evaluated once."""
     if not isinstance(post.kernel, tuple):
-        k = post.kernel(X, post.centres)
+        k = post.kernel(X, post.anchors)
         return np.broadcast_to(k, (post.n_latents, *k.shape))
-    return np.stack([kernel(X, post.centres) for kernel in post.kernel])
+    return np.stack([kernel(X, post.anchors) for kernel in post.kernel])
 
 
 def _precision_blocks(post: Posterior) -> Iterator[tuple[int, int, Float]]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import (
     RBF,
+    Anchors,
     Matern12,
     Matern32,
     Matern52,
@@ -180,6 +181,22 @@ def test_input_gradient_is_the_derivative_in_x(problem):
         numeric[:, k] = np.sum(B * (kernel(X + e, Z) - kernel(X - e, Z)), axis=1) / (2 * step)
     bound = 1e-6 * kernel.prior_variance * np.abs(B).sum()
     np.testing.assert_allclose(kernel.input_gradient(X, Z, B), numeric, atol=10 * bound)
+
+
+@settings(deadline=None)
+@given(problems())
+def test_anchors_change_no_covariance_whichever_kernel_asks(problem):
+    """What is kept is of one lengthscale: kernels, and the parts of one, take turns."""
+    kernel, X, rng = problem
+    Z, w = rng.normal(size=(4, X.shape[1])), rng.normal(size=4)
+    anchors = Anchors(Z)
+    for each in (kernel, RBF(0.7), kernel):
+        assert np.array_equal(each(X, anchors), each(X, Z))
+        values, slopes = each.weighted(X, anchors, w)
+        np.testing.assert_allclose(values, references(each, X, Z) @ w, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(
+            slopes, each.input_gradient(X, Z, np.tile(w, (len(X), 1))), rtol=1e-11, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("kind", STATIONARY)

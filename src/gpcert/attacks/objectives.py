@@ -122,29 +122,23 @@ class LatentMargin:
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
         post, rows = self.post, np.arange(len(X))
-        slopes = np.stack([self._slope(X, c) for c in range(post.n_latents)], axis=1)
+        each = [post.kernels[c].weighted(X, post.anchors, w) for c, w in enumerate(self._weights)]
+        means, slopes = (np.stack(parts, axis=1) for parts in zip(*each, strict=True))
         if post.weights.ndim == 1:
-            return self.values(X, labels), np.where(labels == 1, 1.0, -1.0)[:, None] * slopes[:, 0]
-        value, rival = _margins(self._means(X), labels)
+            sign = np.where(labels == 1, 1.0, -1.0)
+            return sign * (means[:, 0] + post.mean), sign[:, None] * slopes[:, 0]
+        value, rival = _margins(means + post.mean, labels)
         return value, slopes[rows, labels] - slopes[rows, rival]
 
     def values(self, X: Float, labels: Index) -> Float:
-        means = self._means(X)
-        if self.post.weights.ndim == 1:
+        post = self.post
+        parts = [post.kernels[c](X, post.anchors) @ w for c, w in enumerate(self._weights)]
+        means = np.stack(parts, axis=1) + post.mean
+        if post.weights.ndim == 1:
             return np.where(labels == 1, 1.0, -1.0) * means[:, 0]
         return _margins(means, labels)[0]
 
-    def _weights(self, c: int) -> Float:
-        weights = self.post.weights
-        return weights if weights.ndim == 1 else weights[:, c]
-
-    def _means(self, X: Float) -> Float:
-        """(m, latents)."""
-        post = self.post
-        parts = [post.kernels[c](X, post.centres) @ self._weights(c) for c in range(post.n_latents)]
-        return np.asarray(np.stack(parts, axis=1) + post.mean)
-
-    def _slope(self, X: Float, c: int) -> Float:
-        weights = self._weights(c)
-        each = np.broadcast_to(weights, (len(X), len(weights)))
-        return self.post.kernels[c].input_gradient(X, self.post.centres, each)
+    @property
+    def _weights(self) -> Float:
+        """(latents, n)."""
+        return np.atleast_2d(self.post.weights.T)

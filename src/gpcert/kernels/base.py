@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.kernels.distances import Distances
+from gpcert.kernels.distances import Anchors, Distances
 from gpcert.validation import Float, as_matrix, as_vector, require
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Gram(ABC):
 class Kernel(ABC):
     """A positive-definite covariance function k(x, x') with constant k(x, x). Immutable."""
 
-    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Float:
+    def __call__(self, X: ArrayLike, Z: ArrayLike | Anchors | None = None) -> Float:
         """The matrix k(X_i, Z_j) (n, m) of points X (n, d), Z (m, d); Z None: k(X, X), exactly symmetric."""
         return self.matrix(self._distances(X, Z))
 
@@ -52,11 +52,15 @@ class Kernel(ABC):
         """The Gram matrix from prepared symmetric distances."""
 
     @abstractmethod
-    def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike | Anchors, B: Float) -> Float:
         """sum_j B_ij dk(X_i, Z_j)/dX_i, (m, d), for X (m, d), Z (n, d), B (m, n).
 
         A pair with X_i = Z_j contributes 0 (Matern 1/2 has a cone there, the others are flat).
         """
+
+    def weighted(self, X: Float, Z: Anchors, w: Float) -> tuple[Float, Float]:
+        """sum_j w_j k(X_i, Z_j) (m,) and its gradient in X_i (m, d), for w (n,)."""
+        return self(X, Z) @ w, self.input_gradient(X, Z, np.broadcast_to(w, (len(X), len(w))))
 
     @property
     @abstractmethod
@@ -116,13 +120,14 @@ class Kernel(ABC):
     def _points(self, name: str, X: ArrayLike) -> Float:
         return as_matrix(name, X, columns=self.n_features)
 
-    def _distances(self, X: ArrayLike, Z: ArrayLike | None) -> Distances:
+    def _distances(self, X: ArrayLike, Z: ArrayLike | Anchors | None) -> Distances:
         X = self._points("X", X)
         if Z is None:
             return Distances(X)
-        Z = self._points("Z", Z)
-        require(Z.shape[1] == X.shape[1], f"Z must have {X.shape[1]} features, as X, got {Z.shape[1]}")
-        return Distances(X, Z)
+        to = Z if isinstance(Z, Anchors) else Anchors(self._points("Z", Z))
+        features = to.points.shape[1]
+        require(features == X.shape[1], f"Z must have {X.shape[1]} features, as X, got {features}")
+        return Distances(X, to)
 
     def _parameters(self, theta: ArrayLike) -> Float:
         vector = as_vector("theta", theta, size=len(self.parameter_names))

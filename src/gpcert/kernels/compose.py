@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.kernels.base import Gram, Kernel
-from gpcert.kernels.distances import Distances
+from gpcert.kernels.distances import Anchors, Distances
 from gpcert.validation import Float, require
 
 
@@ -133,7 +133,7 @@ class Sum(Composite):
             total += gram.matrix
         return CompositeGram(self, grams, total)
 
-    def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike | Anchors, B: Float) -> Float:
         """sum_j B_ij dk(X_i, Z_j)/dX_i (m, d): the terms' sums."""
         return np.asarray(sum(part.input_gradient(X, Z, B) for part in self.parts))
 
@@ -179,7 +179,7 @@ class Product(Composite):
             total *= gram.matrix
         return CompositeGram(self, grams, total)
 
-    def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike | Anchors, B: Float) -> Float:
         """sum_j B_ij dk(X_i, Z_j)/dX_i (m, d), by the product rule."""
         distances = self._distances(X, Z)
         weights = self.weights([part.matrix(distances) for part in self.parts], B)

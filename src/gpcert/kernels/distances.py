@@ -29,6 +29,36 @@ BLOCK_SIZE = 2**18  # entries per block: temporaries stay small against the (n, 
 _CLIP = 1e150  # squares of scaled coordinates stay finite at lengthscales of 1e-300
 
 
+class Anchors:
+    """Points Z (m, d) that distances are taken to again and again: centred and scaled once."""
+
+    def __init__(self, points: Float) -> None:
+        self.points = points
+        self._kept: tuple[bytes, tuple[Float, Float]] | None = None
+
+    @cached_property
+    def _mean(self) -> Float:
+        return np.asarray(self.points.mean(axis=0))
+
+    def scale(self, points: Float, lengthscale: float | Float) -> Float:
+        """Points (n, d) relative to the mean of Z, divided by the lengthscale."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (points - self._mean) / lengthscale
+            return np.asarray(np.clip(scaled, -_CLIP, _CLIP))
+
+    def scaled(self, lengthscale: float | Float) -> tuple[Float, Float]:
+        """b (m, d), and |b|^2/2 (m,); those of the last lengthscale are kept."""
+        key, kept = np.asarray(lengthscale).tobytes(), self._kept
+        if kept is None or kept[0] != key:
+            b = self.scale(self.points, lengthscale)
+            self._kept = kept = key, (b, _half_norms(b))
+        return kept[1]
+
+
+def _half_norms(points: Float) -> Float:
+    return np.asarray(0.5 * np.einsum("ik,ik->i", points, points))
+
+
 @dataclass(frozen=True, eq=False)
 class Scaled:
     """Points centred at the mean of Z and divided by the lengthscale: a (n, d), b (m, d)."""
@@ -39,23 +69,21 @@ class Scaled:
     @cached_property
     def a(self) -> Float:
         """Scaled rows of X (n, d)."""
-        return self._scale(self.distances.X)
+        return self.b if self.distances.symmetric else self._anchors.scale(self.distances.X, self.lengthscale)
 
-    @cached_property
+    @property
     def b(self) -> Float:
         """Scaled rows of Z (m, d)."""
-        return self.a if self.distances.symmetric else self._scale(self.distances.Z)
+        return self._anchors.scaled(self.lengthscale)[0]
 
-    def _scale(self, points: Float) -> Float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (points - self.distances.Z.mean(axis=0)) / self.lengthscale
-            return np.asarray(np.clip(scaled, -_CLIP, _CLIP))
+    @property
+    def _anchors(self) -> Anchors:
+        return self.distances.anchors
 
     @cached_property
     def half_norms(self) -> tuple[Float, Float]:
         """|a|^2/2 (n,) and |b|^2/2 (m,)."""
-        norm = [0.5 * np.einsum("ik,ik->i", p, p) for p in (self.a, self.b)]
-        return norm[0], norm[1]
+        return _half_norms(self.a), self._anchors.scaled(self.lengthscale)[1]
 
     def block(self, rows: slice, columns: slice) -> Float:
         """z of the given rows and columns."""
@@ -100,10 +128,11 @@ class Distances:
     lengthscales costs one division each.
     """
 
-    def __init__(self, X: Float, Z: Float | None = None, *, keep: bool = False) -> None:
+    def __init__(self, X: Float, Z: Float | Anchors | None = None, *, keep: bool = False) -> None:
         self.X = X
-        self.Z = X if Z is None else Z
         self.symmetric = Z is None
+        self.anchors = Z if isinstance(Z, Anchors) else Anchors(X if Z is None else Z)
+        self.Z = self.anchors.points
         self.keep = keep
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.kernels.base import Gram, Kernel
-from gpcert.kernels.distances import Distances, Index, Scaled
+from gpcert.kernels.distances import Anchors, Distances, Index, Scaled
 from gpcert.kernels.profiles import Gaussian, HalfIntegerMatern, Profile, RationalQuadraticProfile
 from gpcert.validation import Float, freeze, positive, require
 
@@ -100,20 +100,31 @@ class Stationary(Kernel):
     def gram_of(self, distances: Distances) -> Gram:
         return StationaryGram(self, distances, self.matrix(distances))
 
-    def input_gradient(self, X: ArrayLike, Z: ArrayLike, B: Float) -> Float:
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike | Anchors, B: Float) -> Float:
         """sum_j B_ij dk(X_i, Z_j)/dX_i (m, d), from dk/dx = variance phi'(z) (x - x')/l^2."""
-        distances = self._distances(X, Z)
-        scaled = Scaled(distances, self.lengthscale)
-        gradient = np.zeros(distances.X.shape)
-        for rows, z in distances.row_blocks(self.lengthscale):
-            S = self.slopes(z, B[rows])
-            for i, weight, difference in self.steep_pairs(scaled, rows, z, S):
-                np.add.at(gradient[rows], i, weight[:, None] * difference)
-            gradient[rows] += S.sum(axis=1)[:, None] * scaled.a[rows] - S @ scaled.b
+        scaled = Scaled(self._distances(X, Z), self.lengthscale)
+        gradient = np.zeros(scaled.a.shape)
+        for rows, z in scaled.distances.row_blocks(self.lengthscale):
+            self._add_slopes(scaled, rows, z, B[rows], gradient)
         return np.asarray(gradient / self.lengthscale)
 
+    def weighted(self, X: Float, Z: Anchors, w: Float) -> tuple[Float, Float]:
+        """See `Kernel`; distances are computed once."""
+        scaled = Scaled(self._distances(X, Z), self.lengthscale)
+        values, gradient = np.zeros(len(X)), np.zeros(scaled.a.shape)
+        for rows, z in scaled.distances.row_blocks(self.lengthscale):
+            values[rows] = (self.profile.value(z) @ w) * self.variance
+            self._add_slopes(scaled, rows, z, w, gradient)
+        return values, np.asarray(gradient / self.lengthscale)
+
+    def _add_slopes(self, scaled: Scaled, rows: slice, z: Float, B: Float, gradient: Float) -> None:
+        S = self.slopes(z, B)
+        for i, weight, difference in self.steep_pairs(scaled, rows, z, S):
+            np.add.at(gradient[rows], i, weight[:, None] * difference)
+        gradient[rows] += S.sum(axis=1)[:, None] * scaled.a[rows] - S @ scaled.b
+
     def slopes(self, z: Float, B: Float) -> Float:
-        """S_ij = B_ij variance phi'(z_ij), same shape as z, 0 where z = 0."""
+        """S_ij = B_ij variance phi'(z_ij), same shape as z, 0 where z = 0; B (n, m), or (m,) for all rows."""
         S = self.profile.derivative(z, 1)
         S[z == 0.0] = 0.0
         S *= self.variance
@@ -260,6 +271,7 @@ class RationalQuadratic(Stationary):
     alpha: float = 1.0
 
     type_name = "rational_quadratic"
+    weighted = Kernel.weighted  # its matrix knows what lies beyond the doubles
 
     @property
     def profile(self) -> RationalQuadraticProfile:
