@@ -52,7 +52,7 @@ def test_bisection_finds_the_last_safe_and_the_first_unsafe_radius(seed, k):
         patched.setattr(BRACKETS, "_FEWEST", 1)
         patched.setattr(BRACKETS, "settled", lambda _post, told, *_: (told.safe, told.unsafe))
         known = Brackets.of(asked, k)
-        known.narrow(Asked(POST, balls, np.zeros(m, int), radii, 0.5, Settings(), "cpu"))
+        known.narrow(Asked(POST, balls, np.zeros(m, int), 0.5, Settings(), "cpu"), radii)
     if np.count_nonzero(asked) < ROOTED.FEWEST:
         assert not counts[False].any()
         return
@@ -87,3 +87,21 @@ def test_ties_among_many_are_unknown():
     assert (e.verdicts[:4] == "unknown").all()
     assert (e.verdicts[4:] == ["safe", "safe", "unsafe"]).all()
     assert complaints(post, [e], np.random.default_rng(0)) == []
+
+
+def test_first_radii_of_many_points_are_tried_together(monkeypatch):
+    """Where the tolerance leaves room for it; what they decide is true, and leaves as little open."""
+    X, asked = DATA.X_test[:16], []
+    decisions = ROOTED.decisions
+
+    def counted(post, regions, *rest, **options):
+        asked.append(len(regions))
+        return decisions(post, regions, *rest, **options)
+
+    monkeypatch.setattr(ROOTED, "decisions", counted)
+    found = {rtol: gc.certified_radius(POST, X, max_radius=1.0, rtol=rtol) for rtol in (1e-3, 0.1)}
+    assert asked[-1] == 16
+    assert complaints(POST, list(found[0.1]), np.random.default_rng(0)) == []
+    for fine, coarse in zip(found[1e-3], found[0.1], strict=True):
+        assert coarse.status in ("converged", "radius limit")
+        assert max(coarse.safe, fine.safe) <= min(coarse.unsafe, fine.unsafe)

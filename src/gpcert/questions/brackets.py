@@ -8,6 +8,7 @@ What the roots of a batch (`rooted`) do not settle stays open.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import rooted
 from gpcert.questions.balls import Balls
 from gpcert.questions.decision import settled
+from gpcert.questions.rooted import Roots
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -27,15 +29,23 @@ _FEWEST = 2
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of the balls around every point; labels (m,), radii (k,)."""
+    """What is asked of the balls around every point; labels (m,)."""
 
     post: Posterior
     balls: Balls
     labels: Index
-    radii: Float
     threshold: float
     settings: Settings
     device: str
+
+    def roots(
+        self, rows: Index, radii: Float, fewest: int = rooted.FEWEST, prove: bool = True
+    ) -> Iterator[tuple[Roots, Mask, Mask]]:
+        """One ball for each of some points (k,), all at once: what is known, who is safe, who is unsafe."""
+        labels, regions = self.labels[rows], self.balls.regions(rows, radii)
+        asked = self.post, regions, labels, self.threshold, self.settings, self.device
+        for roots in rooted.decisions(*asked, fewest=fewest, prove=prove):
+            yield roots, *settled(self.post, roots, labels[roots.numbers], self.threshold, self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +78,23 @@ class Brackets:
         """The point (D,) is a counterexample in the ball of this radius, by its number."""
         self.unsafe[i], self._points[i] = radius, point
 
-    def narrow(self, question: Asked) -> None:
-        """As far as the roots tell."""
+    def narrow(self, question: Asked, radii: Float) -> None:
+        """As far as the roots tell, on radii (k,)."""
         if np.count_nonzero(self.asked) >= rooted.FEWEST:
-            self._refute(question)
-            self._prove(question)
+            self._refute(question, radii)
+            self._prove(question, radii)
 
-    def _refute(self, question: Asked) -> None:
+    def _refute(self, question: Asked, radii: Float) -> None:
         kept = self.safe.copy()  # so many of the first radii seem safe
         told = True
         while told:
             rows = np.flatnonzero(self.asked & (kept + 1 < self.unsafe))  # a proof looks for one, too
             at = (kept[rows] + self.unsafe[rows]) // 2
-            told = self._round(question, rows, at, prove=False)
+            told = self._round(question, radii, rows, at, prove=False)
             seem = self.unsafe[rows] > at
             kept[rows[seem]] = at[seem] + 1
 
-    def _prove(self, question: Asked) -> None:
+    def _prove(self, question: Asked, radii: Float) -> None:
         vain = self.unsafe.copy()  # the smallest radius without an answer
         failed = np.zeros_like(vain)
         told = True
@@ -93,20 +103,16 @@ class Brackets:
             rows = np.flatnonzero(self.asked & (self.safe < below))
             # Farther and farther down where proofs fail.
             at = np.maximum((self.safe + below) // 2, below - np.maximum(failed, 1))[rows]
-            told = self._round(question, rows, at, prove=True)
+            told = self._round(question, radii, rows, at, prove=True)
             neither = (self.safe[rows] <= at) & (at < self.unsafe[rows])
             vain[rows[neither]] = at[neither]
             failed[rows[neither]] += 1
 
-    def _round(self, question: Asked, rows: Index, at: Index, prove: bool) -> bool:
+    def _round(self, question: Asked, radii: Float, rows: Index, at: Index, prove: bool) -> bool:
         """One radius for each of some points; whether anything was told."""
-        post, threshold, device = question.post, question.threshold, question.device
-        labels, regions = question.labels[rows], question.balls.regions(rows, question.radii[at])
-        asked = post, regions, labels, threshold, question.settings, device
         told = False
-        for roots in rooted.decisions(*asked, fewest=_FEWEST, prove=prove):
+        for roots, safe, unsafe in question.roots(rows, radii[at], fewest=_FEWEST, prove=prove):
             told, few = True, roots.numbers
-            safe, unsafe = settled(post, roots, labels[few], threshold, device)
             self.safe[rows[few[safe]]] = at[few[safe]] + 1
             for place in np.flatnonzero(~safe).tolist():
                 i, radius, point = int(rows[few[place]]), int(at[few[place]]), roots.points(0, place)

@@ -136,8 +136,8 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
     known = Brackets.of(~ties, len(task.radii))
     try:
         if task.prover is None:  # a proof needs the tree of a search
-            asked = labels, task.radii, task.threshold, task.settings, task.device
-            known.narrow(Asked(task.post, balls, *asked))
+            asked = task.threshold, task.settings, task.device
+            known.narrow(Asked(task.post, balls, labels, *asked), task.radii)
         _attack(task, balls, labels, known)
     except KeyboardInterrupt:
         return rows

@@ -23,6 +23,7 @@ from gpcert.posterior import Posterior
 from gpcert.proofs import checked_prover
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_balls
+from gpcert.questions.brackets import Asked
 from gpcert.questions.checks import (
     Kept,
     about,
@@ -33,7 +34,7 @@ from gpcert.questions.checks import (
     checked_settings,
     interrupted,
 )
-from gpcert.questions.decision import labelled
+from gpcert.questions.decision import Decision, decision, labelled
 from gpcert.questions.nearest import nearest
 from gpcert.questions.radius_search import RadiusSearch, Task, fine
 from gpcert.results import CertifiedRadius
@@ -43,7 +44,9 @@ from gpcert.validation import Index
 __all__ = ["certified_radius"]
 
 #: Points attacked at once: enough for the matrix products, few enough for processes to share.
-_BLOCK = 16
+_BLOCK = 32
+#: Points from which the arrays of a batch pay, which grow with the features: at most, and for each.
+_MANY, _EACH = 128, 4
 #: Share of the time for the attack.
 _ATTACK = 0.5
 
@@ -121,12 +124,30 @@ def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
     distances, points = nearest(
         task.post, balls, task.labels[block], task.threshold, fine(task.rtol), deadline=start + allowed
     )
+    searches = [RadiusSearch(task, row) for row in block.tolist()]
+    for search, distance, point in zip(searches, distances, points, strict=True):
+        search.found(point if np.isfinite(distance) else None)
+    roots = _roots(task, block, searches)
     spent = (time.perf_counter() - start) / len(block)
     answers: list[CertifiedRadius] = []
-    for i, row in enumerate(block.tolist()):
-        search = RadiusSearch(task, row, spent, partial(report, at=i))
-        search.run(distances[i], points[i])
+    for i, search in enumerate(searches):
+        search.run(spent, partial(report, at=i), roots.get(i))
         answers.append(search.proved_answer())
         if interrupted(answers[-1]):
             break
     return answers
+
+
+def _roots(task: Task, block: Index, searches: list[RadiusSearch]) -> dict[int, Decision]:
+    """What the roots of the balls that are tried first decide, all at once, by their place in the block."""
+    few = len(task.balls.X) < min(_MANY, _EACH * int(task.balls.ball(0, 0.0).moving().sum()))
+    if few or task.prover is not None:  # a proof needs the tree of a search
+        return {}
+    places = np.array([i for i, search in enumerate(searches) if search.roomy], dtype=np.intp)
+    radii = np.array([searches[i].first for i in places.tolist()])
+    asked = Asked(task.post, task.balls, task.labels, task.threshold, task.settings, "auto")
+    return {
+        int(places[roots.numbers[at]]): decision(roots, at, bool(safe[at]))
+        for roots, safe, unsafe in asked.roots(block[places], radii)
+        for at in np.flatnonzero(safe | unsafe).tolist()
+    }

@@ -12,7 +12,7 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree
 from gpcert.questions.balls import Balls
-from gpcert.questions.decision import decide, refutes
+from gpcert.questions.decision import Decision, decide, refutes
 from gpcert.questions.nearest import nearest
 from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
 from gpcert.running import Report
@@ -28,6 +28,8 @@ _COARSER = 5.0
 _MOST_TESTS = 24
 #: Relative steps below a counterexample begin with this, however small rtol is.
 _FINEST = 1e-6
+#: Nearer than this to a counterexample, relatively, the root of a batch seldom decides.
+_ROOM = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,45 +56,50 @@ def fine(rtol: float) -> float:
 class RadiusSearch:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
-    def __init__(
-        self, task: Task, row: int, spent: float = 0.0, report: Report = lambda *known: False
-    ) -> None:
+    def __init__(self, task: Task, row: int) -> None:
         self._post, self._balls, self._row = task.post, task.balls, row
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
         self._rtol, self._settings, self._about = task.rtol, task.settings, task.about
         self._prover = task.prover
         self._trees: dict[float, Tree] = {}  # of the largest radius proved
-        self._tell = report
-        self._begin = time.perf_counter() - spent
+        self._tell: Report = lambda *known: False
+        self._begin = time.perf_counter()
+        self._root: Decision | None = None
         self._safe, self._unsafe = 0.0, np.inf
         self._whole = False  # whether the largest radius is safe
         self._point: Float | None = None
         self._tests = self._nodes = 0
         self._ended = Status.INTERRUPTED  # until the search ends in another way
 
-    def run(self, distance: float, point: Float) -> None:
-        """From the attack's answer to the bracket."""
-        try:
-            self._begun(distance, point)
-        except KeyboardInterrupt:
-            self._ended = Status.INTERRUPTED
-
-    def _begun(self, distance: float, point: Float) -> None:
-        if self._tie:
-            self._ended = Status.NUMERICAL
-            return
-        self._found(point if np.isfinite(distance) else None)
-        self._ended = Status.CONVERGED
-        self._narrow()
-
-    def _found(self, point: Float | None) -> None:
+    def found(self, point: Float | None) -> None:
         """Take the point if it is a counterexample, and nearer."""
-        if point is None:
+        if point is None or self._tie:
             return
         radius = self._balls.radius_of(self._row, point)
         if radius < self._unsafe and refutes(self._post, self._factory, point, self._label, self._threshold):
             self._unsafe, self._point = radius, point
+
+    @property
+    def first(self) -> float:
+        """The radius that is tried first: just below the counterexample."""
+        below = self._balls.below(self._unsafe, max(0.75 * self._rtol, _FINEST))
+        return min(below, self._balls.largest(self._row))
+
+    @property
+    def roomy(self) -> bool:
+        """Whether the root of a batch is worth asking."""
+        return not self._tie and self.first > 0 and self.first <= (1.0 - _ROOM) * self._unsafe
+
+    def run(self, spent: float, report: Report, root: Decision | None) -> None:
+        """From the attack's answer to the bracket; `root`: what is decided of the first radius already."""
+        self._begin, self._tell, self._root = time.perf_counter() - spent, report, root
+        self._ended = Status.NUMERICAL if self._tie else Status.CONVERGED
+        try:
+            if not self._tie:
+                self._narrow()
+        except KeyboardInterrupt:
+            self._ended = Status.INTERRUPTED
 
     def _narrow(self) -> None:
         """Proofs just below the counterexample; where they fail, below the smallest radius they failed at."""
@@ -136,6 +143,25 @@ class RadiusSearch:
         if left <= 0:
             self._ended = Status.TIME
             return None
+        d = self._root if self._root is not None and not self._tests else self._decide(radius, left)
+        self._tests += 1
+        self._nodes += d.nodes
+        if d.status is VerdictStatus.UNSAFE and d.point is not None:
+            self.found(d.point)
+            balls, labels = self._balls.rows(np.array([self._row])), np.array([self._label])
+            deadline = self._begin + self._settings.max_seconds
+            asked = balls, labels, self._threshold, fine(self._rtol), d.point[None], deadline
+            self.found(nearest(self._post, *asked)[1][0])
+        if d.ended is Status.INTERRUPTED:  # perhaps right after the box that decided
+            self._ended = d.ended
+            self._safe = max(self._safe, radius) if d.status is VerdictStatus.SAFE else self._safe
+            return None
+        if d.status is not VerdictStatus.SAFE:
+            self._ended = d.ended
+        return d.status
+
+    def _decide(self, radius: float, left: float) -> Decision:
+        """By a search of its own, within its share of the seconds that are left."""
         ball = self._balls.ball(self._row, radius)
         start = None
         if self._point is not None and radius > 0:
@@ -148,21 +174,7 @@ class RadiusSearch:
         d = decide(self._post, self._factory, *question, recorder=tree)
         if tree is not None and d.status is VerdictStatus.SAFE:
             self._trees = {radius: tree}
-        self._tests += 1
-        self._nodes += d.nodes
-        if d.status is VerdictStatus.UNSAFE and d.point is not None:
-            self._found(d.point)
-            balls, labels = self._balls.rows(np.array([self._row])), np.array([self._label])
-            deadline = self._begin + self._settings.max_seconds
-            asked = balls, labels, self._threshold, fine(self._rtol), d.point[None], deadline
-            self._found(nearest(self._post, *asked)[1][0])
-        if d.ended is Status.INTERRUPTED:  # perhaps right after the box that decided
-            self._ended = d.ended
-            self._safe = max(self._safe, radius) if d.status is VerdictStatus.SAFE else self._safe
-            return None
-        if d.status is not VerdictStatus.SAFE:
-            self._ended = d.ended
-        return d.status
+        return d
 
     def _report(self, lower: float, upper: float, nodes: int, seconds: float) -> bool:
         """One step of a proof tells of the bracket."""
