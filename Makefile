@@ -27,7 +27,7 @@ setup: $(VENV)/.ready ## a virtual environment in .venv with the package and wha
 demo: $(VENV)/.ready ## train on shipped data, certify it, leave out/demo/index.html
 	$(BIN)/gpcert demo --output out/demo
 
-curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/images/accuracy.png, some minutes
+curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/images/accuracy.png, half a minute
 	$(BIN)/python benchmarks/curve.py
 
 notebooks: $(VENV)/.ready-full $(TORCH)/.ready ## run the notebooks of examples/ and store what they show
