@@ -4,7 +4,8 @@
     python scripts/proofs.py --jobs 16 --queries 2000 --seconds 500
     python scripts/proofs.py --first 4711 --queries 1 --real 0
 
-Random query number i is `Query.pick(i)` of the soak (tests/judge/queries.py), changed by `provable`. A number
+Random query number i is `Query.pick(i)` of the soak (tests/judge/queries.py), changed by `provable` to one of
+the family number i of `FAMILIES`, over and over, or of the one that --family names. A number
 counts as proved exactly if the file proves the very double of the answer; "rest within" is how far the others
 are from it at most. The exit status is 1 if the checker rejects a file or a question fails.
 """
@@ -29,8 +30,9 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import gpcert as gc
-from gpcert.results import CertifiedRadius, ProbabilityRange, ProofFile, Verdict
-from judge.proofs import provable, rejected
+from gpcert.results import CertifiedRadius, ProbabilityRange, ProofFile, Verdict, VerdictStatus
+from gpcert.rounding import down
+from judge.proofs import FAMILIES, provable, rejected
 
 #: Data set -> lengthscale, radii.
 REAL = {"synthetic2d": (1.0, (0.1, 0.5, 1.0)), "spam": (1.5, (0.05, 0.1)), "mnist38": (4.0, (0.05, 0.1))}
@@ -59,13 +61,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=1000, help="random ones (default: 1000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
+    parser.add_argument(
+        "--family", choices=sorted(set(FAMILIES)), help="of all random ones (default: in turn)"
+    )
     parser.add_argument("--real", type=int, default=40, help="test points per data set (default: 40)")
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes (default: all cores)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no query after this long")
     options = parser.parse_args()
     start, deadline = time.perf_counter(), time.time() + options.seconds
     real = [(*key, i) for i in range(options.real) for key in _real_keys()]
-    asked: list[Any] = [*real, *range(options.first, options.first + options.queries)]
+    numbers = range(options.first, options.first + options.queries)
+    asked: list[Any] = [*real, *((i, options.family or FAMILIES[i % len(FAMILIES)]) for i in numbers)]
     with parallel_config("loky", inner_max_num_threads=1):
         answers = Parallel(options.jobs, return_as="generator_unordered")(
             delayed(proved)(each, deadline) for each in asked
@@ -87,7 +93,7 @@ def proved(asked: Any, deadline: float) -> Found:
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            make = random_one if isinstance(asked, int) else real_one
+            make = random_one if isinstance(asked[0], int) else real_one
             name, families, post, answers = make(asked, Path(folder))
         except Exception:
             return Found(str(asked), ("failed",), sentences=[f"query {asked}: {traceback.format_exc()}"])
@@ -95,7 +101,8 @@ def proved(asked: Any, deadline: float) -> Found:
         model = Path(folder) / "model.safetensors"
         gc.save(post, model)
         wrong = rejected(model, files)
-        numbers = [pair for answer in answers for pair in _numbers(answer)]
+        labels = isinstance(post.likelihood, gc.Softmax)
+        numbers = [pair for answer in answers for pair in (_labels if labels else _numbers)(answer)]
         sentences = [f"{name}: REJECTED {sentence}" for sentence in wrong]
         far = [(a, b) for a, b in numbers if not abs(a - b) <= WITHIN]
         sentences += [f"{name}: the answer is {a!r}, proved is {b!r}" for a, b in far]
@@ -104,9 +111,9 @@ def proved(asked: Any, deadline: float) -> Found:
     return Found(name, families, len(files), len(files) - len(wrong), size, numbers, sentences, seconds)
 
 
-def random_one(number: int, folder: Path) -> tuple[str, list[str], Any, list[Any]]:
+def random_one(asked: tuple[int, str], folder: Path) -> tuple[str, list[str], Any, list[Any]]:
     """A query of the soak, about a model and balls that can be proved."""
-    query = provable(number)
+    number, query = asked[0], provable(*asked)
     post, answers = query.ask(folder)
     name = f"query {number} ({query.question}, {query.model.kind})"
     balls = query.question in ("certified_radius", "evaluate") or query.shape == "ball"
@@ -158,6 +165,17 @@ def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
     else:
         return
     yield from ((a, b) for a, b, trivial in pairs if a != trivial and np.isfinite(a))
+
+
+def _labels(answer: Any) -> Iterator[tuple[float, float]]:
+    """The same of a softmax, whose files say who wins and not by how much: of a label that is safe (1, 1) if
+    that is proved, (1, 0) if not.
+    """
+    proof = getattr(answer, "proof", None)
+    if isinstance(answer, Verdict) and answer.status is VerdictStatus.SAFE:
+        yield 1.0, float(proof is not None and down(0.0) <= (proof.lower or 0.0))
+    if isinstance(answer, CertifiedRadius) and answer.safe > 0:
+        yield answer.safe, 0.0 if proof is None else proof.lower or 0.0
 
 
 def summed_up(found: list[Found], seconds: float) -> int:

@@ -8,12 +8,10 @@ from flint import arb, ctx
 
 from gpcert_check.balls import read_region
 from gpcert_check.explain import Extremes, balance
-from gpcert_check.indefinite import contractions
+from gpcert_check.families import holds_at, subject_of, verify
 from gpcert_check.model_file import Model
 from gpcert_check.reading import content, fields, integer, listed, need, real, reals, strict
 from gpcert_check.regions import Box, in_words
-from gpcert_check.several import OneVsRest
-from gpcert_check.two_classes import TwoClasses
 
 MOST_CLAIMS = 50_000
 _SENSES = {">=": (1, False), ">": (1, True), "<=": (-1, False), "<": (-1, True)}
@@ -39,10 +37,8 @@ class Checker:
 
     def __init__(self, path: str) -> None:
         self.model = Model(path)
-        likelihood = self.model.likelihood
-        several = isinstance(likelihood, dict) and likelihood.get("name") == "one_vs_rest"
-        self.subject: Any = (OneVsRest if several else TwoClasses)(self.model)
-        self._proved: list[Any] = [...] * self.model.C
+        self.subject = subject_of(self.model)
+        self._proved: list[Any] = [...] * (self.model.C if self.model.blocks is None else 1)
 
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
@@ -53,7 +49,7 @@ class Checker:
         need(isinstance(claims, list) and isinstance(regions, list), "claims and regions must be lists")
         need(0 < len(claims) <= MOST_CLAIMS, f"a proof needs claims, at most {MOST_CLAIMS}")
         found = [read_region(each, self.model.D) for each in regions]
-        for c, fact in enumerate(listed(facts, self.model.C, "facts")):
+        for c, fact in enumerate(listed(facts, len(self._proved), "facts")):
             self._verify(c, fact)
         named, extremes = [in_words(*pair) for pair in zip(regions, found, strict=True)], Extremes()
         head = f"PROVED for the model {self.model.sha256}, of doubles named by their shortest decimals:"
@@ -64,13 +60,7 @@ class Checker:
         if self._proved[c] == fact:
             return
         self._proved[c] = ...
-        latent = self.model.latents[c]
-        if isinstance(fact, dict) and "jitter" in fact:
-            contractions(latent, fact)
-        else:
-            W = self.model.witness[c] if fact is None else reals(fields(fact, "witness")[0], latent.n)
-            need(W is not None, "V1: the model has no site precisions, and the proof no witness")
-            latent.verify(W)
+        verify(self.model, self.subject, c, fact)
         self._proved[c] = fact
 
     def _claim(self, data: Any, regions: list[Box], named: list[str], extremes: Extremes) -> str:
@@ -92,7 +82,7 @@ class Checker:
             need(not whole or given is None, "nothing moves in the region: no proof is needed")
             z = point or [*map(float, box.lower)]
             need(box.contains(z), "the point lies outside the region")
-            need(claim.met(self.subject.value(claim, z)), "the value at the point is not as claimed")
+            need(holds_at(self.subject, claim, z), "the value at the point is not as claimed")
         if quantity == "probability":
             extremes.learn(str(kind), claim, i)
         where = "everywhere in" if whole else f"at the point ({', '.join(map(repr, point))}) of"

@@ -26,7 +26,9 @@ class Latent:
     """
 
     def __init__(self, X: list[Any], kernel: Any, alpha: list[float], R: list[float], m0: float) -> None:
-        self.X, self.alpha, self.m0 = X, alpha, m0
+        self.X, self.kernel = X, kernel
+        self.alpha: list[Any] = alpha
+        self.m0: Any = m0
         self.n, self.D = len(X), len(X[0])
         kind, scales, s2 = fields(kernel, "type lengthscale variance")
         need(kind == "rbf", f"this checker knows the Gaussian kernel, got {str(kind)[:40]}")
@@ -78,10 +80,14 @@ class Latent:
         self.surplus, self.negative = surplus, negative
         self.lift, self.top = surplus * self.s2, (1 + negative) * self.s2
 
+    def covariances(self, x: Sequence[float]) -> list[arb]:
+        """k(x) at a point of doubles."""
+        steps = [[(arb(c) - a) / s for c, a, s in zip(row, x, self.scale, strict=True)] for row in self.X]
+        return [self.s2 * (-dot(row, row) / 2).exp() for row in steps]
+
     def at(self, x: Sequence[float]) -> tuple[arb, arb]:
         """The latent mean and the variance, clipped at 0, at a point of doubles."""
-        steps = [[(arb(c) - a) / s for c, a, s in zip(row, x, self.scale, strict=True)] for row in self.X]
-        k = [self.s2 * (-dot(row, row) / 2).exp() for row in steps]
+        k = self.covariances(x)
         column = arb_mat(self.n, 1, k)
         explained = (column.transpose() * (self.R * column))[0, 0]
         return self.m0 + dot(self.alpha, k), (self.s2 - explained).nonnegative_part()

@@ -12,6 +12,8 @@ from array import array
 from math import frexp, prod
 from typing import Any
 
+from flint import arb_mat
+
 from gpcert_check.model import Latent
 from gpcert_check.reading import content, fields, integer, listed, need, reals, strict
 
@@ -54,11 +56,16 @@ class Model:
         C = self.C = 1 if len(shape) == 1 else integer(shape[1], 1, MOST_CLASSES)
         need(shape in ([n], [n, C]), "the weights do not fit the centres")
         shape, R = self._tensor("precision")
-        need(shape == ([n, n] if C == 1 else [C, n, n]), "the precision must have shape (n, n), or (C, n, n)")
+        correlated = C > 1 and shape == [C, C, n, n]
+        fits = correlated or shape == ([n, n] if C == 1 else [C, n, n])
+        need(fits, "the precision must have shape (n, n), (C, n, n) or (C, C, n, n)")
         kernels = listed(kernel if isinstance(kernel, list) else [kernel] * C, C, "kernels")
         means = reals(mean if isinstance(mean, list) else [mean] * C, C)
         parts = enumerate(zip(kernels, means, strict=True))
-        self.latents = [Latent(centres, k, weights[c::C], R[c * n * n :][: n * n], m) for c, (k, m) in parts]
+        step = (C + 1 if correlated else 1) * n * n  # from one latent's own block to the next one's
+        own = [R[c * step : c * step + n * n] for c in range(C)]
+        self.latents = [Latent(centres, k, weights[c::C], own[c], m) for c, (k, m) in parts]
+        self.blocks = self._blocks(R) if correlated else None
         least = min(frexp(x)[1] for latent in self.latents for x in latent.scale)
         self.bits = min(max(100 + 2 * (max(frexp(x)[1] for x in flat) - least), 100), MOST_BITS)
         self.witness: list[Any] = [None] * C
@@ -66,6 +73,15 @@ class Model:
             shape, W = self._tensor("factors.site_precision")
             need(shape == ([n] if C == 1 else [C, n]), "the site precisions do not fit the centres")
             self.witness = [W[c * n : (c + 1) * n] for c in range(C)]
+
+    def _blocks(self, R: list[float]) -> list[list[arb_mat]]:
+        """R_ce (n, n) of correlated latents; together they are symmetric."""
+        n, C = self.n, self.C
+        starts = [[(c * C + e) * n * n for e in range(C)] for c in range(C)]
+        for a, b in [(starts[c][e], starts[e][c]) for c in range(C) for e in range(c)]:
+            mirrored = all(R[a + i * n : a + (i + 1) * n] == R[b + i : b + n * n : n] for i in range(n))
+            need(mirrored, "the precision is not symmetric")
+        return [[arb_mat(n, n, R[a : a + n * n]) for a in line] for line in starts]
 
     def named(self, label: int) -> str:
         """A class: its number, counted from 0, and its name where the model has one."""

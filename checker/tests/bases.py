@@ -13,6 +13,7 @@ from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice
 from gpcert_check.planes import Probit
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
+from softmax_toys import wins
 from truth import needed_mean
 
 LOGIT = {"name": "logit"}
@@ -117,6 +118,18 @@ def _one_vs_rest(seed: int) -> Base:
     return Base("one-vs-rest", toy, prover, prover.file([region], claims))
 
 
+def _softmax(seed: int, correlated: bool) -> Base:
+    """Three classes of a softmax: one that wins everywhere, another that loses at a point."""
+    region = box([0.0, 0.1], [0.2, 0.2])
+    toy, prover, proof, label = wins(seed, region, correlated)
+    claims = [
+        everywhere(label, ">", 0.0, proof, quantity="margin"),
+        at((label + 1) % 3, "<", 0.0, [0.1, 0.15], quantity="margin"),
+    ]
+    name = "softmax" if correlated else "softmax of independent latents"
+    return Base(name, toy, prover, prover.file([region], claims))
+
+
 def _own(toy: Toy, z: list[float], c: int) -> float:
     from making import expectation
 
@@ -184,5 +197,7 @@ def bases() -> list[Base]:
         _two("far", 13, box([9.0, 9.0], [9.5, 9.5]), "envelope", 0.2),
         _logit(14),
         _one_vs_rest(15),
+        _softmax(21, True),
+        _softmax(21, False),
         _lines(),
     ]

@@ -160,7 +160,9 @@ class _Asking:
         if self.folder is None:
             return {}
         try:
-            check_provable(self.post, [regions] if isinstance(regions, Box | Ball) else regions, "proof")
+            asked = [regions] if isinstance(regions, Box | Ball) else regions
+            labels = self.query.question in ("certify", "certified_radius", "evaluate")
+            check_provable(self.post, asked, "proof", labels)
         except InvalidInputError:
             return {}
         return {"proof": self.folder / "proof.json" if self.single and not folder else self.folder}

@@ -79,6 +79,24 @@ def test_other_models_are_proved(likelihood: str, classes: int, inference: str, 
     accepted(post, tmp_path)
 
 
+@pytest.mark.parametrize("independent", [False, True])
+def test_labels_of_a_softmax_are_proved(independent: bool, tmp_path: Path) -> None:
+    """Who wins, not by how much; probabilities are refused before the work."""
+    post = fitted("softmax", 3)
+    if independent:
+        R = np.stack([post.precision[c, c] for c in range(3)])
+        post = gc.Posterior(X, post.weights, R, kernel=post.kernel, likelihood="softmax", mean=post.mean)
+    with pytest.raises(InvalidInputError, match="proof must not be given for probabilities of a softmax"):
+        gc.probability_range(post, gc.Ball(X[0], 0.1), 0, proof=tmp_path / "range.json")
+    balls = [gc.Ball(X[0], 0.05), gc.Ball(X[3], 0.1, norm=2), gc.Ball(X[0], 3.0)]
+    verdicts = gc.certify(post, [X[0], X[3], X[0]], balls, proof=tmp_path)
+    assert [str(verdict.status) for verdict in verdicts] == ["safe", "safe", "unsafe"]
+    assert [verdict.proof.lower for verdict in verdicts[:2]] == [0.0, 0.0]
+    radius = gc.certified_radius(post, X[0], rtol=0.05, proof=tmp_path / "radius.json")
+    assert radius.proof.lower > 0.4 * radius.safe
+    accepted(post, tmp_path)
+
+
 def precision(kind: str) -> np.ndarray:
     K = gc.RBF(1.0, 1.0)(X[:8]) + np.diag(np.linspace(0.5, 3.0, 8))
     R = np.linalg.inv(K)

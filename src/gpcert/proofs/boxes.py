@@ -73,6 +73,14 @@ class BoxProver:
         lower = self.levels(t - _BELOW * (1.0 + abs(t))) if t > _LOWEST else None
         return Envelope(lower if lower is not None and clears(mean, lower) else None)
 
+    def passing(self, node: Node, level: Level) -> Leaf | Envelope | None:
+        """What proves the level on the box; None: nothing was found."""
+        found = self._leaf(node, level)
+        if found is not None and found[0].passes:
+            return found[0]
+        mean = mean_between(self.bound.slice, *self.bound.slice.extremes(node.lower, node.upper))[0]
+        return Envelope(level) if clears(mean, level) else None
+
     def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
         """The first leaf that passes, or the best; None where no expansion says anything."""
         best: tuple[Leaf, Place] | None = None

@@ -114,6 +114,8 @@ def _told(value: Any) -> Any:
     """Doubles as strings, wherever they are."""
     if isinstance(value, dict):
         return {name: _told(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        return [reals(row) for row in value]
     return reals(value) if isinstance(value, list | np.ndarray) else real(value)
 
 

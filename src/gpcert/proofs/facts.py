@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from gpcert.kernels import Kernel
-from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
@@ -42,12 +42,79 @@ class Fact:
 
 @lru_cache(maxsize=8)
 def facts_of(post: Posterior) -> tuple[Fact, ...]:
-    """One for each latent of a posterior of two classes or one-vs-rest."""
+    """One for each latent; one for all that are correlated."""
     sites = post.factors.get("site_precision")
-    if not isinstance(post.likelihood, OneVsRest):
+    if post.weights.ndim == 1:
         return (_fact(post, sites),)
-    classes = enumerate(post.one_vs_rest())
+    if post.precision.ndim == 4:
+        return (_joint_fact(post),)
+    classes = [(c, post.one_latent(c)) for c in range(post.n_latents)]
     return tuple(_fact(each, None if sites is None else sites[c]) for c, each in classes)
+
+
+def _joint_fact(post: Posterior) -> Fact:
+    """V11: R = W (I + K W)^-1 with W = G G^T (C, C) at every centre, told by the lower triangles of G."""
+    assert isinstance(post.kernel, Kernel)
+    with np.errstate(all="ignore"):
+        K, s2 = post.kernel(post.centres), post.kernel.prior_variance
+        C, n = post.n_latents, post.n_centres
+        R = np.asarray(post.precision).transpose(0, 2, 1, 3).reshape(C * n, C * n)
+        if not _moderate(post, s2):
+            return Fact(np.inf, np.inf, None)
+        best = Fact(np.inf, np.inf, None)
+        for W in (_laplace_sites(post, K), _solved_sites(K, R, C)):
+            G = _triangles(W)
+            rho = _joint_residual(K, R, G)
+            if rho < _SMALL and rho * s2 < best.lift:
+                best = Fact(1.1 * rho * s2, 0.0, {"sites": G[:, *np.tril_indices(C)]})
+        return best
+
+
+def _laplace_sites(post: Posterior, K: Float) -> Float:
+    """diag(p) - p p^T (n, C, C) at the mode, p = softmax of mean + K weights."""
+    f = np.broadcast_to(post.mean, (post.n_latents,)) + K @ post.weights
+    p = softmax(f, axis=1)
+    return np.asarray(p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :])
+
+
+def _solved_sites(K: Float, R: Float, C: int) -> Float:
+    """The blocks on the diagonal of W = (I - R K)^-1 R, (n, C, C)."""
+    n = len(K)
+    try:
+        W = np.linalg.solve(np.eye(C * n) - R @ np.kron(np.eye(C), K), R)
+    except np.linalg.LinAlgError:
+        return np.full((n, C, C), np.nan)
+    return np.asarray(np.einsum("ciei->ice", W.reshape(C, n, C, n)))
+
+
+def _triangles(W: Float) -> Float:
+    """Lower triangular G (n, C, C) with G G^T about W."""
+    if not np.isfinite(W).all():
+        return np.full_like(W, np.nan)
+    values, vectors = np.linalg.eigh(0.5 * (W + np.swapaxes(W, 1, 2)))
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return np.asarray(np.swapaxes(np.linalg.qr(np.swapaxes(roots, 1, 2))[1], 1, 2))
+
+
+def _joint_residual(K: Float, R: Float, G: Float) -> float:
+    """|K| (|E|_1 |E|_inf)^(1/2), E = R + R K W - W, and a little for rounding."""
+    n, C = len(K), G.shape[1]
+    blocks = np.zeros((C, n, C, n))
+    blocks[:, np.arange(n), :, np.arange(n)] = G @ np.swapaxes(G, 1, 2)
+    W = blocks.reshape(C * n, C * n)
+    smooth = R @ np.kron(np.eye(C), K)
+    E = np.abs(R + smooth @ W - W) + 1e-15 * (np.abs(R) + np.abs(smooth) @ np.abs(W))
+    rho = float(np.abs(K).sum(axis=1).max() * np.sqrt(E.sum(axis=0).max() * E.sum(axis=1).max()))
+    return rho if rho == rho else np.inf
+
+
+def _moderate(post: Posterior, s2: float) -> bool:
+    """R7: whether expansions may be used."""
+    stored = (post.centres, post.weights, np.asarray(post.precision), np.asarray(post.mean))
+    sizes = [float(np.abs(part).max()) for part in stored]
+    scales = np.atleast_1d(getattr(post.kernel, "lengthscale", np.inf))
+    least, most = min(s2, float(scales.min())), max(*sizes, s2, float(scales.max()))
+    return bool(most <= LARGEST and least * LARGEST >= 1.0)
 
 
 def _fact(post: Posterior, stored: Float | None) -> Fact:
@@ -55,10 +122,7 @@ def _fact(post: Posterior, stored: Float | None) -> Fact:
     with np.errstate(all="ignore"):
         K, R = post.kernel(post.centres), np.asarray(post.precision)
         s2 = post.kernel.prior_variance
-        sizes = [float(np.abs(part).max()) for part in (post.centres, post.weights, R, np.asarray(post.mean))]
-        scales = np.atleast_1d(getattr(post.kernel, "lengthscale", np.inf))
-        least, most = min(s2, float(scales.min())), max(*sizes, s2, float(scales.max()))
-        if not (most <= LARGEST and least * LARGEST >= 1.0):  # R7: expansions may not be used
+        if not _moderate(post, s2):
             return Fact(np.inf, np.inf, None)
         for witness in (stored, _witness(K, R)):
             rho = _residual(K, R, witness)

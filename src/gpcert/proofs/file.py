@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpcert.bounds import BoundFactory, shape_of
+from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
 from gpcert.proofs.one_vs_rest import SeveralClasses
+from gpcert.proofs.softmax import Labels
 from gpcert.proofs.tree import Node, Tree
 from gpcert.proofs.two_classes import TwoClasses
 from gpcert.regions import Box, Region
@@ -29,7 +31,14 @@ class ProofText:
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         self._factory = factory
         self._several = post.n_classes > 2
-        self._subject = (SeveralClasses if self._several else TwoClasses)(post, factory)
+        kind = (
+            Labels
+            if isinstance(post.likelihood, Softmax)
+            else SeveralClasses
+            if self._several
+            else TwoClasses
+        )
+        self._subject: Labels | SeveralClasses | TwoClasses = kind(post, factory)
         self._regions: dict[str, int] = {}
         self._told: list[Any] = []
         self.claims: list[Any] = []
@@ -83,6 +92,9 @@ class ProofText:
         """Claim that what decides the label is at most (less than) a number at a point of the region."""
         if not self._several:
             self.point(label, region, sense, value, point)
+        elif isinstance(self._subject, Labels):
+            if value == 0.0 and self._subject.decided(label, -1, point):
+                self._at(label, region, sense, value, point, "margin")
         elif value < 1.0:
             self._at(label, region, sense, value, point, "margin")
 

@@ -15,8 +15,8 @@ from gpcert.bounds import BoundFactory
 from gpcert.claims import around
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
-from gpcert.kernels import RBF
-from gpcert.likelihoods import Logit, OneVsRest, Probit
+from gpcert.kernels import RBF, Kernel
+from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
@@ -190,14 +190,21 @@ class Prover:
 
 
 def checked_prover(
-    post: Posterior, proof: str | os.PathLike[str] | None, regions: Sequence[Region], batch: bool
+    post: Posterior,
+    proof: str | os.PathLike[str] | None,
+    regions: Sequence[Region],
+    batch: bool,
+    labels: bool = False,
 ) -> Prover | None:
-    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
+    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work.
+
+    `labels`: the question is about labels, not about probabilities.
+    """
     if proof is None:
         return None
     if not isinstance(proof, str | os.PathLike):
         raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
-    check_provable(post, regions, "proof")
+    check_provable(post, regions, "proof", labels)
     target = Path(proof)
     folder = target if batch else target.parent
     try:
@@ -212,18 +219,22 @@ def checked_prover(
     return Prover(post, model, target, batch)
 
 
-def check_provable(post: Posterior, regions: Sequence[Region], name: str) -> None:
+def check_provable(post: Posterior, regions: Sequence[Region], name: str, labels: bool = False) -> None:
     """Whether there are proof files for questions about these regions; else an error about `name`."""
-    flaw = _flaw(post, regions)
+    flaw = _flaw(post, regions, labels)
     if flaw is not None:
         raise InvalidInputError(f"{name} must not be given for {flaw}, of which there are no proofs yet")
 
 
-def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
+def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | None:
     link = post.likelihood
+    if isinstance(link, Softmax) and not labels:
+        return "probabilities of a softmax (labels have proofs)"
+    if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
+        return "a softmax of two classes, or with a kernel for each"
     if not all(isinstance(kernel, RBF) for kernel in post.kernels):
         return f"the kernel {post.kernel!r}"
-    if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit):
+    if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit | Softmax):
         return f"the likelihood {link!r}"
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
         return "a model of numbers too large or too small, or a precision unlike its kernel"

@@ -1,0 +1,196 @@
+"""V11 and V12 against formulas of the tests' own: covariances, shared parts, planes, and who wins."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from gpcert_check.balls import read_region
+from gpcert_check.claims import Checker, Claim
+from gpcert_check.leaves import Slice
+from gpcert_check.reading import Reject
+from gpcert_check.softmax import Ahead
+from making import Prover, at, box, everywhere, leaf_for, sample
+from softmax_toys import SoftToy, shared, wins
+from tampers import accepted
+
+WINS, LOSES = (1, True), (-1, True)
+KINDS = pytest.mark.parametrize("correlated", [True, False], ids=["correlated", "independent"])
+
+
+def prover_of(toy: SoftToy, folder: Path) -> Prover:
+    return Prover(toy, folder / "m.safetensors", toy.facts())
+
+
+def point(rng: random.Random) -> list[float]:
+    return [rng.uniform(-1.5, 1.5) for _ in range(2)]
+
+
+@KINDS
+def test_who_wins_at_a_point_is_true(correlated: bool, tmp_path: Path) -> None:
+    """What is decided agrees with the integral, and much is decided."""
+    rng, decided = random.Random(3), 0
+    for seed in range(12):
+        toy = SoftToy(seed, correlated=correlated, size=3.0)
+        subject = prover_of(toy, tmp_path).checker.subject
+        for _ in range(8):
+            z = point(rng)
+            p, (mean, S) = toy.truth(z), toy.joint(z)
+            for c in range(3):
+                gaps = [mean[c] - mean[j] - abs(shared(S, c, j, 3 - c - j)) for j in range(3) if j != c]
+                if abs(min(gaps)) > 1e-6:
+                    assert subject.decided(Claim("margin", c, *WINS, 0.0), z) == (min(gaps) > 0)
+                margin = p[c] - max(p[:c] + p[c + 1 :])
+                for how, sign in ((WINS, 1), (LOSES, -1)):
+                    if subject.decided(Claim("margin", c, *how, 0.0), z):
+                        decided += 1
+                        assert sign * margin > -1e-9
+    assert decided > 100
+
+
+@KINDS
+@pytest.mark.parametrize("excess", [1.0, 1.0005])
+def test_shared_covariances_and_clipped_variances(correlated: bool, excess: float, tmp_path: Path) -> None:
+    """Q, `spare` and the lift, also where the stored precision is too large and variances are negative."""
+    rng, clipped = random.Random(5), 0
+    for seed in range(10):
+        toy = SoftToy(seed, correlated=correlated, size=10.0 if correlated else 1e4)
+        toy.R = [[[excess * x for x in row] for row in R] for R in toy.R]
+        subject = prover_of(toy, tmp_path).checker.subject
+        for z in [*toy.X, *(point(rng) for _ in range(5))]:
+            mean, S = toy.joint(z)
+            t = [max(0.0, -S[c][c]) for c in range(3)]
+            clipped += max(t) > 1e-5
+            k = subject.latents[0].covariances(z)
+            for c in range(3):
+                for j in range(3):
+                    if c == j:
+                        continue
+                    (one,) = subject._contrasts(c, j)
+                    form = float(
+                        sum(a * one.R[i, m] * b for i, a in enumerate(k) for m, b in enumerate(k)).mid()
+                    )
+                    s = shared(S, c, j, 3 - c - j)
+                    gap = float((one.m0 + sum(a * b for a, b in zip(one.alpha, k, strict=True))).mid())
+                    assert math.isclose(gap, mean[c] - mean[j], abs_tol=1e-9)
+                    assert math.isclose(form, s, abs_tol=1e-9)
+                    assert max(t[c], t[j]) / 2 <= float(one.spare.upper()) + 1e-12
+                    assert abs(s) <= float(one.crude.upper())
+                    b = [rng.gauss(0, 1) for _ in range(3)]
+                    total = sum(b[p] * S[p][q] * b[q] for p in range(3) for q in range(3))
+                    lift = 2 * float(one.spare.upper())
+                    assert total >= -lift * sum(x * x for x in b) - 1e-9 or not correlated
+    assert (clipped > 0) == (excess > 1 and not correlated)
+
+
+@KINDS
+def test_a_plane_lies_below(correlated: bool, tmp_path: Path) -> None:
+    """V12: the value of a leaf is at most e^(|d|^2/2) (m_D +- s_k) at every point, nearly so at some."""
+    rng, least = random.Random(7), math.inf
+    for seed in range(6):
+        toy = SoftToy(seed, correlated=correlated, size=3.0)
+        subject = prover_of(toy, tmp_path).checker.subject
+        x, half = point(rng), (0.02, 0.4, 1.0)[seed % 3]
+        region = read_region(box([a - half for a in x], [a + half for a in x]), 2)
+        c, j = rng.sample(range(3), 2)
+        (one,) = subject._contrasts(c, j)
+        for sign, each in ((1, one), (-1, one.mirrored())):
+            for mean_alone in (False, True):
+                view = Slice(each, region, 1)
+                value, _ = leaf_for(view, Ahead(mean_alone), region.lower, region.upper, {}, x)
+                for _ in range(60):
+                    z = sample(region, rng)
+                    mean, S = toy.joint(z)
+                    r = sum(((a - b) / s) ** 2 for a, b, s in zip(z, x, toy.scale, strict=True)) / 2
+                    s = sign * shared(S, c, j, 3 - c - j)
+                    truth = mean[c] - mean[j] + (-abs(s) if mean_alone else s)
+                    gap = math.exp(r) * truth - float(value.lower())
+                    assert gap >= -1e-9, (seed, sign, mean_alone)
+                    least = min(least, gap)
+    assert least < 0.1
+
+
+def test_sites_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    toy = SoftToy(1)
+    checker = prover_of(toy, tmp_path).checker
+    for wrong in (
+        toy.facts()[0] | {"more": []},
+        {"sites": []},
+        {"sites": toy.facts()[0]["sites"][:-1]},
+        None,
+    ):
+        with pytest.raises(Reject):
+            checker.subject.verify(wrong)
+    toy.R = [[[1.9 * x for x in row] for row in R] for R in SoftToy(1, size=1e3).R]
+    with pytest.raises(Reject, match="V11"):
+        prover_of(toy, tmp_path)
+
+
+def test_what_a_softmax_may_not_claim(tmp_path: Path) -> None:
+    """Neither sizes of margins, nor probabilities, nor trees that leave a rival out."""
+    region = box([0.0, 0.1], [0.2, 0.2])
+    for correlated in (True, False):
+        _, prover, proof, label = wins(21, region, correlated)
+        node = proof["tree"][0]["rivals"]
+
+        def told(claim, prover=prover):
+            return accepted(prover.checker, tmp_path / "p", json.dumps(prover.file([region], [claim])))
+
+        assert told(everywhere(label, ">", 0.0, proof, quantity="margin"))
+        assert told(everywhere(label, ">=", -0.1, proof, quantity="margin"))
+        assert not told(everywhere(label, ">", 1e-9, proof, quantity="margin"))
+        assert not told(everywhere(label, "<", 0.0, proof, quantity="margin"))
+        assert not told(everywhere(label, ">", 0.0, proof))
+        assert not told(everywhere(label, ">", 0.0, None, quantity="margin"))
+        assert not told(everywhere((label + 1) % 3, ">", 0.0, proof, quantity="margin"))
+        rival = next(j for j in range(3) if j != label)
+        for wrong in (None, [], node[rival][:1] * 3, [{}], [7], "envelope"):
+            rivals = [wrong if j == rival else each for j, each in enumerate(node)]
+            assert not told(everywhere(label, ">", 0.0, {"tree": [{"rivals": rivals}]}, quantity="margin"))
+        other = {"tree": [{"rivals": [each or node[rival] for each in node]}]}
+        assert not told(everywhere(label, ">", 0.0, other, quantity="margin"))
+        assert not told(at(label, "<", 0.0, [0.1, 0.15], quantity="margin"))
+        assert told(at(label, ">", 0.0, [0.1, 0.15], quantity="margin"))
+        assert told(at((label + 1) % 3, "<", 0.0, [0.1, 0.15], quantity="margin"))
+
+
+@KINDS
+def test_the_mean_alone_has_to_beat_the_largest_shared_covariance(correlated: bool, tmp_path: Path) -> None:
+    tried = 0
+    for seed in range(30):
+        toy = SoftToy(seed, correlated=correlated)
+        subject = prover_of(toy, tmp_path).checker.subject
+        x = [0.1, 0.2]
+        region = read_region(box(x, [a + 1e-3 for a in x]), 2)
+        mean = toy.joint(x)[0]
+        for c, j in ((0, 1), (1, 2), (2, 0)):
+            view = Slice(subject._contrasts(c, j)[0], region, 1)
+            crude, gap = float(view.latent.crude.mid()), mean[c] - mean[j]
+            (outright,) = view._values([(region.lower, region.upper, {"envelope": True})], [Ahead(True)])
+            value, _ = leaf_for(view, Ahead(True), region.lower, region.upper, {})
+            if abs(gap - crude) > 0.02:
+                tried += 0 < gap < crude
+                assert (outright > 0) == (value > 0) == (gap > crude)
+            if gap < crude - 0.02:  # one part speaks of the mean alone, whatever a plane of +s_k would show
+                _, leaf = leaf_for(view, Ahead(False), region.lower, region.upper, {})
+                with pytest.raises(Reject):
+                    subject._beaten([view.latent], region, [(region.lower, region.upper, [leaf])])
+    assert tried > 5
+
+
+def test_correlated_latents_belong_to_a_softmax_and_are_symmetric(tmp_path: Path) -> None:
+    toy, path = SoftToy(2), tmp_path / "m.safetensors"
+    about = toy.description()
+    link = {"name": "probit", "scale": (1.0).hex()}
+    for likelihood in ({"name": "one_vs_rest", "link": link}, link):
+        toy.write(path, about | {"likelihood": likelihood})
+        with pytest.raises(Reject):
+            Checker(str(path))
+    toy.R[1][0][1] *= 1 + 2**-50  # between two classes
+    toy.write(path)
+    with pytest.raises(Reject, match="symmetric"):
+        Checker(str(path))

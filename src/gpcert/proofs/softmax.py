@@ -1,0 +1,229 @@
+"""Softmax: on every leaf the label beats each rival by means and shared covariances (V12); no integral.
+
+With D = f_c - f_j and s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, class c beats j where E D > |s_k| for
+every other class k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpcert.bounds import BoundFactory, Model, RbfBound, class_model_of, curves_of, make_slice, shape_of
+from gpcert.likelihoods import Logit, Softmax
+from gpcert.posterior import Posterior
+from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
+from gpcert.proofs.cover import Split, walk
+from gpcert.proofs.document import part_told, split_told
+from gpcert.proofs.facts import Fact, facts_of
+from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.levels import Level, Place, Plane
+from gpcert.proofs.tree import Node
+from gpcert.proofs.two_classes import cube_of, placed, root_of
+from gpcert.regions import Region
+from gpcert.rounding import up
+from gpcert.validation import Float
+
+__all__ = ["Labels"]
+
+#: What decides at a point by more than this, relative to its terms, does so in balls.
+_CLEAR = 1e-11
+_Part = Leaf | Envelope
+
+
+@dataclass(frozen=True, eq=False)
+class _Ahead(Level):
+    """m_D + s_k > spare; `crude`: by the mean alone, whatever s_k."""
+
+    fact: Fact
+    s2: float
+    spare: float
+    crude: bool
+    t: float = 0.0
+
+    @property
+    def p(self) -> float:
+        return 0.5
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def height(self) -> float:
+        return self.fact.negative * self.s2 + self.spare
+
+    def cleared(self, mean: float) -> float:
+        return 0.0
+
+    def plane(self, place: Place) -> Plane:
+        if self.crude:
+            return self.mean(place, self.height, {})
+        return self.rising(place, (self.s2, -self.spare), 1.0, {})
+
+
+class _Rival(NamedTuple):
+    """Of one rival: the models with Q for precision, one for each k and sign, and what bounds them."""
+
+    models: tuple[Model, ...]
+    negative: float
+    spare: float
+
+
+class _Leaf(NamedTuple):
+    """The parts of each rival; None: the label itself, or a rival that is not beaten."""
+
+    parts: list[list[_Part] | None]
+    proved: bool
+
+
+class Labels:
+    """Proves that a class is the most probable one, of a softmax with one Gaussian kernel."""
+
+    least = 0.0
+
+    def __init__(self, post: Posterior, factory: BoundFactory) -> None:
+        assert isinstance(post.likelihood, Softmax)
+        self._post, self._factory = post, factory
+        self.facts = [fact.told for fact in facts_of(post)]
+
+    def prove(
+        self,
+        label: int,
+        region: Region,
+        upper: bool,
+        value: float,
+        start: Node | Float | None,
+        flat: bool,
+        only: bool = False,
+    ) -> tuple[float, Any]:
+        """(0, how) if the margin of the label is proved to be positive, which is all that can be; else -1."""
+        assert flat > upper  # the margin, from below
+        if value != 0.0:
+            return -1.0, None
+        bound, moving = placed(self._factory.margin, label, region)
+        root = root_of(bound, region, moving, start)
+        x = region.inner_box().lower
+        if not root.lower.size:
+            return (0.0 if self.decided(label, 1, x) else -1.0), None
+        with np.errstate(all="ignore"):
+            covering = _Covering(self._post, label, region, moving)
+            nodes: list[Split | _Leaf] = []
+            for node in walk(root, up(0.5), covering.lengthscale, covering.leaf):
+                nodes.append(node)
+                if isinstance(node, _Leaf) and not node.proved:
+                    return -1.0, None
+        return 0.0, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
+
+    def decided(self, label: int, sign: int, x: Float) -> bool:
+        """Whether the label surely wins (sign 1) or loses at a point (D,)."""
+        rivals = [j for j in range(self._post.n_classes) if j != label]
+        still = np.zeros(len(x), dtype=int)[:0]
+        with np.errstate(all="ignore"):
+            beaten = [_beats(_rival(self._post, label, j), sign, x, still) for j in rivals]
+        return all(beaten) if sign > 0 else any(beaten)
+
+
+def _beats(rival: _Rival, sign: int, x: Float, features: Any) -> bool:
+    """Whether m_D (sign -1: -m_D) exceeds every |s_k| at x (D,)."""
+    for model in rival.models:
+        slice_ = make_slice(model, x, features)
+        k = slice_.values(np.empty(0))[0]
+        gap, shared = sign * (slice_.mean + float(slice_.weights @ k)), float(k @ model.precision @ k)
+        size = float(np.abs(slice_.weights) @ k) + abs(slice_.mean) + float(k @ np.abs(model.precision) @ k)
+        if not gap - abs(shared) - rival.spare > _CLEAR * size:
+            return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _rival(post: Posterior, c: int, j: int) -> _Rival:
+    """D = f_c - f_j."""
+    whole, facts, s2 = class_model_of(post), facts_of(post), post.kernels[0].prior_variance
+    C, R = post.n_classes, np.asarray(post.precision)
+    base = whole.functional(np.zeros(C), np.zeros((C, C)))
+    base = replace(
+        base,
+        weights=whole.weights[:, c] - whole.weights[:, j],
+        mean=float(whole.mean[c] - whole.mean[j]),
+    )
+    if R.ndim == 3:
+        shared = [0.5 * (R[c] - R[j])]
+        lifts = facts[c].lift, facts[j].lift
+        few = 0.5 * (1.0 + max(facts[c].negative + lifts[1] / s2, facts[j].negative + lifts[0] / s2))
+        spare = 0.5 * max(lifts)
+    else:
+        lift = facts[0].lift
+        others = [k for k in range(C) if k not in (c, j)]
+        crossed = [0.5 * (R[c, k] + R[k, c] - R[j, k] - R[k, j]) for k in others]
+        shared = [0.5 * (R[c, c] - R[j, j]) - each for each in crossed]
+        few, spare = 0.5 * np.sqrt(3.0) * (1.0 + 2.0 * lift / s2), 0.5 * lift
+    models = tuple(replace(base, precision=sign * Q) for Q in shared for sign in (1.0, -1.0))
+    return _Rival(models, few * (1.0 + 1e-12), spare * (1.0 + 1e-12))
+
+
+class _Covering:
+    """Leaves that show the label against every rival."""
+
+    def __init__(self, post: Posterior, label: int, region: Region, moving: Any) -> None:
+        self._rivals = {j: _rival(post, label, j) for j in range(post.n_classes) if j != label}
+        self._count, self._cube, s2 = post.n_classes, cube_of(region, moving), post.kernels[0].prior_variance
+        self._shape, self._x = shape_of(region, moving), region.inner_box().lower
+        self._moving, self._left = moving, TRIALS * post.n_classes
+        features = np.flatnonzero(moving)
+        curves = curves_of(Logit())
+        self._bounds = {
+            j: [RbfBound(curves, self._shape, make_slice(model, self._x, features)) for model in rival.models]
+            for j, rival in self._rivals.items()
+        }
+        self._levels = {
+            (j, crude): _Ahead(Fact(0.0, rival.negative, None), s2, rival.spare, crude)
+            for j, rival in self._rivals.items()
+            for crude in (True, False)
+        }
+        self.lengthscale = next(iter(self._bounds.values()))[0].lengthscale
+
+    def leaf(self, node: Node, anything: bool) -> _Leaf | None:
+        """What beats all rivals on the box; None: it should be split."""
+        parts: list[list[_Part] | None] = [None] * self._count
+        x = self._x.copy()
+        x[self._moving] = node.reference
+        for j in sorted(self._rivals, key=lambda j: self._gap(j, node.reference)):
+            parts[j] = self._parts(j, node)
+            if parts[j] is None:
+                hopeless = not _beats(self._rivals[j], 1, x, np.zeros(0, dtype=int))
+                return _Leaf(parts, False) if anything or hopeless or self._left < 0 else None
+        return _Leaf(parts, True)
+
+    def _gap(self, j: int, x: Float) -> float:
+        slice_ = self._bounds[j][0].slice
+        return slice_.mean + float(slice_.weights @ slice_.values(x)[0])
+
+    def _parts(self, j: int, node: Node) -> list[_Part] | None:
+        """By the mean alone, or a plane for each k and sign."""
+        bounds, crude = self._bounds[j], self._levels[j, True]
+        if self._gap(j, node.reference) > crude.height:
+            alone = self._part(bounds[0], node, crude)
+            if alone is not None:
+                return [alone]
+        found: list[_Part] = []
+        for bound in bounds:
+            part = self._part(bound, node, self._levels[j, False])
+            if part is None:
+                return None
+            found.append(part)
+        return found
+
+    def _part(self, bound: RbfBound, node: Node, level: Level) -> _Part | None:
+        prover = BoxProver(bound, lambda t: level, self._cube, self._left)
+        part = prover.passing(node, level)
+        self._left = prover.left
+        return part
+
+
+def _told(leaf: _Leaf, region: Region) -> dict[str, Any]:
+    told = [None if parts is None else [part_told(part, region) for part in parts] for parts in leaf.parts]
+    return {"rivals": told}
