@@ -119,7 +119,7 @@ def random_one(asked: tuple[int, str], folder: Path) -> tuple[str, list[str], An
     balls = query.question in ("certified_radius", "evaluate") or query.shape == "ball"
     shape = "norm inf" if query.question == "explain" else f"norm {query.norm:g}" if balls else "boxes"
     precision = "definite" if query.model.precision in ("laplace", "zero", "spectrum") else "indefinite"
-    families = [query.model.kind, query.question, shape, f"{precision} precision"]
+    families = [query.model.kind, query.model.kernel, query.question, shape, f"{precision} precision"]
     return name, [*families, "extreme" if number % 3 == 0 else "ordinary"], post, answers
 
 

@@ -53,7 +53,7 @@ class Point:
         self.cell: Cell = view.region.cell(lower, upper, reference, view.scale)
         shift = [arb(x) / s for x, s in zip(reference, view.scale, strict=True)]
         self.v = [[a - b for a, b in zip(row, shift, strict=True)] for row in view.Z]
-        self.k = [a * (-dot(v, v) / 2).exp() for a, v in zip(view.amplitude, self.v, strict=True)]
+        self.k = [view.kernel(i, dot(v, v)) for i, v in enumerate(self.v)]
         self.r, self.q0 = [arb(0)] * len(self.k), arb("nan")  # r = R k where the plane needs it
         self.plane: Plane
         self.b: list[arb]
@@ -62,15 +62,22 @@ class Point:
 class Slice:
     """One latent where only the moving features of a region move; `sign` -1 speaks for the other class."""
 
+    gaussian, required, optional = True, "ref D y", "forms ball t"
+
     def __init__(self, latent: Latent, region: Box, sign: int) -> None:
+        need(latent.profile.gaussian is self.gaussian, "this family has proofs for the Gaussian kernel only")
         self.latent, self.region, self.moving = latent, region, region.moving
         self.scale = [latent.scale[j] for j in self.moving]
         self.alpha, self.m0 = [sign * a for a in latent.alpha], sign * latent.m0
         self.Z = [[arb(row[j]) / latent.scale[j] for j in self.moving] for row in latent.X]
         moves = set(self.moving)
         still = [(j, ball(a), latent.scale[j]) for j, a in enumerate(region.lower) if j not in moves]
-        away = [sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) for row in latent.X]
-        self.amplitude = [latent.s2 * (-square / 2).exp() for square in away]
+        self.away = [sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) for row in latent.X]
+        self.amplitude = [latent.s2 * latent.profile.value(square / 2) for square in self.away]
+
+    def kernel(self, i: int, square: arb) -> arb:
+        """k_i at a squared distance in the moving features."""
+        return self.amplitude[i] * (-square / 2).exp()
 
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
@@ -90,7 +97,7 @@ class Slice:
                 need(fields(leaf, "envelope", f"t {level.hints}")[0] is True, "envelope must be true")
                 yield level.outright(self.latent, envelope(self, lower, upper), leaf)
             else:
-                fields(leaf, "ref D y", f"forms ball t {level.hints}")
+                fields(leaf, self.required, f"{self.optional} {level.hints}")
                 todo.append((Point(self, lower, upper, leaf), level))
         bent = [point for point, level in todo if level.uses_precision(point.leaf)]
         for point, r in zip(bent, _product(self.latent.R, [point.k for point in bent]), strict=True):
@@ -98,6 +105,9 @@ class Slice:
         for point, level in todo:
             point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0)
             point.b = [a + point.plane.factor * x for a, x in zip(self.alpha, point.r, strict=True)]
+        yield from self._bounded(todo)
+
+    def _bounded(self, todo: Sequence[tuple[Point, Any]]) -> Iterator[arb]:
         beta = [[a * b for a, b in zip(self.amplitude, point.b, strict=True)] for point, _ in todo]
         smooth = _product(self.latent.gram(self.moving), beta) if todo else []
         for (point, _), left, right in zip(todo, beta, smooth, strict=True):

@@ -11,7 +11,8 @@ from typing import Any
 from flint import arb, arb_mat, ctx, fmpz_mat
 
 from gpcert_check.arithmetic import dot, integers, largest
-from gpcert_check.reading import fields, need, real, reals
+from gpcert_check.profiles import profile_of
+from gpcert_check.reading import need, real, reals
 
 MOST_RESIDUAL = arb(2) ** -10
 _ROWS = 500  # of one product: bounds the memory
@@ -19,7 +20,8 @@ _BITS = 76  # of the integers that stand for K and R in V1: they cost n^2 2^-74,
 
 
 class Latent:
-    """mu(x) = m0 + k(x).alpha and S(x) = s2 - k(x)^T R k(x), k(x, x') = s2 exp(-|(x - x')/l|^2/2).
+    """mu(x) = m0 + k(x).alpha and S(x) = s2 - k(x)^T R k(x), k(x, x') = s2 phi(|(x - x')/l|^2/2)
+    (the Gaussian: phi = e^-z).
 
     After `verify`: -negative |g|^2 <= z^T R z <= (1 + surplus) |g|^2 for every g in the kernel's Hilbert
     space and z = (g(x_i)), so -lift <= S <= top everywhere.
@@ -30,8 +32,7 @@ class Latent:
         self.alpha: list[Any] = alpha
         self.m0: Any = m0
         self.n, self.D = len(X), len(X[0])
-        kind, scales, s2 = fields(kernel, "type lengthscale variance")
-        need(kind == "rbf", f"this checker knows the Gaussian kernel, got {str(kind)[:40]}")
+        self.profile, scales, s2 = profile_of(kernel)
         self.scale = [real(scales)] * self.D if isinstance(scales, str) else reals(scales, self.D)
         self.s2 = real(s2)
         need(self.s2 > 0 and all(x > 0 for x in self.scale), "variance and lengthscales must be positive")
@@ -42,7 +43,7 @@ class Latent:
         self.surplus = self.negative = self.lift = self.top = arb("nan")  # until they are proved
 
     def gram(self, features: Sequence[int]) -> arb_mat:
-        """The matrix exp(-|x_i - x_j|^2/2) over the given features, in lengthscales; the last one is kept."""
+        """The matrix phi(|x_i - x_j|^2/2) over the given features, in lengthscales; the last one is kept."""
         key, n = tuple(features), self.n
         if key not in self._grams:
             Z = [[arb(row[j]) / self.scale[j] for j in key] for row in self.X]
@@ -52,7 +53,7 @@ class Latent:
                 inner = arb_mat(Z[start : start + _ROWS]) * arb_mat(Z[: start + _ROWS]).transpose()
                 for i, row in enumerate(inner.tolist(), start):
                     for j in range(i):
-                        K[i][j] = K[j][i] = (row[j] - half[i] - half[j]).exp()
+                        K[i][j] = K[j][i] = self.profile.value(half[i] + half[j] - row[j])
             self._grams = {key: arb_mat(K)}
         return self._grams[key]
 
@@ -83,7 +84,7 @@ class Latent:
     def covariances(self, x: Sequence[float]) -> list[arb]:
         """k(x) at a point of doubles."""
         steps = [[(arb(c) - a) / s for c, a, s in zip(row, x, self.scale, strict=True)] for row in self.X]
-        return [self.s2 * (-dot(row, row) / 2).exp() for row in steps]
+        return [self.s2 * self.profile.value(dot(row, row) / 2) for row in steps]
 
     def at(self, x: Sequence[float]) -> tuple[arb, arb]:
         """The latent mean and the variance, clipped at 0, at a point of doubles."""

@@ -78,8 +78,8 @@ def envelope(view: Any, lower: Ends, upper: Ends) -> arb:
     """V8: at most the mean anywhere in the box: every kernel between its values far and near."""
     ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, view.scale, strict=True)]
     total = arb(view.m0)
-    for a, amplitude, row in zip(view.alpha, view.amplitude, view.Z, strict=True):
+    for i, (a, row) in enumerate(zip(view.alpha, view.Z, strict=True)):
         gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
         steps = [p.min(q) if a > 0 else p.max(q).nonnegative_part() for p, q in gaps]
-        total += a * amplitude * (-dot(steps, steps) / 2).exp()
+        total += a * view.kernel(i, dot(steps, steps))
     return total

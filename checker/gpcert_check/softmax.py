@@ -31,7 +31,7 @@ class Contrast(Latent):
 
     def __init__(self, base: Latent, alpha: list[arb], m0: arb, Q: arb_mat, few: arb, spare: arb) -> None:
         self.X, self.n, self.D, self.scale, self.s2 = base.X, base.n, base.D, base.scale, base.s2
-        self.kernel, self.gram = base.kernel, base.gram  # type: ignore[method-assign]
+        self.kernel, self.profile, self.gram = base.kernel, base.profile, base.gram  # type: ignore[method-assign]
         self.alpha, self.m0, self.R = alpha, m0, Q
         self.negative, self.spare, self.crude = few, spare, few * base.s2 + spare
 

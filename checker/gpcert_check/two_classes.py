@@ -7,10 +7,11 @@ from typing import Any
 
 from flint import arb
 
-from gpcert_check.leaves import Slice, leaves
+from gpcert_check.leaves import leaves
 from gpcert_check.logit import Logit
 from gpcert_check.model_file import Model
 from gpcert_check.planes import Probit
+from gpcert_check.radial import view_of
 from gpcert_check.reading import fields, need
 from gpcert_check.regions import Box
 
@@ -48,4 +49,4 @@ class TwoClasses:
         parts, common = list(leaves(proof["tree"], region)), self.link.level(proof, self.latent)
         own = [self.link.level(leaf, self.latent) if {"t", "p"} & set(leaf) else common for *_, leaf in parts]
         need(all(level.probability >= p for level in own), "V4: the level lies below the claim")
-        Slice(self.latent, region, 1 if (claim.label == 1) == up else -1).prove(parts, own, claim.strictly)
+        view_of(self.latent, region, 1 if (claim.label == 1) == up else -1).prove(parts, own, claim.strictly)

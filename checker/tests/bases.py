@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -13,11 +13,15 @@ from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice
 from gpcert_check.planes import Probit
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
+from radial_toys import RadialToy
 from softmax_toys import wins
 from truth import needed_mean
 
 LOGIT = {"name": "logit"}
 ONE_VS_REST = {"name": "one_vs_rest", "link": {"name": "probit", "scale": (1.0).hex()}}
+
+
+_RATIONAL = partial(RadialToy, kind="rational_quadratic")
 
 
 @dataclass
@@ -31,7 +35,7 @@ class Base:
 def _two(name: str, seed: int, region: dict[str, Any], style: str, slack: float = 0.03, **about: Any) -> Base:
     facts = about.pop("facts", None)
     label = about.pop("label", 1)
-    toy = Toy(seed, **about)
+    toy = about.pop("kind", Toy)(seed, **about)
     prover = Prover(toy, Path(mkdtemp()) / "m.safetensors", facts)
     return Base(name, toy, prover, proved_range(prover, region, label, style, slack))
 
@@ -197,6 +201,8 @@ def bases() -> list[Base]:
         _two("far", 13, box([9.0, 9.0], [9.5, 9.5]), "envelope", 0.2),
         _logit(14),
         _one_vs_rest(15),
+        _two("matern", 4, box([-0.1, -0.1], [0.2, 0.1]), "plane", kind=partial(RadialToy, kind="matern32")),
+        _two("rational", 6, ball([0.1, 0.0], 0.15, "2"), "plane", 0.05, kind=_RATIONAL),
         _softmax(21, True),
         _softmax(21, False),
         _lines(),

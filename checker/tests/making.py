@@ -20,10 +20,12 @@ from typing import Any
 from flint import arb, arb_mat
 
 import gpcert_check.leaves as leaves_module
+import gpcert_check.radial as radial_module
 from gpcert_check.arithmetic import quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.claims import Checker, Claim
 from gpcert_check.leaves import Slice
+from gpcert_check.radial import view_of
 from gpcert_check.reading import Reject
 
 RBF = "rbf"
@@ -244,13 +246,14 @@ def leaf_for(
             kept[:] = [D, y]
             return value
 
-        saved, leaves_module.quadratic = leaves_module.quadratic, probe
+        saved = leaves_module.quadratic
+        leaves_module.quadratic = radial_module.quadratic = probe
         try:
             (value,) = view._values([(lower, upper, leaf)], [level])
         except Reject:
             continue
         finally:
-            leaves_module.quadratic = saved
+            leaves_module.quadratic = radial_module.quadratic = saved
         found = leaf | {"D": hexed(kept[0]), "y": hexed(kept[1])}
         if best is None or value > best[0]:
             best = value, found
@@ -305,7 +308,7 @@ class Prover:
     def two(self, region: Any, claim: Claim, style: str = "plane", t: float | None = None) -> dict[str, Any]:
         """A proof for two classes; style: plane, forms, envelope, flat."""
         up = claim.sense > 0
-        view = Slice(self.checker.model.latents[0], region, 1 if (claim.label == 1) == up else -1)
+        view = view_of(self.checker.model.latents[0], region, 1 if (claim.label == 1) == up else -1)
         link, toy = self.checker.subject.link, self.toy
         t = level_down(claim.value if up else 1 - claim.value) if t is None else t
         level = link.level({"t": t.hex()}, view.latent)
@@ -316,7 +319,7 @@ class Prover:
             for j, a in zip(moving, middle, strict=True):
                 z[j] = a
             spread = math.sqrt(float(link.c.mid()) + toy.latent(z)[1])
-            hints: dict[str, Any] = {}
+            hints: dict[str, Any] = {} if view.gaussian else {"touch": (1e-3).hex()}
             if t > 0:
                 hints["tau"] = (0.0 if style == "flat" else t / (2 * spread)).hex()
             if style == "forms":

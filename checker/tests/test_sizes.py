@@ -11,7 +11,18 @@ READERS = ("reading", "model_file")
 #: A Gaussian process with two classes, probit, over boxes and balls of norm inf.
 CORE = ("__init__", "__main__", "arithmetic", "model", "regions", "planes", "leaves", "two_classes", "claims")
 #: Each a family, or a strength, of its own.
-FURTHER = ("sharper", "balls", "logit", "indefinite", "several", "softmax", "families", "explain")
+FURTHER = (
+    "sharper",
+    "balls",
+    "logit",
+    "indefinite",
+    "several",
+    "softmax",
+    "profiles",
+    "radial",
+    "families",
+    "explain",
+)
 
 
 def lines(name: str) -> int:

@@ -20,9 +20,10 @@ NORMS = (np.inf, np.inf, 2.0, 1.0)
 QUESTIONS = ("probability_range", "certify", "certified_radius", "explain", "evaluate")
 #: About labels alone.
 LABELS = ("certify", "certified_radius", "evaluate")
-#: What a random query may be about, by its number: two classes and one-vs-rest with the Gaussian kernel, or
-#: labels of a softmax.
-FAMILIES = ("core", "core", "softmax")
+#: What a random query may be about, by its number: two classes and one-vs-rest with the Gaussian kernel,
+#: labels of a softmax, two classes with another kernel.
+FAMILIES = ("core", "core", "softmax", "kernel")
+KERNELS = ("matern52", "matern32", "rational quadratic", "matern12")
 CHECKER = Path(__file__).resolve().parents[2] / "checker"
 
 
@@ -45,12 +46,15 @@ def rejected(model: Path, files: list[Path]) -> list[str]:
 def provable(number: int, family: str = "core") -> Query:
     """Query number `number` of the soak, changed where it could not be proved, to one of a family."""
     questions = LABELS if family == "softmax" else QUESTIONS
-    query = Query.pick(number, questions[number % len(questions)])
+    turn = number if family == "core" else number // 3
+    query = Query.pick(number, questions[turn % len(questions)])
     kind, norm = KINDS[number % len(KINDS)], NORMS[number % len(NORMS)]
     model = replace(query.model, kind=kind, kernel="rbf", classes=min(query.model.classes, 4))
     if family == "softmax":
-        kind = ("softmax", "independent")[number // 6 % 2]
+        kind = ("softmax", "independent")[number % 2]
         model = replace(model, kind=kind, classes=max(model.classes, 3), n=min(model.n, 13))
+    if family == "kernel":
+        model = replace(model, kind=KINDS[number % 4], kernel=KERNELS[number // 2 % len(KERNELS)])
     if number % 3:  # of the absurd magnitudes a third is enough: many are refused
         model = replace(model, units=0, size=0, push=0)
     return replace(query, model=model, norm=norm, batch="one")

@@ -97,6 +97,17 @@ def test_labels_of_a_softmax_are_proved(independent: bool, tmp_path: Path) -> No
     accepted(post, tmp_path)
 
 
+@pytest.mark.parametrize("kernel", [gc.Matern52([0.8, 1.3], 1.5), gc.RationalQuadratic(1.0, 1.5, 2.0)])
+def test_other_kernels_are_proved(kernel: object, tmp_path: Path) -> None:
+    post = gc.GPClassifier(kernel, max_evals=0).fit(X, Y).posterior_
+    answer = gc.probability_range(post, gc.Ball(X[1], 0.1), proof=tmp_path / "range.json")
+    assert answer.proof.lower <= answer.lower <= answer.proof.lower + 0.005
+    assert answer.proof.upper - 0.005 <= answer.upper <= answer.proof.upper
+    verdict = gc.certify(post, X[1], gc.Ball(X[1], 0.05, norm=2), proof=tmp_path / "verdict.json")
+    assert verdict.proof.lower <= verdict.margin.lower
+    accepted(post, tmp_path)
+
+
 def precision(kind: str) -> np.ndarray:
     K = gc.RBF(1.0, 1.0)(X[:8]) + np.diag(np.linspace(0.5, 3.0, 8))
     R = np.linalg.inv(K)
@@ -129,7 +140,11 @@ def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("post", "region", "what"),
     [
-        (gc.Posterior([[0.0]], [1.0], [[0.5]], kernel=gc.Matern32(), likelihood="probit"), None, "kernel"),
+        (
+            gc.Posterior([[0.0]], [1.0], [[0.5]], kernel=gc.Matern32() + gc.RBF(), likelihood="probit"),
+            None,
+            "kernel",
+        ),
         (fitted(), gc.Ball(X[0], 0.1, norm=3), "norm 3"),
         (fitted(), gc.Ball(X[0], 1, norm=0, domain=(-5, 5)), "norm 0"),
     ],

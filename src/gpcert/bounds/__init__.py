@@ -16,7 +16,7 @@ from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
-from gpcert.bounds.local.radial.slice import make_radial_slice
+from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.joint import JointLabel
@@ -42,6 +42,7 @@ __all__ = [
     "Model",
     "OneByOne",
     "OneVsRestBound",
+    "RadialSlice",
     "RbfBound",
     "Shape",
     "SideRanges",

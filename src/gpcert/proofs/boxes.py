@@ -10,10 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BallDomain, BallShape, BoxDomain, Domain, RbfBound, mean_between, scaled_box
-from gpcert.proofs.leaf import Leaf, leaf_at
+from gpcert.bounds import (
+    BallDomain,
+    BallShape,
+    BoxDomain,
+    Domain,
+    LevelBound,
+    Slice,
+    mean_between,
+    scaled_box,
+)
+from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.quadratic import CheckedBall, Outside
+from gpcert.proofs.radial import leaf_on
 from gpcert.proofs.tree import Node
 from gpcert.validation import Float
 
@@ -47,7 +57,7 @@ class Envelope(NamedTuple):
 class BoxProver:
     """Of the probability that `bound` is about; `levels`: the level of a standard normal one."""
 
-    bound: RbfBound
+    bound: LevelBound
     levels: Callable[[float], Level]
     ball: tuple[Float, Float] | None  #: centre and half widths (d,) of a ball of norm inf
     left: int = TRIALS  #: leaves that may be tried; then a box is tried from one reference
@@ -85,7 +95,7 @@ class BoxProver:
         """The first leaf that passes, or the best; None where no expansion says anything."""
         best: tuple[Leaf, Place] | None = None
         for place in self._places(node):
-            leaf = leaf_at(place, level)
+            leaf = leaf_on(place, level)
             self.left -= 1
             if leaf is not None and (best is None or leaf.clear > best[0].clear):
                 best = leaf, place
@@ -103,6 +113,7 @@ class BoxProver:
                 yield self._outside(node)
                 return
             reference, domain, sharp = place
+            sharp = sharp and isinstance(bound.slice, Slice)  # other kernels have one price
             key = reference.tobytes(), sharp
             if key not in seen:
                 seen.add(key)
@@ -131,7 +142,7 @@ class BoxProver:
         """A level that can be proved from the same reference: that of another box, or about the highest."""
         high, low, step = leaf, leaf, _STEP
         if self.floor is not None and self.floor.t < leaf.level.t:
-            high = leaf_at(place, self.floor) or leaf
+            high = leaf_on(place, self.floor) or leaf
             if high.passes:
                 return high
         for _ in range(_STEPS):
@@ -140,7 +151,7 @@ class BoxProver:
             else:  # regula falsi, a little lower
                 share = min(max(high.clear / (high.clear - low.clear), 0.05), 0.95)
                 t = high.level.t + share * (low.level.t - high.level.t) * 1.02
-            found = leaf_at(place, self.levels(t)) if t > _LOWEST else None
+            found = leaf_on(place, self.levels(t)) if t > _LOWEST else None
             if found is None:
                 break
             low, high = (found, high) if found.passes else (low, found)

@@ -21,10 +21,10 @@ from gpcert.proofs.quadratic import multipliers
 from gpcert.rounding import gamma
 from gpcert.validation import Float
 
-__all__ = ["Forms", "Leaf", "leaf_at"]
+__all__ = ["CLEAR", "Forms", "Leaf", "leaf_at"]
 
 #: What a value has above 0, relative to the terms it is made of, passes surely.
-_CLEAR = 1e-12
+CLEAR = 1e-12
 #: Theta of a form as a share of the balanced one (any is sound).
 _THETA = 0.35
 #: Features up to which the cubic alone is a form, made from its tensor.
@@ -56,7 +56,7 @@ class Leaf(NamedTuple):
     @property
     def passes(self) -> bool:
         """Whether the value is positive by more than rounding."""
-        return self.clear >= _CLEAR
+        return self.clear >= CLEAR
 
 
 def leaf_at(place: Place, level: Level) -> Leaf | None:
@@ -73,7 +73,7 @@ def leaf_at(place: Place, level: Level) -> Leaf | None:
     chord = math.expm1(c.radius) / c.radius
     rise = constant * (1.0 if constant >= 0 else chord) - bend * chord
     H[np.diag_indices(len(g))] += rise - 2.0 * _tail(kernels, first)
-    best = multipliers(c.domain, g, H, _CLEAR * size - base)
+    best = multipliers(c.domain, g, H, CLEAR * size - base)
     ball = best.square, best.norm
     if not np.isfinite([*best.D, *best.y, *ball]).all():
         return None

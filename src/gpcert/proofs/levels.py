@@ -10,13 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from flint import arb
 from scipy.special import ndtr, ndtri
 
-from gpcert.bounds import Covariances, Domain, KernelSum, LogitCurves, LogitLevel, RbfBound, Slice, root_below
+from gpcert.bounds import (
+    Covariances,
+    Domain,
+    KernelSum,
+    LevelBound,
+    LogitCurves,
+    LogitLevel,
+    RadialSlice,
+    Slice,
+    root_below,
+)
 from gpcert.likelihoods import Logit, Probit
 from gpcert.proofs.facts import Fact
 from gpcert.rounding import normal_cdf_down
@@ -35,7 +45,7 @@ __all__ = ["Level", "Levels", "Place", "Plane", "levels_of", "variances"]
 class Place(NamedTuple):
     """A reference (d,), raw units, the displacements from it, and whether higher orders become forms."""
 
-    slice: Slice
+    slice: Slice | RadialSlice
     domain: Domain
     reference: Float
     sharp: bool
@@ -89,7 +99,7 @@ class Level(ABC):
     def mean(self, place: Place, height: float, hints: dict[str, Any]) -> Plane:
         """The mean alone, less `height`."""
         slice_ = place.slice
-        around = Covariances(slice_, place.domain, *slice_.kernel(place.reference))
+        around = _around(place, *_kernels(slice_, place.reference))
         size = abs(slice_.mean) + abs(height)
         return Plane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints, size)
 
@@ -112,13 +122,33 @@ class Level(ABC):
 
 
 def _visited(place: Place) -> tuple[Covariances, Float, float]:
-    v, k, relative, r = place.slice.visit(place.reference)
-    return Covariances(place.slice, place.domain, v, k, relative), r, float(k @ r)
+    v, k, relative, r = _visit(place)
+    return _around(place, v, k, relative), r, float(k @ r)
+
+
+def _around(place: Place, v: Float, k: Float, relative: Float) -> Covariances:
+    """Of another kernel than the Gaussian only the numbers given here are asked for."""
+    return Covariances(cast(Slice, place.slice), place.domain, v, k, relative)
+
+
+def _kernels(slice_: Slice | RadialSlice, x: Float) -> tuple[Float, Float, Float]:
+    """v (n, d), k (n,) and its relative error (n,) at x (d,)."""
+    if isinstance(slice_, Slice):
+        return slice_.kernel(x)
+    return (slice_.points - x) / slice_.lengthscale, *slice_.values(x)
+
+
+def _visit(place: Place) -> tuple[Float, Float, Float, Float]:
+    slice_ = place.slice
+    if isinstance(slice_, Slice):
+        return slice_.visit(place.reference)
+    v, k, relative = _kernels(slice_, place.reference)
+    return v, k, relative, slice_.model.precision @ k
 
 
 def _variance(place: Place) -> float:
     """S at the reference."""
-    _, k, _, r = place.slice.visit(place.reference)
+    _, k, _, r = _visit(place)
     return max(place.slice.model.variance - float(k @ r), 0.0)
 
 
@@ -221,7 +251,7 @@ class LogitAt(Level):
             tangent = self._tangent(S)
             slope, curl = Logit().expectation_gradient(tangent[2], S)
             tau = -float(curl) / float(slope)
-            unknown = 4.0 * (tangent[2] - tangent[1]) * (place.slice.model.variance - S)  # of the slope
+            unknown = 4.0 * (tangent[2] - tangent[1]) * abs(place.slice.model.variance - S)  # of the slope
             return self.rising(place, (tau * S, -tangent[2], -unknown), tau, {"tangent": tangent})
         c, grid, m = self._grid
         found = root_below(c, grid, [-height for height in m], S)
@@ -268,7 +298,7 @@ class Levels:
         return ProbitAt(t, self.fact, 1.0 / (scale * scale), self.top, flat)
 
 
-def variances(bound: RbfBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:
+def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:
     """Some between the smallest and the largest S at corners and in the middle of a box."""
     points = (lower, upper, reference, 0.5 * lower + 0.5 * upper)
     found = [bound.slice.latent(bound.shape.project(x))[1][1] for x in points]

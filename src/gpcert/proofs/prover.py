@@ -15,7 +15,7 @@ from gpcert.bounds import BoundFactory
 from gpcert.claims import around
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
-from gpcert.kernels import RBF, Kernel
+from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
@@ -232,7 +232,10 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
         return "probabilities of a softmax (labels have proofs)"
     if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
         return "a softmax of two classes, or with a kernel for each"
-    if not all(isinstance(kernel, RBF) for kernel in post.kernels):
+    others = (
+        () if isinstance(link, OneVsRest | Softmax) else (Matern12, Matern32, Matern52, RationalQuadratic)
+    )
+    if not all(isinstance(kernel, (RBF, *others)) for kernel in post.kernels):
         return f"the kernel {post.kernel!r}"
     if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit | Softmax):
         return f"the likelihood {link!r}"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from gpcert.bounds import BoundFactory, BoxBound, RbfBound, shape_of
+from gpcert.bounds import BoundFactory, BoxBound, LevelBound, shape_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
@@ -53,7 +53,7 @@ class TwoClasses:
         """
         pair, moving = placed(self._factory.pair, label, region)
         bound = pair[int(upper)]
-        assert isinstance(bound, RbfBound)
+        assert isinstance(bound, LevelBound)
         root = root_of(bound, region, moving, start)
         if not root.lower.size:  # one point: the checker evaluates it
             return value, None
