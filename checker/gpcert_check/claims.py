@@ -8,7 +8,7 @@ from flint import arb, ctx
 
 from gpcert_check.balls import read_region
 from gpcert_check.explain import Extremes, balance
-from gpcert_check.families import holds_at, subject_of, verify
+from gpcert_check.families import holds_at, prove, subject_of, verify
 from gpcert_check.model_file import Model
 from gpcert_check.reading import content, fields, integer, listed, need, real, reals, strict
 from gpcert_check.regions import Box, in_words
@@ -77,7 +77,7 @@ class Checker:
         i, whole = integer(region, 0, len(regions) - 1), kind == "everywhere"
         box, point = regions[i], [] if whole else reals(given, self.model.D)
         if whole and box.moving:
-            self.subject.prove(claim, box, given)
+            prove(self.subject, self.model, claim, box, given)
         else:
             need(not whole or given is None, "nothing moves in the region: no proof is needed")
             z = point or [*map(float, box.lower)]

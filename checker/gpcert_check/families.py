@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpcert_check.few import prove
 from gpcert_check.indefinite import contractions
 from gpcert_check.model_file import Model
 from gpcert_check.reading import fields, need, reals
@@ -12,7 +13,7 @@ from gpcert_check.several import OneVsRest
 from gpcert_check.softmax import Softmax
 from gpcert_check.two_classes import TwoClasses
 
-__all__ = ["holds_at", "subject_of", "verify"]
+__all__ = ["holds_at", "prove", "subject_of", "verify"]
 
 
 def subject_of(model: Model) -> Any:

@@ -10,6 +10,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 from gpcert_check.balls import read_region
+from gpcert_check.claims import Claim
+from gpcert_check.few import restricted
 from gpcert_check.leaves import Slice
 from gpcert_check.planes import Probit
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
@@ -122,6 +124,22 @@ def _one_vs_rest(seed: int) -> Base:
     return Base("one-vs-rest", toy, prover, prover.file([region], claims))
 
 
+def _supports(seed: int) -> Base:
+    """A ball of norm 0 in which two of three features may move, one box for each pair of them."""
+    toy = Toy(seed, 3, 3)
+    prover = Prover(toy, Path(mkdtemp()) / "m.safetensors")
+    region = ball([0.1, 0.0, 0.1], 2.0, "0", None, [[-0.2] * 3, [0.3] * 3])
+    whole = read_region(region, 3)
+    values = [toy.truth(sample(whole, random.Random(i)))[1] for i in range(300)]
+    claims = []
+    for sense, value in ((">=", min(values) - 0.03), ("<=", max(values) + 0.03)):
+        claim = Claim("probability", 1, 1 if sense == ">=" else -1, False, value)
+        pairs = [[0, 1], [0, 2], [1, 2]]
+        parts = [{"features": few, "proof": prover.two(restricted(whole, few), claim)} for few in pairs]
+        claims.append(everywhere(1, sense, value, {"supports": parts}))
+    return Base("supports", toy, prover, prover.file([region], claims))
+
+
 def _softmax(seed: int, correlated: bool) -> Base:
     """Three classes of a softmax: one that wins everywhere, another that loses at a point."""
     region = box([0.0, 0.1], [0.2, 0.2])
@@ -203,6 +221,7 @@ def bases() -> list[Base]:
         _one_vs_rest(15),
         _two("matern", 4, box([-0.1, -0.1], [0.2, 0.1]), "plane", kind=partial(RadialToy, kind="matern32")),
         _two("rational", 6, ball([0.1, 0.0], 0.15, "2"), "plane", 0.05, kind=_RATIONAL),
+        _supports(10),
         _softmax(21, True),
         _softmax(21, False),
         _lines(),

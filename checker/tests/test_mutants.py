@@ -35,7 +35,17 @@ def test_a_mistake_is_caught(mutant: tuple[str, str, str], tmp_path: Path) -> No
     compile(path.read_text(), str(path), "exec")
     tests = [
         str(HERE / f"test_{name}.py")
-        for name in ("regions", "claims", "sharper", "statements", "softmax", "radial", "tampering", "files")
+        for name in (
+            "regions",
+            "claims",
+            "sharper",
+            "statements",
+            "softmax",
+            "radial",
+            "few",
+            "tampering",
+            "files",
+        )
     ]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not full", *tests]
     done = subprocess.run(

@@ -21,6 +21,7 @@ FURTHER = (
     "profiles",
     "radial",
     "families",
+    "few",
     "explain",
 )
 

@@ -21,8 +21,8 @@ QUESTIONS = ("probability_range", "certify", "certified_radius", "explain", "eva
 #: About labels alone.
 LABELS = ("certify", "certified_radius", "evaluate")
 #: What a random query may be about, by its number: two classes and one-vs-rest with the Gaussian kernel,
-#: labels of a softmax, two classes with another kernel.
-FAMILIES = ("core", "core", "softmax", "kernel")
+#: labels of a softmax, two classes with another kernel, balls of norm 0.
+FAMILIES = ("core", "core", "softmax", "kernel", "norm 0")
 KERNELS = ("matern52", "matern32", "rational quadratic", "matern12")
 CHECKER = Path(__file__).resolve().parents[2] / "checker"
 
@@ -55,6 +55,9 @@ def provable(number: int, family: str = "core") -> Query:
         model = replace(model, kind=kind, classes=max(model.classes, 3), n=min(model.n, 13))
     if family == "kernel":
         model = replace(model, kind=KINDS[number % 4], kernel=KERNELS[number // 2 % len(KERNELS)])
+    if family == "norm 0":  # of up to five features, so that sets of them are few
+        norm, model = 0.0, replace(model, d=min(model.d, 5))
+        query = replace(query, shape="ball")
     if number % 3:  # of the absurd magnitudes a third is enough: many are refused
         model = replace(model, units=0, size=0, push=0)
     return replace(query, model=model, norm=norm, batch="one")

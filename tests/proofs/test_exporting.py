@@ -97,6 +97,23 @@ def test_labels_of_a_softmax_are_proved(independent: bool, tmp_path: Path) -> No
     accepted(post, tmp_path)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_balls_of_norm_0_are_proved(classes: int, tmp_path: Path) -> None:
+    """Box by box; a radius that is not worth a claim has none."""
+    post = fitted(classes=classes)
+    ball = gc.Ball(X[1], 1, norm=0, domain=(X[1] - 0.2, X[1] + 0.3))
+    answer = gc.probability_range(post, ball, 0, proof=tmp_path / "range.json")
+    assert answer.proof.lower <= answer.lower <= answer.proof.lower + 0.005
+    assert answer.proof.upper - 0.005 <= answer.upper <= answer.proof.upper
+    wide = gc.certified_radius(
+        post, X[1], norm=0, domain=(X.min(0), X.max(0)), proof=tmp_path / "radius.json"
+    )
+    assert wide.proof is None or wide.proof.lower <= wide.safe
+    verdict = gc.certify(post, X[1], ball, proof=tmp_path / "verdict.json")
+    assert verdict.proof.lower <= verdict.margin.lower
+    accepted(post, tmp_path)
+
+
 @pytest.mark.parametrize("kernel", [gc.Matern52([0.8, 1.3], 1.5), gc.RationalQuadratic(1.0, 1.5, 2.0)])
 def test_other_kernels_are_proved(kernel: object, tmp_path: Path) -> None:
     post = gc.GPClassifier(kernel, max_evals=0).fit(X, Y).posterior_
@@ -146,7 +163,11 @@ def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
             "kernel",
         ),
         (fitted(), gc.Ball(X[0], 0.1, norm=3), "norm 3"),
-        (fitted(), gc.Ball(X[0], 1, norm=0, domain=(-5, 5)), "norm 0"),
+        (
+            gc.Posterior(np.zeros((1, 30)), [1.0], [[0.5]], kernel=gc.RBF(), likelihood="probit"),
+            gc.Ball(np.zeros(30), 3, norm=0, domain=(-5, 5)),
+            "norm 0 with more than 400 sets",
+        ),
     ],
 )
 def test_what_cannot_be_proved_is_refused_before_the_work(

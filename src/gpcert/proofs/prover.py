@@ -20,6 +20,7 @@ from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
+from gpcert.proofs.few import MOST_SUPPORTS, supports_of
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.influences import Line, influence
 from gpcert.proofs.tree import Tree
@@ -242,9 +243,13 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
         return "a model of numbers too large or too small, or a precision unlike its kernel"
     balls = [region for region in regions if isinstance(region, Ball)]
-    norms = {ball.norm for ball in balls} - {np.inf, 1.0, 2.0}
+    norms = {ball.norm for ball in balls} - {np.inf, 0.0, 1.0, 2.0}
     if norms:
         return f"balls of norm {min(norms):g}"
+    few = [ball for ball in balls if ball.norm == 0]
+    if any(supports_of(ball, ball.radius or None) > MOST_SUPPORTS for ball in few):
+        return f"balls of norm 0 with more than {MOST_SUPPORTS} sets of features that may move"
+    balls = [ball for ball in balls if ball.norm > 0]
     sizes = [x for ball in balls for x in (ball.radius, *(() if ball.scale is None else ball.scale)) if x > 0]
     moderate = all(x * LARGEST >= 1.0 and x <= LARGEST for x in sizes)
     if not moderate:

@@ -1,0 +1,93 @@
+"""Balls of norm 0: a proof for each set of as many features as may move, a box each (V14)."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpcert.posterior import Posterior
+from gpcert.proofs.tree import Node
+from gpcert.regions import Ball, Box, Region
+from gpcert.validation import Float
+
+__all__ = ["MOST_SUPPORTS", "Subject", "prove", "supports_of"]
+
+#: Boxes of one claim.
+MOST_SUPPORTS = 400
+#: Features of a box up to which its corners are looked at for the worst point.
+_CORNERS = 5
+
+
+class Subject(Protocol):
+    """Who proves claims about regions."""
+
+    def prove(
+        self,
+        label: int,
+        region: Region,
+        upper: bool,
+        value: float,
+        start: Node | Float | None,
+        flat: bool,
+        only: bool = False,
+    ) -> tuple[float, Any]:
+        """The bound that is proved, and how."""
+
+
+def supports_of(ball: Ball, radius: float | None = None) -> int:
+    """How many sets of features a ball of norm 0 has; of radius None: of the radius that has most."""
+    low, high = ball.domain if ball.domain is not None else (ball.x, ball.x)
+    allowed = np.ones(len(ball.x), dtype=bool)
+    if ball.features is not None:
+        allowed[:] = False
+        allowed[list(ball.features)] = True
+    m = int(np.count_nonzero(allowed & (low < high)))
+    return math.comb(m, m // 2 if radius is None else min(int(radius), m))
+
+
+def prove(
+    subject: Subject,
+    post: Posterior,
+    label: int,
+    ball: Ball,
+    upper: bool,
+    value: float,
+    flat: bool,
+    only: bool,
+) -> tuple[float, Any]:
+    """As `Subject.prove` for a ball of norm 0: the worst of its supports."""
+    box = ball.box()
+    moving = np.flatnonzero(box.lower < box.upper)
+    count = min(int(ball.radius), len(moving))
+    if not count:
+        return subject.prove(label, Box(ball.x, ball.x), upper, value, None, flat, only)
+    trivial = 1.0 if upper else -1.0 if flat and post.n_classes > 2 else 0.0
+    if math.comb(len(moving), count) > MOST_SUPPORTS:
+        return trivial, None
+    worst, parts = value, []
+    for features in map(list, combinations(moving.tolist(), count)):
+        lower, higher = np.array(ball.x), np.array(ball.x)
+        lower[features], higher[features] = box.lower[features], box.upper[features]
+        part = Box(lower, higher)
+        start = _worst_point(post, label, part, features, upper)
+        found, proof = subject.prove(label, part, upper, value, start, flat, only)
+        worst = max(worst, found) if upper else min(worst, found)
+        if worst == trivial or proof is None:
+            return trivial, None
+        parts.append({"features": features, "proof": proof})
+    return worst, {"supports": parts}
+
+
+def _worst_point(post: Posterior, label: int, box: Box, features: list[int], upper: bool) -> Float:
+    """Of the middle and some corners of a box the one where P(label) is smallest, or largest."""
+    points = [0.5 * box.lower + 0.5 * box.upper]
+    if len(features) <= _CORNERS:
+        for ends in product((box.lower, box.upper), repeat=len(features)):
+            corner = points[0].copy()
+            corner[features] = [end[j] for end, j in zip(ends, features, strict=True)]
+            points.append(corner)
+    p = post.probability(np.array(points))[:, label]
+    return np.asarray(points[int(p.argmax() if upper else p.argmin())])
