@@ -173,8 +173,8 @@ def test_theorem_3_concavity_in_mean_and_covariance(seed):
 @given(setting=cases(width=[0.05, 0.2], n=[10]), data=st.data())
 @settings(max_examples=examples(30), deadline=None)
 def test_tangents_lie_above_on_the_whole_box(setting, data):
-    """log sum beta_i p_i <= log_total + tangent + loss at random points of the box, the anchor at another
-    point than the reference.
+    """log sum beta_i p_i <= log_total + tangent + loss + pen(E) at random points of the box, the anchor at
+    another point than the reference; e lies between its ends, and E - e I is as small as is said.
     """
     post = random_model(setting)
     box = random_box(setting, post)
@@ -209,8 +209,19 @@ def test_tangents_lie_above_on_the_whole_box(setting, data):
     t = mean @ line.a + np.einsum("mce,ce->m", cov, line.B) - line.offset
     d = (points - start) / bound.slice.lengthscale
     loss = line.loss.constant + d @ line.loss.gradient + np.einsum("mi,ij,mj->m", d, line.loss.matrix, d)
-    assert (np.log(np.maximum((p - e) @ beta, 1e-300)) <= line.log_total + t + loss + 1e-9).all()
+    W, D = np.linalg.inv(seen.root), bound.model.contrasts
+    E = np.array([W @ D @ (S - anchor.covariance) @ D.T @ W.T for S in cov])
+    pen = np.array([0.5 * (np.trace(one) - np.linalg.slogdet(np.eye(C - 1) + one)[1]) for one in E])
+    assert (np.log(np.maximum((p - e) @ beta, 1e-300)) <= line.log_total + t + loss + pen + 1e-9).all()
     assert (loss >= -1e-12).all()
+    scale = np.trace(E, axis1=1, axis2=2) / (C - 1)
+    assert (seen.scale.low <= scale + 1e-9).all()
+    assert (scale <= seen.scale.high + 1e-9).all()
+    shapes = np.linalg.eigvalsh(E - scale[:, None, None] * np.eye(C - 1))
+    assert (shapes[:, 0] >= -seen.shrunk - 1e-9).all()
+    square = seen.square.constant + d @ seen.square.gradient
+    square += np.einsum("mi,ij,mj->m", d, seen.square.matrix, d)
+    assert ((shapes**2).sum(axis=1) <= square + 1e-9).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

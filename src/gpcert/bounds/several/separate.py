@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,8 @@ from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.clipping import probability_cost, variances_over
 from gpcert.bounds.several.tangents.expansion import Latents
+from gpcert.bounds.several.tangents.scaling import largest, scales
 from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
-from gpcert.bounds.several.tangents.tangent import tangent, whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
 
@@ -72,7 +73,7 @@ class SeparateBound(WeightedBound):
             if domain is None:
                 return Certified(1.0, reference, best.split, False)
             x = self.latents.expand(domain, start)
-            for trial in (self._bounded(x, 0.0 * self.beta), self._raised(x)):
+            for trial in (self._bounded(x, 0.0 * self.beta, target), self._raised(x, target)):
                 if trial is None:
                     continue
                 trial = trial._replace(point=np.clip(start + trial.point * scale, lower, upper))
@@ -82,26 +83,27 @@ class SeparateBound(WeightedBound):
                     return best
         return best
 
-    def _raised(self, x: SeparateExpansion) -> Certified | None:
+    def _raised(self, x: SeparateExpansion, target: float) -> Certified | None:
         """The same with raised variances, where they are small against their own change."""
         by = variances_over(x).raising
         if not by.any() or probability_cost(by) > WORTH_RAISING:
             return None
-        return self._bounded(x, by)
+        return self._bounded(x, by, target)
 
-    def _bounded(self, x: SeparateExpansion, by: Float) -> Certified | None:
+    def _bounded(self, x: SeparateExpansion, by: Float, target: float) -> Certified | None:
         """M4, T2: variances raised by `by` (C,), less what that or the clipping costs; None: not proved."""
         if by.any():
             x, moved = x.raised(by)
         else:
             moved = variances_over(x).most(np.inf)
         anchor = anchor_at(x.latents.mean, x.latents.covariance, False)
-        seen = None if anchor is None else whitened(x, anchor)
-        line = None if seen is None else tangent(seen, self.beta)
-        if line is None:
+        seen = None if anchor is None else scales(x, anchor, correlated=False)
+        aim = math.log(max(1.0 - target - probability_cost(moved), 1e-300)) - 1e-12
+        found = None if seen is None else largest(seen, self.beta, aim, x.smallest)
+        if found is None:
             return None
-        bound = x.smallest(-line.a, -line.B, -line.offset, line.loss)
-        answer = conclude(line.log_total - bound.latent, bound.point, int(np.argmax(bound.loss)))
+        exponent, bound = found
+        answer = conclude(exponent, bound.point, int(np.argmax(bound.loss)))
         return answer._replace(value=max(0.0, answer.value - probability_cost(moved)))
 
 
@@ -136,11 +138,11 @@ class SeparateLabel(Comparison):
         if C == 2:
             alone = x.smallest(a, B, 0.0)
             return None if alone.latent > 0.0 else alone.point
-        B[c, c], B[j, j] = 0.5, -0.5
+        B[c, c], B[j, j] = 0.5, -0.5  # -s_k, which is more than 0 or not
         most = variances_over(x).most(np.inf)
         clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)
-        for sign in (1.0, -1.0):
-            both = x.smallest(a, sign * B, clipped)
+        for minus_s, less in ((B, clipped), (np.zeros((C, C)), 0.0)):
+            both = x.smallest(a, minus_s, less)
             if not both.latent > 0.0:
                 return both.point
         return None

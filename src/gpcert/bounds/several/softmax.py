@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,9 +12,10 @@ from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Certified
-from gpcert.bounds.local.gaussian.local import Builder
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
+from gpcert.bounds.local.forms import Loss
+from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.several.cells.cells import Cells
 from gpcert.bounds.several.cells.image import Image, image_of
@@ -30,7 +30,8 @@ from gpcert.bounds.several.tangents.clipping import (
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
 from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
-from gpcert.bounds.several.tangents.tangent import Whitened, tangent, whitened
+from gpcert.bounds.several.tangents.scaling import largest, scales
+from gpcert.bounds.several.tangents.tangent import Whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
@@ -41,6 +42,8 @@ _ROUGH = 1e-3  # accuracy of a local search
 _TOO_LARGE = 2.0
 #: Cells per step of the search: few, so that limits of time are kept.
 _STEPS = 24
+#: How far anchors retreat from the reference towards the middle, one attempt after the other.
+_RETREATS = (0.0, 0.6)
 #: Boxes whose images and cells are kept.
 _KEPT = 4
 
@@ -54,7 +57,7 @@ class SoftmaxBound(WeightedBound):
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
-    seen: dict[bytes, Whitened | None] = field(default_factory=dict, repr=False)
+    seen: dict[bytes, tuple[Whitened, ...] | None] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
@@ -142,7 +145,7 @@ class SoftmaxBound(WeightedBound):
     def _by_tangents(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """T2 or T6, any number of classes: with Sigma itself, 0 where that is not proved to be definite."""
         if isinstance(self.slice, Slice):
-            return self._by_forms(self.slice, lower, upper, reference, target)
+            return self._by_forms(lower, upper, reference, target)
         nothing = Certified(0.0, reference, int(np.argmax((upper - lower) / self.slice.lengthscale)), False)
         (view,) = self.views(lower, upper)
         anchor = self._anchor(np.clip(0.5 * (reference + view.start), lower, upper))
@@ -153,33 +156,40 @@ class SoftmaxBound(WeightedBound):
         point = np.clip(view.start + bound.point * self.slice.lengthscale, lower, upper)
         return conclude(exponent, point, int(np.argmax(bound.loss)))
 
-    def _by_forms(
-        self, slice_: Slice, lower: Float, upper: Float, reference: Float, target: float
-    ) -> Certified:
-        """T2: the Gaussian kernel."""
+    def _by_forms(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """T2 and T7: the Gaussian kernel."""
         x = self.expansion(lower, upper)
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
-        for build, retreat in attempts(len(lower)):
+        aim = math.log(max(1.0 - target, 1e-300)) - 1e-12
+        sharper = self.views(lower, upper)[-1]
+
+        def smallest(a: Float, B: Float, offset: float, less: Loss, enough: float) -> FunctionalBound:
+            """Y1, and M3 where all that Y1 loses would make the difference."""
+            bound = x.smallest(a, B, offset, less, enough)
+            if bound.latent < enough <= bound.latent + x.rest(a, B):
+                bound = max(bound, sharper.smallest(a, B, offset, less), key=lambda each: each.latent)
+            return bound
+
+        for retreat in _RETREATS:
             at = np.clip(reference + retreat * (x.reference - reference), lower, upper)
             seen = kept(self.seen, _key(lower, upper) + at.tobytes(), _KEPT, partial(self._seen, x, at))
-            line = None if seen is None else tangent(seen, self.beta)
-            if line is None:
+            found = None if seen is None else largest(seen, self.beta, aim, smallest)
+            if seen is None or found is None:
                 continue
-            local = View(self.model, slice_, x.domain, x.reference, build)
-            bound = local.smallest(-line.a, -line.B, -line.offset, line.loss)
+            exponent, bound = found
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
-            trial = conclude(line.log_total - bound.latent, point, int(np.argmax(bound.loss)))
+            trial = conclude(exponent, point, int(np.argmax(bound.loss)))
             if trial.value > best.value or best.value <= 0.0:
                 best = trial
             if best.value >= target:
                 break
         return best
 
-    def _seen(self, x: ClassExpansion, at: Float) -> Whitened | None:
-        """The box from the anchor at the latents of a point (d,)."""
+    def _seen(self, x: ClassExpansion, at: Float) -> tuple[Whitened, ...] | None:
+        """The box from anchors at the latents of a point (d,)."""
         anchor = self._anchor(at)
-        return None if anchor is None else whitened(x, anchor)
+        return None if anchor is None else scales(x, anchor, self.correlated)
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
@@ -235,15 +245,3 @@ def conclude(exponent: float, point: Float, split: int) -> Certified:
     """1 - e^exponent, rounded down."""
     probability = 1.0 - exp_up(up(exponent) + 1e-15 * abs(exponent)) if exponent < 0 else 0.0
     return Certified(max(0.0, probability - 1e-15), point, split, False)
-
-
-def attempts(d: int) -> Iterator[tuple[Builder, float]]:
-    """Majorants by rising price, each with how far the anchor retreats towards the middle."""
-    if d <= CHEAP_DIMENSIONS:
-        yield cheap, 0.0
-        yield cheap, 0.5
-        return
-    yield coarse, 0.0
-    yield coarse, 0.5
-    yield sharp, 0.25
-    yield sharp, 0.8

@@ -15,10 +15,15 @@ import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.local.forms import Loss, Remainder, subtract
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import TINY, UNDERFLOW, UNIT, gamma, tail_norm_up
 from gpcert.validation import Float
+
+#: Programmes of tangents need not be solved better than tangents are.
+_ACCURACY = 1e-3
 
 
 class Latents(NamedTuple):
@@ -121,7 +126,19 @@ class ClassExpansion:
 
     def covariance_reach(self, B: Float) -> float:
         """Y1: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
-        weights = np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.model.pairs])
+        slope, bend, third = self._orders(B)
+        return float((slope + bend + third) * (1.0 + 1e-6) + self._rounding(B))
+
+    def _weights(self, B: Float) -> Float:
+        """<B, .> in the pairs (P,)."""
+        return np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.model.pairs])
+
+    def _rounding(self, B: Float) -> float:
+        return float(np.abs(self._weights(B)) @ self.error_covariance) + TINY
+
+    def _orders(self, B: Float) -> tuple[float, float, float]:
+        """Y1: suprema of the first order, of the second, and of all beyond, of <B, Sigma>."""
+        weights = self._weights(B)
         slope = float(np.abs(weights @ self.covariance_gradient) @ self.reach)
         hessian = np.abs(np.tensordot(weights, self.covariance_hessian, 1))
         bend = 0.5 * float(self.reach @ hessian @ self.reach)
@@ -134,8 +151,53 @@ class ClassExpansion:
         R, (z1, z2, z3) = self.radius, self.deviations
         third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
         third += 2.0 * np.sqrt(absolute * size) * z3 + size * (2.0 * z1 * z2 + z2 * z2)
-        rounding = float(np.abs(weights) @ self.error_covariance)
-        return float((slope + bend + third) * (1.0 + 1e-6) + rounding + TINY)
+        return slope, bend, third
+
+    def rest(self, a: Float, B: Float) -> float:
+        """Y1: sup of a.m + <B, Sigma> beyond second order."""
+        return self.mean_rest(a) + self._orders(B)[2] * (1.0 + 1e-6) + self._rounding(B)
+
+    def smallest(
+        self, a: Float, B: Float, offset: float, less: Loss | None = None, enough: float = np.inf
+    ) -> FunctionalBound:
+        """A lower bound of a.m + <B, Sigma> - offset - less over the domain, from Y1 alone.
+
+        No precision is touched, and all that is of third order is lost: right for small boxes. Effort ends
+        once `enough` is certain.
+        """
+        weights, values = self._weights(B), self._values
+        base = float(a @ self.latents.mean) + float(weights @ values) - offset
+        g = a @ self.mean_gradient + weights @ self.covariance_gradient
+        H = np.tensordot(a, self.mean_hessian, 1) + np.tensordot(weights, self.covariance_hessian, 1)
+        means, covariances = self._spans
+        sizes = np.abs(a) @ (np.abs(self.latents.mean) + means) + abs(offset)
+        sizes += np.abs(weights) @ (np.abs(values) + covariances)
+        remainders = [Remainder(None, None, constant=self.rest(a, B))]
+        if less is not None:
+            g = g - less.gradient
+            remainders.append(Remainder(2.0 * less.matrix, None, constant=less.constant))
+        excess = gamma(4 * len(values) + 40) * float(sizes)
+        target = enough, _ACCURACY
+        bound = subtract(self.domain, base, g, [H], [np.zeros_like(g)], remainders, excess, target)
+        return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
+
+    @cached_property
+    def _values(self) -> Float:
+        """The covariances of the pairs (P,)."""
+        return np.array([self.latents.covariance[c, e] for c, e in self.model.pairs])
+
+    @cached_property
+    def _spans(self) -> tuple[Float, Float]:
+        """Suprema of the first two orders of every mean (C,) and covariance (P,), by absolute values."""
+        pairs = (
+            (self.mean_gradient, self.mean_hessian),
+            (self.covariance_gradient, self.covariance_hessian),
+        )
+        means, covariances = (
+            np.abs(first) @ self.reach + 0.5 * (np.abs(second) @ self.reach) @ self.reach
+            for first, second in pairs
+        )
+        return means, covariances
 
     def covariance_rest(self, A: Float, gradient: Float, hessian: Float) -> float:
         """Y1: sup of A Sigma A^T beyond second order, in Frobenius norm, from its gradient and Hessian."""
@@ -156,21 +218,19 @@ class ClassExpansion:
         """Y1: bounds, over the domain, of the sum of the changes of all means and covariances, and of
         2 (the largest change of a mean) + 4 (the largest of a covariance); from those given (C,), (C, C).
         """
-        means = np.abs(self.mean_gradient) @ self.reach + np.abs(self.latents.mean - mean)
-        means += 0.5 * np.einsum("i,cij,j->c", self.reach, np.abs(self.mean_hessian), self.reach)
+        means, spans = self._spans
+        means = means + np.abs(self.latents.mean - mean)
         means += [self.mean_rest(row) for row in np.eye(self.model.classes)]
-        slope = np.abs(self.covariance_gradient) @ self.reach
-        bend = 0.5 * np.einsum("i,pij,j->p", self.reach, np.abs(self.covariance_hessian), self.reach)
         explained = np.diag(self.model.prior) - self.latents.covariance
         own = np.maximum(np.diagonal(explained), 0.0) + self.model.hidden
         norm = np.array([abs(explained[c, e]) for c, e in self.model.pairs])
         size = np.array([0.5 * (own[c] + own[e]) for c, e in self.model.pairs])
         R, (z1, z2, z3) = self.radius, self.deviations
-        third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
+        third = 2.0 * R * R * norm + 2.0 * R * (spans + 2.0 * R * norm)
         third += 2.0 * np.sqrt(size) * z3 + 2.0 * z1 * z2 + z2 * z2
         moved = np.abs(self.latents.covariance - covariance)
         shift = np.array([moved[c, e] for c, e in self.model.pairs])
-        covariances = (slope + bend + third + shift) * (1.0 + 1e-6) + self.error_covariance
+        covariances = (spans + third + shift) * (1.0 + 1e-6) + self.error_covariance
         twice = np.array([1.0 if c == e else 2.0 for c, e in self.model.pairs])
         total = float(means.sum()) + float(twice @ covariances)
         return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(covariances.max())) * (

@@ -186,13 +186,15 @@ class SeparateExpansion:
         total = float(means.sum()) + float(variances.sum())
         return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(variances.max())) * (1.0 + 1e-9)
 
-    def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
+    def smallest(
+        self, a: Float, B: Float, offset: float, less: Loss | None = None, enough: float = np.inf
+    ) -> FunctionalBound:
         """A lower bound of a.m + <B, Sigma> - offset - less over the domain; B (C, C) diagonal."""
         still = Pieces(-offset, np.zeros_like(self.reach), [], [], 1e-14 * abs(offset))
         if less is not None:
             beyond = Remainder(2.0 * less.matrix, None, constant=less.constant)
             still = still._replace(g=-less.gradient, remainders=[beyond])
-        bound = least(self.domain, [still, *self._pieces(a, np.diagonal(B))], (np.inf, 1e-6))
+        bound = least(self.domain, [still, *self._pieces(a, np.diagonal(B))], (enough, 1e-6))
         return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
 
     def _pieces(self, a: Float, b: Float) -> list[Pieces]:

@@ -9,7 +9,7 @@ affine functional and one quadratic form per box remain, expanded at a reference
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,18 +19,30 @@ from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.separate import SeparateExpansion
-from gpcert.rounding import TINY, is_certainly_psd, symmetric
+from gpcert.bounds.several.tangents.shifts import SLACK, Shifts
+from gpcert.rounding import symmetric
 from gpcert.validation import Float
 
 Expanded = ClassExpansion | SeparateExpansion
-SLACK = 1.0 + 1e-9
 #: Inverse factors of V are checked to this; what the check leaves is in `SLACK_W`.
 _INVERSE = 1e-8
 SLACK_W = 1.0 + 1e-6
+#: Scales and shapes of V nearer to singular than this are left to smaller boxes.
+_FLATTEST, _MOST_SHRUNK = 0.02, 0.95
+
+
+class Scale(NamedTuple):
+    """e = <matrix, Sigma> - offset: about the mean eigenvalue of E, and between the ends on the box."""
+
+    matrix: Float  #: (C, C)
+    offset: float
+    low: float
+    high: float
+    error: float  #: of e, as the mean of the diagonal
 
 
 class Tangent(NamedTuple):
-    """On the box: log sum_i beta_i p_i <= log_total + (a.m + <B, Sigma> - offset) + loss."""
+    """On the box: log sum_i beta_i p_i <= log_total + (a.m + <B, Sigma> - offset) + loss + pen(E)."""
 
     log_total: float
     a: Float  #: (C,)
@@ -40,134 +52,120 @@ class Tangent(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Shifts:
-    """Displacements constant + gradient.d + d^T hessian d / 2 up to `rest` each, and up to a vector of
-    Euclidean norm `joint` together.
-    """
-
-    reach: Float  #: the largest |d_j| (d,)
-    constant: Float  #: (N,)
-    gradient: Float  #: (N, d)
-    hessian: Float  #: (N, d, d)
-    rest: Float  #: (N,)
-    joint: float
-
-    @cached_property
-    def slopes(self) -> Float:
-        """sup |constant + gradient.d| (N,)."""
-        return np.asarray(np.abs(self.constant) + np.abs(self.gradient) @ self.reach)
-
-    @cached_property
-    def absolute(self) -> tuple[Float, Float]:
-        """P (N, d, d) with P + hessian and P - hessian certainly PSD, and sup |d^T hessian d| (N,)."""
-        pairs = [_absolute(H, self.reach) for H in self.hessian]
-        return np.stack([P for P, _ in pairs]), np.array([size for _, size in pairs])
-
-    @cached_property
-    def bends(self) -> Float:
-        """sup |d^T hessian d| / 2 (N,)."""
-        return np.asarray(0.5 * self.absolute[1] * SLACK)
-
-    def largest(self) -> float:
-        """sup of the Euclidean norm."""
-        single = self.slopes + self.bends + self.rest
-        return float(np.linalg.norm(single)) + self.joint
-
-    def square(self, weight: Float) -> Loss:
-        """A bound of sum_n weight_n coordinate_n^2, with (x + y)^2 <= (1 + t) x^2 + (1 + 1/t) y^2.
-
-        t is the quotient of the sizes of curved and linear part.
-        """
-        bends = self.bends
-        linear = math.sqrt(float(weight @ self.slopes**2))
-        curved = math.sqrt(float(weight @ bends**2))
-        small = math.sqrt(float(weight @ self.rest**2)) + math.sqrt(float(weight.max())) * self.joint
-        t = _ratio(curved + small, linear)
-        u = _ratio(small, curved)
-        constant = (1.0 + t) * float(weight @ self.constant**2) + (1.0 + 1.0 / t) * (1.0 + 1.0 / u) * small**2
-        scaled = weight[:, None] * self.gradient
-        matrix = (1.0 + t) * (self.gradient.T @ scaled)
-        # (d^T H d / 2)^2 <= sup * d^T |H| d / 2: it vanishes at the reference, as all the rest does.
-        matrix += np.tensordot((1.0 + 1.0 / t) * (1.0 + u) * 0.5 * weight * bends, self.absolute[0], 1)
-        # The last term covers the rounding of these sums.
-        return Loss(
-            constant * SLACK + 1e-11 * (linear + curved) ** 2,
-            2.0 * (1.0 + t) * (self.constant @ scaled),
-            matrix,
-        )
-
-
-def _ratio(x: float, y: float) -> float:
-    """x / y kept inside the range of doubles; any positive number is sound."""
-    return min(max(x / y, 1e-6), 1e6) if y > 0 else 1.0
-
-
-def _absolute(H: Float, reach: Float) -> tuple[Float, float]:
-    """P (d, d) with P + H and P - H certainly PSD: about |H| in the units of the box, else a diagonal.
-
-    And at least sup |d^T H d|: by absolute values of the entries, or d times the largest eigenvalue of |H|.
-    """
-    unit = np.maximum(reach, TINY)
-    scaled = H * np.outer(unit, unit)
-    if not np.isfinite(scaled).all():
-        return np.zeros_like(H), math.inf
-    values, vectors = np.linalg.eigh(symmetric(scaled))
-    slack = 1e-10 * float(np.abs(values).sum()) + TINY
-    P = (vectors * np.abs(values)) @ vectors.T
-    P = symmetric(P) + slack * np.eye(len(P))
-    size = float(np.abs(scaled).sum(axis=1).sum()) * SLACK  # row by row: no sum of more than d terms
-    if is_certainly_psd(P + scaled) and is_certainly_psd(P - scaled):
-        size = min(size, (float(np.abs(values).max(initial=0.0)) + 2.0 * slack) * len(P) * SLACK)
-    else:
-        P = np.diag(np.abs(scaled).sum(axis=1) * SLACK)
-    return np.asarray(P / np.outer(unit, unit)), size
-
-
-class Whitened(NamedTuple):
+class Whitened:
     """All latents of a box seen from one anchor: what the tangents of every beta have in common."""
 
-    contrasts: Float
+    x: Expanded
     anchor: Anchor
     root: Float  #: of V at the anchor
-    means: _Shifts
-    covariances: _Shifts
-    shrunk: float
+    means: Shifts
+    covariances: Shifts  #: of E
+    scale: Scale
+    shapes: Shifts  #: of E - e I
     changes: tuple[float, float]
+
+    @cached_property
+    def square(self) -> Loss:
+        """A bound of |E - e I|_F^2, E with the exact root of V, for a programme with a tangent."""
+        return self._square()
+
+    def _square(self, *share: float) -> Loss:
+        loss = self.shapes.square(np.full(len(self.shapes.constant), SLACK_W**2), *share)
+        return loss._replace(constant=loss.constant + 1e7 * self.blur**2)
+
+    @cached_property
+    def shrunk(self) -> float:
+        """E - e I >= -shrunk I on the box: a matrix of trace 0 has |eigenvalue|^2 <= (1 - 1/N) |.|_F^2."""
+        loss, N = self._square(1.0), len(self.root)
+        bound = self.x.domain.minimise(-loss.gradient, -2.0 * loss.matrix, np.inf, 0.05)
+        largest = max(loss.constant - bound.value, 0.0) * SLACK
+        return math.sqrt(largest * (1.0 - 1.0 / N)) * SLACK + self.blur
+
+    @property
+    def definite(self) -> bool:
+        """Whether V is positive definite wherever its scale is between the ends, and not nearly singular."""
+        return self.shrunk < _MOST_SHRUNK * (1.0 + self.scale.low)
+
+    def scale_at(self, d: Float) -> float:
+        """About e at the displacement d (d,)."""
+        S = self.covariances
+        rows, columns = np.triu_indices(len(self.root))
+        on = rows == columns
+        values = S.constant[on] + S.gradient[on] @ d + 0.5 * (S.hessian[on] @ d) @ d
+        return float(values.mean())
+
+    @cached_property
+    def blur(self) -> float:
+        """How far rounding of W and of e moves E - e I, in Frobenius norm, and its trace: a third of this."""
+        return 3.0 * (_INVERSE * self.covariances.largest() + len(self.root) * self.scale.error)
 
 
 def whitened(x: Expanded, anchor: Anchor) -> Whitened | None:
-    """None where V is not safely positive definite on the whole box."""
+    """None where the scale of V is not safely positive on the whole box."""
     D = x.model.contrasts
     W = whitening(D @ anchor.covariance @ D.T)
     if W is None:
         return None
     A = W @ D
     covariances = _covariances(x, anchor, A)
-    shrunk = _shrunk(covariances, x) * SLACK_W
-    if not shrunk < 0.95:
-        return None
-    root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
     changes = x.changes(anchor.mean, anchor.covariance)
-    return Whitened(D, anchor, root, _means(x, anchor, A), covariances, shrunk, changes)
+    scale = _scale(x, anchor, W, changes[0])
+    if not -1.0 + _FLATTEST < scale.low <= scale.high < math.inf:
+        return None
+    shapes = _less_its_scale(covariances, len(A))
+    root: Float = np.asarray(np.linalg.inv(W), dtype=np.float64)
+    return Whitened(x, anchor, root, _means(x, anchor, A), covariances, scale, shapes, changes)
+
+
+def _scale(x: Expanded, anchor: Anchor, W: Float, changes: float) -> Scale:
+    """The mean of the diagonal of E as a functional, and its range; `changes`: of all entries, summed."""
+    D = x.model.contrasts
+    matrix = symmetric(D.T @ (W.T @ W / len(W)) @ D)
+    offset = float(np.vdot(matrix, anchor.covariance))
+    rounding = 1e-12 * float((np.abs(matrix) * np.abs(anchor.covariance)).sum())
+    rounding += 1e-12 * float(np.abs(matrix).sum()) * changes
+    none = np.zeros(len(matrix))
+    low, high = (sign * x.smallest(none, sign * matrix, sign * offset).latent for sign in (1.0, -1.0))
+    return Scale(matrix, offset, low - rounding, high + rounding, rounding)
+
+
+def _less_its_scale(covariances: Shifts, N: int) -> Shifts:
+    """E - e I, e the mean of its diagonal: coordinates beside the diagonal stay, the rest is no longer."""
+    rows, columns = np.triu_indices(N)
+    on = rows == columns
+
+    def apart(values: Float) -> Float:
+        values = values.copy()
+        values[on] -= values[on].mean(axis=0)
+        return values
+
+    return replace(
+        covariances,
+        constant=apart(covariances.constant),
+        gradient=apart(covariances.gradient),
+        hessian=apart(covariances.hessian),
+    )
 
 
 def tangent(seen: Whitened, beta: Float) -> Tangent | None:
     """The tangent for beta (C,) >= 0; None where nothing is proved."""
-    D, anchor, root, means, covariances, shrunk, changes = seen
+    anchor, root, means, covariances = seen.anchor, seen.root, seen.means, seen.covariances
+    D = seen.x.model.contrasts
     rho, eta = covariances.largest() * SLACK_W, means.largest() * SLACK_W
-    a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, changes)
+    a, B, weights, total = weighted(anchor, beta, float(np.linalg.norm(root, 2)), eta, rho, seen.changes)
     if not math.isfinite(total):
         return None
     mean_a, mean_B = weights @ a, np.tensordot(weights, B, 1)
-    loss = covariances.square(np.full(len(covariances.constant), penalty(shrunk) * SLACK_W**2))
+    loss = Loss(0.0, np.zeros_like(means.reach), np.zeros((len(means.reach),) * 2))
     if np.count_nonzero(weights) > 1:
         across = _across(root, a - mean_a, B - mean_B, means, covariances)
         size = across.slopes + across.bends + across.rest
-        across_weight = np.where(weights > 0, 0.5 * weights * second(size), 0.0)
-        loss = _sum(loss, across.square(across_weight))
-    difference = D.T @ mean_a, D.T @ mean_B @ D
-    offset = float(difference[0] @ anchor.mean) + float(np.vdot(difference[1], anchor.covariance))
-    return Tangent(math.log(total), *difference, offset, loss)
+        loss = across.square(np.where(weights > 0, 0.5 * weights * second(size), 0.0))
+    first, bent = D.T @ mean_a, symmetric(D.T @ mean_B @ D)
+    offset = float(first @ anchor.mean) + float(np.vdot(bent, anchor.covariance))
+    rounding = 1e-14 * float(np.abs(first) @ np.abs(anchor.mean))
+    rounding += 1e-14 * float((np.abs(bent) * np.abs(anchor.covariance)).sum())
+    return Tangent(math.log(total), first, bent, offset - rounding, loss)
 
 
 def penalty(shrunk: float) -> float:
@@ -221,15 +219,15 @@ def weighted(
     return np.where(used[:, None], a, 0.0), np.where(used[:, None, None], B, 0.0), weights, total * SLACK
 
 
-def _means(x: Expanded, anchor: Anchor, A: Float) -> _Shifts:
+def _means(x: Expanded, anchor: Anchor, A: Float) -> Shifts:
     """The whitened means A m less those of the anchor, (C - 1) coordinates."""
     rest = np.array([x.mean_rest(row) for row in A])
     hessian = np.tensordot(A, x.mean_hessian, 1)
     constant = A @ (x.latents.mean - anchor.mean)
-    return _Shifts(x.reach, constant, A @ x.mean_gradient, hessian, rest * SLACK, 0.0)
+    return Shifts(x.reach, constant, A @ x.mean_gradient, hessian, rest * SLACK, 0.0)
 
 
-def _covariances(x: Expanded, anchor: Anchor, A: Float) -> _Shifts:
+def _covariances(x: Expanded, anchor: Anchor, A: Float) -> Shifts:
     """The whitened covariance A Sigma A^T less that of the anchor (Y1).
 
     Coordinates of an orthonormal basis of the symmetric matrices: the upper triangle, row by row, entries
@@ -241,7 +239,7 @@ def _covariances(x: Expanded, anchor: Anchor, A: Float) -> _Shifts:
     constant = A @ (x.latents.covariance - anchor.covariance) @ A.T
     rows, columns = np.triu_indices(N)
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
-    return _Shifts(
+    return Shifts(
         x.reach,
         root * constant[rows, columns],
         root[:, None] * gradient[rows, columns],
@@ -251,28 +249,7 @@ def _covariances(x: Expanded, anchor: Anchor, A: Float) -> _Shifts:
     )
 
 
-def _shrunk(covariances: _Shifts, x: Expanded) -> float:
-    """At least minus the smallest eigenvalue of the relative change of V anywhere on the box.
-
-    Diagonal entries count only where they fall, and the norm of a matrix is at most that of bounds of its
-    entries' absolute values.
-    """
-    N = x.model.classes - 1
-    rows, columns = np.triu_indices(N)
-    size = np.zeros((N, N))
-    size[rows, columns] = size[columns, rows] = (covariances.slopes + covariances.bends) / math.sqrt(2.0)
-    unit = np.maximum(x.reach, TINY)
-    for n, a in zip(np.flatnonzero(rows == columns), range(N), strict=True):
-        falling = float(x.domain.support(-covariances.gradient[n][None])[0]) - covariances.constant[n]
-        scaled = covariances.hessian[n] * np.outer(unit, unit)
-        lowest = 0.5 * float(np.linalg.eigvalsh(symmetric(scaled))[0]) * len(unit)
-        slack = 1e-9 * float(np.abs(scaled).sum())
-        bend = min(float(covariances.bends[n]), max(0.0, slack - lowest))
-        size[a, a] = max(0.0, falling) + bend
-    return float(np.linalg.norm(size, 2)) * SLACK + covariances.joint
-
-
-def _across(root: Float, a: Float, B: Float, means: _Shifts, covariances: _Shifts) -> _Shifts:
+def _across(root: Float, a: Float, B: Float, means: Shifts, covariances: Shifts) -> Shifts:
     """t_i - mean of t, t_i = a_i.m + <B_i, Sigma> in the differences of latents: one coordinate per class."""
     turned = a @ root  # a_i . (root of V) whitened displacement
     bent = np.einsum("pa,ipq,qb->iab", root, B, root, optimize=True)
@@ -282,7 +259,7 @@ def _across(root: Float, a: Float, B: Float, means: _Shifts, covariances: _Shift
     rest = np.abs(turned) @ means.rest + np.linalg.norm(bent, axis=1) * covariances.joint
     constant = turned @ means.constant + bent @ covariances.constant
     gradient = turned @ means.gradient + bent @ covariances.gradient
-    return _Shifts(means.reach, constant, gradient, hessian, rest * SLACK, 0.0)
+    return Shifts(means.reach, constant, gradient, hessian, rest * SLACK, 0.0)
 
 
 def second(largest: Float) -> Float:
@@ -290,7 +267,3 @@ def second(largest: Float) -> Float:
     s = np.maximum(largest, 1e-3)
     with np.errstate(over="ignore"):
         return np.asarray(2.0 * (np.expm1(s) - s) / (s * s) * (1.0 + 1e-6))
-
-
-def _sum(x: Loss, y: Loss) -> Loss:
-    return Loss(x.constant + y.constant, x.gradient + y.gradient, x.matrix + y.matrix)
