@@ -1,7 +1,7 @@
 """Does a class stay the most probable one on a box? Softmax, mostly without an integral.
 
 `LabelBound` bounds (1 + min_j (P_c - P_j)) / 2, j != c, which is above 1/2 exactly where class c wins.
-With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > max_k |s_k| then P_c > P_j
+With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > 0 and E D >= max_k s_k then P_c > P_j
 (docs/maths-multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
 """
 
@@ -51,11 +51,11 @@ class Comparison(OneByOne):
             value, blur = 0.5 + 0.5 * (p[c] - p[j]), 0.5 * (error[c] + error[j]) + 1e-15
             low, high = max(0.0, value - blur), min(1.0, value + blur)
             gap = latents.mean[c] - latents.mean[j]
-            need = max((abs(_shared(latents.clipped, c, j, k)) for k in self.rivals if k != j), default=0.0)
-            need += (4.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
-            if gap > need:
+            shared = [0.0, *(_shared(latents.clipped, c, j, k) for k in self.rivals if k != j)]
+            unsure = (4.0 * latents.covariance_error + 2.0 * latents.mean_error) * (1.0 + 1e-9)
+            if gap > np.max(shared) + unsure:  # NaN stays NaN, and decides nothing
                 low, high = max(low, _WINS), max(high, _WINS)
-            elif -gap > need:
+            elif gap < np.min(shared) - unsure:
                 low, high = min(low, _LOSES), min(high, _LOSES)
             lower, upper = min(lower, low), min(upper, high)
         return float(lower), float(upper)
@@ -97,10 +97,11 @@ class Comparison(OneByOne):
     def _groups(self, rivals: list[int], reference: Float) -> list[list[int]]:
         """Rivals that are bounded together: P_c - P_j >= P_c - (sum of P over the group) for each of them.
 
-        A group weighs no more at the reference than the strongest rival does, or half of the class itself.
+        At the reference a group weighs no more than half of the strongest rival, or a quarter of the class:
+        then it is not what decides.
         """
         p = self.softmax.shares(reference)
-        most = max(0.5 * float(p[self.label]), float(p[rivals].max(initial=0.0)))
+        most = max(0.25 * float(p[self.label]), 0.5 * float(p[rivals].max(initial=0.0)))
         groups: list[list[int]] = []
         for j in sorted(rivals, key=lambda j: -p[j]):
             room = (group for group in groups if p[group].sum() + p[j] <= most)
@@ -150,8 +151,8 @@ class LabelBound(Comparison):
 
     def _beats(self, here: Latents, j: int) -> bool:
         """Whether Theorem 4 applies at a point: if not, it need not be tried on a box around it."""
-        others = [abs(_shared(here.covariance, self.label, j, k)) for k in self.rivals if k != j]
-        return bool(here.mean[self.label] - here.mean[j] > max(others, default=0.0))
+        shared = [0.0, *(_shared(here.covariance, self.label, j, k) for k in self.rivals if k != j)]
+        return bool(here.mean[self.label] - here.mean[j] > np.max(shared))
 
     def _loses(self, local: View, x: ClassExpansion | None, most: Float, j: int) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled.
@@ -173,19 +174,18 @@ class LabelBound(Comparison):
             if B.tobytes() in seen or (x is not None and mean.latent > _largest(x, B) + clipped):
                 continue
             seen.add(B.tobytes())
-            low, high = local.range(B, 0.0)
-            if mean.latent > max(-low, high) + clipped:
-                continue
-            for sign in (1.0, -1.0):
-                both = local.smallest(a, sign * B, clipped)
-                if not both.latent > 0.0:
-                    return both.point
+            both = local.smallest(a, -B, clipped) if x is None else x.smallest(a, -B, clipped)
+            if x is not None and both.latent <= 0.0 < both.latent + x.rest(a, B):
+                both = local.smallest(a, -B, clipped)
+            if not both.latent > 0.0:
+                return both.point
         return None
 
 
 def _largest(x: ClassExpansion, B: Float) -> float:
-    """sup |<B, Sigma>| over the domain by Y1: crude and cheap."""
-    return abs(float(np.vdot(B, x.latents.covariance))) * (1.0 + 1e-9) + x.covariance_reach(B)
+    """sup <B, Sigma> over the domain by Y1: crude and cheap."""
+    value = float(np.vdot(B, x.latents.covariance))
+    return value + 1e-9 * abs(value) + x.covariance_reach(B)
 
 
 def _shared(covariance: Float, c: int, j: int, k: int) -> float:
