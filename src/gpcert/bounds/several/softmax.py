@@ -30,8 +30,7 @@ from gpcert.bounds.several.tangents.clipping import (
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
 from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
-from gpcert.bounds.several.tangents.scaling import largest, scales
-from gpcert.bounds.several.tangents.tangent import Whitened
+from gpcert.bounds.several.tangents.scaling import Scales
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
@@ -57,7 +56,7 @@ class SoftmaxBound(WeightedBound):
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
-    seen: dict[bytes, tuple[Whitened, ...] | None] = field(default_factory=dict, repr=False)
+    seen: dict[bytes, Scales | None] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
@@ -174,8 +173,8 @@ class SoftmaxBound(WeightedBound):
         for retreat in _RETREATS:
             at = np.clip(reference + retreat * (x.reference - reference), lower, upper)
             seen = kept(self.seen, _key(lower, upper) + at.tobytes(), _KEPT, partial(self._seen, x, at))
-            found = None if seen is None else largest(seen, self.beta, aim, smallest)
-            if seen is None or found is None:
+            found = None if seen is None else seen.largest(self.beta, aim, smallest)
+            if found is None:
                 continue
             exponent, bound = found
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
@@ -186,10 +185,10 @@ class SoftmaxBound(WeightedBound):
                 break
         return best
 
-    def _seen(self, x: ClassExpansion, at: Float) -> tuple[Whitened, ...] | None:
+    def _seen(self, x: ClassExpansion, at: Float) -> Scales | None:
         """The box from anchors at the latents of a point (d,)."""
         anchor = self._anchor(at)
-        return None if anchor is None else scales(x, anchor, self.correlated)
+        return None if anchor is None else Scales.of(x, anchor, self.correlated)
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""

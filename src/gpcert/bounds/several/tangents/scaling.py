@@ -9,13 +9,16 @@ the programme's minimum lies in the cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.local.forms import Loss
+from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.several.tangents.anchor import Anchor, anchor_at
 from gpcert.bounds.several.tangents.tangent import Expanded, Tangent, Whitened, penalty, tangent, whitened
@@ -28,81 +31,115 @@ _CELLS = 6
 _OVERLAP = 1e-6
 #: Programmes per cell, and the first change of the slope of its line.
 _PROGRAMMES, _STEP = 3, 0.3
-#: A cell that misses its target by more than this after one programme is given up.
-_HOPELESS = 0.5
 
 #: (a, B, offset, less, enough) to a lower bound of a.m + <B, Sigma> - offset - less over the box.
 Smallest = Callable[[Float, Float, float, Loss, float], FunctionalBound]
 
 
-def scales(x: Expanded, anchor: Anchor, correlated: bool) -> tuple[Whitened, ...] | None:
-    """The box seen from anchors of several scales, each for a cell; None where that says nothing."""
-    whole = whitened(x, anchor)
-    if whole is None:
-        return None
-    low, high, N = whole.scale.low, whole.scale.high, len(whole.root)
-    width = math.sqrt(16.0 * _PENALTY / N)
-    count = min(math.ceil(math.log((1.0 + high) / (1.0 + low)) / width), _CELLS)
-    if count <= 1:
-        return (whole,) if whole.definite else None
-    ends = np.geomspace(1.0 + low, 1.0 + high, count + 1)
-    found = []
-    for first, last in pairwise(ends.tolist()):
-        scale = math.sqrt(first * last)
-        moved = anchor_at(anchor.mean, scale * anchor.covariance, correlated)
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """A box seen from anchors of several scales, each for a cell; `whole`: from one for all of them."""
+
+    whole: Whitened
+    correlated: bool
+
+    @classmethod
+    def of(cls, x: Expanded, anchor: Anchor, correlated: bool) -> Scales | None:
+        """From an anchor; None where that says nothing."""
+        whole = whitened(x, anchor)
+        return None if whole is None else cls(whole, correlated)
+
+    @cached_property
+    def cells(self) -> tuple[Whitened, ...] | None:
+        """Together the whole box; None where one says nothing."""
+        low, high = self.whole.scale.low, self.whole.scale.high
+        ends = np.geomspace(1.0 + low, 1.0 + high, self._count + 1)
+        cells = [self._cell(first, last) for first, last in pairwise(ends.tolist())]
+        found = tuple(cell for cell in cells if cell is not None and cell.definite)
+        return found if len(found) == len(cells) else None
+
+    @property
+    def _count(self) -> int:
+        if len(self.whole.x.reach) <= CHEAP_DIMENSIONS:  # rather the box is split
+            return 1
+        low, high, N = self.whole.scale.low, self.whole.scale.high, len(self.whole.root)
+        return min(math.ceil(math.log((1.0 + high) / (1.0 + low)) / math.sqrt(16.0 * _PENALTY / N)), _CELLS)
+
+    def _cell(self, first: float, last: float) -> Whitened | None:
+        """Scales 1 + e between these."""
+        x, anchor, scale = self.whole.x, self.whole.anchor, math.sqrt(first * last)
+        moved = anchor_at(anchor.mean, scale * anchor.covariance, self.correlated)
         seen = None if moved is None else whitened(x, moved)
         if seen is None:
             return None
-        slack = _OVERLAP + 4.0 * (whole.scale.error + seen.scale.error)
-        cell = (
-            max(seen.scale.low, first / scale - 1.0 - slack),
-            min(seen.scale.high, last / scale - 1.0 + slack),
-        )
-        if not cell[0] <= cell[1]:
-            continue
-        seen = replace(seen, scale=seen.scale._replace(low=cell[0], high=cell[1]))
-        if not seen.definite:
-            return None
-        found.append(seen)
-    return tuple(found)
+        slack = _OVERLAP + 4.0 * (self.whole.scale.error + seen.scale.error)
+        ends = seen.scale._replace(low=first / scale - 1.0 - slack, high=last / scale - 1.0 + slack)
+        return replace(seen, scale=ends)
+
+    def largest(self, beta: Float, target: float, smallest: Smallest) -> tuple[float, FunctionalBound] | None:
+        """A bound of log sum_i beta_i p_i over the box, and the programme that gave it.
+
+        Effort ends once it is at most `target`, or once that is out of reach; None where nothing is proved.
+        """
+        found = _in_cell(self.whole, beta, target, smallest) if self.whole.definite else None
+        if self._count < 2 or (found is not None and found.settled(target)):
+            return None if found is None else (found.exponent, found.bound)
+        worst: _Found | None = None
+        for cell in self.cells or ():
+            other = _in_cell(cell, beta, target, smallest)
+            if other is None or (found is not None and other.exponent >= found.exponent):
+                worst = None
+                break
+            worst = other if worst is None or other.exponent > worst.exponent else worst
+        best = found if worst is None else worst
+        return None if best is None else (best.exponent, best.bound)
 
 
-def largest(
-    cells: Sequence[Whitened], beta: Float, target: float, smallest: Smallest
-) -> tuple[float, FunctionalBound] | None:
-    """A bound of log sum_i beta_i p_i over the box, and the programme that gave it; effort ends once it is at
-    most `target`, or once that is out of reach. None where nothing is proved.
-    """
-    worst: tuple[float, FunctionalBound] | None = None
-    for seen in cells:
-        line = tangent(seen, beta)
-        found = None if line is None else _in_cell(seen, line, target, smallest)
-        if found is None:
-            return None
-        if worst is None or found[0] > worst[0]:
-            worst = found
-    return worst
+class _Found(NamedTuple):
+    """A bound in a cell; `saved`: what smaller cells may make it smaller by, about."""
+
+    exponent: float
+    bound: FunctionalBound
+    saved: float
+
+    def settled(self, target: float) -> bool:
+        """Whether smaller cells are not needed, or do not help."""
+        return self.exponent <= target or self.exponent > target + self.saved
 
 
-def _in_cell(
-    seen: Whitened, line: Tangent, target: float, smallest: Smallest
-) -> tuple[float, FunctionalBound] | None:
-    """The same for one cell: convex in the slope of the line, and its derivative is seen at the minimum."""
-    low, high = seen.scale.low, seen.scale.high
-    slope, best, found = chord(len(seen.root), low, high), None, []
+def _in_cell(seen: Whitened, beta: Float, target: float, smallest: Smallest) -> _Found | None:
+    """The bound of a cell: convex in the slope of the line, and its derivative is seen at the minimum."""
+    line = tangent(seen, beta)
+    if line is None:
+        return None
+    low, high, N = seen.scale.low, seen.scale.high, len(seen.root)
+    slope, best, tried = chord(N, low, high), None, []
     for _ in range(_PROGRAMMES):
         bound = smallest(*_with(seen, line, slope), line.log_total - target)
         exponent = line.log_total - bound.latent
         if not math.isfinite(exponent):
             return best
-        if best is None or exponent < best[0]:
-            best = exponent, bound
+        if best is None or exponent < best.exponent:
+            saved = max(_penalty(N, low), _penalty(N, high)) + 0.5 * _weight(seen) * _at(
+                seen.square, bound.point
+            )
+            best = _Found(exponent, bound, saved)
         scale = seen.scale_at(bound.point)
-        if best[0] <= target or low <= scale <= high or exponent > target + _HOPELESS:
+        if best.settled(target) or low <= scale <= high:
             break
-        found.append((slope, exponent, scale - (high if scale > high else low)))
-        slope = _next(found)
+        tried.append((slope, exponent, scale - (high if scale > high else low)))
+        slope = _next(tried)
     return best
+
+
+def _at(loss: Loss, d: Float) -> float:
+    return loss.constant + float(loss.gradient @ d) + float(d @ loss.matrix @ d)
+
+
+def _weight(seen: Whitened) -> float:
+    """pen(E') <= this times |E - e I|_F^2, E' = (E - e I) / (1 + e), in the cell."""
+    least = 1.0 + seen.scale.low
+    return penalty(seen.shrunk / least) / least**2 * (1.0 + 1e-12)
 
 
 def _next(found: list[tuple[float, float, float]]) -> float:
@@ -131,15 +168,10 @@ def height(N: int, low: float, high: float, slope: float) -> float:
 
 
 def _with(seen: Whitened, line: Tangent, slope: float) -> tuple[Float, Float, float, Loss]:
-    """The functional -(tangent + line) and what is subtracted from it besides.
-
-    pen(E') <= weight |E - e I|_F^2, E' = (E - e I) / (1 + e).
-    """
-    scale, N = seen.scale, len(seen.root)
-    least = 1.0 + scale.low
-    weight = penalty(seen.shrunk / least) / least**2 * (1.0 + 1e-12)
-    most = max(abs(scale.low), abs(scale.high))
-    constant = height(N, scale.low, scale.high, slope) + (abs(slope) + most / least) * seen.blur
+    """The functional -(tangent + line) and what is subtracted from it besides."""
+    scale, weight = seen.scale, _weight(seen)
+    most = max(abs(scale.low), abs(scale.high)) / (1.0 + scale.low)
+    constant = height(len(seen.root), scale.low, scale.high, slope) + (abs(slope) + most) * seen.blur
     loss, square = line.loss, seen.square
     less = Loss(
         loss.constant + weight * square.constant + max(constant, 0.0),

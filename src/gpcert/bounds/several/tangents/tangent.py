@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.local.forms import Loss
+from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.separate import SeparateExpansion
@@ -27,6 +28,8 @@ Expanded = ClassExpansion | SeparateExpansion
 #: Inverse factors of V are checked to this; what the check leaves is in `SLACK_W`.
 _INVERSE = 1e-8
 SLACK_W = 1.0 + 1e-6
+#: Changes of the covariance, relative to itself, that need no programme to be known better.
+_SMALL = 0.1
 #: Scales and shapes of V nearer to singular than this are left to smaller boxes.
 _FLATTEST, _MOST_SHRUNK = 0.02, 0.95
 
@@ -77,8 +80,12 @@ class Whitened:
     def shrunk(self) -> float:
         """E - e I >= -shrunk I on the box: a matrix of trace 0 has |eigenvalue|^2 <= (1 - 1/N) |.|_F^2."""
         loss, N = self._square(1.0), len(self.root)
-        bound = self.x.domain.minimise(-loss.gradient, -2.0 * loss.matrix, np.inf, 0.05)
-        largest = max(loss.constant - bound.value, 0.0) * SLACK
+        reach = self.x.reach
+        largest = loss.constant + float(np.abs(loss.gradient) @ reach + reach @ np.abs(loss.matrix) @ reach)
+        if not largest < _SMALL**2 and len(reach) > CHEAP_DIMENSIONS:
+            bound = self.x.domain.minimise(-loss.gradient, -2.0 * loss.matrix, np.inf, 0.05)
+            largest = max(loss.constant - bound.value, 0.0)
+        largest *= SLACK
         return math.sqrt(largest * (1.0 - 1.0 / N)) * SLACK + self.blur
 
     @property
@@ -124,8 +131,11 @@ def _scale(x: Expanded, anchor: Anchor, W: Float, changes: float) -> Scale:
     offset = float(np.vdot(matrix, anchor.covariance))
     rounding = 1e-12 * float((np.abs(matrix) * np.abs(anchor.covariance)).sum())
     rounding += 1e-12 * float(np.abs(matrix).sum()) * changes
-    none = np.zeros(len(matrix))
-    low, high = (sign * x.smallest(none, sign * matrix, sign * offset).latent for sign in (1.0, -1.0))
+    value, reach = float(np.vdot(matrix, x.latents.covariance)) - offset, x.covariance_reach(matrix)
+    low, high = value - reach - rounding, value + reach + rounding
+    if not max(-low, high) < _SMALL and len(x.reach) > CHEAP_DIMENSIONS:
+        none = np.zeros(len(matrix))
+        low, high = (sign * x.smallest(none, sign * matrix, sign * offset).latent for sign in (1.0, -1.0))
     return Scale(matrix, offset, low - rounding, high + rounding, rounding)
 
 
