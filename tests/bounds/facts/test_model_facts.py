@@ -132,6 +132,38 @@ def test_posteriors_of_laplace_contract(seed):
     assert (model.parts.defect <= 1e-11 * np.trace(post.precision)).all()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_an_inverse_is_definite_by_its_residual(seed):
+    """F5, in rational and ball arithmetic: noise of many sizes, centres nearly the same, sites stored or not."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((9, 2))
+    X[1] = X[0] + 1e-9  # K is nearly singular
+    sites = 10.0 ** rng.uniform(-12, 2, 9)
+    kernel = RBF(1.0, 10.0 ** rng.uniform(-2, 2))
+    R = np.linalg.inv(kernel(X) + np.diag(1.0 / sites))
+    factors = {"site_precision": sites} if seed % 2 else None
+    post = Posterior(X, np.ones(9), 0.5 * (R + R.T), kernel=kernel, factors=factors)
+    model = model_of(post)
+    assert (model.parts.defect == 0).all()
+    assert model.parts.positive is model.precision
+    assert is_psd(model.parts.positive)
+    assert 1.0 <= model.contraction <= 1.0 + 1e-6
+    assert contraction_is_true(post)
+
+
+def test_a_residual_that_is_not_small_proves_nothing():
+    """A precision a little too large for (K + N)^-1, and one that is not definite: the long way, and true."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((6, 2))
+    R = np.linalg.inv(RBF()(X) + 0.5 * np.eye(6))
+    for change in (0.01 * R, -1.001 * np.linalg.eigvalsh(R)[0] * np.eye(6)):
+        post = Posterior(X, np.ones(6), R + change, kernel=RBF(), factors={"site_precision": np.full(6, 2.0)})
+        model = model_of(post)
+        assert model.parts.positive is not model.precision
+        assert is_psd(model.parts.positive)
+        assert contraction_is_true(post)
+
+
 @pytest.mark.parametrize("kind", PRECISIONS)
 def test_every_kind_of_precision_gives_a_finite_model(kind):
     for seed in range(5):

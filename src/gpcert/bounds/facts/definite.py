@@ -24,6 +24,11 @@ class Parts(NamedTuple):
     negative: Float | None
     defect: Float
 
+    @property
+    def magnitude(self) -> Float:
+        """Their sum; the shifted parts dominate it up to one rounding, which row sums absorb."""
+        return self.positive if self.negative is None else self.positive + self.negative
+
 
 def definite_parts(matrix: Float, gram: Callable[[], Float], most: float = _LARGEST_SHIFT) -> Parts:
     """F1 for a symmetric matrix (n, n): one part if it is (nearly) positive semidefinite, else two.

@@ -32,6 +32,8 @@ _T = TypeVar("_T")
 Single = NDArray[np.float32]
 #: Entries below this share of the largest are left out of local searches.
 _NOTHING = 1e-20
+#: A precision whose product with K + N is this close to the identity needs neither shift nor factorisation.
+_NEARLY = 1e-6
 
 
 def kept(cache: dict[bytes, _T], key: bytes, most: int, make: Callable[[], _T]) -> _T:
@@ -147,71 +149,55 @@ def model_of(posterior: Posterior) -> Model:
     """The verified model of a posterior, computed once and kept as long as the posterior lives."""
     model = _models.get(posterior)
     if model is None:
-        kernel = posterior.kernel
-        assert isinstance(kernel, Kernel)
-        centres = np.ascontiguousarray(posterior.centres)
-        precision = np.ascontiguousarray(posterior.precision)
         with np.errstate(all="ignore"):
-            parts = definite_parts(precision, lambda: kernel(centres))
-        model = make_model(
-            centres,
-            kernel,
-            posterior.weights,
-            float(posterior.mean),
-            kernel.prior_variance,
-            parts,
-            precision,
-            posterior.factors.get("site_precision"),
-        )
-        _models[posterior] = model
+            model = _models[posterior] = _verified(posterior)
     return model
 
 
-def make_model(
-    centres: Float,
-    kernel: Kernel,
-    weights: Float,
-    mean: float,
-    prior: float,
-    parts: Parts,
-    precision: Float | None = None,
-    site_precision: Float | None = None,
-) -> Model:
-    """Facts F2 and F3 for mean + k^T weights and prior - k^T precision k; None: positive - negative."""
-    terms = radial_terms(kernel, centres.shape[1])
-    with np.errstate(all="ignore"):
-        negative = parts.negative
-        if precision is None:
-            precision = parts.positive if negative is None else parts.positive - negative
-        # The shifted parts dominate their sum up to one rounding, which row sums absorb.
-        magnitude = parts.positive if negative is None else parts.positive + negative
-        rows = np.abs(parts.positive) if negative is None else np.abs(parts.positive) + np.abs(negative)
-        row_weight = np.maximum(rows.sum(axis=1), np.abs(precision).sum(axis=1))
-        variance = kernel.prior_variance
-        lengthscale = np.min([group.lengthscale for term in terms for group in term], axis=0)
-        moderate = is_moderate(kernel, lengthscale, centres, weights, mean, prior, precision, magnitude)
-        gram = kernel_gram(kernel, centres) if moderate else (np.zeros_like(precision), np.inf)
-        return Model(
-            centres=centres,
-            terms=terms,
-            lengthscale=lengthscale,
-            variance=variance,
-            prior=prior,
-            weights=weights,
-            mean=mean,
-            parts=parts,
-            precision=precision,
-            magnitude=magnitude,
-            row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
-            contraction=contraction(*gram, variance, magnitude) if moderate else np.inf,
-            unit_gram=gram,
-            contraction_precision=inverse_contraction(precision, *gram, variance, site_precision)
-            if moderate
-            else np.inf,
-            contraction_negative=_of_negative(negative, gram, variance) if moderate else np.inf,
-            moderate=moderate,
-            site_precision=site_precision,
-        )
+def _verified(posterior: Posterior) -> Model:
+    """Facts F1 to F3 and F5."""
+    kernel = posterior.kernel
+    assert isinstance(kernel, Kernel)
+    centres, R = np.ascontiguousarray(posterior.centres), np.ascontiguousarray(posterior.precision)
+    terms, variance, mean = (
+        radial_terms(kernel, centres.shape[1]),
+        kernel.prior_variance,
+        float(posterior.mean),
+    )
+    lengthscale = np.min([group.lengthscale for term in terms for group in term], axis=0)
+    sites = posterior.factors.get("site_precision")
+    moderate = is_moderate(kernel, lengthscale, centres, posterior.weights, mean, variance, R)
+    gram = kernel_gram(kernel, centres) if moderate else (np.zeros_like(R), np.inf)
+    own = inverse_contraction(R, *gram, variance, sites) if moderate else np.inf
+    if own <= 1.0 + _NEARLY:  # then R >= 0 as well (F5)
+        parts, c = Parts(R, None, np.zeros(len(R))), own
+    else:
+        parts = definite_parts(R, lambda: kernel(centres))
+        moderate = moderate and is_moderate(kernel, lengthscale, centres, parts.magnitude)
+        c = contraction(*gram, variance, parts.magnitude) if moderate else np.inf
+    rows = (
+        np.abs(parts.positive) if parts.negative is None else np.abs(parts.positive) + np.abs(parts.negative)
+    )
+    row_weight = np.maximum(rows.sum(axis=1), np.abs(R).sum(axis=1))
+    return Model(
+        centres=centres,
+        terms=terms,
+        lengthscale=lengthscale,
+        variance=variance,
+        prior=variance,
+        weights=posterior.weights,
+        mean=mean,
+        parts=parts,
+        precision=R,
+        magnitude=parts.magnitude,
+        row_weight=row_weight * (1.0 + 4.0 * gamma(len(centres) + 2)) + TINY,
+        contraction=c,
+        unit_gram=gram,
+        contraction_precision=own if moderate else np.inf,
+        contraction_negative=_of_negative(parts.negative, gram, variance) if moderate else np.inf,
+        moderate=moderate,
+        site_precision=sites,
+    )
 
 
 def _of_negative(negative: Float | None, gram: tuple[Float, float], variance: float) -> float:
