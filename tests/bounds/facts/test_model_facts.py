@@ -134,7 +134,7 @@ def test_posteriors_of_laplace_contract(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_an_inverse_is_definite_by_its_residual(seed):
-    """F5, in rational and ball arithmetic: noise of many sizes, centres nearly the same, sites stored or not."""
+    """F5, in rational and ball arithmetic: noise of many sizes, centres nearly the same."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((9, 2))
     X[1] = X[0] + 1e-9  # K is nearly singular
