@@ -241,3 +241,4 @@ def test_nan_is_never_certain():
             sums = Sums(at, batch.boxes, mean_plane(at, batch.rows.sign))
             assert not (sums.order_two() >= -1e300).any()
             assert not (sums.order_three(2) >= -1e300).any()
+            assert not (sums.order_three(2, sharp=True) >= -1e300).any()
