@@ -2,9 +2,9 @@
 
     python scripts/engine_against_search.py [--queries 20000] [--seed 0]
 
-Random two-class models with a Gaussian kernel (definite and indefinite precisions, probit and logit, data
-far from the origin), boxes and balls with features, domain and scale; ranges and verdicts, each asked in
-a batch and alone. Exit status 1 at a contradiction, with the seed of its model.
+Random two-class models with one stationary kernel (definite and indefinite precisions, probit and logit,
+data far from the origin), boxes and balls of norm inf and 2 with features, domain and scale; ranges and
+verdicts, each asked in a batch and alone. Exit status 1 at a contradiction, with the seed of its model.
 """
 
 from __future__ import annotations

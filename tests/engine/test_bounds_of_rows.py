@@ -62,9 +62,10 @@ def level(batch, t, x, truth):
     return mu, (arb(1) + S.max(arb(0))).sqrt() * arb(t)
 
 
-def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_box():
+@pytest.mark.parametrize("balls", [False, True])
+def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_row(balls):
     tight = 0
-    for rng, batch in batches(3, examples(16)):
+    for rng, batch in batches(3, examples(16), balls=balls):
         if not batch.facts.has_planes:
             continue
         truth, targets = Truth(batch.post), rng.uniform(0.03, 0.97, len(batch.rows))
@@ -84,8 +85,9 @@ def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_box():
     assert tight > 20 * examples(16)  # and they say something
 
 
-def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_box():
-    for rng, batch in batches(4, examples(12)):
+@pytest.mark.parametrize("balls", [False, True])
+def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_row(balls):
+    for rng, batch in batches(4, examples(12), balls=balls):
         truth = Truth(batch.post)
         with np.errstate(all="ignore"):
             sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))

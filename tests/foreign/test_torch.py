@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,9 @@ from gpcert.bounds import curves_of, model_of
 from gpcert.engine import Around, Backend, Rows, smallest, verdicts
 from gpcert.engine.backend import Torch
 from gpcert.engine.facts import Facts
+from gpcert.engine.profiles import profile_of
 from gpcert.engine.trust import flaw
+from gpcert.kernels import RBF, Matern32, Matern52, RationalQuadratic
 from gpcert.regions import hulls
 from gpcert.validation import freeze
 from helpers.exact import small_model
@@ -61,18 +65,25 @@ def test_matrices_are_definite_on_torch_as_well():
             assert statements.is_psd(H[i], CPU.numpy(more)[i])
 
 
+@pytest.mark.parametrize("balls", [False, True])
+@pytest.mark.parametrize(
+    "kernel", [RBF(0.8, 4.0), Matern32(1.2, 4.0), Matern52(1.0, 4.0), RationalQuadratic(0.8, 4.0)], ids=repr
+)
 @pytest.mark.parametrize("likelihood", ["probit", "logit"])
-def test_torch_and_numpy_do_not_contradict_each_other(likelihood):
+def test_torch_and_numpy_do_not_contradict_each_other(likelihood, kernel, balls):
     torch.set_num_threads(1)
-    post = small_model(n=30, d=4, likelihood=likelihood)
+    post = small_model(n=30, d=4, likelihood=likelihood, kernel=kernel)
     x = np.random.default_rng(4).standard_normal((50, 4))
     for features in (np.arange(4), np.array([1, 3])):
         few = x[:, features]
         rest = np.delete(x, features, axis=1)
         rows = Rows(few - 0.2, few + 0.2, few - 0.2, few + 0.2, rest, np.where(x[:, 0] > 0, 1.0, -1.0))
+        rows = replace(rows, centre=few, axes=0.0 * few + 0.2) if balls else rows
         found = []
         for backend in (Backend(), CPU):
-            facts = Facts(backend, model_of(post), features, post.centres.mean(axis=0))
+            facts = Facts(
+                backend, model_of(post), features, post.centres.mean(axis=0), balls, profile_of(kernel)
+            )
             found.append(
                 (
                     smallest(facts, curves_of(post.likelihood), rows, 0.02),

@@ -217,12 +217,16 @@ def shortest(post: Posterior) -> np.ndarray:
 
 
 def small_model(
-    n: int = 12, d: int = 2, likelihood: str = "probit", seed: int = 0, **options: Any
+    n: int = 12,
+    d: int = 2,
+    likelihood: str = "probit",
+    seed: int = 0,
+    kernel: Kernel = RBF(0.8, 4.0),  # noqa: B008 - frozen
+    **options: Any,
 ) -> Posterior:
     """A well-conditioned model with several valleys around the origin; `options` as for the posterior."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
-    kernel = RBF(0.8, 4.0)
     R = np.linalg.inv(kernel(X) + np.diag(10.0 ** rng.uniform(-1, 1, n)))
     weights = rng.standard_normal(n)
     return Posterior(X, weights, 0.5 * (R + R.T), kernel=kernel, likelihood=likelihood, **options)

@@ -7,9 +7,10 @@ Means and variances in ball arithmetic come from `judge.Truth`; nothing of it is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.kernels import RBF
+from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Probit
 from gpcert.posterior import Posterior
 from judge import Truth
@@ -160,8 +161,11 @@ def random_posterior(
     kind: str = "laplace",
     offset: float = 0.0,
     likelihood: BinaryLikelihood | None = None,
+    make: Callable[[Any, float], Kernel] = RBF,
 ) -> Posterior:
-    """n centres `offset` lengthscales from the origin; lengthscales 0.05 to 50, variances 1e-3 to 1e3."""
+    """n centres `offset` lengthscales from the origin; lengthscales 0.05 to 50, variances 1e-3 to 1e3;
+    `make`: the kernel of these two.
+    """
     ard = rng.random() < 0.5
     scale = 10.0 ** rng.uniform(-1.3, 1.7, size=d) if ard else np.full(d, 10.0 ** rng.uniform(-1.3, 1.7))
     variance = 10.0 ** rng.uniform(-3, 3)
@@ -171,21 +175,20 @@ def random_posterior(
     return Posterior(
         centres,
         weights,
-        _precision(rng, kind, spread, variance),
-        kernel=RBF(scale if ard else float(scale[0]), variance),
+        _precision(rng, kind, make(1.0, variance)(spread), variance),
+        kernel=make(scale if ard else float(scale[0]), variance),
         likelihood=Probit() if likelihood is None else likelihood,
         mean=float(rng.choice([0.0, 0.0, 0.7, -1.3])),
     )
 
 
-def _precision(rng: np.random.Generator, kind: str, spread: np.ndarray, variance: float) -> np.ndarray:
-    n = len(spread)
+def _precision(rng: np.random.Generator, kind: str, gram: np.ndarray, variance: float) -> np.ndarray:
+    n = len(gram)
     if kind == "zero":
         return np.zeros((n, n))
     if kind == "laplace":
-        squares = ((spread[:, None] - spread[None]) ** 2).sum(axis=2)
         noise = 10.0 ** rng.uniform(-6, 6, size=n)
-        R = np.linalg.inv(variance * np.exp(-0.5 * squares) + np.diag(variance * noise))
+        R = np.linalg.inv(gram + np.diag(variance * noise))
     else:
         Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
         values = 10.0 ** rng.uniform(-12, 0, size=n) if kind == "psd" else rng.standard_normal(n)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from flint import arb
 
 from gpcert.engine.backend import Backend
+from gpcert.engine.boxes import Boxes, boxes
 from gpcert.engine.facts import Facts, knows
+from gpcert.engine.profiles import profile_of
 from gpcert.engine.root import Rows
-from gpcert.engine.sums import Boxes, boxes
 from gpcert.engine.values import Points, amplitudes, points
 from gpcert.posterior import Posterior
+from gpcert.regions import Ball, project
 from helpers.oracle import half_square, random_box, random_posterior
 
 
@@ -40,7 +42,13 @@ class Batch:
         vertices = np.where(rng.random(shape) < 0.5, low, high)
         within = low + rng.random(shape) * (high - low)
         near = here + (within - here) * 10.0 ** rng.uniform(-6, 0, (count, 1))
-        return [self.point(row, np.clip(x, low, high)) for x in (*vertices, *within, *near, here)]
+        found = [np.clip(x, low, high) for x in (*vertices, *within, *near, here)]
+        if self.rows.axes is not None:
+            whole = np.flatnonzero(np.ones(len(low)))
+            centre, axes = self.rows.centre[row], self.rows.axes[row]
+            ball = Ball(centre, 1.0, 2.0, whole, (low, high), axes)
+            found = [project(ball, x) for x in found]
+        return [self.point(row, x) for x in found]
 
     def grown(self, row: int, x: np.ndarray) -> arb:
         """e^r at a point (D,) of the row's box, as a ball."""
@@ -53,15 +61,17 @@ def random_batch(
     rows: int = 6,
     n: int = 12,
     d: int = 4,
+    balls: bool = False,
     **model: object,
 ) -> Batch | None:
-    """None: a model that the engine leaves alone."""
+    """None: a model that the engine leaves alone; `balls`: rows are balls of norm 2 cut by boxes."""
     post = random_posterior(rng, int(rng.integers(1, n + 1)), int(rng.integers(1, d + 1)), **model)
     if not knows(post):
         return None
+    profile = profile_of(post.kernel)
     count = int(rng.integers(1, post.n_features + 1))
     features = np.sort(rng.choice(post.n_features, count, replace=False))
-    facts = Facts(backend or Backend(), post_model(post), features, post.centres.mean(axis=0))
+    facts = Facts(backend or Backend(), post_model(post), features, post.centres.mean(axis=0), balls, profile)
     cases = [random_box(rng, post, largest=1.0) for _ in range(rows)]
     low, high, here = (
         np.stack([getattr(case, name)[features] for case in cases])
@@ -69,16 +79,14 @@ def random_batch(
     )
     x = np.stack([case.reference for case in cases])
     sign = np.where(rng.random(rows) < 0.5, 1.0, -1.0)
+    whole = Rows(low, high, low, high, x[:, facts.rest], sign)
+    if balls:  # the reference in the ball, on the sphere for some; ends of the box beyond it and before it
+        axes = np.maximum(high - low, 1e-9 * facts.lengths) * 10.0 ** rng.uniform(-0.5, 0.5, (rows, 1))
+        centre = np.clip(here + 0.9 * axes * rng.standard_normal(low.shape) / low.shape[1] ** 0.5, low, high)
+        whole = replace(whole, centre=centre, axes=axes)
     with np.errstate(all="ignore"):
         at = points(facts, here, amplitudes(facts, x[:, facts.rest]))
-        return Batch(
-            post,
-            facts,
-            Rows(low, high, low, high, x[:, facts.rest], sign),
-            here,
-            at,
-            boxes(facts, low, high, here),
-        )
+        return Batch(post, facts, whole, here, at, boxes(facts, whole, here))
 
 
 def post_model(post: Posterior) -> object:

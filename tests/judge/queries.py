@@ -252,12 +252,13 @@ class _Asking:
         return (found[0], x[0]) if self.single else (found, x)
 
     def together(self) -> tuple[Any, Any]:
-        """The same, sometimes enough boxes, or balls in columns, to be bounded together."""
+        """The same, sometimes enough boxes or balls, in columns or not, to be bounded together."""
         if self.query.batch == "list" and self.query.shape == "ball" and self.rng.random() < 0.5:
             with contextlib.suppress(InvalidInputError):  # not finite: one by one
                 return self.columns()
         found, x = self.regions()
-        if self.query.batch == "list" and self.query.shape == "box":
+        rows = self.query.shape == "box" or (self.query.shape == "ball" and self.query.norm in (np.inf, 2.0))
+        if self.query.batch == "list" and rows:
             while len(found) < 16:
                 more, points = self.regions()
                 found, x = [*found, *more], [*x, *points]

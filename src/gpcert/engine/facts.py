@@ -16,7 +16,8 @@ from gpcert.bounds import Model, model_of
 from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
-from gpcert.kernels import RBF
+from gpcert.engine.profiles import GAUSSIAN, Profile, profile_of
+from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT
@@ -46,6 +47,8 @@ class Facts:
     model: Model
     features: Index
     origin: Float  #: of all features (D,)
+    round: bool = False  #: for balls of norm 2, not for boxes
+    profile: Profile = GAUSSIAN  #: of the kernel
 
     @cached_property
     def moving(self) -> Float:
@@ -139,7 +142,7 @@ class Facts:
     def metric(self) -> Float:
         """J2: L^2 (d,); any is sound. Coordinates that hardly vary need not pay for those that do."""
         spread = self.moving.std(axis=0)
-        few = len(spread) <= FEW
+        few = self.round or len(spread) <= FEW  # in a ball the widest coordinate pays for all
         share = np.ones(len(spread)) if few else np.maximum(spread / max(spread.max(), 1e-300), 0.02) ** 0.5
         metric = (2.56 if few else 4.0) * share
         longest = _longest(self.moving / np.sqrt(metric)) ** 2
@@ -162,6 +165,11 @@ class Facts:
         half = 0.5 * np.einsum("ij,ij->i", units, units)
         E = np.exp(units @ units.T)
         return self.backend.array(E), self.backend.array(np.exp(half)), _longest(units)
+
+    @cached_property
+    def gram(self) -> tuple[Array, float]:
+        """K / s2 (n, n) of all features, and a bound of its entries' errors."""
+        return self.backend.array(self.model.unit_gram[0]), self.model.unit_gram[1]
 
     @cached_property
     def triangle(self) -> tuple[Array, Array, Array]:
@@ -205,10 +213,11 @@ def _longest(rows: Float) -> float:
 
 
 def knows(post: Posterior) -> bool:
-    """Whether the engine has bounds for the model: two classes, probit or logit, a Gaussian kernel, and
-    numbers far from the ends of the doubles (J1).
+    """Whether the engine has bounds for the model: two classes, probit or logit, one stationary kernel with a
+    slope at 0 (not Matern 1/2), and numbers far from the ends of the doubles (J1).
     """
-    if not (isinstance(post.kernel, RBF) and isinstance(post.likelihood, Probit | Logit)):
+    one = isinstance(post.kernel, Kernel) and profile_of(post.kernel) is not None
+    if not (one and isinstance(post.likelihood, Probit | Logit)):
         return False
     model = model_of(post)
     noise = float(getattr(post.likelihood, "scale", 1.0))
@@ -225,12 +234,17 @@ class _Kept:
 _facts: WeakKeyDictionary[Posterior, _Kept] = WeakKeyDictionary()
 
 
-def facts_of(post: Posterior, features: Index, backend: Backend) -> Facts:
-    """The facts of a model on its moving features (d,), kept as long as the posterior lives."""
+def facts_of(post: Posterior, features: Index, backend: Backend, round_: bool = False) -> Facts:
+    """The facts of a model on its moving features (d,), for boxes or for balls, kept as long as the posterior
+    lives.
+    """
     cache = _facts.setdefault(post, _Kept()).facts
 
     def make() -> Facts:
         model = model_of(post)
-        return Facts(backend, model, features, model.centres.mean(axis=0))
+        assert isinstance(post.kernel, Kernel)
+        profile = profile_of(post.kernel)
+        assert profile is not None
+        return Facts(backend, model, features, model.centres.mean(axis=0), round_, profile)
 
-    return kept(cache, backend.name.encode() + features.tobytes(), _KEPT, make)
+    return kept(cache, f"{backend.name} {round_}".encode() + features.tobytes(), _KEPT, make)

@@ -129,6 +129,12 @@ class Choices:
         largest = self.xp.max(D, axis=1)[:, None]
         return self._descend(D, y, c, 1.0 / self.xp.clip(0.3 * self._norm + largest, 1e-30, None), _AGAIN)[0]
 
+    def penalised_minimiser(self, D: Array, o: Array, y: Array, steps: int) -> Array:
+        """About the minimiser (N, d) over the boxes of the quadratic plus D (d - o)^2 / 2, from y on."""
+        largest = self.xp.max(D, axis=1)[:, None]
+        step = 1.0 / self.xp.clip(0.3 * self._norm + largest, 1e-30, None)
+        return self._descend(D, self._inside(y), self.g - D * o, step, steps)[0]
+
     def _descend(self, D: Array, y: Array, c: Array, step: Array, steps: int) -> tuple[Array, Array]:
         xp = self.xp
         slope = c + self._times(y) + D * y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,13 +11,17 @@ import numpy as np
 from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.clock import check
 from gpcert.engine.backend import Array
+from gpcert.engine.balls import placed
+from gpcert.engine.boxes import Boxes, boxes
 from gpcert.engine.facts import FEW, Facts
 from gpcert.engine.later import passes
 from gpcert.engine.lines import after_deficit, after_surplus, lines, probabilities
-from gpcert.engine.planes import mean_plane, plane
+from gpcert.engine.planes import Plane, mean_plane, plane
+from gpcert.engine.profiles import Gaussian
+from gpcert.engine.radial import RadialSums
 from gpcert.engine.rows import Around, Rows
-from gpcert.engine.search import descend, objective
-from gpcert.engine.sums import Sums, boxes
+from gpcert.engine.search import descend, in_balls, objective
+from gpcert.engine.sums import Sums
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
 
@@ -137,8 +142,12 @@ def _chunked(
 def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Array:
     """Raw points (N, d) of the regions."""
     xp = facts.backend.xp
-    low, high = facts.scaled(rows.inner_lower), facts.scaled(rows.inner_upper)
-    share = descend(objective(facts, around, noise), low, high, rows.sign)
+    aim = objective(facts, around, noise)
+    if rows.axes is not None:
+        ends = (rows.inner_lower - rows.centre) / rows.axes, (rows.inner_upper - rows.centre) / rows.axes
+        units = in_balls(aim, facts.scaled(rows.centre), rows.axes / facts.lengths, *ends, rows.sign)
+        return placed(xp, units, rows.centre, rows.axes, rows.inner_lower, rows.inner_upper)
+    share = descend(aim, facts.scaled(rows.inner_lower), facts.scaled(rows.inner_upper), rows.sign)
     inside = rows.inner_lower + share * (rows.inner_upper - rows.inner_lower)
     inside = xp.where(share == 1.0, rows.inner_upper, xp.where(share == share, inside, rows.inner_lower))
     return xp.minimum(xp.maximum(inside, rows.inner_lower), rows.inner_upper)
@@ -171,10 +180,11 @@ def _references(
     """References (N, d), raw units, and what is known there."""
     xp = facts.backend.xp
     width = (rows.upper - rows.lower) / facts.lengths
-    retreat = _retreats(facts, xp.sqrt(xp.sum(width * width, axis=1)), attempt)[:, None]
+    middle = 0.5 * rows.lower + 0.5 * rows.upper if rows.centre is None else rows.centre
+    size = xp.sqrt(xp.sum(width * width, axis=1)) if rows.centre is None else xp.max(width, axis=1)
+    retreat = _retreats(facts, size, attempt)[:, None]
     if known is not None and not bool(xp.any(retreat > 0)):
         return witness, known
-    middle = 0.5 * rows.lower + 0.5 * rows.upper
     start = xp.minimum(xp.maximum(witness + retreat * (middle - witness), rows.lower), rows.upper)
     return start, points(facts, start, around)
 
@@ -226,7 +236,7 @@ def _planes(
     low, high = at.variance
     largest = at.amplitudes.largest_variance + low * 0.0
     line = lines(backend, curves, goals, 0.5 * (low + high), largest, tolerance)
-    sums = Sums(at, boxes(facts, rows.lower, rows.upper, start), plane(at, rows.sign, line))
+    sums = _sums(at, boxes(facts, rows, start), plane(at, rows.sign, line))
     values = _values(sums, tries, sharp)
     lost = after_deficit(backend, curves, line, xp.where(values < 0, -values, values * 0.0))
     gained = after_surplus(backend, curves, line, sums.latent(values), largest)
@@ -238,12 +248,19 @@ def _certain(xp: Any, bound: Array) -> Array:
     return xp.where(bound > 0.0, bound, xp.zeros_like(bound))
 
 
-def _values(sums: Sums, tries: int, sharp: bool) -> Array:
-    """Lower bounds of e^r f (N,); NaN where nothing is known."""
+def _sums(at: Points, where: Boxes, plane: Plane) -> Sums | RadialSums:
+    gaussian = isinstance(at.facts.profile, Gaussian)
+    return Sums(at, where, plane) if gaussian else RadialSums(at, where, plane)
+
+
+def _values(sums: Sums | RadialSums, tries: int, sharp: bool) -> Array:
+    """Lower bounds of e^r f (N,), for other kernels of G f; NaN where nothing is known."""
     backend, xp = sums.at.facts.backend, sums.at.facts.backend.xp
     values = sums.order_two()
+    if isinstance(sums, RadialSums) and sums.at.facts.profile.second == math.inf:
+        return values
     left = xp.nonzero(~(values >= 0))[0]
-    n, d = sums.bk.shape[1], sums.boxes.low.shape[1]
+    n, d = sums.plane.b.shape[1], sums.boxes.low.shape[1]
     step = backend.rows(5.0 * d**2 + sharp * (4.0 * n**2 + 3.0 * n * d))  # forms need more than the rest
     for start in range(0, len(left), step):
         check()
@@ -268,7 +285,7 @@ def _signs(
             break
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
-        sums = Sums(here, boxes(facts, few.lower, few.upper, start), mean_plane(here, few.sign))
+        sums = _sums(here, boxes(facts, few, start), mean_plane(here, few.sign))
         means = sums.latent(_values(sums, tries, sharp))
         largest = here.amplitudes.largest_variance + means * 0.0
         found = probabilities(backend, curves, (means, means), (largest * 0.0, largest))[0]

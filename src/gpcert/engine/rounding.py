@@ -12,7 +12,7 @@ from gpcert.rounding import TINY, UNIT
 #: Terms of the series of a tail that are summed, and the largest h^2 for which twice the last bounds the
 #: rest.
 _TERMS, LARGEST_SPAN = 40, 16.0
-#: Assumed relative errors of exp, expm1 and sqrt: 8 ulp (R2).
+#: Assumed relative errors of exp, expm1, log1p and sqrt: 8 ulp (R2).
 EXP = 16 * UNIT
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -19,7 +19,8 @@ class Rows:
     """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
     inner_upper] inside the region; standing (N, D - d): the others; sign (N,) = 1 for P(1), -1 for P(0).
 
-    Columns of numpy; a chunk of them moves to the backend, and is the same there.
+    Columns of numpy; a chunk of them moves to the backend, and is the same there. Balls of norm 2 have a
+    `centre` and half `axes` (N, d) besides: the row is the part of the ball in its box.
     """
 
     lower: Array
@@ -28,6 +29,8 @@ class Rows:
     inner_upper: Array
     standing: Array
     sign: Array
+    centre: Array | None = None
+    axes: Array | None = None
 
     def __len__(self) -> int:
         return len(self.sign)
@@ -35,13 +38,13 @@ class Rows:
     @property
     def is_box(self) -> bool:
         """Whether every point between the inner ends is one of the region."""
-        return getattr(self, "axes", None) is None
+        return self.axes is None
 
     def each(self, change: Callable[[Array], Array]) -> Rows:
         """The same for every column; for one that is two, once."""
-        columns = self.lower, self.upper, self.inner_lower, self.inner_upper, self.standing, self.sign
-        changed = {id(column): change(column) for column in columns}
-        return Rows(*(changed[id(column)] for column in columns))
+        columns = [getattr(self, field.name) for field in fields(self)]
+        changed = {id(column): change(column) for column in columns if column is not None}
+        return Rows(*(changed.get(id(column)) for column in columns))
 
     def on(self, backend: Backend, part: slice) -> Rows:
         """Some of them, on the backend."""
@@ -63,9 +66,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Around:
-    """Rows that are balls of norm inf around x (N, D), radius (N,), one domain (d,) for all; `sign` as there,
-    `features` (d,) move, the `rest` (D - d,) does not. The ends of their boxes are made where they are
-    needed, and features parted on the backend: the columns are as they were given.
+    """Rows that are balls of norm inf, or 2 (`round`), around x (N, D), radius (N,), one domain (d,) for all;
+    `sign` as there, `features` (d,) move, the `rest` (D - d,) does not. The ends of their boxes are made
+    where they are needed, and features parted on the backend: the columns are as they were given.
     """
 
     x: Float
@@ -74,6 +77,7 @@ class Around:
     sign: Float
     features: Index
     rest: Index
+    round: bool = False
 
     def __len__(self) -> int:
         return len(self.sign)
@@ -88,7 +92,8 @@ class Around:
         domain = (
             None if self.domain is None else (backend.array(self.domain[0]), backend.array(self.domain[1]))
         )
-        return Rows(*hulls(x, radius[:, None], domain, backend.xp), standing, sign)
+        ball = (x, radius[:, None] + x * 0.0) if self.round else ()
+        return Rows(*hulls(x, radius[:, None], domain, backend.xp), standing, sign, *ball)
 
     def still(self, at: Index | int) -> Float:
         """The standing features of some rows, or of one."""

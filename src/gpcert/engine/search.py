@@ -9,20 +9,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpcert.engine.backend import Array
+from gpcert.engine.balls import nearest
 from gpcert.engine.facts import Facts
 from gpcert.engine.values import Amplitudes
 
-#: Steps from vertex to vertex, and projected ones.
-_VERTICES, _PROJECTED = 4, 8
+#: Steps from vertex to vertex, and projected ones; in balls, to the lowest points of tangents.
+_VERTICES, _PROJECTED, _LOWEST = 4, 8, 5
+#: A point so far away that the nearest one of a ball is the lowest of a tangent; a step of the lowest points
+#: that ends the search.
+_BEYOND, _TURNED = 1e6, 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """mu / sqrt(noise + S), or mu alone where noise is None, in float32; `log_amplitude` (B, n) or None."""
+    """mu / sqrt(noise + S), or mu alone where noise is None, in float32; `standing` (B, n): -z of the
+    features that stand still, or None.
+    """
 
     facts: Facts
     noise: float | None
-    log_amplitude: Array | None
+    standing: Array | None
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, Array]:
@@ -36,14 +42,14 @@ class Objective:
         e = x @ Z.T
         e -= half
         e -= 0.5 * xp.sum(x * x, axis=1)[:, None]
-        if self.log_amplitude is not None:
-            e += self.log_amplitude[rows]
-        k = xp.exp(e)
-        k *= model.variance
+        if self.standing is not None:
+            e += self.standing[rows]
+        k, steep = facts.profile.both(xp, xp.clip(e, None, 0.0))
+        k = k * model.variance
         mu = sign * (k @ alpha + model.mean)
         if self.noise is None:
-            k *= alpha
-            return mu, sign[:, None] * (k @ Z - xp.sum(k, axis=1)[:, None] * x)
+            steep = steep * (model.variance * alpha)
+            return mu, sign[:, None] * (steep @ Z - xp.sum(steep, axis=1)[:, None] * x)
         V, signs = facts.low_rank
         t = k @ V.T
         spread = xp.clip(model.prior - (t * t) @ signs, 0.0, None) + self.noise
@@ -51,7 +57,8 @@ class Objective:
         t *= (mu / (spread * root))[:, None] * signs
         weights = t @ V
         weights += (sign / root)[:, None] * alpha
-        weights *= k
+        weights *= steep
+        weights *= model.variance
         return mu / root, weights @ Z - xp.sum(weights, axis=1)[:, None] * x
 
 
@@ -59,8 +66,7 @@ def objective(facts: Facts, around: Amplitudes, noise: float | None) -> Objectiv
     """That of rows with these amplitudes."""
     if isinstance(around.value, float):
         return Objective(facts, noise, None)
-    value = around.value / facts.model.variance + 1e-37
-    return Objective(facts, noise, facts.backend.single(facts.backend.xp.log(value)))
+    return Objective(facts, noise, facts.backend.single(around.exponent))
 
 
 @dataclass(eq=False)
@@ -140,3 +146,40 @@ def _project(objective: Objective, best: _Best, a: Array, b: Array, sign: Array,
         longer = xp.clip(size / xp.clip(bend, 1e-12, None), 1e-6, 1e6)
         length = xp.where(bend > 1e-12, longer, 2.0 * length)
         x, gradient = new, slope
+
+
+def in_balls(objective: Objective, centre: Array, axes: Array, low: Array, high: Array, sign: Array) -> Array:
+    """Units u (N, d), |u| <= 1, low <= u <= high, of points centre + axes u in scaled coordinates."""
+    backend = objective.facts.backend
+    xp = backend.xp
+    c, h, a, b, sign = (backend.single(each) for each in (centre, axes, low, high, sign))
+    a, b = xp.clip(a, -1.0, 0.0), xp.clip(b, 0.0, 1.0)
+
+    def at(u: Array, rows: Array) -> tuple[Array, Array]:
+        value, slope = objective(c[rows] + h[rows] * u, rows, sign[rows])
+        return value, slope * h[rows]
+
+    rows = backend.arange(len(c))
+    tilt = [0.01 if j * 0x9E3779B1 & 0x10000 else -0.01 for j in range(c.shape[1])]
+    u = nearest(xp, backend.single(backend.array(tilt)) + c * 0.0, a, b)
+    value, gradient = at(u, rows)
+    best = _Best(xp, u + 0.0, value, gradient + 0.0)
+    for _ in range(_LOWEST):  # from one tangent's lowest point to the next
+        far = _BEYOND / xp.clip(xp.max(xp.abs(gradient), axis=1), 1e-30, None)
+        new = nearest(xp, -far[:, None] * gradient, a[rows], b[rows])
+        value, gradient = at(new, rows)
+        best.offer(rows, new, value, gradient)
+        moved = xp.max(xp.abs(new - u), axis=1) > _TURNED
+        rows, u, gradient = rows[moved], new[moved], gradient[moved]
+        if not len(rows):
+            break
+    u, gradient = best.x[rows], best.gradient[rows]
+    length = 1.0 / xp.clip(xp.max(xp.abs(gradient), axis=1), 1e-30, None)
+    for _ in range(_PROJECTED if len(rows) else 0):  # steps of Barzilai and Borwein
+        new = nearest(xp, u - length[:, None] * gradient, a[rows], b[rows])
+        value, slope = at(new, rows)
+        best.offer(rows, new, value, slope)
+        bend, size = xp.sum((new - u) * (slope - gradient), axis=1), xp.sum((new - u) ** 2, axis=1)
+        length = xp.where(bend > 1e-12, xp.clip(size / xp.clip(bend, 1e-12, None), 1e-6, 1e6), 2.0 * length)
+        u, gradient = new, slope
+    return backend.double(best.x)

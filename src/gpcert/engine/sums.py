@@ -13,60 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpcert.engine.backend import Array
+from gpcert.engine.boxes import Boxes
 from gpcert.engine.facts import Facts
 from gpcert.engine.planes import Plane
-from gpcert.engine.quadratic import lower_bounds
 from gpcert.engine.rounding import exp_up, sqrt_up, tail_squares
 from gpcert.engine.values import Points
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
-#: Widths at the edge of underflow are enlarged to this, on one side, which suffices.
-_NARROWEST = 1e-60
 #: J1: (|L^-1 z| + |L^-1 y|)^2 of rows that are bounded at all.
 _FARTHEST = 180.0
 #: J11: theta, in units of the form's mean over the ends of the box; any is sound.
 _THETA = 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """Displacements of one box per row from its reference: low <= 0 <= high (N, d), rounded outward."""
-
-    facts: Facts
-    low: Array
-    high: Array
-
-    def take(self, rows: Array) -> Boxes:
-        """Those of some rows."""
-        return Boxes(self.facts, self.low[rows], self.high[rows])
-
-    @cached_property
-    def reach(self) -> Array:
-        """The largest |d_j| (N, d)."""
-        return self.facts.backend.xp.maximum(-self.low, self.high)
-
-    @cached_property
-    def squares(self) -> Array:
-        """sup |d|^2 (N,), up."""
-        return self.facts.backend.xp.sum(self.reach * self.reach, axis=1) * self._more
-
-    @cached_property
-    def span(self) -> Array:
-        """sup |L d|^2 (N,), up."""
-        return (self.reach * self.reach) @ self.facts.metrics[0] * self._more
-
-    @property
-    def _more(self) -> float:
-        return 1.0 + 4.0 * gamma(2 * self.low.shape[1] + 16)
-
-
-def boxes(facts: Facts, lower: Array, upper: Array, reference: Array) -> Boxes:
-    """As `scaled_box`, for raw doubles (N, d)."""
-    backend = facts.backend
-    length = facts.lengths
-    low = (lower - reference) / length * (1.0 + 4 * UNIT)
-    high = (upper - reference) / length * (1.0 + 4 * UNIT)
-    return Boxes(facts, low, backend.xp.clip(high, _NARROWEST, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,24 +155,14 @@ class Sums:
         known = self.value**2 + (g * g) @ inverse
         lam = self.remainder(known, 2)[:, None] * metric
         lam = lam + 0.5 * xp.clip(-self.slope, 0.0, None)[:, None]
-        ends = xp.minimum((g - lam * box.low) * box.low, (g - lam * box.high) * box.high)
-        size = xp.sum((xp.abs(g) + lam * box.reach) * box.reach, axis=1)
+        least, size = box.separable(g, lam)
         total = self.value + self.plane.still + self.plane.constant
-        return (
-            total
-            + xp.sum(xp.clip(ends, None, 0.0), axis=1)
-            - self.excess
-            - gamma(2 * self._features + 80) * size
-        )
+        return total + least - self.excess - gamma(2 * self._features + 80) * size
 
     def hessian(self) -> Array:
         """G5 of the packed products: order two (N, d, d), symmetric to the last bit."""
-        facts, xp, y = self._facts, self._facts.backend.xp, self.at.y
-        rows, columns, place = facts.triangle
-        first = self.gradient + 0.5 * self.value[:, None] * y
-        packed = self.bk @ facts.pairs
-        packed -= y[:, rows] * first[:, columns] + first[:, rows] * y[:, columns]
-        return xp.reshape(packed[:, place], (len(y), self._features, self._features))
+        first = self.gradient + 0.5 * self.value[:, None] * self.at.y
+        return unpacked(self._facts, self.bk, first, self.at.y)
 
     def cubic(self) -> tuple[Array, Array, Array]:
         """J11: N (N, d, d), symmetric to the last bit, what its eigenvalues may lack (N,), and at most
@@ -253,12 +200,10 @@ class Sums:
         """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two. `sharp`: order
         three as a form (J11).
         """
-        facts, xp, box, d = self._facts, self._facts.backend.xp, self.boxes, self._features
+        facts, xp, box, g = self._facts, self._facts.backend.xp, self.boxes, self.gradient
         H = self.hessian()
         metric, inverse = facts.metrics
-        known = (
-            self.value**2 + (self.gradient * self.gradient) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
-        )
+        known = self.value**2 + (g * g) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
         norm = xp.sqrt(xp.sum(H * H, axis=(1, 2)))
         if sharp:
             H, rest, taken = self._order_three_as_form(H, known)
@@ -266,11 +211,15 @@ class Sums:
         else:
             rest = self.remainder(known, 3)
         diagonal = self.slope[:, None] - 2.0 * rest[:, None] * metric
-        reach = box.reach
-        size = xp.sum(xp.abs(diagonal) * reach * reach, axis=1) + norm * box.squares
-        xp.reshape(H, (len(H), d * d))[:, :: d + 1] += diagonal
+        size = xp.sum(xp.abs(diagonal) * box.reach * box.reach, axis=1) + norm * box.squares
         base = self.value + self.plane.still + self.plane.constant
-        lack = self.excess + gamma(64) * size * 1.01
-        need = lack - base + 32 * UNIT * (xp.abs(base) + lack)
-        found = lower_bounds(facts.backend, self.gradient, H, box.low, box.high, need, tries)
-        return found + base - lack - 32 * UNIT * (xp.abs(base) + xp.abs(found) + lack)
+        return box.quadratic(g, H, diagonal, base, self.excess, size, tries)
+
+
+def unpacked(facts: Facts, weights: Array, first: Array, y: Array) -> Array:
+    """J5: sum_i weights_i (z_i - y)(z_i - y)^T (N, d, d) from packed products, `first` (N, d) its a."""
+    rows, columns, place = facts.triangle
+    packed = weights @ facts.pairs
+    packed -= y[:, rows] * first[:, columns] + first[:, rows] * y[:, columns]
+    d = int(y.shape[1])
+    return facts.backend.xp.reshape(packed[:, place], (len(y), d, d))

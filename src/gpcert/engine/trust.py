@@ -104,6 +104,7 @@ def _functions(backend: Torch) -> dict[str, Any]:
     return {
         "exp": (xp.exp, np.exp, small, 12 * UNIT),
         "expm1": (xp.expm1, np.expm1, grown, 12 * UNIT),
+        "log1p": (xp.log1p, np.log1p, grown, 12 * UNIT),
         "sqrt": (xp.sqrt, np.sqrt, grown, 4 * UNIT),
         "erfc": (backend.erfc, special.erfc, tails, UNIT * (24.0 + 8.0 * np.maximum(tails, 0.0) ** 2)),
     }

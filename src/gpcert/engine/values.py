@@ -9,24 +9,27 @@ import numpy as np
 
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import Facts
+from gpcert.engine.profiles import Gaussian
 from gpcert.engine.rounding import EXP
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
 
 @dataclass(frozen=True, eq=False)
 class Amplitudes:
-    """What the standing features leave of the kernel: s2 exp(-z) (N, n), or s2 alone, and the errors of z
-    (N,).
+    """What the standing features leave of the kernel: s2 phi(z) (N, n), or s2 alone, the errors of z (N,),
+    and -z (N, n), or 0.
     """
 
     facts: Facts
     value: Array
     error: Array
+    exponent: Array = 0.0
 
     def take(self, rows: Array) -> Amplitudes:
         """Those of some rows."""
-        value = self.value if isinstance(self.value, float) else self.value[rows]
-        return Amplitudes(self.facts, value, self.error[rows])
+        if isinstance(self.value, float):
+            return Amplitudes(self.facts, self.value, self.error[rows])
+        return Amplitudes(self.facts, self.value[rows], self.error[rows], self.exponent[rows])
 
     def sum(self, weights: Array) -> Array:
         """At least sum_i weights_i amplitude_i, for weights (n,) or (N, n) >= 0: (N,) or one number."""
@@ -81,9 +84,9 @@ def amplitudes(facts: Facts, standing: Array) -> Amplitudes:
     Z, half, reach = facts.standing
     y = facts.scaled(standing, standing=True)
     norms = xp.sum(y * y, axis=1)
-    exponent = y @ Z.T - half - 0.5 * norms[:, None]
-    value = xp.exp(xp.clip(exponent, None, 0.0)) * model.variance
-    return Amplitudes(facts, value, _exponent_error(rest.size, norms, reach, xp))
+    exponent = xp.clip(y @ Z.T - half - 0.5 * norms[:, None], None, 0.0)
+    value = facts.profile.both(xp, exponent)[0] * model.variance
+    return Amplitudes(facts, value, _exponent_error(rest.size, norms, reach, xp), exponent)
 
 
 def _exponent_error(d: int, norms: Array, reach: float, xp: object) -> Array:
@@ -94,7 +97,8 @@ def _exponent_error(d: int, norms: Array, reach: float, xp: object) -> Array:
 @dataclass(frozen=True, eq=False)
 class Points:
     """One point per row: y (N, d) in scaled coordinates, k (N, n), `unit` (N,) the relative error of each
-    k_i.
+    k_i. Kernels other than the Gaussian: s2 |phi'| (N, n) besides, `error` (N,) of each z_i, `evaluation`
+    (N,), the relative error of phi and its derivatives without it, and `exponent` (N, n), -z_i.
     """
 
     facts: Facts
@@ -102,10 +106,18 @@ class Points:
     y: Array
     k: Array
     unit: Array
+    steep: Array = None
+    error: Array = None
+    evaluation: Array = None
+    exponent: Array = None
 
     def take(self, rows: Array) -> Points:
         """Those of some rows."""
-        few = Points(self.facts, self.amplitudes.take(rows), self.y[rows], self.k[rows], self.unit[rows])
+        more = (
+            None if each is None else each[rows]
+            for each in (self.k, self.unit, self.steep, self.error, self.evaluation, self.exponent)
+        )
+        few = Points(self.facts, self.amplitudes.take(rows), self.y[rows], *more)
         for name in ("r", "norms", "variance"):
             if name in self.__dict__:
                 known = self.__dict__[name]
@@ -166,9 +178,20 @@ def points(facts: Facts, x: Array, around: Amplitudes) -> Points:
     exponent = y @ facts.Z.T
     exponent -= facts.half
     exponent -= 0.5 * norms[:, None]
+    error = _exponent_error(len(moving), norms, facts.reach, xp) + around.error
+    if not isinstance(facts.profile, Gaussian):
+        return _radial_points(facts, around, y, xp.clip(exponent, None, 0.0) + around.exponent, error)
     k = xp.exp(xp.clip(exponent, None, 0.0))
     k *= around.value
-    error = _exponent_error(len(moving), norms, facts.reach, xp) + around.error
     # e^error - 1 <= 2 error; a row whose error is larger is unknown: 0 * inf is NaN, which is never certain.
     unit = xp.where(error < _CLOSE, 2.0 * error, error * 0.0 + float("inf")) + 4 * EXP
     return Points(facts, around, y, k, unit)
+
+
+def _radial_points(facts: Facts, around: Amplitudes, y: Array, exponent: Array, error: Array) -> Points:
+    """J14: |phi'| <= first phi, so an error of z costs first times as much, and K1's g what is evaluated."""
+    xp, profile, s2 = facts.backend.xp, facts.profile, facts.model.variance
+    k, steep = profile.both(xp, exponent)
+    evaluation = (8.0 * xp.max(profile.exponent(xp, exponent), axis=1) + 128.0) * UNIT
+    unit = xp.where(error < _CLOSE, 2.0 * profile.first * error, error * 0.0 + float("inf")) + evaluation
+    return Points(facts, around, y, s2 * k, unit, s2 * steep, error, evaluation, exponent)

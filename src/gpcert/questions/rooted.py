@@ -1,7 +1,8 @@
 """The regions of a batch at the root, all at once (`gpcert.engine`): what is settled, and hints for the rest.
 
-Only boxes, and only models and batches for which that pays; everything else is asked one by one, as a single
-question is. A hint is true: certified ends of both sides, and points of the region where they hold.
+Only boxes and balls of norm inf and 2, and only models and batches for which that pays; everything else is
+asked one by one, as a single question is. A hint is true: certified ends of both sides, and points of the
+region where they hold.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gpcert.engine import (
     verdicts,
 )
 from gpcert.posterior import Posterior
-from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of
+from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, half_axes
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -44,6 +45,10 @@ _SHARED = 1.5
 #: Boxes that are bounded if one is split once, twice, three times; after that the search, which splits what
 #: is worst, is cheaper.
 _SPLIT = 3, 5, 7
+#: Norms whose balls are rows.
+_NORMS = (np.inf, 2.0)
+#: Half axes of balls, and their reciprocals, below this: their squares are doubles.
+_AXIS = 1e100
 #: Above this, ends of balls might overflow: they are looked at one by one.
 _FAR = 1e300
 
@@ -187,40 +192,67 @@ def _groups(
     alike = regions.alike if isinstance(regions, Regions) else None
     if alike is None or alike.kind.scale is not None or not _near(alike):
         yield from _grouped(post, regions, side, device, sides, fewest)
-    elif alike.kind.norm == np.inf:
+    elif alike.kind.norm in _NORMS:
         which, j = np.flatnonzero(alike.radius > 0), np.flatnonzero(alike.kind.moving())
         if len(which) >= fewest and j.size:
-            facts, domain = facts_of(post, j, chosen(device, sides * len(which))), alike.kind.domain
+            backend, domain = chosen(device, sides * len(which)), alike.kind.domain
+            facts = facts_of(post, j, backend, alike.kind.norm == 2)
             x = alike.x if len(which) == len(alike) else alike.x[which]
             ends = None if domain is None else (domain[0][j], domain[1][j])
-            yield which, Around(x, alike.radius[which], ends, side[which], j, facts.rest), facts
+            radius = alike.radius[which]
+            yield which, Around(x, radius, ends, side[which], j, facts.rest, facts.round), facts
 
 
 def _near(alike: Alike) -> bool:
     domain = alike.kind.domain
     bounded = domain is not None and np.isfinite(domain).all()
     ends = np.array(domain) if bounded else alike.x
-    return bool(max(-ends.min(), ends.max(), alike.radius.max()) < _FAR)
+    far = max(-ends.min(), ends.max(), alike.radius.max()) >= _FAR
+    moves = alike.radius[alike.radius > 0] if alike.kind.norm == 2 else np.ones(1)
+    return not far and bool(((moves > 1.0 / _AXIS) & (moves < _AXIS)).all())
 
 
 def _grouped(
     post: Posterior, regions: Sequence[Region], side: Float, device: str, sides: int, fewest: int
 ) -> Iterator[tuple[Index, Rows, Facts]]:
-    boxes = np.array([not isinstance(each, Ball) or each.norm == np.inf for each in regions])
-    which = np.flatnonzero(boxes)
-    if len(which) < fewest:
-        return
-    columns = columns_of([regions[i] for i in which.tolist()])
-    with np.errstate(over="ignore"):  # a row with a side of unknown width is left to the search, whole
+    norms = np.array([each.norm if isinstance(each, Ball) else np.inf for each in regions])
+    for norm in _NORMS:
+        which = np.flatnonzero(norms == norm)
+        if len(which) >= fewest:
+            yield from _of_one_norm(post, regions, which, norm == 2, side, device, sides, fewest)
+
+
+def _of_one_norm(
+    post: Posterior,
+    regions: Sequence[Region],
+    which: Index,
+    round_: bool,
+    side: Float,
+    device: str,
+    sides: int,
+    fewest: int,
+) -> Iterator[tuple[Index, Rows, Facts]]:
+    some = [regions[i] for i in which.tolist()]
+    columns = columns_of(some)
+    with np.errstate(all="ignore"):  # a row with a side of unknown width is left to the search, whole
         fits = np.isfinite(columns.upper - columns.lower).all(axis=1)
+        axes = half_axes(some) if round_ else None
+        if axes is not None:
+            fits &= ((axes > 1.0 / _AXIS) & (axes < _AXIS)).all(axis=1)
     which, columns = which[fits], Columns(*(end[fits] for end in columns))
+    axes = None if axes is None else axes[fits]
     moving = columns.lower < columns.upper
     for rows in _sharing(moving, fewest):
         features = np.flatnonzero(moving[rows].any(axis=0))
         low, high, inner_low, inner_high = (end[rows][:, features] for end in columns)
-        facts = facts_of(post, features, chosen(device, sides * len(rows)))
+        facts = facts_of(post, features, chosen(device, sides * len(rows)), round_)
         standing = columns.inner_lower[rows][:, facts.rest]
-        yield which[rows], Rows(low, high, inner_low, inner_high, standing, side[which[rows]]), facts
+        ends = low, high, inner_low, inner_high, standing, side[which[rows]]
+        if axes is None:
+            yield which[rows], Rows(*ends), facts
+        else:
+            centre = np.stack([regions[i].centre for i in which[rows].tolist()])
+            yield which[rows], Rows(*ends, centre[:, features], axes[rows][:, features]), facts
 
 
 def _sharing(moving: Mask, fewest: int) -> Iterator[Index]:

@@ -1,7 +1,7 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
 from gpcert.regions.batch import Regions, balls, checked_spread
-from gpcert.regions.columns import Alike, Columns, columns_of, hulls
+from gpcert.regions.columns import Alike, Columns, columns_of, half_axes, hulls
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Region, region_from_dict
 
@@ -15,6 +15,7 @@ __all__ = [
     "balls",
     "checked_spread",
     "columns_of",
+    "half_axes",
     "hulls",
     "lowest",
     "nearest",

@@ -15,7 +15,7 @@ from gpcert.regions.sets import Ball, Region
 from gpcert.tables import order
 from gpcert.validation import Float, freeze
 
-__all__ = ["Alike", "Columns", "columns_of", "hulls"]
+__all__ = ["Alike", "Columns", "columns_of", "half_axes", "hulls"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,14 @@ class Columns(NamedTuple):
     inner_upper: Float
 
 
+def half_axes(balls: Sequence[Any]) -> Float:
+    """radius scale (m, d) of balls, to the nearest double."""
+    ones = np.ones(len(balls[0].x))
+    return np.stack([ball.radius * (ones if ball.scale is None else ball.scale) for ball in balls])
+
+
 def columns_of(regions: Sequence[Region]) -> Columns:
-    """The columns of boxes and of balls with norm=inf."""
+    """The columns of boxes and of balls with norm=inf; of other balls, those of their boxes."""
     if all(isinstance(region, Ball) and region.scale is None for region in regions):
         return _of_balls([region for region in regions if isinstance(region, Ball)])
     outer, inner = [region.box() for region in regions], [region.inner_box() for region in regions]
