@@ -3,7 +3,7 @@
 from gpcert.bounds.batched.cells import CellExtremes, bound_cells, sweepable
 from gpcert.bounds.batched.lines import SideRanges, line_ranges
 from gpcert.bounds.factory import BoundFactory, check_certifiable, shape_of
-from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.facts.classes import ClassModel, class_model_of
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.ball import BallDomain, BallShape
 from gpcert.bounds.geometry.ball_newton import multipliers as ellipsoid_multipliers
@@ -32,6 +32,7 @@ __all__ = [
     "BoxShape",
     "CellExtremes",
     "Certified",
+    "ClassModel",
     "Covariances",
     "Domain",
     "JointLabel",

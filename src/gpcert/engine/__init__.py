@@ -8,6 +8,7 @@ the statements are those of `bounds`, the rounding is that of R1 in any order of
 
 from gpcert.engine.backend import Backend, chosen
 from gpcert.engine.facts import Facts, facts_of, knows
+from gpcert.engine.labels import classes_of, kept_labels, knows_labels
 from gpcert.engine.root import Settled, attained, signs, smallest, verdicts
 from gpcert.engine.rows import Around, Rows
 
@@ -19,8 +20,11 @@ __all__ = [
     "Settled",
     "attained",
     "chosen",
+    "classes_of",
     "facts_of",
+    "kept_labels",
     "knows",
+    "knows_labels",
     "signs",
     "smallest",
     "verdicts",

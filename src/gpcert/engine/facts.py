@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpcert.bounds import Model, model_of
+from gpcert.bounds import Model, class_model_of, model_of
 from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
@@ -23,7 +23,7 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Facts", "facts_of", "knows"]
+__all__ = ["Facts", "facts_of", "knows", "within_reach"]
 
 #: J1: what the numbers of a model may be, so that underflow changes less than 2^-400 in any bound.
 _LARGEST = 2.0**30
@@ -221,9 +221,14 @@ def knows(post: Posterior) -> bool:
         return False
     model = model_of(post)
     noise = float(getattr(post.likelihood, "scale", 1.0))
-    numbers = [model.variance, 1.0 / model.variance, noise, 1.0 / noise, abs(model.mean)]
-    numbers += [float(np.abs(each).max()) for each in (model.weights, model.precision, model.row_weight)]
-    return bool(model.moderate and len(model.weights) < 2**20 and max(numbers) <= _LARGEST)
+    arrays = np.array([noise, 1.0 / noise, model.mean]), model.weights, model.precision, model.row_weight
+    return model.moderate and within_reach(model.variance, *arrays)
+
+
+def within_reach(variance: float, *arrays: Float) -> bool:
+    """J1: whether no number of a model, with its largest arrays, is so large that underflow could matter."""
+    largest = max(variance, 1.0 / variance, *(float(np.abs(each).max()) for each in arrays))
+    return max(map(len, arrays)) < 2**20 and bool(largest <= _LARGEST)
 
 
 @dataclass(eq=False)
@@ -234,6 +239,12 @@ class _Kept:
 _facts: WeakKeyDictionary[Posterior, _Kept] = WeakKeyDictionary()
 
 
+def _geometry(post: Posterior) -> Model:
+    """Of several latents with one kernel: the functional that is 0."""
+    C = post.n_latents
+    return class_model_of(post).functional(np.zeros(C), np.zeros((C, C)))
+
+
 def facts_of(post: Posterior, features: Index, backend: Backend, round_: bool = False) -> Facts:
     """The facts of a model on its moving features (d,), for boxes or for balls, kept as long as the posterior
     lives.
@@ -241,8 +252,8 @@ def facts_of(post: Posterior, features: Index, backend: Backend, round_: bool = 
     cache = _facts.setdefault(post, _Kept()).facts
 
     def make() -> Facts:
-        model = model_of(post)
         assert isinstance(post.kernel, Kernel)
+        model = model_of(post) if post.n_latents == 1 else _geometry(post)
         profile = profile_of(post.kernel)
         assert profile is not None
         return Facts(backend, model, features, model.centres.mean(axis=0), round_, profile)

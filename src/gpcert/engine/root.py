@@ -68,7 +68,7 @@ def smallest(
             return lower >= upper - tolerance
         return (lower >= target) | (upper <= target)
 
-    return _chunked(facts, rows, sides, lambda few: passes(facts, few, curves.noise, answer, enough, splits))
+    return chunked(facts, rows, sides, lambda few: passes(facts, few, curves.noise, answer, enough, splits))
 
 
 def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around, splits: int = 0) -> Settled:
@@ -80,7 +80,7 @@ def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around, splits: int
     def enough(lower: Array, upper: Array) -> Array:
         return (lower > 0.5) | (upper < 0.5)
 
-    return _chunked(facts, rows, 1, lambda few: passes(facts, few, None, answer, enough, splits))
+    return chunked(facts, rows, 1, lambda few: passes(facts, few, None, answer, enough, splits))
 
 
 def attained(facts: Facts, curves: LevelCurves, rows: Rows | Around, noise: float | None) -> Settled:
@@ -95,7 +95,7 @@ def attained(facts: Facts, curves: LevelCurves, rows: Rows | Around, noise: floa
         upper = probabilities(facts.backend, curves, mean, at.variance)[1]
         return upper * 0.0, upper, witness, upper * 0.0
 
-    return _chunked(facts, rows, 1, answer)
+    return chunked(facts, rows, 1, answer)
 
 
 def signs(facts: Facts, curves: LevelCurves, x: Float) -> Float:
@@ -118,12 +118,18 @@ def signs(facts: Facts, curves: LevelCurves, x: Float) -> Float:
     return found
 
 
-def _chunked(
-    facts: Facts, rows: Rows | Around, sides: int, answer: Callable[[Rows], tuple[Array, ...]]
+def chunked(
+    facts: Facts,
+    rows: Rows | Around,
+    sides: int,
+    answer: Callable[[Rows], tuple[Array, ...]],
+    doubles: float = 0.0,
 ) -> Settled:
-    """In parts that fit into the memory; the other sides are made where the arrays are."""
+    """In parts that fit into the memory, with so many more `doubles` a row; the other sides are made where
+    the arrays are.
+    """
     d, n, backend = len(facts.features), len(facts.model.weights), facts.backend
-    parts = -(-len(rows) // (backend.rows(8.0 * n + 64.0 * d) // sides))
+    parts = -(-len(rows) // (backend.rows(8.0 * n + 64.0 * d + doubles) // sides))
     step = -(-len(rows) // max(parts, 1))  # as many in the last part as in the others
     shape = sides, len(rows)
     found = Settled(np.empty(shape), np.empty(shape), np.empty((*shape, d)), np.empty(shape))
@@ -148,9 +154,14 @@ def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None
         units = in_balls(aim, facts.scaled(rows.centre), rows.axes / facts.lengths, *ends, rows.sign)
         return placed(xp, units, rows.centre, rows.axes, rows.inner_lower, rows.inner_upper)
     share = descend(aim, facts.scaled(rows.inner_lower), facts.scaled(rows.inner_upper), rows.sign)
-    inside = rows.inner_lower + share * (rows.inner_upper - rows.inner_lower)
-    inside = xp.where(share == 1.0, rows.inner_upper, xp.where(share == share, inside, rows.inner_lower))
-    return xp.minimum(xp.maximum(inside, rows.inner_lower), rows.inner_upper)
+    return inside(xp, rows, share)
+
+
+def inside(xp: Any, rows: Rows, share: Array) -> Array:
+    """Points (N, d) of boxes, raw units, for shares of them: exactly the ends for 0 and 1."""
+    found = rows.inner_lower + share * (rows.inner_upper - rows.inner_lower)
+    found = xp.where(share == 1.0, rows.inner_upper, xp.where(share == share, found, rows.inner_lower))
+    return xp.minimum(xp.maximum(found, rows.inner_lower), rows.inner_upper)
 
 
 def _at(facts: Facts, rows: Rows, witness: Array, around: Amplitudes) -> tuple[Points, tuple[Array, Array]]:
@@ -236,8 +247,8 @@ def _planes(
     low, high = at.variance
     largest = at.amplitudes.largest_variance + low * 0.0
     line = lines(backend, curves, goals, 0.5 * (low + high), largest, tolerance)
-    sums = _sums(at, boxes(facts, rows, start), plane(at, rows.sign, line))
-    values = _values(sums, tries, sharp)
+    sums = sums_of(at, boxes(facts, rows, start), plane(at, rows.sign, line))
+    values = values_of(sums, tries, sharp)
     lost = after_deficit(backend, curves, line, xp.where(values < 0, -values, values * 0.0))
     gained = after_surplus(backend, curves, line, sums.latent(values), largest)
     return _certain(xp, xp.where(values >= 0, gained, lost))
@@ -248,12 +259,13 @@ def _certain(xp: Any, bound: Array) -> Array:
     return xp.where(bound > 0.0, bound, xp.zeros_like(bound))
 
 
-def _sums(at: Points, where: Boxes, plane: Plane) -> Sums | RadialSums:
+def sums_of(at: Points, where: Boxes, plane: Plane) -> Sums | RadialSums:
+    """By the kernel."""
     gaussian = isinstance(at.facts.profile, Gaussian)
     return Sums(at, where, plane) if gaussian else RadialSums(at, where, plane)
 
 
-def _values(sums: Sums | RadialSums, tries: int, sharp: bool) -> Array:
+def values_of(sums: Sums | RadialSums, tries: int, sharp: bool) -> Array:
     """Lower bounds of e^r f (N,), for other kernels of G f; NaN where nothing is known."""
     backend, xp = sums.at.facts.backend, sums.at.facts.backend.xp
     values = sums.order_two()
@@ -285,8 +297,8 @@ def _signs(
             break
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
-        sums = _sums(here, boxes(facts, few, start), mean_plane(here, few.sign))
-        means = sums.latent(_values(sums, tries, sharp))
+        sums = sums_of(here, boxes(facts, few, start), mean_plane(here, few.sign))
+        means = sums.latent(values_of(sums, tries, sharp))
         largest = here.amplitudes.largest_variance + means * 0.0
         found = probabilities(backend, curves, (means, means), (largest * 0.0, largest))[0]
         lower[todo] = xp.maximum(lower[todo], _certain(xp, found))

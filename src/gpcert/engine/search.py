@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from gpcert.engine.backend import Array
 from gpcert.engine.balls import nearest
@@ -18,6 +19,15 @@ _VERTICES, _PROJECTED, _LOWEST = 4, 8, 5
 #: A point so far away that the nearest one of a ball is the lowest of a tangent; a step of the lowest points
 #: that ends the search.
 _BEYOND, _TURNED = 1e6, 0.02
+
+
+class Guide(Protocol):
+    """What a search descends on, in float32."""
+
+    @property
+    def facts(self) -> Facts: ...
+
+    def __call__(self, x: Array, rows: Array, sign: Array) -> tuple[Array, Array]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +95,7 @@ class _Best:
         self.x[rows], self.value[rows], self.gradient[rows] = x, value, gradient
 
 
-def descend(objective: Objective, low: Array, high: Array, sign: Array) -> Array:
+def descend(objective: Guide, low: Array, high: Array, sign: Array) -> Array:
     """Shares t (N, d) of [low, high], scaled coordinates: exactly 0 or 1 at the ends. sign (N,): of the
     side.
     """
@@ -114,7 +124,7 @@ def _vertex(xp: object, gradient: Array, x: Array, a: Array, b: Array) -> Array:
 
 
 def _visit_vertices(
-    objective: Objective, best: _Best, a: Array, b: Array, sign: Array, x: Array, gradient: Array
+    objective: Guide, best: _Best, a: Array, b: Array, sign: Array, x: Array, gradient: Array
 ) -> None:
     """Each row until its vertex does not change any more."""
     backend = objective.facts.backend
@@ -129,7 +139,7 @@ def _visit_vertices(
         best.offer(rows, x, value, gradient)
 
 
-def _project(objective: Objective, best: _Best, a: Array, b: Array, sign: Array, rows: Array) -> None:
+def _project(objective: Guide, best: _Best, a: Array, b: Array, sign: Array, rows: Array) -> None:
     """Steps of Barzilai and Borwein in units of the widths, projected onto the boxes."""
     xp = objective.facts.backend.xp
     a, b, sign = a[rows], b[rows], sign[rows]
@@ -148,7 +158,7 @@ def _project(objective: Objective, best: _Best, a: Array, b: Array, sign: Array,
         x, gradient = new, slope
 
 
-def in_balls(objective: Objective, centre: Array, axes: Array, low: Array, high: Array, sign: Array) -> Array:
+def in_balls(objective: Guide, centre: Array, axes: Array, low: Array, high: Array, sign: Array) -> Array:
     """Units u (N, d), |u| <= 1, low <= u <= high, of points centre + axes u in scaled coordinates."""
     backend = objective.facts.backend
     xp = backend.xp

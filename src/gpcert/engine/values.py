@@ -41,6 +41,10 @@ class Amplitudes:
             found = self.facts.backend.xp.sum(self.value * weights, axis=-1)
         return found * _MORE
 
+    def sum_squares(self, weights: Array) -> Array:
+        """At least sum_i weights_i amplitude_i^2 (N,), for weights (N, n) >= 0."""
+        return self.facts.backend.xp.sum(weights * (self.value * self.value), axis=1) * (_MORE * _MORE)
+
     @cached_property
     def weighted(self) -> Array:
         """F2: at least |V a| for the amplitudes a; (N,) or one number."""

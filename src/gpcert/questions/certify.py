@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
-from gpcert.engine import knows
+from gpcert.engine import knows, knows_labels
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, checked_prover
 from gpcert.questions import rooted
@@ -116,7 +116,7 @@ def settled_verdicts(
     check_model(post)
     check_threshold(post, threshold)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
-    if not regions or not knows(post):
+    if not regions or not (knows(post) or knows_labels(post)):
         return {}
     task = _Task(post, BoundFactory(post), float(threshold), settings, about(post, settings))
     labels, ties = labelled(post, X, device)

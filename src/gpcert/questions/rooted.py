@@ -8,7 +8,7 @@ region where they hold.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,11 @@ from gpcert.engine import (
     Settled,
     attained,
     chosen,
+    classes_of,
     facts_of,
+    kept_labels,
     knows,
+    knows_labels,
     signs,
     smallest,
     verdicts,
@@ -153,6 +156,9 @@ def decisions(
     """The same of min P(label) alone, as sharp as the threshold asks; `fewest`: regions that pay;
     `prove=False`: counterexamples only.
     """
+    if post.n_classes > 2:
+        yield from _kept(post, regions, labels, settings, device, fewest if prove else len(regions) + 1)
+        return
     side = np.where(labels == 1, 1.0, -1.0)
     for which, rows, facts in _groups(post, regions, side, settings, device, sides=1, fewest=fewest):
         curves, start, splits = curves_of(post.likelihood), time.perf_counter(), _splits(settings.max_nodes)
@@ -162,6 +168,17 @@ def decisions(
             found = verdicts(facts, curves, rows, splits)
         else:
             found = smallest(facts, curves, rows, _FINE, threshold + _ABOVE, splits=splits)
+        yield _roots(which, rows, facts, found, start)
+
+
+def _kept(
+    post: Posterior, regions: Sequence[Region], labels: Index, settings: Settings, device: str, fewest: int
+) -> Iterator[Roots]:
+    """Several classes: where the label is proved to win, of (1 + its lead) / 2; no counterexamples."""
+    sign = labels.astype(np.float64)
+    for which, rows, facts in _groups(post, regions, sign, settings, device, 1, fewest, knows_labels):
+        start = time.perf_counter()
+        found = kept_labels(facts, classes_of(post, facts), rows)
         yield _roots(which, rows, facts, found, start)
 
 
@@ -184,10 +201,11 @@ def _groups(
     device: str,
     sides: int,
     fewest: int = FEWEST,
+    known: Callable[[Posterior], bool] = knows,
 ) -> Iterator[tuple[Index, Rows | Around, Facts]]:
     """Regions that move the same features: their numbers, their rows, and the facts."""
     time_for_it = settings.max_nodes >= sides and settings.max_seconds >= _SECONDS
-    if len(regions) < fewest or not time_for_it or not knows(post):
+    if len(regions) < fewest or not time_for_it or not known(post):
         return
     alike = regions.alike if isinstance(regions, Regions) else None
     if alike is None or alike.kind.scale is not None or not _near(alike):
