@@ -224,9 +224,14 @@ class _Frame(NamedTuple):
 
     rho: Float
     v: Float
-    X: Float
+    up: Float  #: sup a (n,)
+    down: Float  #: sup -a (n,)
     X_abs: Float
     R: float
+
+    @property
+    def X(self) -> Float:
+        return np.maximum(self.up, self.down)
 
     def component(self, scalar: Scalar) -> Component:
         return Component(
@@ -248,19 +253,20 @@ def _frame(domain: Domain, rho: Float, v: Float) -> _Frame:
     return _Frame(
         rho=rho,
         v=v,
-        X=domain.linear(v) * outward,
+        up=np.maximum(domain.support(v), 0.0) * outward,
+        down=np.maximum(domain.support(-v), 0.0) * outward,
         X_abs=np.abs(v) @ domain.reach * outward,
         R=0.5 * norm * norm * outward,
     )
 
 
 def _delta_range(domain: Domain, v: Float, frame: _Frame) -> tuple[Float, Float]:
-    """K4: the range of delta_i = sum_j rho_j d_j (d_j / 2 - v_ij), from the box and from |a| <= X, r <= R."""
+    """K4: the range of delta_i = sum_j rho_j d_j (d_j / 2 - v_ij), from the box, sup a, sup -a and sup r."""
     rho, low, high = frame.rho, domain.low, domain.high
     nearest = np.clip(v, low, high)
     least = (nearest * (0.5 * nearest - v)) @ rho
     most = np.maximum(low * (0.5 * low - v), high * (0.5 * high - v)) @ rho
     slack = gamma(2 * len(rho) + 24) * (frame.X_abs + float(rho @ domain.reach**2))
-    least = np.maximum(least - slack, -frame.X)
-    most = np.minimum(most + slack, frame.X + frame.R * (1.0 + 4 * UNIT))
+    least = np.maximum(least - slack, -frame.up)
+    most = np.minimum(most + slack, frame.down + frame.R * (1.0 + 4 * UNIT))
     return np.minimum(least, 0.0), np.maximum(most, 0.0)

@@ -204,16 +204,29 @@ def _parts(e: RadialExpansion, c: Component) -> tuple[Float, Float]:
     return Z_M, Z_q
 
 
+def lines(e: RadialExpansion, i: int) -> Float:
+    """l of the cubic r (l.d) of a component (2, d): a l[0] + tau l[1]."""
+    c = e.components[i]
+    weights = np.stack([e.slice.weights, 2.0 * e.r])
+    found = -(weights * c.P[1]) @ c.v
+    found[1] += 2.0 * (e.RP[:, i] @ e.U)
+    return np.asarray(found)
+
+
 def _cubic_tensor(e: RadialExpansion) -> Callable[[float, float], list[Form]]:
-    """C1 with the symmetric tensor: what is bounded is the float tensor, its rounding is in the errors."""
+    """C1 with the symmetric tensor of everything cubic, r (l.d) too: what is bounded is the float tensor, its
+    rounding is in the errors.
+    """
     n, d = e.U.shape
     root = np.sqrt(e.metric)
     tensors = np.zeros((2, d, d, d))
-    for c in e.components:
+    every = np.arange(d)
+    for i, c in enumerate(e.components):
         scaled = c.v / root
         pairs = (scaled[:, :, None] * scaled[:, None, :]).reshape(n, d * d)
         Z = np.concatenate([part / root for part in _parts(e, c)], axis=1)
         tensors += (Z.T @ pairs).reshape(2, d, d, d)
+        tensors[:, :, every, every] += (lines(e, i) / root)[:, :, None] * (0.5 * c.rho / e.metric)
     tensors = (tensors + tensors.transpose(0, 2, 1, 3) + tensors.transpose(0, 3, 2, 1)) / 3.0
     unit = np.outer(root, root)
 

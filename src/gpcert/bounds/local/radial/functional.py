@@ -17,7 +17,7 @@ import numpy as np
 from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_root, least, negative_part
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import Component, RadialExpansion, second_moment
-from gpcert.bounds.local.radial.forms import RadialForms
+from gpcert.bounds.local.radial.forms import TENSOR_DIMENSIONS, RadialForms, lines
 from gpcert.rounding import TINY, UNDERFLOW, gamma, sum_up
 from gpcert.validation import Float
 
@@ -77,9 +77,8 @@ def _of_component(e: RadialExpansion, i: int, a: float, tau: float, b: Float) ->
     """What sum_i b_i kappa_i and <V kappa_1, V kappa_2> have beyond order two, but for the cubic in a."""
     c = e.components[i]
     rho = np.abs(c.rho)
-    # r (line.d), r^2 C2 / 2, -r^2 (cube.d) / 2, r^3 C3 / 6
-    line = 2.0 * tau * (e.RP[:, i] @ e.U) - (b * c.P[1]) @ c.v
-    steepness = _falling(e, c, line)
+    # r (line.d) where it is not in the tensor, r^2 C2 / 2, -r^2 (cube.d) / 2, r^3 C3 / 6
+    steepness = 0.0 if len(rho) <= TENSOR_DIMENSIONS else _falling(e, c, np.array([a, tau]) @ lines(e, i))
     steepness += 0.5 * c.R * max(-float(b @ c.P[1]), 0.0)
     if c.P[2].any():
         steepness += 0.5 * c.R * _falling(e, c, -((b * c.P[2]) @ c.v))
