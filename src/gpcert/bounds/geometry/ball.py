@@ -40,6 +40,12 @@ class BallDomain(Domain):
         total = (sum_up(metric * o * o) + linear + square) * (1.0 + gamma(32)) + TINY
         return sqrt_up(min(box, total))
 
+    def rounded(self, metric: Float) -> tuple[Float, float]:
+        """B4 around the ball's centre, or the box."""
+        box = super().rounded(metric)
+        square = self.ball.square(metric * self.unit * self.unit) * (1.0 + gamma(8))
+        return box if box[1] < square else (self.offset, square)
+
     def support(self, rows: Float) -> Float:
         """B3, or the box."""
         outward = gamma(2 * len(self.low) + 32)

@@ -21,6 +21,8 @@ from gpcert.validation import Float
 
 _FACE_ROUNDS = 3
 _DESCENT_STEPS = 80
+#: Steps end it that are shorter than this share of the set: what the tangent loses is of second order.
+_SHORT = 1e-6
 #: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
 _LEAST = (0.03, 0.1, 0.3, 0.7)
 #: Multiples of the most negative eigenvalue tried for B7.
@@ -200,7 +202,7 @@ def descended(
     steepest = float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else np.inf
     steepest = max(steepest, 1e-6 * float(np.abs(c).max()), TINY)  # steps far beyond the ball gain nothing
     y = previous = ball.rest if start is None else start
-    t = 1.0
+    t, enough = 1.0, _SHORT * float((high - low).max())
     for _ in range(_DESCENT_STEPS):
         slope = c + A @ y
         if penalty is not None:
@@ -212,6 +214,6 @@ def descended(
         step = np.abs(new - previous).max()
         y = new + (t - 1.0) / following * (new - previous)
         previous, t = new, following
-        if step < 1e-7:
+        if step < enough:
             break
     return np.asarray(previous)

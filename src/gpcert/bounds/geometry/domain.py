@@ -64,6 +64,12 @@ class Domain(ABC):
         """
         return np.maximum(spread**0.75, 1e-3 * float(spread.max()) + 1e-12)
 
+    def rounded(self, metric: Float) -> tuple[Float, float]:
+        """A point q (d,) about in the middle, and at least sup sum_j metric_j (d_j - q_j)^2."""
+        middle = 0.5 * (self.low + self.high)
+        half = np.maximum(self.high - middle, middle - self.low) * (1.0 + 4 * UNIT)
+        return middle, sum_up(metric * half * half)
+
     def largest(self, form: Float) -> float:
         """An estimate of sup d^T form d: balances constants only."""
         w = self.reach

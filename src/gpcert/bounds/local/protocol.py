@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from gpcert.bounds.local.forms import Quadratic
 from gpcert.validation import Float
 
 #: The range of S only decides where the chords lie: it need not be sharp.
@@ -27,6 +28,7 @@ class FunctionalBound(NamedTuple):
     point: Float
     rounding: float
     loss: Float
+    below: Quadratic | None = None  #: at most a positive multiple of the functional on the set; None: unknown
 
 
 class LocalModel(Protocol):

@@ -10,7 +10,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Domain, Shape
+from gpcert.bounds.geometry.ball import BallDomain
+from gpcert.bounds.geometry.cut import HalfSpace
+from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, LevelCurves
 from gpcert.bounds.local.gaussian.slice import Slice
@@ -31,6 +33,12 @@ _PIECES = 24
 _WORTH = 0.1
 #: A range of S is worth new chords if it is narrower by this factor.
 _NARROWER = 0.7
+#: How often a plane that fails is followed by one on the part of the set that it leaves, at most.
+_ROUNDS = 4
+#: A hyperplane that leaves more than this share of the set is none, and so is a plane that gains less.
+_LEAVES = 0.9
+#: How far the reference of such a plane lies from the middle of its part to the predicted worst point.
+_FORWARD = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +156,41 @@ class LevelBound(OneByOne):
             for bound in self.supports(domain, start, within, prices):
                 found = True
                 yield start, self._conclude(bound, within, (0.0, largest))
+                yield from self._cuts((lower, upper), reference, (start, domain, bound), within)
         for attempt in self.attempts(lower, upper, reference, self.small if found else self.plan):
             yield None if attempt is None else (attempt[0], self._certify(attempt[1], level))
+
+    def _cuts(
+        self,
+        box: tuple[Float, Float],
+        worst: Float,
+        failed: tuple[Float, Domain, FunctionalBound],
+        level: Level,
+    ) -> Iterator[tuple[Float, Certified]]:
+        """B10: planes on the part of the box where the last one may fail; elsewhere P >= level.p."""
+        start, whole, bound = failed
+        for _ in range(_ROUNDS):
+            if bound.below is None or not bound.latent < 0 or not isinstance(whole, BoxDomain | BallDomain):
+                return
+            half = HalfSpace(start, self.lengthscale, *bound.below.cut(whole))
+            if not half.share(whole) < _LEAVES:
+                return
+            box = half.shortened(whole, *box)
+            middle = 0.5 * box[0] + 0.5 * box[1]
+            start = self.shape.within(middle + _FORWARD * (worst - middle), *box)
+            new = self.shape.domain(*box, start, self.lengthscale)
+            if not isinstance(new, BoxDomain | BallDomain):
+                return
+            last, whole = bound.latent, new
+            found = next(iter(self.supports(half.seen_from(start, whole), start, level, (True,))), None)
+            if found is None:
+                return
+            bound = found
+            certified = self._conclude(bound, level, (0.0, self.slice.largest_variance))
+            certified = certified._replace(value=min(certified.value, level.p))
+            yield start, certified._replace(pieces=_halves(*box, certified.split), elsewhere=level.p)
+            if not bound.latent > _LEAVES * last:
+                return
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
@@ -221,6 +262,16 @@ class LevelBound(OneByOne):
             return Certified(probability, bound.point, split, False)
         probability = level.after_deficit(-bound.latent, variances[0]) if bound.latent > -np.inf else 0.0
         return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
+
+
+def _halves(lower: Float, upper: Float, j: int) -> tuple[tuple[Float, Float], ...] | None:
+    """The two halves of a box along a coordinate; None: it cannot be halved."""
+    middle = 0.5 * lower[j] + 0.5 * upper[j]
+    if not lower[j] < middle < upper[j]:
+        return None
+    first, second = upper.copy(), lower.copy()
+    first[j] = second[j] = middle
+    return (lower, first), (second, upper)
 
 
 def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: float) -> bool:

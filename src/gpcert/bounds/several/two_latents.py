@@ -42,4 +42,5 @@ class TwoLatents(OneByOne):
         variances = partial(self.softmax.variances, lower, upper)
         slack = probability_cost(most_clipped(self.softmax.model, variances))
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * slack, 0.5 + 0.5 * target))
-        return answer._replace(value=max(0.0, answer.value - slack))
+        ends = max(0.0, answer.value - slack), max(0.0, answer.elsewhere - slack)
+        return answer._replace(value=ends[0], elsewhere=ends[1])
