@@ -33,6 +33,8 @@ _PIECES = 24
 _WORTH = 0.1
 #: A range of S is worth new chords if it is narrower by this factor.
 _NARROWER = 0.7
+#: Features up to which halves are small enough: planes are not followed by others.
+_FEW = 3
 #: How often a plane that fails is followed by one on the part of the set that it leaves, at most.
 _ROUNDS = 4
 #: A hyperplane that leaves more than this share of the set is none, and so is a plane that gains less.
@@ -169,7 +171,7 @@ class LevelBound(OneByOne):
     ) -> Iterator[tuple[Float, Certified]]:
         """B10: planes on the part of the box where the last one may fail; elsewhere P >= level.p."""
         start, whole, bound = failed
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if len(worst) > _FEW else 0):
             if bound.below is None or not bound.latent < 0 or not isinstance(whole, BoxDomain | BallDomain):
                 return
             half = HalfSpace(start, self.lengthscale, *bound.below.cut(whole))

@@ -204,6 +204,11 @@ def _parts(e: RadialExpansion, c: Component) -> tuple[Float, Float]:
     return Z_M, Z_q
 
 
+def is_joined(d: int) -> bool:
+    """Whether r (l.d) is part of the cubic; with few features a supremum of its own is sharper (measured)."""
+    return COLUMN_DIMENSIONS < d <= TENSOR_DIMENSIONS
+
+
 def lines(e: RadialExpansion, i: int) -> Float:
     """l of the cubic r (l.d) of a component (2, d): a l[0] + tau l[1]."""
     c = e.components[i]
@@ -214,7 +219,7 @@ def lines(e: RadialExpansion, i: int) -> Float:
 
 
 def _cubic_tensor(e: RadialExpansion) -> Callable[[float, float], list[Form]]:
-    """C1 with the symmetric tensor of everything cubic, r (l.d) too: what is bounded is the float tensor, its
+    """C1 with the symmetric tensor, r (l.d) too where it joins: what is bounded is the float tensor, its
     rounding is in the errors.
     """
     n, d = e.U.shape
@@ -226,7 +231,8 @@ def _cubic_tensor(e: RadialExpansion) -> Callable[[float, float], list[Form]]:
         pairs = (scaled[:, :, None] * scaled[:, None, :]).reshape(n, d * d)
         Z = np.concatenate([part / root for part in _parts(e, c)], axis=1)
         tensors += (Z.T @ pairs).reshape(2, d, d, d)
-        tensors[:, :, every, every] += (lines(e, i) / root)[:, :, None] * (0.5 * c.rho / e.metric)
+        if is_joined(d):
+            tensors[:, :, every, every] += (lines(e, i) / root)[:, :, None] * (0.5 * c.rho / e.metric)
     tensors = (tensors + tensors.transpose(0, 2, 1, 3) + tensors.transpose(0, 3, 2, 1)) / 3.0
     unit = np.outer(root, root)
 

@@ -17,7 +17,7 @@ import numpy as np
 from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_root, least, negative_part
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import Component, RadialExpansion, second_moment
-from gpcert.bounds.local.radial.forms import TENSOR_DIMENSIONS, RadialForms, lines
+from gpcert.bounds.local.radial.forms import RadialForms, is_joined, lines
 from gpcert.rounding import TINY, UNDERFLOW, gamma, sum_up
 from gpcert.validation import Float
 
@@ -78,7 +78,7 @@ def _of_component(e: RadialExpansion, i: int, a: float, tau: float, b: Float) ->
     c = e.components[i]
     rho = np.abs(c.rho)
     # r (line.d) where it is not in the tensor, r^2 C2 / 2, -r^2 (cube.d) / 2, r^3 C3 / 6
-    steepness = 0.0 if len(rho) <= TENSOR_DIMENSIONS else _falling(e, c, np.array([a, tau]) @ lines(e, i))
+    steepness = 0.0 if is_joined(len(rho)) else _falling(e, c, np.array([a, tau]) @ lines(e, i))
     steepness += 0.5 * c.R * max(-float(b @ c.P[1]), 0.0)
     if c.P[2].any():
         steepness += 0.5 * c.R * _falling(e, c, -((b * c.P[2]) @ c.v))
