@@ -21,8 +21,9 @@ from gpcert.validation import Float
 
 _FACE_ROUNDS = 3
 _DESCENT_STEPS = 80
-#: Steps end it that are shorter than this share of the set: what the tangent loses is of second order.
-_SHORT = 1e-6
+#: Steps end it that are shorter than this share of the set, and where it only guides: what a tangent loses is
+#: of second order.
+_SHORT, _ROUGH = 1e-6, 1e-3
 #: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
 _LEAST = (0.03, 0.1, 0.3, 0.7)
 #: Multiples of the most negative eigenvalue tried for B7.
@@ -101,13 +102,15 @@ def _candidates(
             D, _ = curvature(g, H, ball.low, ball.high, enough, accuracy)
             yield _priced(g, H, ball, D, none, None)
         return
-    y = descended(g, H, ball)
-    pull = _pull(g + H @ y, y, ball)
+    y = descended(g, H, ball, short=_ROUGH)
     for least in (0.03,) if ball.norm == 2.0 else _LEAST:
         weight = _ellipsoid(y, ball.norm, least)
-        trial = _priced(g, H, ball, none, pull * weight, y)
-        yield trial
-        if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more
+        trial = _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
+        if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more, and at the minimiser it is exact
+            y = descended(g, H, ball, start=y)
+            weight = _ellipsoid(y, ball.norm, least)
+            yield trial
+            yield _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
             break
     D, multiplier, z = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
     yield _priced(g, H, ball, D, multiplier * weight, z if ball.norm == 2.0 else None, y)
@@ -193,7 +196,12 @@ def _matrix_price(g: Float, H: Float, ball: UnitBall, values: Float, vectors: Fl
 
 
 def descended(
-    c: Float, A: Float, ball: UnitBall, penalty: Float | None = None, start: Float | None = None
+    c: Float,
+    A: Float,
+    ball: UnitBall,
+    penalty: Float | None = None,
+    start: Float | None = None,
+    short: float = _SHORT,
 ) -> Float:
     """About the minimiser of c.u + u^T A u / 2 (less the penalty's kinks) over the ball: where the tangent
     goes; accelerated projected gradient.
@@ -202,7 +210,7 @@ def descended(
     steepest = float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else np.inf
     steepest = max(steepest, 1e-6 * float(np.abs(c).max()), TINY)  # steps far beyond the ball gain nothing
     y = previous = ball.rest if start is None else start
-    t, enough = 1.0, _SHORT * float((high - low).max())
+    t, enough = 1.0, short * float((high - low).max())
     for _ in range(_DESCENT_STEPS):
         slope = c + A @ y
         if penalty is not None:
