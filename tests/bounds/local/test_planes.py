@@ -295,6 +295,46 @@ def test_a_kernel_lies_above_its_line(kernel, seed):
             assert Truth(here).latent(x)[0] >= top * line
 
 
+def indefinite(kernel, seed, n=7, d=3):
+    """Less certain than its prior in some directions, as variational posteriors may be."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    K = kernel(X) + 1e-9 * np.eye(n)
+    root, A = np.linalg.cholesky(K), rng.normal(size=(n, n))
+    C = root @ np.linalg.inv(np.eye(n) + 0.25 * root.T @ root) @ root.T + 0.5 * root @ A @ A.T @ root.T / n
+    inverse = np.linalg.inv(K)
+    R = inverse - inverse @ C @ inverse
+    return gc.Posterior(X, 2.0 * rng.normal(size=n), (R + R.T) / 2, kernel=kernel, likelihood="probit")
+
+
+@pytest.mark.parametrize(
+    "kernel", [gc.RBF(1.5, 2.0), gc.Matern32(1.5, 2.0), gc.RationalQuadratic(1.5, 2.0, 1.0)]
+)
+@pytest.mark.parametrize("p", [0.02, 0.2, 0.45])
+def test_indefinite_precisions_have_planes_where_the_curve_falls(kernel, p):
+    """G1 with the contraction of the precision itself; G2 needs a semidefinite one, and there is none."""
+    for seed in range(3):
+        post, rng = indefinite(kernel, seed), np.random.default_rng(seed)
+        model, truth = model_of(post), Truth(post)
+        start = 0.5 * rng.normal(size=3)
+        gaussian = isinstance(kernel, gc.RBF)
+        slice_ = (make_slice if gaussian else make_radial_slice)(model, start, np.arange(3))
+        domain = BoxDomain(*scaled_box(start - 0.3, start + 0.3, start, slice_.lengthscale))
+        at = plane_at if gaussian else radial_plane
+        level, above = (curves_of(post.likelihood).level(q) for q in (p, 1.0 - p))
+        plane = at(slice_, domain, start, level, slice_.largest_variance)
+        assert not model.definite
+        assert plane is not None
+        assert at(slice_, domain, start, above, slice_.largest_variance) is None
+        bound = plane.lower_bound(True) if gaussian else plane
+        assert bound.latent > -10.0
+        with bits(BITS):
+            for x in (start, *rng.uniform(start - 0.3, start + 0.3, (6, 3))):
+                mean, S = truth.latent(x)
+                S = S if bool(S >= 0) else arb(0) if bool(S <= 0) else S.union(arb(0))
+                assert arb(bound.latent) <= mean - arb(level.t) * (1 + S).sqrt()
+
+
 @pytest.mark.parametrize("kernel", ["matern52", "matern32", "rational quadratic", "sum", "other product"])
 def test_planes_of_other_kernels_settle_boxes(kernel):
     """They exist and are sharp: nothing above would notice if they were empty."""

@@ -19,7 +19,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcert.bounds.facts.contraction import contraction, inverse_contraction, verified_diagonal
+from gpcert.bounds.facts.contraction import (
+    block_contraction,
+    contraction,
+    inverse_contraction,
+    verified_diagonal,
+)
 from gpcert.bounds.facts.definite import Parts, definite_parts
 from gpcert.bounds.facts.gram import kernel_gram
 from gpcert.bounds.facts.magnitudes import is_moderate
@@ -90,6 +95,17 @@ class Model:
         if not self.definite:
             return np.inf
         c = min(self.contraction, self.contraction_precision)
+        return max(0.0, c * self.variance - self.prior) + 4 * UNIT * (abs(self.prior) + self.variance)
+
+    @cached_property
+    def lift(self) -> float:
+        """`deepest` of any posterior, from the contraction of its precision (M2, one latent); inf: unknown.
+
+        Other functionals of latents have rounded precisions.
+        """
+        if self.definite or not self.moderate or self.prior != self.variance:
+            return self.deepest
+        c = block_contraction(self.precision, *self.unit_gram, self.variance)
         return max(0.0, c * self.variance - self.prior) + 4 * UNIT * (abs(self.prior) + self.variance)
 
     def excess_variance(self, k: Float) -> float:

@@ -106,7 +106,9 @@ def _candidates(
     for least in (0.03,) if ball.norm == 2.0 else _LEAST:
         weight = _ellipsoid(y, ball.norm, least)
         trial = _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
-        if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more, and at the minimiser it is exact
+        if (
+            trial[0] > -np.inf
+        ):  # convex: a rounder ellipsoid only costs more, and at the minimiser it is exact
             y = descended(g, H, ball, start=y)
             weight = _ellipsoid(y, ball.norm, least)
             yield trial

@@ -53,9 +53,13 @@ class Domain(ABC):
     def absolute(self, rows: Float) -> Float:
         """At least sup sum_j |rows_ij| |d_j|, for rows (n, d): (n,); roundings of `rows` act over it (X4)."""
 
+    def sides(self, rows: Float) -> tuple[Float, Float]:
+        """At least sup rows_i . d and sup -rows_i . d, (n,) each."""
+        return self.support(rows), self.support(-rows)
+
     def linear(self, rows: Float) -> Float:
         """At least sup |rows_i . d| (n,)."""
-        return np.maximum(self.support(rows), self.support(-rows))
+        return np.maximum(*self.sides(rows))
 
     def metric(self, spread: Float) -> Float:
         """A positive metric for X1, from the spread of the data (d,): any is sound.
@@ -105,9 +109,10 @@ class BoxDomain(Domain):
         """At the far corner."""
         return np.asarray(np.abs(rows) @ self.reach * (1.0 + 4.0 * gamma(2 * len(self.low) + 16)))
 
-    def linear(self, rows: Float) -> Float:
-        """The same: nearly as sharp as two supports, at half the price."""
-        return self.absolute(rows)
+    def sides(self, rows: Float) -> tuple[Float, Float]:
+        """The same twice: nearly as sharp as two supports, at half the price."""
+        size = self.absolute(rows)
+        return size, size
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
         """Q1, Q2."""

@@ -15,6 +15,8 @@ from gpcert.validation import Float
 
 #: Features beyond which eigenvectors take longer than a box may.
 _MOST = 1500
+#: A cut need not be sharp.
+_CUT_ACCURACY = 0.01
 
 
 class Form(NamedTuple):
@@ -124,7 +126,7 @@ class Quadratic(NamedTuple):
         Any slope is sound; that in the middle leaves little.
         """
         slope = self.g + self.H @ domain.rounded(np.ones(len(self.g)))[0]
-        value = domain.minimise(self.g - slope, self.H).value
+        value = domain.minimise(self.g - slope, self.H, accuracy=_CUT_ACCURACY).value
         size = abs(self.base) + abs(value) + float((np.abs(self.g) + np.abs(slope)) @ domain.reach)
         return slope, gamma(len(slope) + 16) * size - (self.base + value)
 

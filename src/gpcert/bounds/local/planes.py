@@ -47,8 +47,8 @@ def support(
     model: Model, level: Level, mean: float, prior: Interval, S: Interval, largest: float
 ) -> Support | None:
     """For a reference with its variance in S, and variances up to `largest`; None: no plane is known."""
-    lift = model.deepest + 2.0 * (prior[1] - prior[0])  # inf unless definite
-    if not lift <= _DEEPEST * prior[0]:
+    lift = model.lift + 2.0 * (prior[1] - prior[0])
+    if not lift <= _DEEPEST * prior[0] or (level.concave and not model.definite):
         return None
     find = _rising if level.concave else _falling
     return find(level, mean, prior, S, lift, largest)

@@ -36,7 +36,7 @@ _NARROWER = 0.7
 #: Features up to which halves are small enough: planes are not followed by others.
 _FEW = 3
 #: How often a plane that fails is followed by one on the part of the set that it leaves, at most.
-_ROUNDS = 4
+_ROUNDS = 2
 #: A hyperplane that leaves more than this share of the set is none, and so is a plane that gains less.
 _LEAVES = 0.9
 #: How far the reference of such a plane lies from the middle of its part to the predicted worst point.

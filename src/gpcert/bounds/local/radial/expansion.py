@@ -250,11 +250,12 @@ class _Frame(NamedTuple):
 def _frame(domain: Domain, rho: Float, v: Float) -> _Frame:
     outward = 1.0 + 4.0 * gamma(2 * len(rho) + 24)
     norm = domain.norm(np.abs(rho))
+    up, down = (np.maximum(side, 0.0) for side in domain.sides(v))
     return _Frame(
         rho=rho,
         v=v,
-        up=np.maximum(domain.support(v), 0.0) * outward,
-        down=np.maximum(domain.support(-v), 0.0) * outward,
+        up=up * outward,
+        down=down * outward,
         X_abs=np.abs(v) @ domain.reach * outward,
         R=0.5 * norm * norm * outward,
     )
