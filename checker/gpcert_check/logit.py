@@ -23,6 +23,7 @@ _MOST_VALUES = 20_000  # of one integrand: hostile parameters end as balls too w
 _FAR = 12  # standard deviations; beyond, sigma and its derivatives are between -1 and 1, and Phi(-12) < 2e-33
 _WIDE = 10  # variances above it: the latent itself is integrated, from 0 to _END
 _END = 200
+_SHARP = arb(2) ** -100  # relative: more would cost more values
 _LEAST = arb(2) ** -3000  # what the integrator may neglect: expectations may be as small as 1e-300
 
 
@@ -78,7 +79,8 @@ def _wide(function: Smooth, mean: arb, variance: arb) -> arb:
 
 def _integral(integrand: Callable[[acb], acb], low: int, high: int) -> arb:
     """Poles make the values infinite, which the integrator notices."""
-    found = acb.integral(lambda u, _: integrand(u), low, high, eval_limit=_MOST_VALUES, abs_tol=_LEAST)
+    limits: Any = {"eval_limit": _MOST_VALUES, "abs_tol": _LEAST, "rel_tol": _SHARP}
+    found = acb.integral(lambda u, _: integrand(u), low, high, **limits)
     need(found.imag.contains(0), "V10: an integral cannot be enclosed")
     return found.real
 

@@ -27,10 +27,8 @@ class Latent:
     space and z = (g(x_i)), so -lift <= S <= top everywhere.
     """
 
-    def __init__(self, X: list[Any], kernel: Any, alpha: list[float], R: list[float], m0: float) -> None:
-        self.X, self.kernel = X, kernel
-        self.alpha: list[Any] = alpha
-        self.m0: Any = m0
+    def __init__(self, X: list[Any], kernel: Any, alpha: list[Any], R: list[float], m0: Any) -> None:
+        self.X, self.kernel, self.alpha, self.m0 = X, kernel, alpha, m0
         self.n, self.D = len(X), len(X[0])
         self.profile, scales, s2 = profile_of(kernel)
         self.scale = [real(scales)] * self.D if isinstance(scales, str) else reals(scales, self.D)

@@ -22,6 +22,7 @@ MOST_HEADER = 2**24
 MOST_CENTRES = 5_000
 MOST_CLASSES = 1_000
 MOST_BITS = 1_000  # of a ball: more than 100 where centres lie many lengthscales from the origin
+_KINK = 80  # more where a kernel has a root of the distance: it halves the bits of a distance near 0
 _HEADER = "format package_version kernel likelihood mean classes feature_names training"
 
 
@@ -68,6 +69,7 @@ class Model:
         self.blocks = self._blocks(R) if correlated else None
         least = min(frexp(x)[1] for latent in self.latents for x in latent.scale)
         self.bits = min(max(100 + 2 * (max(frexp(x)[1] for x in flat) - least), 100), MOST_BITS)
+        self.bits += 0 if all(latent.profile.gaussian for latent in self.latents) else _KINK
         self.witness: list[Any] = [None] * C
         if "factors.site_precision" in self._header:
             shape, W = self._tensor("factors.site_precision")

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from flint import arb, arb_mat
+from flint import arb, arb_mat, ctx
 
 import gpcert_check.leaves as leaves_module
 import gpcert_check.radial as radial_module
@@ -302,8 +302,9 @@ class Prover:
         self.sha = toy.write(path)
         self.checker = Checker(str(path))
         self.facts = facts or [None] * toy.C
-        for c, fact in enumerate(self.facts):
-            self.checker._verify(c, fact)
+        with ctx.workprec(self.checker.model.bits):
+            for c, fact in enumerate(self.facts):
+                self.checker._verify(c, fact)
 
     def two(self, region: Any, claim: Claim, style: str = "plane", t: float | None = None) -> dict[str, Any]:
         """A proof for two classes; style: plane, forms, envelope, flat."""

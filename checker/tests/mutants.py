@@ -26,7 +26,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("model", "(1 + negative) * self.s2", "(1 + 0 * negative) * self.s2"),
     ("model", "(self.s2 - explained).nonnegative_part()", "(self.s2 - explained)"),
     ("model", "R[i::n] == R[i * n", "R[i * n : (i + 1) * n] == R[i * n"),
-    ("model", "row[j] - half[i] - half[j]", "row[j] - half[j] - half[j]"),
+    ("model", "half[i] + half[j] - row[j]", "half[j] + half[j] - row[j]"),
     ("regions", "largest((abs(low), abs(high)))", "largest((abs(high),))"),
     ("regions", "a <= Fraction(x) <= b for a, x, b", "a <= Fraction(x) for a, x, b"),
     ("regions", "None if step is None else lower[j] - step", "None if step is None else lower[j]"),

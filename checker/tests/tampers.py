@@ -160,14 +160,17 @@ FIELDS = _names("""
     proof.curve proof.tree proof.tree[] regions regions.domain regions.features regions.features[]
     regions.kind regions.lower regions.norm regions.scale regions.upper regions.x regions[] sums.extreme
     sums.region sums.sign tree.D tree.ball tree.classes tree.classes[] tree.envelope tree.forms tree.ref
-    tree.split tree.tangent tree.y upper.D upper.ref upper.y
+    tree.split tree.tangent tree.y upper.D upper.ref upper.y facts.sites proof.supports proof.supports[]
+    supports.features supports.features[] supports.proof tree.rivals tree.rivals[] rivals.D rivals.ref
+    rivals.y
 """)
 REALS = _names("""
     claims.lower claims.point[] claims.upper claims.value curve.S[] curve.c curve.m[] facts.contraction
     facts.jitter facts.negative facts.witness[] forms.metric[] forms.thetas[] lower.D[] lower.ref[] lower.t
     lower.tau lower.y[] proof.p proof.t regions.domain[] regions.lower[] regions.radius regions.scale[]
     regions.upper[] regions.x[] tree.D[] tree.at tree.ball[] tree.nu tree.ref[] tree.t tree.tangent[]
-    tree.tau tree.y[] upper.D[] upper.ref[] upper.t upper.tau upper.y[]
+    tree.tau tree.y[] upper.D[] upper.ref[] upper.t upper.tau upper.y[] facts.sites[] rivals.D[] rivals.ref[]
+    rivals.y[] tree.touch
 """)
 
 #: What may happen to any place.
