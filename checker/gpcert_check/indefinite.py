@@ -1,4 +1,6 @@
-"""Precisions without a witness (V1'), definite or not: two contractions, each verified by one residual."""
+"""Precisions without a witness (V1'), definite or not: two contractions, each verified by one residual; and
+what they leave of the variance on a cell (V3').
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from gpcert_check.arithmetic import cholesky, indefiniteness, norm
 from gpcert_check.model import Latent
 from gpcert_check.reading import fields, need, reals
 
-__all__ = ["contractions"]
+__all__ = ["contractions", "lifted", "variances"]
 
 
 def contractions(latent: Latent, fact: Any) -> None:
@@ -33,6 +35,25 @@ def contractions(latent: Latent, fact: Any) -> None:
     above = contraction + indefiniteness(_identity(n, contraction) - M, "contraction I - L^T R L")
     below = negative + indefiniteness(_identity(n, negative) + M, "negative I + L^T R L")
     latent.settle((above - 1).nonnegative_part(), below)
+
+
+def variances(latent: Latent, q0: arb, x: arb | None) -> tuple[arb, arb, arb]:
+    """V3': the ends of max(S, 0) where |d|^2 <= x (None: anywhere), and how far S may lie below 0 there."""
+    if x is None:
+        return arb(0), latent.top, latent.lift
+    here, wide = latent.s2 - q0, (latent.s2 + latent.lift + latent.negative * latent.s2) * x
+    change = 2 * ((here + latent.lift).nonnegative_part().upper() * wide).sqrt() + wide
+    below = (change - here).nonnegative_part().min(latent.lift)
+    return (here - change).nonnegative_part(), (here + change).nonnegative_part().min(latent.top), below
+
+
+def lifted(latent: Latent, c: arb, q0: arb, x: arb | None) -> tuple[arb, arb]:
+    """V3': where |d|^2 <= x, sqrt(c + S + lift) - sqrt(c + max(S, 0)) <= lost - rate (S + S(ref))."""
+    least, most, _ = variances(latent, q0, x)
+    lost = latent.lift / ((c + least).sqrt() + (c + least + latent.lift).sqrt())
+    steepness = 1 / (c + most).sqrt() - 1 / (c + most + latent.lift).sqrt()
+    rate = steepness.lower().nonnegative_part() / 2  # any number in [0, steepness/2] will do
+    return lost + rate * (latent.s2 - q0 + least), rate
 
 
 def _identity(n: int, factor: float) -> arb_mat:

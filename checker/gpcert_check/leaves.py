@@ -8,12 +8,12 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import ball, dot, largest, quadratic
+from gpcert_check.arithmetic import ball, dot, quadratic
 from gpcert_check.model import Latent
 from gpcert_check.planes import Plane
 from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
-from gpcert_check.sharper import envelope, expanded
+from gpcert_check.sharper import envelope, higher
 
 MOST_NODES = 200_000  # of up to 100 features that move, of more fewer
 MOST_WORK = 4 * 10**9  # leaves times centres times features, and factors of H: some hours; 10^7 is usual
@@ -49,14 +49,16 @@ class Point:
     def __init__(self, view: Slice, lower: Ends, upper: Ends, leaf: dict[str, Any]) -> None:
         self.leaf, d = leaf, len(lower)
         reference = reals(leaf["ref"], d)
-        self.D, self.y = reals(leaf["D"], d), reals(leaf["y"], d)
         self.cell: Cell = view.region.cell(lower, upper, reference, view.scale)
         shift = [arb(x) / s for x, s in zip(reference, view.scale, strict=True)]
         self.v = [[a - b for a, b in zip(row, shift, strict=True)] for row in view.Z]
         self.k = [view.kernel(i, dot(v, v)) for i, v in enumerate(self.v)]
-        self.r, self.q0 = [arb(0)] * len(self.k), arb("nan")  # r = R k where the plane needs it
+        self.r = self.b = [arb(0)] * len(self.k)  # r = R k where the plane needs it
+        # Value, gradient and Hessian of the sum of kernels; H and rest: with its higher orders.
+        self.q0 = self.f0 = self.rest = arb("nan")
+        self.f1, self.f2, self.H = [self.f0] * d, arb_mat(d, d), arb_mat(d, d)
+        self.x = self.cell.reach([1] * d)  # at least |d|^2
         self.plane: Plane
-        self.b: list[arb]
 
 
 class Slice:
@@ -99,47 +101,44 @@ class Slice:
             else:
                 fields(leaf, self.required, f"{self.optional} {level.hints}")
                 todo.append((Point(self, lower, upper, leaf), level))
-        bent = [point for point, level in todo if level.uses_precision(point.leaf)]
+        self.expand(todo)
+        yield from (self._value(point) for point, _ in todo)
+
+    def expand(self, todo: Sequence[tuple[Point, Any]], variances: bool = False) -> None:
+        """V2, V3: the plane of every point and its expansion; `variances`: S at the references is needed."""
+        bent = [point for point, level in todo if variances or level.uses_precision(point.leaf)]
         for point, r in zip(bent, _product(self.latent.R, [point.k for point in bent]), strict=True):
             point.r, point.q0 = r, dot(point.k, r)
         for point, level in todo:
-            point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0)
+            x = point.x if self.gaussian else None
+            point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0, x)
             point.b = [a + point.plane.factor * x for a, x in zip(self.alpha, point.r, strict=True)]
-        yield from self._bounded(todo)
+        self._orders(todo)
 
-    def _bounded(self, todo: Sequence[tuple[Point, Any]]) -> Iterator[arb]:
+    def _orders(self, todo: Sequence[tuple[Point, Any]]) -> None:
+        """V2: the orders of the sums of kernels; those from two on are at least d^T (H - rest I) d/2."""
+        n, d = self.latent.n, len(self.moving)
         beta = [[a * b for a, b in zip(self.amplitude, point.b, strict=True)] for point, _ in todo]
         smooth = _product(self.latent.gram(self.moving), beta) if todo else []
         for (point, _), left, right in zip(todo, beta, smooth, strict=True):
-            yield self._value(point, dot(left, right))
+            bk, Vt = [a * k for a, k in zip(point.b, point.k, strict=True)], arb_mat(point.v).transpose()
+            point.f0, point.f1 = sum(bk, arb(0)), (Vt * arb_mat(n, 1, bk)).entries()
+            scaled = [w * a for w, row in zip(bk, point.v, strict=True) for a in row]
+            point.f2 = Vt * arb_mat(n, d, scaled)
+            point.H, point.rest = higher(point, bk, dot(left, right))
 
-    def _value(self, point: Point, norm: arb) -> arb:
+    def _value(self, point: Point) -> arb:
         """V3, V5: a lower bound of e^{|d|^2/2} f over the leaf."""
-        n, d, cell, v, plane = self.latent.n, len(self.moving), point.cell, point.v, point.plane
-        x = cell.reach([1] * d)
-        growth = (x / 2).expm1() / (x / 2)
-        bk = [a * k for a, k in zip(point.b, point.k, strict=True)]
-        Vt = arb_mat(v).transpose()
-        f0, f1 = sum(bk, arb(0)), (Vt * arb_mat(n, 1, bk)).entries()
-        H = Vt * arb_mat(n, d, [w * a for w, row in zip(bk, v, strict=True) for a in row])
-        left = norm - f0**2 - dot(f1, f1) - dot(H.entries(), H.entries()) / 2
-        order, H = expanded(H, cell, v, bk, point.leaf.get("forms"))
-        lost = 2 * largest([left * tail(order, x)]).sqrt() / x + plane.bend * growth
-        slope = plane.constant.min(plane.constant * growth)
-        for j in range(d):
-            H[j, j] += slope - lost
-        gain, least = cell.gain(point.leaf.get("ball"), f1, H)
-        return plane.still + plane.constant + f0 + gain + quadratic(f1, H, cell.box, point.D, point.y, least)
+        cell, plane, H = point.cell, point.plane, point.H
+        growth = (point.x / 2).expm1() / (point.x / 2)
+        for j in range(len(self.moving)):
+            H[j, j] += plane.constant.min(plane.constant * growth) - plane.bend * growth - point.rest
+        gain, least = cell.gain(point.leaf.get("ball"), point.f1, H)
+        D, y = (reals(point.leaf[name], len(self.moving)) for name in ("D", "y"))
+        base = plane.still + plane.constant + point.f0
+        return base + gain + quadratic(point.f1, H, cell.box, D, y, least)
 
 
 def _product(matrix: arb_mat, columns: Sequence[list[Any]]) -> list[list[arb]]:
     """The matrix, symmetric, times every column, in one product."""
     return (arb_mat(columns) * matrix).tolist() if columns else []
-
-
-def tail(m: int, x: arb) -> arb:
-    """At least e^x less its terms below order m, x >= 0 (V2); where that cancels, x^m/m! e^x."""
-    term, rest = arb(1), x.exp()
-    for q in range(m):
-        rest, term = rest - term, term * x / (q + 1)
-    return (term * x.exp()).min(largest([rest]))

@@ -112,7 +112,7 @@ class LogitLevel:
     def __init__(self, p: float, curve: Any, latent: Latent) -> None:
         need(0 < p < 1, "V10: a level lies between 0 and 1")
         self.p, self.probability = p, arb(p)
-        self.hints = "p curve " + ("nu" if p < 0.5 else "tangent tau" if p > 0.5 else "")
+        self.hints = "p curve " + ("nu tau" if p < 0.5 else "tangent tau" if p > 0.5 else "")
         need((curve is not None) == (p < 0.5), "V10: a level below 1/2 has a curve, others have none")
         if curve is not None:
             self._read(curve, latent)
@@ -141,19 +141,22 @@ class LogitLevel:
         """Whether the plane needs r = R k(ref)."""
         return self.p != 0.5 and "tau" not in leaf
 
-    def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb) -> Plane:
+    def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb, x: arb | None) -> Plane:
         """The plane of a leaf with these hints."""
         if self.p == 0.5:
             return flat(arb(m0))
+        if "tau" in leaf:
+            need(real(leaf["tau"]) == 0, "V10: tau is 0 or absent")
+        if self.p < 0.5 and "tau" in leaf:
+            return flat(m0 - (arb(self.p) / (1 - arb(self.p))).log())
         if self.p < 0.5:
             steep = arb(real(leaf.get("nu")))
             need(steep >= 0, "V10: nu must be >= 0")
-            return falling(latent, m0 - self._highest(steep), steep, self.c, q0)
+            return falling(latent, m0 - self._highest(steep), steep, self.c, q0, x)
         if "tau" in leaf:
-            need(real(leaf["tau"]) == 0, "V10: tau is 0 or absent")
             return flat(m0 - self._above(latent, leaf))
         at, height, slope = self._tangent(leaf)
-        return rising(latent, m0 - height, slope, q0, at)
+        return rising(latent, m0 - height, slope, q0, at, x)
 
     def _highest(self, steep: arb) -> arb:
         """At least the largest value of chord(S) + steep sqrt(c + S): concave on each cell."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from gpcert_check.arithmetic import normal
+from gpcert_check.indefinite import lifted, variances
 from gpcert_check.model import Latent
 from gpcert_check.reading import fields, need, real
 
@@ -29,18 +30,18 @@ def flat(constant: arb) -> Plane:
     return Plane(constant, arb(0), arb(0), arb(0))
 
 
-def falling(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb) -> Plane:
-    """V3 (a): below constant + mu - m0 + steep sqrt(c + max(S, 0)), steep >= 0, c > 0."""
-    lift = latent.lift
-    root = (c + (latent.s2 - q0 + lift).nonnegative_part()).sqrt()
+def falling(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb, x: arb | None = None) -> Plane:
+    """V3 (a), V3': below constant + mu - m0 + steep sqrt(c + max(S, 0)), steep >= 0, c > 0; |d|^2 <= x."""
+    root = (c + (latent.s2 - q0 + latent.lift).nonnegative_part()).sqrt()
     weight = steep * (1 / root).lower().nonnegative_part()  # any number in [0, 1/A] will do
-    lost = steep * lift / (c.sqrt() + (c + lift).sqrt())
-    return Plane(constant + weight * c - lost, weight * latent.s2, -weight, arb(0))
+    lost, rate = (steep * each for each in lifted(latent, c, q0, x))
+    still = weight * (latent.s2 + latent.lift) + 2 * rate * latent.s2
+    return Plane(constant + weight * c - lost, still, -weight - 2 * rate, 2 * latent.lift * rate)
 
 
-def rising(latent: Latent, constant: arb, tau: arb, q0: arb, at: arb) -> Plane:
-    """V3 (b): below constant + mu - m0 - tau (max(S, 0) - at), tau >= 0."""
-    lost = tau * (latent.s2 + q0 + latent.lift - at)
+def rising(latent: Latent, constant: arb, tau: arb, q0: arb, at: arb, x: arb | None = None) -> Plane:
+    """V3 (b), V3': below constant + mu - m0 - tau (max(S, 0) - at), tau >= 0; |d|^2 <= x."""
+    lost = tau * (latent.s2 + q0 + variances(latent, q0, x)[2] - at)
     return Plane(constant - lost, arb(0), 2 * tau, 2 * tau * latent.negative * latent.s2)
 
 
@@ -68,22 +69,22 @@ class ProbitLevel:
 
     def __init__(self, t: float, c: arb) -> None:
         self.t, self.c, self.probability = t, c, normal(arb(t))
-        self.hints = "tau" if t > 0 else ""
+        self.hints = "tau"
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
         """Whether the plane needs r = R k(ref)."""
         return self.t != 0 and not ("tau" in leaf and real(leaf["tau"]) == 0)
 
-    def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb) -> Plane:
-        """The plane of a leaf with these hints; q0 = k(ref).r."""
+    def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb, x: arb | None) -> Plane:
+        """The plane of a leaf with these hints, where |d|^2 <= x; q0 = k(ref).r."""
         t, c, constant = arb(self.t), self.c, arb(m0)
-        if self.t <= 0:
-            return flat(constant) if self.t == 0 else falling(latent, constant, -t, c, q0)
+        if not self.uses_precision(leaf):
+            return flat(constant - t * (c if self.t < 0 else c + latent.top).sqrt())
+        if self.t < 0:
+            return falling(latent, constant, -t, c, q0, x)
         tau = arb(real(leaf.get("tau")))
-        if tau == 0:
-            return flat(constant - t * (c + latent.top).sqrt())
         need(tau > 0, "V4: tau must be >= 0")
-        return rising(latent, constant - t * t / (4 * tau), tau, q0, -c)
+        return rising(latent, constant - t * t / (4 * tau), tau, q0, -c, x)
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
         """V8: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""

@@ -6,7 +6,7 @@ delta) is at least a constant, plus a slope times delta, plus a curve times delt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flint import arb, arb_mat
@@ -15,7 +15,7 @@ from gpcert_check.arithmetic import dot, quadratic
 from gpcert_check.leaves import Point, Slice
 from gpcert_check.model import Latent
 from gpcert_check.profiles import Profile
-from gpcert_check.reading import need, real
+from gpcert_check.reading import need, real, reals
 from gpcert_check.regions import Box, Cell
 
 __all__ = ["view_of"]
@@ -42,11 +42,10 @@ class RadialSlice(Slice):
     def kernel(self, i: int, square: arb) -> arb:
         return self.latent.s2 * self.latent.profile.value((self.away[i] + square) / 2)
 
-    def _bounded(self, todo: Sequence[tuple[Point, Any]]) -> Iterator[arb]:
-        for point, _ in todo:
-            yield self._value(point, arb(0))
+    def _orders(self, todo: Sequence[tuple[Point, Any]]) -> None:
+        """V13 looks at kernels one by one."""
 
-    def _value(self, point: Point, norm: arb) -> arb:
+    def _value(self, point: Point) -> arb:
         """V13, V5: a lower bound of the plane over the leaf."""
         d, cell, plane, profile = len(self.moving), point.cell, point.plane, self.latent.profile
         most = cell.reach([1] * d) / 2
@@ -73,7 +72,8 @@ class RadialSlice(Slice):
         for j in range(d):
             H[j, j] += rise
         gain, least = cell.gain(point.leaf.get("ball"), g, H)
-        return constant + gain + quadratic(g, H, cell.box, point.D, point.y, least)
+        D, y = (reals(point.leaf[name], d) for name in ("D", "y"))
+        return constant + gain + quadratic(g, H, cell.box, D, y, least)
 
 
 def span(cell: Cell, v: Sequence[arb]) -> tuple[arb, arb]:

@@ -1,4 +1,4 @@
-"""One-vs-rest (V9): P_c = p_c / sum_j p_j, every p_j = E sigma(f_j) of a latent of its own."""
+"""One-vs-rest (V9, V9'): P_c = p_c / sum_j p_j, every p_j = E sigma(f_j) of a latent of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from flint import arb
 
+from gpcert_check.joint import prove_jointly
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model_file import Model
 from gpcert_check.reading import fields, listed, need
@@ -40,7 +41,9 @@ class OneVsRest:
             need(claim.quantity == "probability" and not claim.strictly, "a claim without a proof")
             need(claim.value <= 0 if claim.sense > 0 else claim.value >= 1, "a claim without a proof")
             return
-        boxes = list(leaves(fields(proof, "tree")[0], region))
+        every = list(leaves(fields(proof, "tree")[0], region))
+        prove_jointly(self, region, claim, [box for box in every if "joint" in box[2]])
+        boxes = [box for box in every if "joint" not in box[2]]
         ends = [[(arb(0), arb(1))] * self.classes for _ in boxes]
         for c, latent in enumerate(self.latents):
             self._bound(Slice(latent, region, 1), c, False, boxes, ends)

@@ -8,7 +8,7 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import ball, dot
+from gpcert_check.arithmetic import ball, dot, largest
 from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Cell, Ends
 
@@ -72,6 +72,22 @@ class _Powers:
 def _less(H: arb_mat, amount: arb, metric: list[arb]) -> None:
     for j, weight in enumerate(metric):
         H[j, j] -= amount * weight
+
+
+def higher(point: Any, bk: list[arb], norm: arb) -> tuple[arb_mat, arb]:
+    """V2: H and rest with the orders from two on at least d^T (H - rest I) d/2; `norm`: of all orders."""
+    known = point.f0**2 + dot(point.f1, point.f1) + dot(point.f2.entries(), point.f2.entries()) / 2
+    order, H = expanded(point.f2, point.cell, point.v, bk, point.leaf.get("forms"))
+    return H, 2 * largest([(norm - known) * tail(order, point.x)]).sqrt() / point.x
+
+
+def tail(m: int, x: arb) -> arb:
+    """At least e^x less its terms below order m, x >= 0 (V2); where that cancels, x^m/m! e^x."""
+    term, rest = arb(1), x.exp()
+    for q in range(m):
+        rest -= term
+        term = term * x / (q + 1)
+    return (term * x.exp()).min(largest([rest]))
 
 
 def envelope(view: Any, lower: Ends, upper: Ends) -> arb:

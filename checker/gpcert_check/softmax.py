@@ -52,7 +52,7 @@ class Ahead:
         """Whether the plane needs r = Q k(ref)."""
         return not self.mean
 
-    def plane(self, latent: Contrast, m0: arb, leaf: dict[str, Any], q0: arb) -> Plane:
+    def plane(self, latent: Contrast, m0: arb, leaf: dict[str, Any], q0: arb, x: Any) -> Plane:
         """V12: s_k >= 2 k.r - q0 - 2 negative s2 (1 - k(x, ref)/s2)."""
         if self.mean:
             return flat(m0 - latent.crude)

@@ -14,6 +14,7 @@ from gpcert_check.claims import Claim
 from gpcert_check.few import restricted
 from gpcert_check.leaves import Slice
 from gpcert_check.planes import Probit
+from joint_bases import joint_file
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
 from radial_toys import RadialToy
 from softmax_toys import wins
@@ -224,5 +225,7 @@ def bases() -> list[Base]:
         _supports(10),
         _softmax(21, True),
         _softmax(21, False),
+        Base("joint", *joint_file(16, ONE_VS_REST["link"], 3, "2")),
+        Base("joint logit", *joint_file(19, LOGIT, 2, "inf")),
         _lines(),
     ]

@@ -23,14 +23,14 @@ from gpcert_check.balls import read_region
 from gpcert_check.claims import Claim
 from gpcert_check.explain import Extremes, balance
 from gpcert_check.indefinite import contractions
-from gpcert_check.leaves import Slice, tail
+from gpcert_check.leaves import Slice
 from gpcert_check.logit import Logit
 from gpcert_check.model import Latent
 from gpcert_check.model_file import Model
 from gpcert_check.planes import Probit, falling, rising
 from gpcert_check.reading import Reject
 from gpcert_check.several import extreme
-from gpcert_check.sharper import envelope
+from gpcert_check.sharper import envelope, tail
 from making import Toy, ball, box, hexed, leaf_for, sample
 from truth import exact_expectation, exact_latent, needed_mean
 
@@ -128,6 +128,8 @@ class Case:
             self.hints["tau"] = (
                 rng.choice([0.0, 0.2, 1.0, 2.0, -0.5]) * t / (2 * sqrt(1 + self.toy.s2 / 2))
             ).hex()
+        if t < 0 and rng.random() < 0.3:
+            self.hints["tau"] = (0.0).hex()
         c = 1 / arb(float.fromhex(self.link["scale"])) ** 2
         self.required = lambda S: arb(t) * (c + S).sqrt()
 
@@ -140,6 +142,8 @@ class Case:
         if p < 0.5:
             proof["curve"] = bent_curve(p, top, rng)
             self.hints["nu"] = rng.choice([0.0, 0.2, 0.5, 1.0, 2.0]).hex()
+            if rng.random() < 0.2:
+                self.hints["tau"] = (0.0).hex()
         if p > 0.5:
             flat = rng.random() < 0.3
             S = top * 1.01 if flat else rng.random() * toy.s2
@@ -256,11 +260,14 @@ def plane_complaints(seed: int) -> list[str]:
         k = [exact_kernel(toy, row, spot) for row in toy.X]
         r = [sum((toy.R[0][i][j] * k[j] for j in range(n)), arb(0)) for i in range(n)]
         q0 = sum((a * b for a, b in zip(k, r, strict=True)), arb(0))
+        reach = rng.choice([None, 0.02, 0.3, 1.0])  # V3': planes of a cell
+        cell = None if reach is None else arb(reach) ** 2
         planes = [
-            (falling(latent, arb(toy.m0[0]), steep, c, q0), True),
-            (rising(latent, arb(toy.m0[0]), steep, q0, arb(0)), False),
+            (falling(latent, arb(toy.m0[0]), steep, c, q0, cell), True),
+            (rising(latent, arb(toy.m0[0]), steep, q0, arb(0), cell), False),
         ]
-        for x in ([rng.uniform(-2.5, 2.5)] for _ in range(10)):
+        ends = (-2.5, 2.5) if reach is None else (spot[0] - reach, spot[0] + reach)
+        for x in ([rng.choice([*ends, rng.uniform(*ends)])] for _ in range(10)):
             mean, variance = exact_latent(toy, x)
             near = exact_kernel(toy, x, spot) / s2
             for plane, falls in planes:

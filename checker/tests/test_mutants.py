@@ -40,6 +40,7 @@ def test_a_mistake_is_caught(mutant: tuple[str, str, str], tmp_path: Path) -> No
             "claims",
             "sharper",
             "statements",
+            "joint",
             "softmax",
             "radial",
             "few",

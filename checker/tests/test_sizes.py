@@ -17,6 +17,7 @@ FURTHER = (
     "logit",
     "indefinite",
     "several",
+    "joint",
     "softmax",
     "profiles",
     "radial",

@@ -125,13 +125,29 @@ def test_other_kernels_are_proved(kernel: object, tmp_path: Path) -> None:
     accepted(post, tmp_path)
 
 
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+def test_classes_are_compared_at_one_point(likelihood: str, tmp_path: Path) -> None:
+    """V9': separate ranges of the classes prove less; of a probit's label their order is enough."""
+    post = fitted(likelihood, 3)
+    answer = gc.probability_range(post, gc.Ball(X[1], 0.15), 0, proof=tmp_path / "range.json")
+    assert (answer.proof.lower, answer.proof.upper) == (answer.lower, answer.upper)
+    verdict = gc.certify(post, X[1], gc.Ball(X[1], 0.1, norm=2), proof=tmp_path / "verdict.json")
+    assert verdict.proof.lower == verdict.margin.lower
+    told = [json.loads((tmp_path / name).read_text()) for name in ("range.json", "verdict.json")]
+    leaves = [
+        [leaf for c in file["claims"] if c.get("proof") for leaf in c["proof"]["tree"]] for file in told
+    ]
+    assert all(any("joint" in leaf for leaf in each) for each in leaves)
+    accepted(post, tmp_path)
+
+
 def precision(kind: str) -> np.ndarray:
     K = gc.RBF(1.0, 1.0)(X[:8]) + np.diag(np.linspace(0.5, 3.0, 8))
     R = np.linalg.inv(K)
-    return R if kind == "without a witness" else R - 0.4 * np.eye(8)
+    return {"without a witness": R, "too large": 1.8 * R, "indefinite": R - 0.4 * np.eye(8)}[kind]
 
 
-@pytest.mark.parametrize("kind", ["without a witness", "indefinite"])
+@pytest.mark.parametrize("kind", ["without a witness", "too large", "indefinite"])
 def test_precisions_of_any_origin_are_proved(kind: str, tmp_path: Path) -> None:
     post = gc.Posterior(X[:8], Y[:8] - 0.5, precision(kind), kernel=gc.RBF(1.0, 1.0), likelihood=gc.Probit())
     answer = gc.probability_range(post, gc.Ball(X[0], 0.3), proof=tmp_path / "range.json")
@@ -225,7 +241,7 @@ def test_the_command_line_refuses_what_cannot_be_proved(
 
 #: Queries whose files the checker once rejected: boxes far from the origin, whose ends are no doubles; planes
 #: that lose by a lift; envelopes; boxes that miss a ball; tangents known to 1e-12; indefinite by rounding.
-ONCE_REJECTED = (30087, 30167, 30236, 30263, 30418, 30431, 30547, 40078, 50233, 50440)
+ONCE_REJECTED = (30087, 30167, 30236, 30263, 30418, 30431, 30547, 40078, 50233, 50440, 80258, 90278, 90404)
 
 
 def test_files_that_were_once_rejected_are_accepted(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from gpcert.proofs.radial import leaf_on
 from gpcert.proofs.tree import Node
 from gpcert.validation import Float
 
-__all__ = ["FEW", "LESS", "TRIALS", "BoxProver", "Envelope"]
+__all__ = ["FEW", "TRIALS", "BoxProver", "Envelope"]
 
 #: Boxes of more features are not split further, nor are other references tried than the search's.
 FEW = 16
@@ -39,10 +39,8 @@ _STEPS, _STEP, _FINE = 14, 1e-10, 0.1
 _LOWEST = -36.0
 #: What lacks less, relative to the terms, lacks it by rounding: splitting does not help.
 _ROUNDING = 1e-10
-#: What the mean alone has above a level is relative to it.
-_BELOW = 1e-14
-#: Nor where the half of a box lacks more than this share of what the whole lacked.
-LESS = 0.75
+#: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
+_BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
 #: Leaves tried for one claim, over all boxes.
 TRIALS = 300
 
@@ -68,33 +66,46 @@ class BoxProver:
         found = self._leaf(node, level)
         if found is not None and found[0].passes:
             return found[0]
-        mean = mean_between(self.bound.slice, *self.bound.slice.extremes(node.lower, node.upper))[0]
-        if clears(mean, level):
+        mean = self._mean(node)
+        if level.clears(mean):
             return Envelope(level)
         clear = -math.inf if found is None else found[0].clear
-        hopeless = clear > -_ROUNDING or clear < LESS * node.short
-        node.short = clear
+        hopeless = node.stuck(clear) or clear > -_ROUNDING
         if not anything and not hopeless:
             return None
-        best = None if found is None else self._lowered(*found)
-        if best is not None and best.passes:
+        best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level)
+        if best is not None and best.passes and (outright is None or outright.t <= best.level.t):
             return best
+        return Envelope(outright)
+
+    def outright(self, node: Node, level: Level) -> Envelope | None:
+        """The level, or a higher one, by the mean alone: no expansion is needed."""
+        mean = self._mean(node)
+        best = self._cleared(mean, level) if level.clears(mean) else None
+        return None if best is None or best.p < level.p else Envelope(best)
+
+    def _mean(self, node: Node) -> float:
+        """At most the mean anywhere in the box."""
+        return mean_between(self.bound.slice, *self.bound.slice.extremes(node.lower, node.upper))[0]
+
+    def _cleared(self, mean: float, level: Level) -> Level | None:
+        """About the highest level that a lower bound of the mean proves outright."""
         t = level.cleared(mean) if np.isfinite(mean) else -np.inf
-        lower = self.levels(t - _BELOW * (1.0 + abs(t))) if t > _LOWEST else None
-        return Envelope(lower if lower is not None and clears(mean, lower) else None)
+        rooms = (room * (1.0 + abs(t)) for room in _BELOWS if t > _LOWEST)
+        lower = map(self.levels, (t - room for room in rooms))
+        return next((each for each in lower if each.clears(mean)), None)
 
     def passing(self, node: Node, level: Level) -> Leaf | Envelope | None:
         """What proves the level on the box; None: nothing was found."""
         found = self._leaf(node, level)
         if found is not None and found[0].passes:
             return found[0]
-        mean = mean_between(self.bound.slice, *self.bound.slice.extremes(node.lower, node.upper))[0]
-        return Envelope(level) if clears(mean, level) else None
+        return Envelope(level) if level.clears(self._mean(node)) else None
 
     def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
         """The first leaf that passes, or the best; None where no expansion says anything."""
         best: tuple[Leaf, Place] | None = None
-        for place in self._places(node):
+        for place in self.places(node):
             leaf = leaf_on(place, level)
             self.left -= 1
             if leaf is not None and (best is None or leaf.clear > best[0].clear):
@@ -103,7 +114,7 @@ class BoxProver:
                 break
         return best
 
-    def _places(self, node: Node) -> Iterator[Place]:
+    def places(self, node: Node) -> Iterator[Place]:
         """The search's references and prices for planes, then others."""
         bound, seen = self.bound, set()
         plan = partial(_plan, partial(bound.planes, slack=lambda: math.inf))
@@ -118,6 +129,14 @@ class BoxProver:
             if key not in seen:
                 seen.add(key)
                 yield Place(bound.slice, self._exact(domain, reference), reference, sharp)
+
+    def place(self, node: Node, reference: Float, sharp: bool) -> Place | None:
+        """Around this reference; None where the box misses the region."""
+        bound = self.bound
+        domain = bound.shape.domain(node.lower, node.upper, reference, bound.lengthscale)
+        return (
+            None if domain is None else Place(bound.slice, self._exact(domain, reference), reference, sharp)
+        )
 
     def _exact(self, domain: Domain, reference: Float) -> Domain:
         """The set as a checker sees it: the ends of a ball of norm inf need not be doubles."""
@@ -160,11 +179,6 @@ class BoxProver:
         if low.passes:
             self.floor = low.level
         return low
-
-
-def clears(mean: float, level: Level) -> bool:
-    """Whether a lower bound of the mean proves the level outright."""
-    return bool(mean >= level.height + _BELOW * abs(level.height))
 
 
 def _plan(

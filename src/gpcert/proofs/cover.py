@@ -101,5 +101,6 @@ def _middle(node: Node, lengthscale: Float) -> tuple[Split, list[Node]]:
     left[j] = right[j] = at
     ends = (node.lower, left), (right, node.upper)
     return Split(j, at), [
-        Node(low, high, np.clip(node.reference, low, high), short=node.short) for low, high in ends
+        Node(low, high, np.clip(node.reference, low, high), short=node.short, generation=node.generation + 1)
+        for low, high in ends
     ]

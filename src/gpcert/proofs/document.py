@@ -10,12 +10,26 @@ import numpy as np
 
 from gpcert.proofs.boxes import Envelope
 from gpcert.proofs.cover import Split
-from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.leaf import Forms, Leaf
 from gpcert.proofs.levels import Level
+from gpcert.proofs.quadratic import Multipliers
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
-__all__ = ["at", "balance", "document", "everywhere", "part_told", "proof_told", "region_told", "split_told"]
+__all__ = [
+    "at",
+    "balance",
+    "class_told",
+    "document",
+    "everywhere",
+    "part_told",
+    "programme_told",
+    "proof_told",
+    "real",
+    "reals",
+    "region_told",
+    "split_told",
+]
 
 FORMAT = "gpcert-proof-1"
 
@@ -95,14 +109,30 @@ def part_told(leaf: Leaf | Envelope, region: Region, common: Level | None = None
     if isinstance(leaf, Envelope):
         told |= _told(leaf.level.outright)
         return told | {"envelope": True}
-    told |= {"ref": reals(leaf.reference), "D": reals(leaf.D), "y": reals(leaf.y)} | _told(leaf.hints)
-    if leaf.forms is not None:
-        metric, thetas, norms = leaf.forms
-        told["forms"] = {"metric": reals(metric), "thetas": reals(thetas), "norms": norms}
-    if any(leaf.ball):  # the checker's u is not divided by the radius
+    told |= {"ref": reals(leaf.reference)} | programme_told(leaf.programme, region) | _told(leaf.hints)
+    return told | forms_told(leaf.forms)
+
+
+def programme_told(programme: Multipliers, region: Region) -> dict[str, Any]:
+    """Multipliers of V5 and V7; the checker's u is not divided by the radius."""
+    told: dict[str, Any] = {"D": reals(programme.D), "y": reals(programme.y)}
+    if programme.square or programme.norm:
         radius = region.radius if isinstance(region, Ball) else 1.0
-        told["ball"] = reals([leaf.ball[0] / radius / radius, leaf.ball[1] / radius])
+        told["ball"] = reals([programme.square / radius / radius, programme.norm / radius])
     return told
+
+
+def forms_told(forms: Forms | None) -> dict[str, Any]:
+    """Which orders are forms (V2), if any."""
+    if forms is None:
+        return {}
+    return {"forms": {"metric": reals(forms.metric), "thetas": reals(forms.thetas), "norms": forms.norms}}
+
+
+def class_told(level: Level, hints: dict[str, Any], forms: Forms | None) -> dict[str, Any]:
+    """A class of a comparison (V9')."""
+    told: dict[str, Any] = _told(level.told) | _told(hints)
+    return told | forms_told(forms)
 
 
 def _claim(kind: str, quantity: str, label: int, region: int, sense: str, value: float) -> dict[str, Any]:

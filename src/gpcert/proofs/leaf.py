@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.bounds import KernelSum
-from gpcert.proofs.levels import Level, Place
-from gpcert.proofs.quadratic import multipliers
-from gpcert.rounding import gamma
+from gpcert.proofs.levels import Level, Place, Plane
+from gpcert.proofs.quadratic import Multipliers, multipliers
+from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["CLEAR", "Forms", "Leaf", "leaf_at"]
+__all__ = ["CLEAR", "Expansion", "Forms", "Leaf", "expansion", "leaf_at"]
 
 #: What a value has above 0, relative to the terms it is made of, passes surely.
 CLEAR = 1e-12
@@ -48,9 +48,7 @@ class Leaf(NamedTuple):
     level: Level
     hints: dict[str, Any]
     forms: Forms | None
-    D: Float
-    y: Float
-    ball: tuple[float, float]  #: multipliers of |u|^2 <= 1 and of |u|_1 <= 1, u = (d - offset) / unit
+    programme: Multipliers
     clear: float  #: what is left above 0, relative to the terms it is made of
 
     @property
@@ -59,25 +57,62 @@ class Leaf(NamedTuple):
         return self.clear >= CLEAR
 
 
-def leaf_at(place: Place, level: Level) -> Leaf | None:
-    """The leaf of a level at a place; None where e^r, or a number of it, says nothing any more."""
-    kernels, bend, hints, terms = level.plane(place)
-    c, constant = kernels.around, kernels.constant
-    if not c.radius < 50.0:
+class Expansion(NamedTuple):
+    """A plane around its reference; its orders from two on are at least d^T (H - rest I) d/2."""
+
+    plane: Plane
+    H: Float
+    forms: Forms | None
+    rest: float
+
+    @property
+    def size(self) -> float:
+        """Of the terms whose sum it is."""
+        kernels, c = self.plane.kernels, self.plane.kernels.around
+        return float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + self.plane.size * math.exp(c.radius)
+
+
+def expansion(place: Place, level: Level) -> Expansion | None:
+    """None where e^r says nothing any more."""
+    plane = level.plane(place)
+    kernels, H = plane.kernels, plane.kernels.head[2]
+    if not kernels.around.radius < 50.0:
         return None
-    M0, g, H = kernels.head
-    base = M0 + kernels.still + constant
-    size = float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + terms * math.exp(c.radius)
     H, forms = _with_orders(kernels, H) if place.sharp else (H.copy(), None)
     first = 3 if forms is None else 3 + len(forms.thetas) + forms.norms
+    return Expansion(plane, H, forms, 2.0 * _tail(kernels, first))
+
+
+def leaf_at(place: Place, level: Level) -> Leaf | None:
+    """The leaf of a level at a place; None where e^r, or a number of it, says nothing any more."""
+    found = expansion(place, level)
+    if found is None:
+        return None
+    (kernels, bend, hints, _), H, forms, rest = found
+    c, constant, size = kernels.around, kernels.constant, found.size
+    M0, g, _ = kernels.head
+    base = M0 + kernels.still + constant
     chord = math.expm1(c.radius) / c.radius
     rise = constant * (1.0 if constant >= 0 else chord) - bend * chord
-    H[np.diag_indices(len(g))] += rise - 2.0 * _tail(kernels, first)
+    H[np.diag_indices(len(g))] += rise - rest
     best = multipliers(c.domain, g, H, CLEAR * size - base)
-    ball = best.square, best.norm
-    if not np.isfinite([*best.D, *best.y, *ball]).all():
+    if not best.finite:
         return None
-    return Leaf(place.reference, level, hints, forms, best.D, best.y, ball, (base + best.value) / size)
+    clear = (base + best.value) / size
+    if 0.0 < clear < CLEAR and clear * size > _noise(place, found, best, H):
+        clear = CLEAR
+    return Leaf(place.reference, level, hints, forms, best, clear)
+
+
+def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float:
+    """More than the rounding of a leaf's value, and than what a checker's guess of a factor costs it."""
+    kernels, c = found.plane.kernels, found.plane.kernels.around
+    r = np.abs(c.slice.visit(place.reference).r)
+    twist = float(np.abs(kernels.b - place.slice.weights).max()) / max(float(r.max()), 1e-300)
+    terms = twist * float(c.k @ (np.abs(place.slice.model.precision) @ c.k))
+    inner = float((np.abs(kernels.b) * c.k) @ c.relative)
+    factor = 2e-14 * (float(np.abs(np.diagonal(H)).sum()) + float(best.D.sum())) * c.s * c.s
+    return 32.0 * UNIT * (found.size + terms) + 2.0 * inner + factor
 
 
 def _tail(kernels: KernelSum, order: int) -> float:

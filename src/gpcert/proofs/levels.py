@@ -36,10 +36,12 @@ from gpcert.validation import Float
 _NEAR = 9
 #: Expectations of the logistic below it are 0 to a checker, which knows them to an absolute error.
 _LEAST = 1e-30
+#: What a mean has above a level of the logistic is relative to it.
+_BELOW = 1e-14
 #: How far apart they are at least, as a share of the largest variance.
 _APART = 1e-3
 
-__all__ = ["Level", "Levels", "Place", "Plane", "levels_of", "variances"]
+__all__ = ["Level", "Levels", "Place", "Plane", "levels_of", "variance_at", "variances"]
 
 
 class Place(NamedTuple):
@@ -78,10 +80,9 @@ class Level(ABC):
     def told(self) -> dict[str, Any]:
         """The level as a checker reads it."""
 
-    @property
     @abstractmethod
-    def height(self) -> float:
-        """A mean that clears the level whatever the variance (V8)."""
+    def clears(self, mean: float) -> bool:
+        """Whether this mean proves the level whatever the variance (V8)."""
 
     @abstractmethod
     def cleared(self, mean: float) -> float:
@@ -96,6 +97,10 @@ class Level(ABC):
     def plane(self, place: Place) -> Plane:
         """Below mu - m_p."""
 
+    @abstractmethod
+    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
+        """Of P with the mean along the level's curve, at the reference's variance; how a checker is told."""
+
     def mean(self, place: Place, height: float, hints: dict[str, Any]) -> Plane:
         """The mean alone, less `height`."""
         slice_ = place.slice
@@ -104,21 +109,44 @@ class Level(ABC):
         return Plane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints, size)
 
     def falling(self, place: Place, constant: float, steep: float, c: float, hints: dict[str, Any]) -> Plane:
-        """V3 (a): below constant + mu + steep sqrt(c + S)."""
+        """V3 (a), V3': below constant + mu + steep sqrt(c + S)."""
         around, r, q0 = _visited(place)
         slice_, lift, s2 = place.slice, self.fact.lift, place.slice.model.variance
-        weight = steep / math.sqrt(c + max(s2 - q0, 0.0) + lift)
-        terms = constant, slice_.mean, weight * c, -steep * lift / (math.sqrt(c) + math.sqrt(c + lift))
-        kernels = KernelSum(around, slice_.weights - weight * r, sum(terms), weight * s2)
-        return Plane(kernels, 0.0, hints, sum(map(abs, terms)))
+        least, most, _ = self.variances(place)
+        weight = steep / math.sqrt(c + max(s2 - q0 + lift, 0.0))
+        lost = steep * lift / (math.sqrt(c + least) + math.sqrt(c + least + lift))
+        rate = 0.5 * steep * max(1.0 / math.sqrt(c + most) - 1.0 / math.sqrt(c + most + lift), 0.0)
+        terms = constant, slice_.mean, weight * c, -lost, -rate * (s2 - q0 + least)
+        still = weight * (s2 + lift) + 2.0 * rate * s2
+        kernels = KernelSum(around, slice_.weights - (weight + 2.0 * rate) * r, sum(terms), still)
+        return Plane(kernels, 2.0 * lift * rate, hints, sum(map(abs, terms)))
 
     def rising(self, place: Place, constants: Sequence[float], tau: float, hints: dict[str, Any]) -> Plane:
-        """V3 (b): below the sum of constants + mu - tau S."""
+        """V3 (b), V3': below the sum of constants + mu - tau S."""
         around, r, q0 = _visited(place)
         slice_, s2 = place.slice, place.slice.model.variance
-        terms = *constants, slice_.mean, -tau * (s2 + q0 + self.fact.lift)
+        terms = *constants, slice_.mean, -tau * (s2 + q0 + self.variances(place)[2])
         kernels = KernelSum(around, slice_.weights + 2.0 * tau * r, sum(terms))
         return Plane(kernels, 2.0 * tau * self.fact.negative * s2, hints, sum(map(abs, terms)))
+
+    def variances(self, place: Place) -> tuple[float, float, float]:
+        """V3': the ends of max(S, 0) on the domain, and how far S may lie below 0 there."""
+        top = place.slice.model.variance * (1.0 + self.fact.negative)
+        if not isinstance(place.slice, Slice):
+            return 0.0, top, self.fact.lift
+        here, change = variance_at(place), self.change(place) * _length(place)
+        below = min(max(change - here, 0.0), self.fact.lift)
+        return max(here - change, 0.0), min(max(here + change, 0.0), top), below
+
+    def change(self, place: Place) -> float:
+        """|S - S(reference)| is at most this times |d|."""
+        s2, lift = place.slice.model.variance, self.fact.lift
+        wide = s2 + lift + self.fact.negative * s2
+        return 2.0 * math.sqrt(max(variance_at(place) + lift, 0.0) * wide) + wide * _length(place)
+
+
+def _length(place: Place) -> float:
+    return place.domain.norm(np.ones(len(place.reference)))
 
 
 def _visited(place: Place) -> tuple[Covariances, Float, float]:
@@ -146,10 +174,10 @@ def _visit(place: Place) -> tuple[Float, Float, Float, Float]:
     return v, k, relative, slice_.model.precision @ k
 
 
-def _variance(place: Place) -> float:
-    """S at the reference."""
+def variance_at(place: Place) -> float:
+    """S at the reference, which may lie below 0."""
     _, k, _, r = _visit(place)
-    return max(place.slice.model.variance - float(k @ r), 0.0)
+    return place.slice.model.variance - float(k @ r)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +186,14 @@ class ProbitAt(Level):
 
     t: float
     fact: Fact
-    noise: float
+    scale: float
     top: float  #: the largest variance
     flat: bool
+
+    @property
+    def noise(self) -> float:
+        """c, the variance that the scale stands for."""
+        return 1.0 / (self.scale * self.scale)
 
     @property
     def p(self) -> float:
@@ -172,18 +205,31 @@ class ProbitAt(Level):
 
     @property
     def height(self) -> float:
+        """A mean of it clears the level, but for rounding."""
         return self.t * math.sqrt(self.noise + (self.top if self.t > 0.0 else 0.0))
+
+    def clears(self, mean: float) -> bool:
+        if not np.isfinite([mean, self.t]).all():
+            return False
+        variance = 1 / arb(self.scale) ** 2 + (arb(self.top) if self.t > 0.0 else 0)
+        return bool(arb(mean) >= arb(self.t) * variance.sqrt())
 
     def cleared(self, mean: float) -> float:
         return mean / math.sqrt(self.noise + (self.top if mean > 0.0 else 0.0))
+
+    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
+        root = math.sqrt(self.noise + max(variance_at(place), 0.0))
+        return math.exp(-0.5 * self.t * self.t) / math.sqrt(2.0 * math.pi) / root, {}
 
     def plane(self, place: Place) -> Plane:
         t = self.t
         if t == 0.0 or (self.flat and t > 0.0):
             return self.mean(place, self.height, {"tau": 0.0} if t > 0.0 else {})
+        if t < 0.0 and variance_at(place) <= 0.0:
+            return self.mean(place, self.height, {"tau": 0.0})
         if t < 0.0:
             return self.falling(place, 0.0, -t, self.noise, {})
-        tau = 0.5 * t / math.sqrt(self.noise + _variance(place) + self.fact.lift)
+        tau = 0.5 * t / math.sqrt(self.noise + max(variance_at(place), 0.0))
         return self.rising(place, (-tau * self.noise, -0.25 * t * t / tau), tau, {"tau": tau})
 
 
@@ -225,10 +271,10 @@ class LogitAt(Level):
         c, S, m = self._grid
         return {"p": self.probability, "curve": {"c": c, "S": S, "m": m}}
 
-    @property
-    def height(self) -> float:
+    def clears(self, mean: float) -> bool:
         p = self.probability
-        return self._tangent(self.top)[2] if p > 0.5 else math.log(p) - math.log1p(-p)
+        height = self._tangent(self.top)[2] if p > 0.5 else math.log(p) - math.log1p(-p)
+        return bool(mean >= height + _BELOW * abs(height))
 
     def cleared(self, mean: float) -> float:
         return float(ndtri(Logit().expectation(mean, self.top if mean > 0.0 else 0.0)))
@@ -240,13 +286,20 @@ class LogitAt(Level):
     def _tangent(self, S: float) -> list[float]:
         return [S, *self._level.curve(S)]
 
+    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
+        rate = self._tangent(max(variance_at(place), 0.0))
+        return float(Logit().expectation_gradient(rate[2], rate[0])[0]), {"rate": rate}
+
     def plane(self, place: Place) -> Plane:
         if self.probability == 0.5:
             return self.mean(place, 0.0, {})
         if self.probability > 0.5 and self.flat:
             tangent = self._tangent(self.top)
             return self.mean(place, tangent[2], {"tau": 0.0, "tangent": tangent})
-        S = _variance(place)
+        S = max(variance_at(place), 0.0)
+        if self.probability < 0.5 and S == 0.0:
+            p = self.probability
+            return self.mean(place, math.log(p) - math.log1p(-p) + 1e-14, {"tau": 0.0})
         if self.probability > 0.5:
             tangent = self._tangent(S)
             slope, curl = Logit().expectation_gradient(tangent[2], S)
@@ -285,7 +338,7 @@ class Levels:
             guess = guess if arb(guess) >= p else float(np.nextafter(guess, 1.0))
             return LogitAt(guess, self.fact, self.top, flat, near)
         t = 0.0 if value == 0.5 else float(ndtri(value)) * (-1.0 if other else 1.0)
-        step = 2.0**-50 * (1.0 + abs(t))
+        step = float(np.spacing(max(abs(t), 2.0**-10)))
         while np.isfinite(t) and not (-arb(t) / arb(2).sqrt()).erfc() / 2 >= p:
             t, step = t + step, 2.0 * step
         return self.at(t, flat)
@@ -294,8 +347,7 @@ class Levels:
         """The level of Phi(t), about."""
         if isinstance(self.likelihood, Logit):
             return LogitAt(float(ndtr(t)), self.fact, self.top, flat, near)
-        scale = self.likelihood.scale
-        return ProbitAt(t, self.fact, 1.0 / (scale * scale), self.top, flat)
+        return ProbitAt(t, self.fact, self.likelihood.scale, self.top, flat)
 
 
 def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,23 +10,24 @@ import numpy as np
 from gpcert.bounds import BoundFactory, JointLabel, OneVsRestBound, RbfBound, smallest_point
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs.boxes import LESS, TRIALS, BoxProver, Envelope
+from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
 from gpcert.proofs.cover import Split, walk
-from gpcert.proofs.document import part_told, split_told
+from gpcert.proofs.document import part_told, real, split_told
 from gpcert.proofs.facts import facts_of
+from gpcert.proofs.joint import Comparison, JointProver
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Levels, levels_of, variances
 from gpcert.proofs.tree import Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region
+from gpcert.rounding import down
+from gpcert.rounding import up as rounded_up
 from gpcert.validation import Float
 
 __all__ = ["SeveralClasses"]
 
 #: Which share of the room between a box and what is claimed of it the classes may use up together.
 _SHARE = 0.3
-#: What a leaf proves above the claim passes surely.
-_CLEAR = 1e-12
 
 
 class _Leaf(NamedTuple):
@@ -33,6 +35,14 @@ class _Leaf(NamedTuple):
 
     parts: list[Leaf | Envelope | None]
     rising: Float  #: whether p_j is bounded from below (C,)
+    value: float
+
+
+class _Joint(NamedTuple):
+    """Comparisons of the classes that prove the claim with the number `own`; `value`: it, as the goal is."""
+
+    comparisons: list[Comparison]
+    own: float
     value: float
 
 
@@ -71,18 +81,20 @@ class SeveralClasses:
         root = root_of(bound, region, moving, start)
         if not root.lower.size:
             return value, None
-        goal = 0.5 + 0.5 * value if flat else complement_up(value) if upper else value
-        covering = _Covering(bound, self._levels, goal, cube_of(region, moving))
+        goal = _half_up(value) if flat else complement_up(value) if upper else value
+        joint = JointProver(bound, self._levels, cube_of(region, moving), flat)
+        covering = _Covering(bound, self._levels, goal, value, joint)
         with np.errstate(all="ignore"):
-            nodes = []
-            for node in walk(root, goal, covering.lengthscale, covering.leaf):
+            nodes: list[Split | _Leaf | _Joint] = []
+            walked: Iterator[Split | _Leaf | _Joint]
+            walked = walk(root, goal, covering.lengthscale, covering.leaf)
+            for node in walked:
                 nodes.append(node)
-                if only and isinstance(node, _Leaf) and node.value < goal:
+                if only and not isinstance(node, Split) and node.value < goal:
                     return -1.0, None
-        least = min(node.value for node in nodes if isinstance(node, _Leaf))
-        if least < goal + _CLEAR:
-            value = 2.0 * least - 1.0 if flat else complement_up(least) if upper else least
-            value += (2.0 if upper else -2.0) * _CLEAR
+        least = min(node.value for node in nodes if not isinstance(node, Split))
+        if least < goal:
+            value = down(2.0 * least - 1.0) if flat else complement_up(least) if upper else least
         return value, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
 
 
@@ -90,9 +102,9 @@ class _Covering:
     """Leaves for a quantity that has to reach `goal`."""
 
     def __init__(
-        self, bound: OneVsRestBound, levels: list[Levels], goal: float, cube: tuple[Float, Float] | None
+        self, bound: OneVsRestBound, levels: list[Levels], goal: float, value: float, joint: JointProver
     ) -> None:
-        self._bound, self._levels, self._goal, self._cube = bound, levels, goal, cube
+        self._bound, self._levels, self._goal, self._value, self._joint = bound, levels, goal, value, joint
         self._left = TRIALS * len(levels)
         c = np.arange(len(levels))
         self._rising = (c == bound.ratio.label) == (bound.ratio.sign > 0)
@@ -101,8 +113,11 @@ class _Covering:
         assert isinstance(first, RbfBound)
         self.lengthscale = first.lengthscale
 
-    def leaf(self, node: Node, anything: bool) -> _Leaf | None:
+    def leaf(self, node: Node, anything: bool) -> _Leaf | _Joint | None:
         """The leaf of a box, or None if it proves too little."""
+        found, room = self._joint.proof(node, self._value)
+        if found is not None:
+            return _Joint(found, self._value, np.inf)
         ends = np.array([own.at(node.reference) for own, _ in self._bound.classes])
         middle = 0.5 * (ends[:, 0] + ends[:, 1])
         room = max(0.0, self._bound.ratio.bounds(middle, middle)[0] - self._goal)
@@ -117,9 +132,8 @@ class _Covering:
             else:
                 high[j] = complement_up(p)
         value = self._bound.ratio.bounds(low, high)[0]
-        lacks = value - self._goal - _CLEAR
-        final = anything or lacks >= 0.0 or lacks < LESS * node.short
-        node.short = lacks
+        lacks = value - self._goal  # which is rounded outward
+        final = anything or lacks >= 0.0 or node.stuck(lacks)
         return _Leaf(parts, self._rising, value) if final else None
 
     def _part(self, j: int, node: Node, slack: float) -> tuple[Leaf | Envelope | None, float]:
@@ -133,16 +147,24 @@ class _Covering:
             return None, 0.0
         levels = self._levels[j]
         near = variances(bound, node.lower, node.upper, start)
-        prover = BoxProver(bound, lambda t: levels.at(t, False, near), self._cube, self._left)
+        prover = BoxProver(bound, lambda t: levels.at(t, False, near), self._joint.cube, self._left)
         box = Node(node.lower, node.upper, start)
-        part = prover.proof(box, levels.of(target, False, False, near), True)
+        level = levels.of(target, False, False, near)
+        part = prover.outright(box, level) or prover.proof(box, level, True)
         self._left = prover.left
         if part is None or part.level is None or (isinstance(part, Leaf) and not part.passes):
             return None, 0.0
         return part, part.level.p
 
 
-def _told(leaf: _Leaf, region: Region) -> dict[str, Any]:
+def _half_up(margin: float) -> float:
+    """(1 + margin) / 2, rounded up."""
+    return 0.5 if margin == 0.0 else rounded_up(0.5 + 0.5 * margin)
+
+
+def _told(leaf: _Leaf | _Joint, region: Region) -> dict[str, Any]:
+    if isinstance(leaf, _Joint):
+        return {"joint": [each.told(region) for each in leaf.comparisons], "value": real(leaf.own)}
     sides = ["lower" if up else "upper" for up in leaf.rising]
     told = zip(sides, leaf.parts, strict=True)
     return {"classes": [None if part is None else {side: part_told(part, region)} for side, part in told]}

@@ -30,13 +30,21 @@ _DOUBLINGS = 60
 
 
 class Multipliers(NamedTuple):
-    """D (d,), y (d,), the ball's for its square and for its norm, and about the bound that they give."""
+    """D (d,), y (d,), the ball's for its square and for its norm, and about the bound that they give.
+
+    Those of the ball are of |u|^2 <= 1 and of |u|_1 <= 1, u = (d - offset) / unit.
+    """
 
     D: Float
     y: Float
     value: float
     square: float = 0.0
     norm: float = 0.0
+
+    @property
+    def finite(self) -> bool:
+        """Whether they can be told."""
+        return bool(np.isfinite([*self.D, *self.y, self.square, self.norm]).all())
 
 
 @dataclass(frozen=True, eq=False)

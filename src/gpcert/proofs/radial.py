@@ -64,12 +64,11 @@ def leaf_on(place: Place, level: Level) -> Leaf | None:
         constant += own * (value - fall * t) if own > 0 else 0.0
         curved[np.diag_indices(len(g))] += rise + (own * fall if own > 0 else 0.0)
         found = multipliers(domain, g, curved, CLEAR * size - constant)
-        if not np.isfinite([*found.D, *found.y, found.square, found.norm, constant]).all():
+        if not (found.finite and np.isfinite(constant)):
             continue
         clear = (constant + found.value - noise) / size - CLEAR
         hints = plane.hints | {"touch": t}
-        ball = found.square, found.norm
-        leaf = Leaf(place.reference, level, hints, None, found.D, found.y, ball, clear)
+        leaf = Leaf(place.reference, level, hints, None, found, clear)
         best = leaf if best is None or leaf.clear > best.clear else best
     return best
 

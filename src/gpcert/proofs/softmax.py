@@ -56,8 +56,14 @@ class _Ahead(Level):
     def height(self) -> float:
         return self.fact.negative * self.s2 + self.spare
 
+    def clears(self, mean: float) -> bool:
+        return bool(mean >= self.height * (1.0 + 1e-14))
+
     def cleared(self, mean: float) -> float:
         return 0.0
+
+    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
+        raise NotImplementedError("margins have no levels")
 
     def plane(self, place: Place) -> Plane:
         if self.crude:

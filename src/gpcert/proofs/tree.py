@@ -10,6 +10,9 @@ from gpcert.validation import Float
 
 __all__ = ["Node", "Tree"]
 
+#: Splitting is given up where a box lacks more than this share of what one twice as wide lacked.
+_LESS = 0.75
+
 
 @dataclass(eq=False)
 class Node:
@@ -20,8 +23,16 @@ class Node:
     reference: Float
     bound: float = -math.inf
     halved: bool = False
-    short: float = -math.inf  #: what a leaf on the box it is half of lacked, relative to its terms
+    short: float = -math.inf  #: what a leaf lacked on the last box around it that `stuck` looked at
+    generation: int = 0  #: halvings since the box that the search had
     parts: list[Node] = field(default_factory=list)
+
+    def stuck(self, lack: float) -> bool:
+        """Whether halves of every side did not help enough; what is lacking (< 0) is remembered."""
+        if self.generation % max(len(self.lower), 1):
+            return False
+        before, self.short = self.short, lack
+        return lack < _LESS * before
 
     @property
     def halves(self) -> list[Node]:
