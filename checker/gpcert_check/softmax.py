@@ -1,7 +1,8 @@
 """Softmax of several latents: who wins, everywhere or at a point, without an integral (V11, V12).
 
 m_c = mean_c + k.alpha_c, Sigma_ce = [c = e] s2 - k^T R_ce k. Class c beats j where D = f_c - f_j has
-E D > |s_k| for every other class k, s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, Q a sum of blocks of R.
+E D > 0 and E D >= s_k for every other class k, s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, Q a sum of blocks
+of R.
 """
 
 from __future__ import annotations
@@ -41,30 +42,30 @@ class Contrast(Latent):
 
 
 class Ahead:
-    """m_D + s_k - spare > 0 by a plane; where only the `mean` is used, m_D - crude > 0."""
+    """m_D + s_k - spare > 0 by a plane; by the mean alone m_D - crude > 0 ("crude"), or m_D > 0 ("mean")."""
 
     hints = ""
 
-    def __init__(self, mean: bool) -> None:
-        self.mean = mean
+    def __init__(self, what: str) -> None:
+        self.what = what
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
         """Whether the plane needs r = Q k(ref)."""
-        return not self.mean
+        return self.what == "plane"
 
     def plane(self, latent: Contrast, m0: arb, leaf: dict[str, Any], q0: arb, x: Any) -> Plane:
         """V12: s_k >= 2 k.r - q0 - 2 negative s2 (1 - k(x, ref)/s2)."""
-        if self.mean:
-            return flat(m0 - latent.crude)
+        if self.what != "plane":
+            return flat(self.outright(latent, m0, leaf))
         return Plane(m0 - q0 - latent.spare, arb(0), arb(2), 2 * latent.negative * latent.s2)
 
     def outright(self, latent: Contrast, mean: arb, leaf: dict[str, Any]) -> arb:
         """The envelope of the mean (V8)."""
-        return mean - latent.crude
+        return mean if self.what == "mean" else mean - latent.crude
 
 
 class Softmax:
-    """A leaf shows of every rival that it is beaten: by one part (the mean), or by two for each k."""
+    """A leaf shows of every rival that it is beaten: by one part, or one for m_D > 0 and one for each k."""
 
     def __init__(self, model: Model) -> None:
         fields(model.likelihood, "name")
@@ -113,17 +114,17 @@ class Softmax:
         self, contrasts: list[Contrast], region: Box, boxes: Sequence[tuple[Ends, Ends, Any]]
     ) -> None:
         """One rival on all leaves."""
-        views = [Slice(each, region, 1) for one in contrasts for each in (one, one.mirrored())]
+        views = [Slice(each, region, 1) for each in (contrasts[0], *(one.mirrored() for one in contrasts))]
         for _, _, parts in boxes:
             fits = isinstance(parts, list) and len(parts) in (1, len(views))
             need(
                 fits and all(isinstance(part, dict) for part in parts), f"a rival has 1 or {len(views)} parts"
             )
-        means = [(low, high, parts[0]) for low, high, parts in boxes if len(parts) == 1]
-        views[0].prove(means, [Ahead(True)] * len(means), True)
+        single = [(low, high, parts[0]) for low, high, parts in boxes if len(parts) == 1]
+        views[0].prove(single, [Ahead("crude")] * len(single), True)
         for i, view in enumerate(views):
-            planes = [(low, high, parts[i]) for low, high, parts in boxes if len(parts) > 1]
-            view.prove(planes, [Ahead(False)] * len(planes), True)
+            own = [(low, high, parts[i]) for low, high, parts in boxes if len(parts) > 1]
+            view.prove(own, [Ahead("plane" if i else "mean")] * len(own), True)
 
     def decided(self, claim: Any, point: Sequence[float]) -> bool:
         """Whether the margin at a point certainly has the sign that is claimed."""
@@ -138,7 +139,8 @@ class Softmax:
         column = arb_mat(len(k), 1, k)
         gap = sign * (contrasts[0].m0 + dot(contrasts[0].alpha, k))
         shared = [(column.transpose() * (each.R * column))[0, 0] for each in contrasts]
-        return all(gap > abs(s) + each.spare for s, each in zip(shared, contrasts, strict=True))
+        most = [sign * s + each.spare for s, each in zip(shared, contrasts, strict=True)]
+        return bool(gap > 0) and all(gap > each for each in most)
 
     def _contrasts(self, c: int, j: int) -> list[Contrast]:
         """One for each other class k; independent latents have the same s_k for all."""

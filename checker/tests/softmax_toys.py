@@ -146,10 +146,11 @@ def wins(seed: int, region: dict[str, Any], correlated: bool) -> tuple[SoftToy, 
     rivals: list[Any] = []
     for j in range(3):
         parts = []
-        for one in prover.checker.subject._contrasts(label, j) if j != label else ():
-            for each in (one, one.mirrored()):
-                value, leaf = leaf_for(Slice(each, exact, 1), Ahead(False), lower, upper, {})
-                assert value > 0, (seed, j, value)
-                parts.append(leaf)
+        contrasts = prover.checker.subject._contrasts(label, j) if j != label else []
+        for i, each in enumerate([*contrasts[:1], *(one.mirrored() for one in contrasts)]):
+            level = Ahead("plane" if i else "mean")
+            value, leaf = leaf_for(Slice(each, exact, 1), level, lower, upper, {})
+            assert value > 0, (seed, j, value)
+            parts.append(leaf)
         rivals.append(parts or None)
     return toy, prover, {"tree": [{"rivals": rivals}]}, label

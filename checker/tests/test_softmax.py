@@ -41,7 +41,7 @@ def test_who_wins_at_a_point_is_true(correlated: bool, tmp_path: Path) -> None:
             z = point(rng)
             p, (mean, S) = toy.truth(z), toy.joint(z)
             for c in range(3):
-                gaps = [mean[c] - mean[j] - abs(shared(S, c, j, 3 - c - j)) for j in range(3) if j != c]
+                gaps = [mean[c] - mean[j] - max(shared(S, c, j, 3 - c - j), 0) for j in range(3) if j != c]
                 if abs(min(gaps)) > 1e-6:
                     assert subject.decided(Claim("margin", c, *WINS, 0.0), z) == (min(gaps) > 0)
                 margin = p[c] - max(p[:c] + p[c + 1 :])
@@ -99,17 +99,17 @@ def test_a_plane_lies_below(correlated: bool, tmp_path: Path) -> None:
         c, j = rng.sample(range(3), 2)
         (one,) = subject._contrasts(c, j)
         for sign, each in ((1, one), (-1, one.mirrored())):
-            for mean_alone in (False, True):
+            for what in ("plane", "crude", "mean"):
                 view = Slice(each, region, 1)
-                value, _ = leaf_for(view, Ahead(mean_alone), region.lower, region.upper, {}, x)
+                value, _ = leaf_for(view, Ahead(what), region.lower, region.upper, {}, x)
                 for _ in range(60):
                     z = sample(region, rng)
                     mean, S = toy.joint(z)
                     r = sum(((a - b) / s) ** 2 for a, b, s in zip(z, x, toy.scale, strict=True)) / 2
                     s = sign * shared(S, c, j, 3 - c - j)
-                    truth = mean[c] - mean[j] + (-abs(s) if mean_alone else s)
+                    truth = mean[c] - mean[j] + {"plane": s, "crude": -abs(s), "mean": 0.0}[what]
                     gap = math.exp(r) * truth - float(value.lower())
-                    assert gap >= -1e-9, (seed, sign, mean_alone)
+                    assert gap >= -1e-9, (seed, sign, what)
                     least = min(least, gap)
     assert least < 0.1
 
@@ -162,7 +162,7 @@ def test_what_a_softmax_may_not_claim(tmp_path: Path) -> None:
 def test_the_mean_alone_has_to_beat_the_largest_shared_covariance(correlated: bool, tmp_path: Path) -> None:
     tried = 0
     for seed in range(30):
-        toy = SoftToy(seed, correlated=correlated)
+        toy = SoftToy(seed, correlated=correlated, size=30.0)
         subject = prover_of(toy, tmp_path).checker.subject
         x = [0.1, 0.2]
         region = read_region(box(x, [a + 1e-3 for a in x]), 2)
@@ -170,16 +170,35 @@ def test_the_mean_alone_has_to_beat_the_largest_shared_covariance(correlated: bo
         for c, j in ((0, 1), (1, 2), (2, 0)):
             view = Slice(subject._contrasts(c, j)[0], region, 1)
             crude, gap = float(view.latent.crude.mid()), mean[c] - mean[j]
-            (outright,) = view._values([(region.lower, region.upper, {"envelope": True})], [Ahead(True)])
-            value, _ = leaf_for(view, Ahead(True), region.lower, region.upper, {})
+            (outright,) = view._values([(region.lower, region.upper, {"envelope": True})], [Ahead("crude")])
+            value, _ = leaf_for(view, Ahead("crude"), region.lower, region.upper, {})
             if abs(gap - crude) > 0.02:
                 tried += 0 < gap < crude
                 assert (outright > 0) == (value > 0) == (gap > crude)
-            if gap < crude - 0.02:  # one part speaks of the mean alone, whatever a plane of +s_k would show
-                _, leaf = leaf_for(view, Ahead(False), region.lower, region.upper, {})
+            if gap < crude - 0.02:  # one part speaks of all s_k, whatever it would show of m_D > 0
+                _, leaf = leaf_for(view, Ahead("mean"), region.lower, region.upper, {})
                 with pytest.raises(Reject):
                     subject._beaten([view.latent], region, [(region.lower, region.upper, [leaf])])
     assert tried > 5
+
+
+@KINDS
+def test_the_sign_of_a_shared_covariance_counts(correlated: bool, tmp_path: Path) -> None:
+    """0 < m_D < s_k: neither m_D > 0 nor a plane of m_D + s_k proves anything."""
+    for seed in range(6):
+        toy, x = SoftToy(seed, correlated=correlated, size=30.0), [0.1, 0.2]
+        mean, S = toy.joint(x)
+        c, j = (0, 1) if shared(S, 0, 1, 2) > 0 else (1, 0)
+        s = shared(S, c, j, 2)
+        toy.m0[c] += s / 2 - (mean[c] - mean[j])
+        subject = prover_of(toy, tmp_path).checker.subject
+        region = read_region(box(x, [a + 1e-4 for a in x]), 2)
+        ends, (one,) = (region.lower, region.upper), subject._contrasts(c, j)
+        found = [leaf_for(Slice(one, region, 1), Ahead(what), *ends, {}) for what in ("mean", "plane")]
+        assert all(value > 0 for value, _ in found) or s < 0.02
+        with pytest.raises(Reject, match="inequality"):
+            subject._beaten([one], region, [(*ends, [leaf for _, leaf in found])])
+        assert not subject.decided(Claim("margin", c, *WINS, 0.0), x)
 
 
 def test_correlated_latents_belong_to_a_softmax_and_are_symmetric(tmp_path: Path) -> None:

@@ -52,12 +52,13 @@ def provable(number: int, family: str = "core") -> Query:
     model = replace(query.model, kind=kind, kernel="rbf", classes=min(query.model.classes, 4))
     if family == "softmax":
         kind = ("softmax", "independent")[number % 2]
-        model = replace(model, kind=kind, classes=max(model.classes, 3), n=min(model.n, 13))
+        few = {"n": min(model.n, 8), "d": min(model.d, 8), "classes": max(model.classes, 3)}
+        model = replace(model, kind=kind, **few)
     if family == "kernel":
         model = replace(model, kind=KINDS[number % 4], kernel=KERNELS[number // 2 % len(KERNELS)])
     if family == "norm 0":  # of up to five features, so that sets of them are few
         norm, model = 0.0, replace(model, d=min(model.d, 5))
         query = replace(query, shape="ball")
-    if number % 3:  # of the absurd magnitudes a third is enough: many are refused
+    if number % 3 or family == "softmax":  # of the absurd magnitudes a third is enough: many are refused
         model = replace(model, units=0, size=0, push=0)
     return replace(query, model=model, norm=norm, batch="one")

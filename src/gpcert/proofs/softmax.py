@@ -1,7 +1,7 @@
 """Softmax: on every leaf the label beats each rival by means and shared covariances (V12); no integral.
 
-With D = f_c - f_j and s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, class c beats j where E D > |s_k| for
-every other class k.
+With D = f_c - f_j and s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, class c beats j where E D > 0 and
+E D >= s_k for every other class k.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _Part = Leaf | Envelope
 
 @dataclass(frozen=True, eq=False)
 class _Ahead(Level):
-    """m_D + s_k > spare; `crude`: by the mean alone, whatever s_k."""
+    """m_D - s_k > spare by a plane; by the mean alone whatever s_k ("crude"), or m_D > 0 ("mean")."""
 
     fact: Fact
     s2: float
     spare: float
-    crude: bool
+    what: str
     t: float = 0.0
 
     @property
@@ -54,7 +54,7 @@ class _Ahead(Level):
 
     @property
     def height(self) -> float:
-        return self.fact.negative * self.s2 + self.spare
+        return 0.0 if self.what == "mean" else self.fact.negative * self.s2 + self.spare
 
     def clears(self, mean: float) -> bool:
         return bool(mean >= self.height * (1.0 + 1e-14))
@@ -66,13 +66,13 @@ class _Ahead(Level):
         raise NotImplementedError("margins have no levels")
 
     def plane(self, place: Place) -> Plane:
-        if self.crude:
+        if self.what != "plane":
             return self.mean(place, self.height, {})
         return self.rising(place, (self.s2, -self.spare), 1.0, {})
 
 
 class _Rival(NamedTuple):
-    """Of one rival: the models with Q for precision, one for each k and sign, and what bounds them."""
+    """Of one rival: the models with -Q for precision, one for each k, and what bounds them."""
 
     models: tuple[Model, ...]
     negative: float
@@ -134,13 +134,14 @@ class Labels:
 
 
 def _beats(rival: _Rival, sign: int, x: Float, features: Any) -> bool:
-    """Whether m_D (sign -1: -m_D) exceeds every |s_k| at x (D,)."""
+    """Whether m_D exceeds 0 and every s_k at x (D,); sign -1: the same of -m_D and -s_k."""
     for model in rival.models:
         slice_ = make_slice(model, x, features)
         k = slice_.values(np.empty(0))[0]
-        gap, shared = sign * (slice_.mean + float(slice_.weights @ k)), float(k @ model.precision @ k)
+        gap = sign * (slice_.mean + float(slice_.weights @ k))
+        shared = max(-sign * float(k @ model.precision @ k) + rival.spare, 0.0)
         size = float(np.abs(slice_.weights) @ k) + abs(slice_.mean) + float(k @ np.abs(model.precision) @ k)
-        if not gap - abs(shared) - rival.spare > _CLEAR * size:
+        if not gap - shared > _CLEAR * size:
             return False
     return True
 
@@ -167,7 +168,7 @@ def _rival(post: Posterior, c: int, j: int) -> _Rival:
         crossed = [0.5 * (R[c, k] + R[k, c] - R[j, k] - R[k, j]) for k in others]
         shared = [0.5 * (R[c, c] - R[j, j]) - each for each in crossed]
         few, spare = 0.5 * np.sqrt(3.0) * (1.0 + 2.0 * lift / s2), 0.5 * lift
-    models = tuple(replace(base, precision=sign * Q) for Q in shared for sign in (1.0, -1.0))
+    models = tuple(replace(base, precision=-Q) for Q in shared)
     return _Rival(models, few * (1.0 + 1e-12), spare * (1.0 + 1e-12))
 
 
@@ -178,7 +179,7 @@ class _Covering:
         self._rivals = {j: _rival(post, label, j) for j in range(post.n_classes) if j != label}
         self._count, self._cube, s2 = post.n_classes, cube_of(region, moving), post.kernels[0].prior_variance
         self._shape, self._x = shape_of(region, moving), region.inner_box().lower
-        self._moving, self._left = moving, TRIALS * post.n_classes
+        self._moving, self._left = moving, TRIALS
         features = np.flatnonzero(moving)
         curves = curves_of(Logit())
         self._bounds = {
@@ -186,9 +187,9 @@ class _Covering:
             for j, rival in self._rivals.items()
         }
         self._levels = {
-            (j, crude): _Ahead(Fact(0.0, rival.negative, None), s2, rival.spare, crude)
+            (j, what): _Ahead(Fact(0.0, rival.negative, None), s2, rival.spare, what)
             for j, rival in self._rivals.items()
-            for crude in (True, False)
+            for what in ("crude", "mean", "plane")
         }
         self.lengthscale = next(iter(self._bounds.values()))[0].lengthscale
 
@@ -209,15 +210,15 @@ class _Covering:
         return slice_.mean + float(slice_.weights @ slice_.values(x)[0])
 
     def _parts(self, j: int, node: Node) -> list[_Part] | None:
-        """By the mean alone, or a plane for each k and sign."""
-        bounds, crude = self._bounds[j], self._levels[j, True]
+        """By the mean alone, or by m_D > 0 and a plane for each k."""
+        bounds, crude = self._bounds[j], self._levels[j, "crude"]
         if self._gap(j, node.reference) > crude.height:
             alone = self._part(bounds[0], node, crude)
             if alone is not None:
                 return [alone]
         found: list[_Part] = []
-        for bound in bounds:
-            part = self._part(bound, node, self._levels[j, False])
+        for i, bound in enumerate([bounds[0], *bounds]):
+            part = self._part(bound, node, self._levels[j, "plane" if i else "mean"])
             if part is None:
                 return None
             found.append(part)
