@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
+from gpcert.attacks import LatentMargin
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.brackets import Asked, Brackets
 from gpcert.settings import Settings
@@ -105,3 +106,15 @@ def test_first_radii_of_many_points_are_tried_together(monkeypatch):
     for fine, coarse in zip(found[1e-3], found[0.1], strict=True):
         assert coarse.status in ("converged", "radius limit")
         assert max(coarse.safe, fine.safe) <= min(coarse.unsafe, fine.unsafe)
+
+
+def test_seconds_limit_attacks_too(monkeypatch):
+    """Several radii of a model that no batch knows are attacked first, as long as a proof may take."""
+    post = gc.Posterior([[-1.0], [1.0]], [-1.0, 1.0], np.zeros((2, 2)), kernel=gc.Matern32())
+    asked, call = [], LatentMargin.__call__
+    monkeypatch.setattr(LatentMargin, "__call__", lambda self, X, y: asked.append(len(X)) or call(self, X, y))
+    for seconds in (None, 1e-9):
+        asked.clear()
+        e = gc.evaluate(post, [[0.5], [-0.5]], [1, 0], [0.1, 0.2, 2.0], max_seconds=seconds, n_jobs=1)
+        assert bool(asked) == (seconds is None)
+        assert complaints(post, [e], np.random.default_rng(0)) == []

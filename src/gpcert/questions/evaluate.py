@@ -83,10 +83,10 @@ def evaluate(
     A point counts as certified at a radius if the model labels it correctly and the whole ball is proved to
     have that label; as attacked if it is correct and no counterexample was found in the ball. With another
     `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
-    `max_nodes` limit each proof; `progress(p)`: the smallest P(label) on the ball being proved around point
-    p.index is in [p.lower, p.upper]; True stops: what was not asked is "unknown". `progress` else, `n_jobs`,
-    `device` and `store` (point by point, for these radii) as for `probability_range`. `proof`: a folder, with
-    one proof file for each point.
+    `max_nodes` limit each proof, `max_seconds` an attack of a point, too. `progress(p)`: the smallest
+    P(label) on the ball being proved around point p.index is in [p.lower, p.upper]; True stops: what was not
+    asked is "unknown". `progress` else, `n_jobs`, `device` and `store` (point by point, for these radii) as
+    for `probability_range`. `proof`: a folder, with one proof file for each point.
 
     `post`: any model (`posterior_of`); `norm`, `features`, `domain` and `scale`: as for `Ball`;
     `tolerance`: as for `certify`.
@@ -162,7 +162,9 @@ def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
         return
     largest = task.radii[known.unsafe[rows] - 1]
     some = replace(balls.rows(rows), limits=largest)
-    radius, points = nearest(task.post, some, labels[rows], task.threshold, _RTOL)
+    deadline = time.perf_counter() + task.settings.max_seconds * len(rows)
+    asked = labels[rows], task.threshold, _RTOL
+    radius, points = nearest(task.post, some, *asked, deadline=deadline)
     for i, point in zip(rows[np.isfinite(radius)].tolist(), points[np.isfinite(radius)], strict=True):
         first = int(np.searchsorted(task.radii, balls.radius_of(i, point)))
         label = int(labels[i])
