@@ -23,7 +23,7 @@ _FACE_ROUNDS = 3
 _DESCENT_STEPS = 80
 #: Steps end it that are shorter than this share of the set, and where it only guides: what a tangent loses is
 #: of second order.
-_SHORT, _ROUGH = 1e-6, 1e-3
+_SHORT, _ROUGH = 1e-7, 1e-3
 #: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
 _LEAST = (0.03, 0.1, 0.3, 0.7)
 #: Multiples of the most negative eigenvalue tried for B7.
@@ -106,13 +106,11 @@ def _candidates(
     for least in (0.03,) if ball.norm == 2.0 else _LEAST:
         weight = _ellipsoid(y, ball.norm, least)
         trial = _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
-        if (
-            trial[0] > -np.inf
-        ):  # convex: a rounder ellipsoid only costs more, and at the minimiser it is exact
+        if trial[0] > -np.inf:  # convex: a rounder ellipsoid only costs more; at the minimiser it is exact
             y = descended(g, H, ball, start=y)
             weight = _ellipsoid(y, ball.norm, least)
-            yield trial
-            yield _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
+            exact = _priced(g, H, ball, none, _pull(g + H @ y, y, ball) * weight, y)
+            yield exact if exact[0] >= trial[0] else trial
             break
     D, multiplier, z = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
     yield _priced(g, H, ball, D, multiplier * weight, z if ball.norm == 2.0 else None, y)

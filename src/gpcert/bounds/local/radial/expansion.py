@@ -23,6 +23,10 @@ from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
 from gpcert.validation import Float, Mask
 
+#: Features up to which ranges of delta take the larger of two suprema for both: orders are then chosen better
+#: (measured).
+_FEW = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Component:
@@ -251,6 +255,8 @@ def _frame(domain: Domain, rho: Float, v: Float) -> _Frame:
     outward = 1.0 + 4.0 * gamma(2 * len(rho) + 24)
     norm = domain.norm(np.abs(rho))
     up, down = (np.maximum(side, 0.0) for side in domain.sides(v))
+    if len(rho) <= _FEW:
+        up = down = np.maximum(up, down)
     return _Frame(
         rho=rho,
         v=v,
