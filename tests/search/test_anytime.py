@@ -370,3 +370,14 @@ def test_a_real_ctrl_c_returns_what_is_known():
         output, _ = process.communicate(timeout=120)
     assert output == "interrupted interrupted True True []\n"
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("tolerance", [0.02, 0.2])
+def test_a_goal_near_the_smallest_value_is_pursued_beyond_the_tolerance(tolerance):
+    """Below the goal or above it is the question: a value known to the tolerance does not answer it."""
+    goal = SMALLEST - 0.002
+    search = Minimiser(Waves(), np.zeros(1), np.full(1, 2.0), goal)
+    search.start()
+    while not search.exhausted and not search.lower > goal and search.nodes < 2000:
+        step(search, tolerance)
+    assert goal < search.lower <= SMALLEST + 1e-6

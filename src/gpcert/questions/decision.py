@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _CLEAR = 1e-6
+#: Boxes for the sign of a value that is known to the tolerance: mostly a few decide, or none.
+_FINE_NODES = 32
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ class _Search(Search):
         self._start_at, self._settings = start_at, settings
         self._verdict = VerdictStatus.UNKNOWN
         self._attacked = False
+        self._coarse = 0  # boxes when the value was last known to less than the tolerance
         self._deadline = time.perf_counter() + settings.max_seconds
 
     def begin(self) -> Iterator[None]:
@@ -192,9 +195,15 @@ class _Search(Search):
             self._verdict = VerdictStatus.SAFE
         elif self._refuted(side):
             self._verdict = VerdictStatus.UNSAFE
-        elif not (side.upper - side.lower <= self._settings.tolerance or side.exhausted):
+        elif not side.exhausted and self._worth_more(side):
             return side
         return None
+
+    def _worth_more(self, side: Minimiser) -> bool:
+        """Whether to go on: the sign is pursued beyond the tolerance, but not for ever."""
+        if side.upper - side.lower > self._settings.tolerance:
+            self._coarse = side.nodes
+        return side.nodes < self._coarse + _FINE_NODES
 
     def known(self) -> tuple[float, float]:
         """Of the smallest value."""

@@ -26,6 +26,9 @@ __all__ = ["Minimiser"]
 FRONTIER_LIMIT = 200_000
 #: By so much a target lies above the goal: room for the rounding of a bound that just meets its target.
 _ABOVE = 1e-9
+#: While a goal may still be proved, values count as equal to within this share of the tolerance: which side
+#: of the goal they are on is the question, not their size.
+_PURSUED = 1e-3
 
 
 class Minimiser:
@@ -158,11 +161,12 @@ class Minimiser:
         enclosure at the witness, however wide, is no reason to stop.
         """
         if self._goal < self.upper:
-            return min(self.upper - 0.999 * tolerance, self._goal + _ABOVE)
+            return min(self.upper - 0.999 * _PURSUED * tolerance, self._goal + _ABOVE)
         return self.upper - max(0.999 * tolerance, 4.0 * self._blur)
 
     def _suffices(self, bound: float, tolerance: float) -> bool:
-        return bound >= self.upper - tolerance or bound > self._goal
+        share = _PURSUED if self._goal < self.upper else 1.0
+        return bound >= self.upper - share * tolerance or bound > self._goal
 
     def _settle(self, box: OpenBox, bound: float, why: Why) -> None:
         """Fold in a box that is about to leave the open ones; until it does, it counts twice."""
