@@ -100,6 +100,8 @@ class Comparison(OneByOne):
         At the reference a group weighs no more than half of the strongest rival, or a quarter of the class:
         then it is not what decides.
         """
+        if len(rivals) < 2:
+            return [[j] for j in rivals]
         p = self.softmax.shares(reference)
         most = max(0.25 * float(p[self.label]), 0.5 * float(p[rivals].max(initial=0.0)))
         groups: list[list[int]] = []

@@ -87,7 +87,8 @@ def gumbel_derivatives(
     grid = _grid(mean, d, cloud, 3)
     C = mean.size
     one, two, twice = np.zeros(C), np.zeros((C, C)), np.zeros((C, C))
-    thrice, three = np.zeros((2, C)), np.zeros((C * C, C))
+    lower, upper = np.triu_indices(C, 1)  # equal indices are derivatives of one factor: below
+    thrice, three = np.zeros((2, C)), np.zeros((len(lower), C))
     for w, (b0, b1, b2, b3) in _blocks(grid, cloud, 3):
         a, q, t = b1 / b0, b2 / b0, b3 / b0
         w = _product(w, b0)
@@ -96,11 +97,12 @@ def gumbel_derivatives(
         two += wa @ a.T
         twice += wa @ q.T  # one derivative more of the second index
         thrice += np.stack([q @ w, t @ w])
-        three += (wa[:, None] * a).reshape(-1, len(w)) @ a.T
+        three += (wa[lower] * a[upper]) @ a.T
     every = np.arange(C)
     first = -two
     first[every, every] = -thrice[0]
-    second = three.reshape(C, C, C)
+    second = np.zeros((C, C, C))
+    second[lower, upper] = second[upper, lower] = three
     second = 0.5 * (second + second.swapaxes(1, 2))
     for i in every:
         second[:, i, i] = twice[:, i]
