@@ -174,7 +174,8 @@ class JointProver:
     def _at(
         self, node: Node, reference: Float, sharp: bool, c: int, up: bool, level: Level
     ) -> ClassAt | None:
-        place = self._prover(c, up).place(node, reference, sharp)
+        sure = not 0.0 < level.p < 1.0  # no double is near enough to such a level
+        place = None if sure else self._prover(c, up).place(node, reference, sharp)
         found = None if place is None else expansion(place, level)
         return None if place is None or found is None else ClassAt(place, level, found)
 

@@ -275,6 +275,8 @@ def _of_one_norm(
 
 def _sharing(moving: Mask, fewest: int) -> Iterator[Index]:
     """Rows (m,) whose features are bounded together: all of them, or those with the very same ones."""
+    if len(moving) < fewest:
+        return
     count = moving.sum(axis=1)
     groups = [np.arange(len(moving))]
     if np.count_nonzero(moving.any(axis=0)) > _SHARED * max(float(count.mean()), 1.0):
