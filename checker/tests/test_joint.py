@@ -117,6 +117,21 @@ def test_the_rate_of_a_logistic_level_changes_slowly(p: float) -> None:
             assert abs(means[i] - means[j]) <= step / 2 + 1e-7
 
 
+def test_a_rate_that_is_none_is_refused() -> None:
+    """V9' (b): the ends must enclose the level's curve, in this order."""
+    kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}
+    latent = Latent([[0.0]], kernel, [0.0], [0.5], 0.0)
+    latent.verify([1.0])
+    one = joint_parts._class(random.Random(1), 1, [1.0], SimpleNamespace(p=0.7), latent)
+    m = needed_mean(LOGIT, 0.7, 0.5)
+    one.point.leaf["rate"] = hexed([0.5, m - 1e-6, m + 1e-6])
+    assert one.rate().slope > 0
+    for wrong in ([0.5, m - 0.4, m - 0.3], [0.5, m + 0.3, m + 0.4], [0.5, m + 0.1, m - 0.1], [-0.5, m, m]):
+        one.point.leaf["rate"] = hexed(wrong)
+        with pytest.raises(Reject, match="V9'"):
+            one.rate()
+
+
 def test_where_the_normal_density_is_steepest() -> None:
     """At least z density(z), at points of all kinds of intervals, and attained."""
     for low, high in ((-3, -1), (-1, 0), (-1, 0.5), (0.2, 0.9), (0.5, 2), (1.5, 3), (-4, 4)):
