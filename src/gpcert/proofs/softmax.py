@@ -57,7 +57,7 @@ class _Ahead(Level):
         return 0.0 if self.what == "mean" else self.fact.negative * self.s2 + self.spare
 
     def clears(self, mean: float) -> bool:
-        return bool(mean >= self.height * (1.0 + 1e-14))
+        return bool(mean > self.height * (1.0 + 1e-14))  # strictly: at 0 nobody wins
 
     def cleared(self, mean: float) -> float:
         return 0.0
