@@ -53,7 +53,9 @@ def test_bisection_finds_the_last_safe_and_the_first_unsafe_radius(seed, k):
         patched.setattr(BRACKETS, "_FEWEST", 1)
         patched.setattr(BRACKETS, "settled", lambda _post, told, *_: (told.safe, told.unsafe))
         known = Brackets.of(asked, k)
-        known.narrow(Asked(POST, balls, np.zeros(m, int), 0.5, Settings(), "cpu"), radii)
+        question = Asked(POST, balls, np.zeros(m, int), 0.5, Settings(), "cpu")
+        known.refute(question, radii)
+        known.prove(question, radii)
     if np.count_nonzero(asked) < ROOTED.FEWEST:
         assert not counts[False].any()
         return

@@ -78,26 +78,30 @@ class Brackets:
         """The point (D,) is a counterexample in the ball of this radius, by its number."""
         self.unsafe[i], self._points[i] = radius, point
 
-    def narrow(self, question: Asked, radii: Float) -> None:
-        """As far as the roots tell, on radii (k,)."""
-        if np.count_nonzero(self.asked) >= rooted.FEWEST:
-            self._refute(question, radii)
-            self._prove(question, radii)
+    @property
+    def _many(self) -> bool:
+        return bool(np.count_nonzero(self.asked) >= rooted.FEWEST)
 
-    def _refute(self, question: Asked, radii: Float) -> None:
+    def refute(self, question: Asked, radii: Float) -> bool:
+        """Counterexamples on radii (k,), as far as the roots tell; whether they tell anything."""
+        if not self._many:
+            return False
         kept = self.safe.copy()  # so many of the first radii seem safe
-        told = True
+        any_, told = False, True
         while told:
             rows = np.flatnonzero(self.asked & (kept + 1 < self.unsafe))  # a proof looks for one, too
             at = (kept[rows] + self.unsafe[rows]) // 2
             told = self._round(question, radii, rows, at, prove=False)
+            any_ |= told
             seem = self.unsafe[rows] > at
             kept[rows[seem]] = at[seem] + 1
+        return any_
 
-    def _prove(self, question: Asked, radii: Float) -> None:
+    def prove(self, question: Asked, radii: Float) -> None:
+        """Proofs, as far as the roots tell."""
         vain = self.unsafe.copy()  # the smallest radius without an answer
         failed = np.zeros_like(vain)
-        told = True
+        told = self._many
         while told:
             below = np.minimum(vain, self.unsafe)
             rows = np.flatnonzero(self.asked & (self.safe < below))

@@ -135,10 +135,15 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
     rows: list[Evaluation | None] = [None] * len(index)
     known = Brackets.of(~ties, len(task.radii))
     try:
-        if task.prover is None:  # a proof needs the tree of a search
-            asked = task.threshold, task.settings, task.device
-            known.narrow(Asked(task.post, balls, labels, *asked), task.radii)
-        _attack(task, balls, labels, known)
+        alone = task.prover is not None  # a proof needs the tree of a search
+        asked = Asked(task.post, balls, labels, task.threshold, task.settings, task.device)
+        told = not alone and known.refute(asked, task.radii)
+        if not told:
+            _attack(task, balls, labels, known)
+        if not alone:
+            known.prove(asked, task.radii)
+        if told:
+            _attack(task, balls, labels, known)
     except KeyboardInterrupt:
         return rows
     model = task.post, task.factory
