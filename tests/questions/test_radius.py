@@ -193,7 +193,7 @@ def test_stopped_in_a_batch_the_rest_is_not_asked(stop):
         assert i <= first or (r.safe, r.unsafe, r.tests) == (0.0, np.inf, 0)
     seen.clear()
     X = np.random.default_rng(5).normal(size=(20, 4))
-    verdicts = gc.certify(post, X, [gc.Ball(x, 0.6, 2) for x in X], 0.6, progress=progress, n_jobs=1)
+    verdicts = gc.certify(post, X, [gc.Ball(x, 0.6, 3) for x in X], 0.6, progress=progress, n_jobs=1)
     ended = [v.ended == "interrupted" for v in verdicts]
     assert ended.index(True) > 0
     assert all(ended[ended.index(True) :])
