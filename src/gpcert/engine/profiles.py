@@ -16,7 +16,7 @@ __all__ = ["GAUSSIAN", "Ends", "Gaussian", "Profile", "profile_of"]
 
 #: What a few operations on positive numbers round.
 _MORE = 1.0 + 1e-12
-#: M32: where the tangent of x^(3/4) on [0, 1] touches; any point is sound.
+#: Matern 3/2: where the tangent of x^(3/4) on [0, 1] touches; any point is sound.
 _TOUCH = 0.2
 #: Exponents of a rational quadratic for which its quantities are as exact as they need be.
 _ALPHAS = 0.01, 1e6
