@@ -46,12 +46,14 @@ def norm(A: arb_mat) -> arb:
     return largest(sum(map(abs, row), arb(0)) for row in A.tolist())
 
 
-def integers(A: arb_mat, bits: int) -> list[fmpz]:
-    """Integers within 2 of 2^bits A, row by row: floors of midpoints, of balls with radii of at most 1."""
-    n, scaled = A.nrows(), A * arb(2) ** bits
+def integers(A: arb_mat, bits: int) -> tuple[list[fmpz], int]:
+    """Integers within 2 of 2^b A, row by row, and b <= bits: floors of midpoints, of radii of at most 1."""
+    n = A.nrows()
     wide = arb_mat(n, 1, [1] * n) * arb_mat(1, n, [arb(0, 1)] * n)
-    need(wide.contains(scaled - scaled.mid()), "a matrix is known too badly to be rounded to integers")
-    return [x.floor().fmpz() for x in scaled.mid().entries()]
+    while not wide.contains((scaled := A * arb(2) ** bits) - scaled.mid()):
+        bits -= 8
+        need(bits > 0, "a matrix is known too badly to be rounded to integers")
+    return [x.floor().fmpz() for x in scaled.mid().entries()], bits
 
 
 def normal(x: arb) -> arb:

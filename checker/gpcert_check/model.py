@@ -60,7 +60,7 @@ class Latent:
         need(all(w > 0 for w in W), "V1: the witness must be positive")
         n, most = self.n, frexp(max(map(abs, self.entries)))[1]  # |R| <= 2^most
         bits = min(max(_BITS, _BITS + most + frexp(self.s2)[1]), ctx.prec - 12)
-        K = integers(self.gram(range(self.D)), bits)
+        K, bits = integers(self.gram(range(self.D)), bits)
         R = fmpz_mat(n, n, [int(ldexp(x, bits - most)) for x in self.entries])
         unit, worst = self.s2 * arb(2) ** (most - 2 * bits), arb(0)
         for start in range(0, n, _ROWS):

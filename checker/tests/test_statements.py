@@ -150,11 +150,15 @@ def test_the_residual_of_the_model_is_bounded_and_hardly_more(rows: int, monkeyp
 
 
 def test_integers_are_near_and_wide_balls_have_none() -> None:
-    found = integers(arb_mat(2, 2, [arb(1) / 3, -arb(1) / 3, 1, arb(0.5, 2.0**-81)]), 80)
+    found, bits = integers(arb_mat(2, 2, [arb(1) / 3, -arb(1) / 3, 1, arb(0.5, 2.0**-81)]), 80)
+    assert bits == 80
     for x, scaled in zip(found, (arb(2) ** 80 / 3, -(arb(2) ** 80) / 3, 2**80, 2**79), strict=True):
         assert abs(arb(x) - scaled) <= 2
     with pytest.raises(Reject, match="known too badly"):
-        integers(arb_mat(1, 1, [arb(0.5, 2.0**-78)]), 80)
+        integers(arb_mat(1, 1, [arb(0.5, 2.0)]), 80)
+    (rough,), bits = integers(arb_mat(1, 1, [arb(0.5, 2.0**-60)]), 80)  # fewer bits, if fewer are known
+    assert 40 < bits <= 60
+    assert abs(arb(rough) - arb(2) ** (bits - 1)) <= 2
 
 
 def test_a_mean_without_kernels_is_decided_by_its_constant() -> None:
