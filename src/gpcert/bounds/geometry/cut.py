@@ -70,7 +70,7 @@ class CutDomain(Domain):
         return self.inner.largest(form)
 
     def minimise(self, g: Float, H: Float, enough: float = np.inf, accuracy: float = 1e-6) -> QuadraticBound:
-        """Without the cut: where a quadratic is smallest hardly ever lies beyond it (measured)."""
+        """Without the cut: where a quadratic is smallest hardly ever lies beyond it."""
         return self.inner.minimise(g, H, enough, accuracy)
 
 
