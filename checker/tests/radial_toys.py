@@ -30,7 +30,8 @@ class RadialToy(Toy):
         super().__init__(seed, **about)
 
     def kernel(self, a: list[float], b: list[float]) -> float:
-        z = sum(((x - y) / s) ** 2 for x, y, s in zip(a, b, self.scale, strict=True)) / 2
+        steps = [(x - y) / s for x, y, s in zip(a, b, self.scale, strict=True)]
+        z = sum(d * d for d in steps) / 2
         return self.s2 * phi(self.kind, z, self.exponent)
 
     def description(self) -> dict[str, Any]:
