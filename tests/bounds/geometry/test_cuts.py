@@ -95,7 +95,8 @@ def test_a_quadratic_is_negative_on_one_side_only(seed, norm, kind):
     domain = case.domain(case.reference)
     g, H = case.rng.normal(size=case.d), matrix(case.rng, kind, case.d)
     values = [dot(g, d) + form(H, d) for d in (case.exact(x, case.reference) for x in case.points)]
-    base = -float(sorted(values)[int(case.rng.integers(1, len(values)))])
+    one = sorted(values)[int(case.rng.integers(1, len(values)))]
+    base = -int(one.p) / int(one.q)
     slope, level = Quadratic(base, g, H).cut(domain)
     lower, upper = HalfSpace(case.reference, case.lengthscale, slope, level).shortened(domain, *case.box)
     for x, value in zip(case.points, values, strict=True):
