@@ -14,7 +14,7 @@ from gpcert.engine.search import objective
 from gpcert.engine.values import amplitudes
 from gpcert.questions.rooted import _splits
 from helpers.exact import small_model
-from helpers.oracle import BITS, bits, examples
+from helpers.oracle import BITS, bits
 from helpers.rows import random_batch
 from judge import Truth
 
