@@ -9,8 +9,9 @@ the statements are those of `bounds`, the rounding is that of R1 in any order of
 from gpcert.engine.backend import Backend, chosen
 from gpcert.engine.facts import Facts, facts_of, knows
 from gpcert.engine.labels import classes_of, kept_labels, knows_labels
-from gpcert.engine.root import Settled, attained, signs, smallest, verdicts
+from gpcert.engine.root import Settled, attained, smallest, verdicts
 from gpcert.engine.rows import Around, Rows
+from gpcert.engine.signs import signs
 
 __all__ = [
     "Around",

@@ -14,7 +14,8 @@ import numpy as np
 
 from gpcert.bounds import Domain
 from gpcert.proofs.leaf import CLEAR, Expansion
-from gpcert.proofs.levels import Level, Place, ProbitAt, variance_at
+from gpcert.proofs.levels import Level, Place, variance_at
+from gpcert.proofs.links import ProbitAt
 from gpcert.proofs.quadratic import Multipliers, multipliers
 from gpcert.validation import Float
 

@@ -13,7 +13,8 @@ from gpcert.proofs.boxes import BoxProver
 from gpcert.proofs.classes import NOTHING, ClassAt, Total
 from gpcert.proofs.document import class_told, programme_told, reals
 from gpcert.proofs.leaf import CLEAR, expansion
-from gpcert.proofs.levels import Level, Levels, ProbitAt, variances
+from gpcert.proofs.levels import Level
+from gpcert.proofs.links import Levels, ProbitAt, variances
 from gpcert.proofs.quadratic import Multipliers, Outside
 from gpcert.proofs.tree import Node
 from gpcert.regions import Region

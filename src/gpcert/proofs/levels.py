@@ -8,40 +8,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from flint import arb
-from scipy.special import ndtr, ndtri
 
 from gpcert.bounds import (
     Covariances,
     Domain,
     KernelSum,
-    LevelBound,
-    LogitCurves,
-    LogitLevel,
     RadialSlice,
     Slice,
-    root_below,
 )
-from gpcert.likelihoods import Logit, Probit
 from gpcert.proofs.facts import Fact
-from gpcert.rounding import normal_cdf_down
 from gpcert.validation import Float
 
-#: Points near the variances of a box at which the curve of a logistic level is told.
-_NEAR = 9
-#: Expectations of the logistic below it are 0 to a checker, which knows them to an absolute error.
-_LEAST = 1e-30
-#: What a mean has above a level of the logistic is relative to it.
-_BELOW = 1e-14
-#: How far apart they are at least, as a share of the largest variance.
-_APART = 1e-3
-
-__all__ = ["Level", "Levels", "Place", "Plane", "levels_of", "variance_at", "variances"]
+__all__ = ["Level", "Place", "Plane", "variance_at"]
 
 
 class Place(NamedTuple):
@@ -178,185 +159,3 @@ def variance_at(place: Place) -> float:
     """S at the reference, which may lie below 0."""
     _, k, _, r = _visit(place)
     return place.slice.model.variance - float(k @ r)
-
-
-@dataclass(frozen=True, eq=False)
-class ProbitAt(Level):
-    """mu >= t sqrt(noise + S), hence P >= Phi(t); `flat`: above 1/2 by the mean alone."""
-
-    t: float
-    fact: Fact
-    scale: float
-    top: float  #: the largest variance
-    flat: bool
-
-    @property
-    def noise(self) -> float:
-        """c, the variance that the scale stands for."""
-        return 1.0 / (self.scale * self.scale)
-
-    @property
-    def p(self) -> float:
-        return 0.0 if self.t == -np.inf else normal_cdf_down(self.t)
-
-    @property
-    def told(self) -> dict[str, Any]:
-        return {"t": self.t}
-
-    @property
-    def height(self) -> float:
-        """A mean of it clears the level, but for rounding."""
-        return self.t * math.sqrt(self.noise + (self.top if self.t > 0.0 else 0.0))
-
-    def clears(self, mean: float) -> bool:
-        if not np.isfinite([mean, self.t]).all():
-            return False
-        variance = 1 / arb(self.scale) ** 2 + (arb(self.top) if self.t > 0.0 else 0)
-        return bool(arb(mean) >= arb(self.t) * variance.sqrt())
-
-    def cleared(self, mean: float) -> float:
-        return mean / math.sqrt(self.noise + (self.top if mean > 0.0 else 0.0))
-
-    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
-        root = math.sqrt(self.noise + max(variance_at(place), 0.0))
-        return math.exp(-0.5 * self.t * self.t) / math.sqrt(2.0 * math.pi) / root, {}
-
-    def plane(self, place: Place) -> Plane:
-        t = self.t
-        if t == 0.0 or (self.flat and t > 0.0):
-            return self.mean(place, self.height, {"tau": 0.0} if t > 0.0 else {})
-        if t < 0.0 and variance_at(place) <= 0.0:
-            return self.mean(place, self.height, {"tau": 0.0})
-        if t < 0.0:
-            return self.falling(place, 0.0, -t, self.noise, {})
-        tau = 0.5 * t / math.sqrt(self.noise + max(variance_at(place), 0.0))
-        return self.rising(place, (-tau * self.noise, -0.25 * t * t / tau), tau, {"tau": tau})
-
-
-@dataclass(frozen=True, eq=False)
-class LogitAt(Level):
-    """mu >= m_p(S) of the logistic, through points that gpcert's enclosures place above the curve."""
-
-    probability: float
-    fact: Fact
-    top: float
-    flat: bool
-    near: tuple[float, ...]  #: variances at which the curve should be known well
-
-    @property
-    def t(self) -> float:  # type: ignore[override]
-        return float(ndtri(self.probability))
-
-    @property
-    def p(self) -> float:
-        return self.probability
-
-    @cached_property
-    def _level(self) -> LogitLevel:
-        return LogitLevel(LogitCurves(Logit()), self.probability)
-
-    @cached_property
-    def _grid(self) -> tuple[float, list[float], list[float]]:
-        """c, and points (S, m) on or above the curve, from S = 0 to the largest variance."""
-        c, S = self._level.grid(self.top)
-        for x in self.near:  # slopes between points that nearly coincide would be rounding
-            if min(abs(x - y) for y in S) > _APART * self.top:
-                S = sorted([*S, x])
-        return c, S, [self._level.curve(x)[1] for x in S]
-
-    @property
-    def told(self) -> dict[str, Any]:
-        if self.probability >= 0.5:
-            return {"p": self.probability}
-        c, S, m = self._grid
-        return {"p": self.probability, "curve": {"c": c, "S": S, "m": m}}
-
-    def clears(self, mean: float) -> bool:
-        p = self.probability
-        height = self._tangent(self.top)[2] if p > 0.5 else math.log(p) - math.log1p(-p)
-        return bool(mean >= height + _BELOW * abs(height))
-
-    def cleared(self, mean: float) -> float:
-        return float(ndtri(Logit().expectation(mean, self.top if mean > 0.0 else 0.0)))
-
-    @property
-    def outright(self) -> dict[str, Any]:
-        return {"tangent": self._tangent(self.top)} if self.probability > 0.5 else {}
-
-    def _tangent(self, S: float) -> list[float]:
-        return [S, *self._level.curve(S)]
-
-    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
-        rate = self._tangent(max(variance_at(place), 0.0))
-        return float(Logit().expectation_gradient(rate[2], rate[0])[0]), {"rate": rate}
-
-    def plane(self, place: Place) -> Plane:
-        if self.probability == 0.5:
-            return self.mean(place, 0.0, {})
-        if self.probability > 0.5 and self.flat:
-            tangent = self._tangent(self.top)
-            return self.mean(place, tangent[2], {"tau": 0.0, "tangent": tangent})
-        S = max(variance_at(place), 0.0)
-        if self.probability < 0.5 and S == 0.0:
-            p = self.probability
-            return self.mean(place, math.log(p) - math.log1p(-p) + 1e-14, {"tau": 0.0})
-        if self.probability > 0.5:
-            tangent = self._tangent(S)
-            slope, curl = Logit().expectation_gradient(tangent[2], S)
-            tau = -float(curl) / float(slope)
-            unknown = 4.0 * (tangent[2] - tangent[1]) * abs(place.slice.model.variance - S)  # of the slope
-            return self.rising(place, (tau * S, -tangent[2], -unknown), tau, {"tangent": tangent})
-        c, grid, m = self._grid
-        found = root_below(c, grid, [-height for height in m], S)
-        steep, c, kappa = (0.0, c, -np.inf) if found is None else found
-        return self.falling(place, kappa, steep, c, {"nu": steep})
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """The levels of a link for one model."""
-
-    likelihood: Probit | Logit
-    fact: Fact
-    top: float
-
-    @property
-    def least(self) -> float:
-        """Probabilities up to it are not told from 0."""
-        return _LEAST if isinstance(self.likelihood, Logit) else 0.0
-
-    @property
-    def mixed(self) -> bool:
-        """Whether each leaf may have a level of its own: those of the logistic are long to tell."""
-        return isinstance(self.likelihood, Probit)
-
-    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """A level that proves P >= value; `other`: >= 1 - value, exactly."""
-        p = 1 - arb(value) if other else arb(value)
-        if isinstance(self.likelihood, Logit):
-            guess = 1.0 - value if other else value
-            guess = guess if arb(guess) >= p else float(np.nextafter(guess, 1.0))
-            return LogitAt(guess, self.fact, self.top, flat, near)
-        t = 0.0 if value == 0.5 else float(ndtri(value)) * (-1.0 if other else 1.0)
-        step = float(np.spacing(max(abs(t), 2.0**-10)))
-        while np.isfinite(t) and not (-arb(t) / arb(2).sqrt()).erfc() / 2 >= p:
-            t, step = t + step, 2.0 * step
-        return self.at(t, flat)
-
-    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """The level of Phi(t), about."""
-        if isinstance(self.likelihood, Logit):
-            return LogitAt(float(ndtr(t)), self.fact, self.top, flat, near)
-        return ProbitAt(t, self.fact, self.likelihood.scale, self.top, flat)
-
-
-def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:
-    """Some between the smallest and the largest S at corners and in the middle of a box."""
-    points = (lower, upper, reference, 0.5 * lower + 0.5 * upper)
-    found = [bound.slice.latent(bound.shape.project(x))[1][1] for x in points]
-    return tuple(np.linspace(max(min(found), 0.0), max(*found, 0.0), _NEAR).tolist())
-
-
-def levels_of(likelihood: Probit | Logit, fact: Fact, variance: float) -> Levels:
-    """For a model with this prior variance."""
-    return Levels(likelihood, fact, variance * (1.0 + fact.negative) * (1.0 + 1e-12))

@@ -16,7 +16,7 @@ from gpcert.proofs.document import part_told, real, split_told
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.joint import Comparison, JointProver
 from gpcert.proofs.leaf import Leaf
-from gpcert.proofs.levels import Levels, levels_of, variances
+from gpcert.proofs.links import Levels, levels_of, variances
 from gpcert.proofs.tree import Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region

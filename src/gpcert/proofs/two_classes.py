@@ -15,7 +15,7 @@ from gpcert.proofs.boxes import BoxProver
 from gpcert.proofs.cover import cover
 from gpcert.proofs.document import proof_told
 from gpcert.proofs.facts import facts_of
-from gpcert.proofs.levels import levels_of, variances
+from gpcert.proofs.links import levels_of, variances
 from gpcert.proofs.tree import Node
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
