@@ -47,12 +47,12 @@ def norm(A: arb_mat) -> arb:
 
 
 def integers(A: arb_mat, bits: int) -> tuple[list[fmpz], int]:
-    """Integers within 2 of 2^b A, row by row, and b <= bits: floors of midpoints, of radii of at most 1."""
+    """Integers within 2.01 of 2^b A, row by row, and b <= bits: floors of midpoints of radii up to 1.01."""
     n = A.nrows()
     wide = arb_mat(n, 1, [1] * n) * arb_mat(1, n, [arb(0, 1)] * n)
     while not wide.contains((scaled := A * arb(2) ** bits) - scaled.mid()):
         bits -= 8
-        need(bits > 0, "a matrix is known too badly to be rounded to integers")
+        need(bits > 1, "a matrix is known too badly to be rounded to integers")
     return [x.floor().fmpz() for x in scaled.mid().entries()], bits
 
 

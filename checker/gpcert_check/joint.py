@@ -199,7 +199,7 @@ class Comparison:
             raise Reject("V9': an order is between the label and a rival")
         need(isinstance(own.level, ProbitLevel), "V9': orders are of probits")
         need(own.level.t == -other.level.t, "V9': an order needs one t")
-        need(self.claim.value <= 0, "V9': an order proves margins up to 0")
+        need(-1 < self.claim.value <= 0, "V9': an order proves margins from -1 to 0")
         first, second = own.roots(own.level.c), other.roots(other.level.c)
         found = []
         for end in (first.least / second.most, first.most / second.least):

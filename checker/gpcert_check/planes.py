@@ -83,7 +83,7 @@ class ProbitLevel:
         if self.t < 0:
             return falling(latent, constant, -t, c, q0, x)
         tau = arb(real(leaf.get("tau")))
-        need(tau > 0, "V4: tau must be >= 0")
+        need(tau > 0, "V4: tau must be positive")
         return rising(latent, constant - t * t / (4 * tau), tau, q0, -c, x)
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:

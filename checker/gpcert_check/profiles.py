@@ -13,6 +13,7 @@ __all__ = ["Profile", "profile_of"]
 
 def root(z: arb) -> arb:
     """The square root of a number >= 0 that is known to lie in the ball z."""
+    need(z.is_finite(), "V13: a distance is not finite")
     low, high = z.lower(), z.upper()
     return (low.sqrt() if low > 0 else arb(0)).union(high.sqrt() if high > 0 else arb(0))
 

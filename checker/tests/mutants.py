@@ -46,7 +46,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("planes", "(latent.s2 + q0 + variances", "(latent.s2 + variances"),
     ("planes", "2 * tau * latent.negative * latent.s2", "0 * tau"),
     ("planes", "t * t / (4 * tau)", "t * t / (5 * tau)"),
-    ("planes", 'need(tau > 0, "V4: tau must be >= 0")', "pass"),
+    ("planes", 'need(tau > 0, "V4: tau must be positive")', "pass"),
     (
         "planes",
         "(c if self.t < 0 else c + latent.top).sqrt())",
@@ -171,7 +171,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("joint", "first.most / second.least)", "first.least / second.least)"),
     ("joint", "(first.least / second.most,", "(first.most / second.most,"),
     ("joint", 'need(own.level.t == -other.level.t, "V9', 'need(own.level.t == own.level.t, "V9'),
-    ("joint", 'need(self.claim.value <= 0, "V9', 'need(self.claim.value <= 1, "V9'),
+    ("joint", 'need(-1 < self.claim.value <= 0, "V9', 'need(self.claim.value <= 1, "V9'),
     ("joint", "all(bool(a > 0", "any(bool(a > 0"),
     ("joint", "-1 - v if c == rival else -v", "-1 + v if c == rival else -v"),
     ("joint", "return found if claim.sense > 0 else [-w for w in found]", "return found"),

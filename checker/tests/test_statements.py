@@ -16,7 +16,7 @@ from gpcert_check.arithmetic import indefiniteness, integers, largest, quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model import Latent
-from gpcert_check.planes import Plane, Probit
+from gpcert_check.planes import Plane, Probit, falling
 from gpcert_check.reading import Reject
 from making import Toy, box, hexed, leaf_for
 
@@ -174,6 +174,23 @@ def test_a_mean_without_kernels_is_decided_by_its_constant() -> None:
     leaf = {"ref": hexed([0.0]), "D": hexed([0.0]), "y": hexed([0.0])}
     (value,) = Slice(latent, region, 1)._values([([Fraction(0)], [Fraction(1)], leaf)], [level])
     assert 0.25 - arb(10) ** -13 <= value <= 0.25
+
+
+def test_a_falling_plane_bends_as_much_as_it_must() -> None:
+    """V3': two centres far apart and R = 11 K^-1, so that S = -10 at both; seen from the other one, a plane
+    without its bend lies 0.4 above what it supports.
+    """
+    near, c = (arb(-8)).exp(), arb(0.01)
+    k = float(near.mid())
+    own, other = 11.0 / (1.0 - k * k), -11.0 * k / (1.0 - k * k)
+    kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}
+    latent = Latent([[0.0], [4.0]], kernel, [0.0, 0.0], [own, other, other, own], 0.0)
+    latent.settle(arb(10.000001), arb(0))  # what is true of it
+    r = [own + other * near, other + own * near]  # R k(0)
+    plane = falling(latent, arb(0), arb(1), c, r[0] + r[1] * near)
+    there = plane.constant + plane.still * near + plane.factor * (r[0] * near + r[1])
+    assert there - plane.bend * (1 - near) <= c.sqrt()  # S < 0: clipped
+    assert there > c.sqrt() + 0.3
 
 
 def test_a_bend_costs_its_chord() -> None:

@@ -142,6 +142,8 @@ class RadialSums:
         H, shift, wrong = self._hessian()
         trace, share = xp.sum(xp.reshape(H, (len(H), d * d))[:, :: d + 1], axis=1) + d * shift, self._share(d)
         squares = xp.sum(H * H, axis=(1, 2)) + 2.0 * shift * (trace - d * shift) + d * shift * shift
+        terms = xp.sum(H * H, axis=(1, 2)) + 2.0 * xp.abs(shift) * (xp.abs(trace) + d * xp.abs(shift))
+        squares = squares - gamma(d * d + 64) * (terms + d * shift * shift + share * trace * trace)
         told = xp.sqrt(xp.clip(squares - share * trace * trace, 0.0, None)) * (1.0 - 1e-9) - wrong
         told = xp.clip(told, 0.0, None) ** 2 / (2.0 * profile.second)
         rest = self._rest(data.known + told * (1.0 - 1e-9))

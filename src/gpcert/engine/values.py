@@ -196,6 +196,6 @@ def _radial_points(facts: Facts, around: Amplitudes, y: Array, exponent: Array, 
     """J14: |phi'| <= first phi, so an error of z costs first times as much, and K1's g what is evaluated."""
     xp, profile, s2 = facts.backend.xp, facts.profile, facts.model.variance
     k, steep = profile.both(xp, exponent)
-    evaluation = (8.0 * xp.max(profile.exponent(xp, exponent), axis=1) + 128.0) * UNIT
+    evaluation = (24.0 * xp.max(profile.exponent(xp, exponent), axis=1) + 128.0) * UNIT
     unit = xp.where(error < _CLOSE, 2.0 * profile.first * error, error * 0.0 + float("inf")) + evaluation
     return Points(facts, around, y, s2 * k, unit, s2 * steep, error, evaluation, exponent)
