@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.proofs.tree import Node
-from gpcert.regions import Ball, Box, Region
+from gpcert.proofs.tree import Goal
+from gpcert.regions import Ball, Box
 from gpcert.validation import Float
 
 __all__ = ["MOST_SUPPORTS", "Subject", "prove", "supports_of"]
@@ -24,16 +24,7 @@ _CORNERS = 5
 class Subject(Protocol):
     """Who proves claims about regions."""
 
-    def prove(
-        self,
-        label: int,
-        region: Region,
-        upper: bool,
-        value: float,
-        start: Node | Float | None,
-        flat: bool,
-        only: bool = False,
-    ) -> tuple[float, Any]:
+    def prove(self, goal: Goal) -> tuple[float, Any]:
         """The bound that is proved, and how."""
 
 
@@ -48,32 +39,23 @@ def supports_of(ball: Ball, radius: float | None = None) -> int:
     return math.comb(m, m // 2 if radius is None else min(int(radius), m))
 
 
-def prove(
-    subject: Subject,
-    post: Posterior,
-    label: int,
-    ball: Ball,
-    upper: bool,
-    value: float,
-    flat: bool,
-    only: bool,
-) -> tuple[float, Any]:
+def prove(subject: Subject, post: Posterior, goal: Goal, ball: Ball) -> tuple[float, Any]:
     """As `Subject.prove` for a ball of norm 0: the worst of its supports."""
-    box = ball.box()
+    upper, box = goal.upper, ball.box()
     moving = np.flatnonzero(box.lower < box.upper)
     count = min(int(ball.radius), len(moving))
     if not count:
-        return subject.prove(label, Box(ball.x, ball.x), upper, value, None, flat, only)
-    trivial = 1.0 if upper else -1.0 if flat and post.n_classes > 2 else 0.0
+        return subject.prove(goal._replace(region=Box(ball.x, ball.x), start=None))
+    trivial = 1.0 if upper else -1.0 if goal.flat and post.n_classes > 2 else 0.0
     if math.comb(len(moving), count) > MOST_SUPPORTS:
         return trivial, None
-    worst, parts = value, []
+    worst, parts = goal.value, []
     for features in map(list, combinations(moving.tolist(), count)):
         lower, higher = np.array(ball.x), np.array(ball.x)
         lower[features], higher[features] = box.lower[features], box.upper[features]
         part = Box(lower, higher)
-        start = _worst_point(post, label, part, features, upper)
-        found, proof = subject.prove(label, part, upper, value, start, flat, only)
+        start = _worst_point(post, goal.label, part, features, upper)
+        found, proof = subject.prove(goal._replace(region=part, start=start))
         worst = max(worst, found) if upper else min(worst, found)
         if worst == trivial or proof is None:
             return trivial, None

@@ -14,7 +14,7 @@ from gpcert.proofs.document import at, balance, document, everywhere, region_tol
 from gpcert.proofs.few import prove
 from gpcert.proofs.one_vs_rest import SeveralClasses
 from gpcert.proofs.softmax import Labels
-from gpcert.proofs.tree import Node, Tree
+from gpcert.proofs.tree import Goal, Node, Tree
 from gpcert.proofs.two_classes import TwoClasses
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
@@ -66,7 +66,7 @@ class ProofText:
         """
         for level in dict.fromkeys((value, threshold)):
             flat = self._several or level == 0.5
-            found, proof = self._prove(label, region, False, level, start, flat, level == threshold)
+            found, proof = self._prove(Goal(label, region, False, level, start, flat, level == threshold))
             if found >= threshold:
                 where = label, self._region(region)
                 self.claims.append(everywhere(*where, ">", found, proof, self._quantity))
@@ -132,26 +132,17 @@ class ProofText:
         trivial = 1.0 if upper else -1.0 if margin else 0.0
         if value == trivial:
             return value
-        found, proof = self._prove(label, region, upper, value, start, margin)
+        found, proof = self._prove(Goal(label, region, upper, value, start, margin))
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))
         return found
 
-    def _prove(
-        self,
-        label: int,
-        region: Region,
-        upper: bool,
-        value: float,
-        start: Node | Float | None,
-        flat: bool,
-        only: bool = False,
-    ) -> tuple[float, Any]:
+    def _prove(self, goal: Goal) -> tuple[float, Any]:
         """What is proved, and how: of a ball of norm 0 box by box."""
-        if isinstance(region, Ball) and region.norm == 0:
-            return prove(self._subject, self._post, label, region, upper, value, flat, only)
-        return self._subject.prove(label, region, upper, value, start, flat, only)
+        if isinstance(goal.region, Ball) and goal.region.norm == 0:
+            return prove(self._subject, self._post, goal, goal.region)
+        return self._subject.prove(goal)
 
     def _region(self, region: Region) -> int:
         number = self._regions.setdefault(region.digest, len(self._told))

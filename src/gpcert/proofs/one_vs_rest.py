@@ -17,7 +17,7 @@ from gpcert.proofs.facts import facts_of
 from gpcert.proofs.joint import Comparison, JointProver
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.links import Levels, levels_of, variances
-from gpcert.proofs.tree import Node
+from gpcert.proofs.tree import Goal, Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region
 from gpcert.rounding import down
@@ -59,20 +59,12 @@ class SeveralClasses:
         self._levels = [levels_of(link, fact, kernel.prior_variance) for fact, kernel in pairs]
         self.least = self._levels[0].least
 
-    def prove(
-        self,
-        label: int,
-        region: Region,
-        upper: bool,
-        value: float,
-        start: Node | Float | None,
-        flat: bool,
-        only: bool = False,
-    ) -> tuple[float, Any]:
+    def prove(self, goal: Goal) -> tuple[float, Any]:
         """The bound of P(label), or of the margin where `flat`, that is proved, and how.
 
-        `only`: less than the value is of no use, and the first leaf that proves less ends the work.
+        Where less is of no use, the first leaf that proves less ends the work.
         """
+        label, region, upper, value, start, flat, only = goal
         make = self._factory.margin if flat else self._factory.pair
         made, moving = placed(make, label, region)
         bound = made if flat else made[int(upper)]
@@ -81,19 +73,19 @@ class SeveralClasses:
         root = root_of(bound, region, moving, start)
         if not root.lower.size:
             return value, None
-        goal = _half_up(value) if flat else complement_up(value) if upper else value
+        reach = _half_up(value) if flat else complement_up(value) if upper else value
         joint = JointProver(bound, self._levels, cube_of(region, moving), flat)
-        covering = _Covering(bound, self._levels, goal, value, joint)
+        covering = _Covering(bound, self._levels, reach, value, joint)
         with np.errstate(all="ignore"):
             nodes: list[Split | _Leaf | _Joint] = []
             walked: Iterator[Split | _Leaf | _Joint]
-            walked = walk(root, goal, covering.lengthscale, covering.leaf)
+            walked = walk(root, reach, covering.lengthscale, covering.leaf)
             for node in walked:
                 nodes.append(node)
-                if only and not isinstance(node, Split) and node.value < goal:
+                if only and not isinstance(node, Split) and node.value < reach:
                     return -1.0, None
         least = min(node.value for node in nodes if not isinstance(node, Split))
-        if least < goal:
+        if least < reach:
             value = down(2.0 * least - 1.0) if flat else complement_up(least) if upper else least
         return value, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
 

@@ -21,7 +21,7 @@ from gpcert.proofs.document import part_told, split_told
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level, Place, Plane
-from gpcert.proofs.tree import Node
+from gpcert.proofs.tree import Goal, Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.regions import Region
 from gpcert.rounding import up
@@ -96,17 +96,9 @@ class Labels:
         self._post, self._factory = post, factory
         self.facts = [fact.told for fact in facts_of(post)]
 
-    def prove(
-        self,
-        label: int,
-        region: Region,
-        upper: bool,
-        value: float,
-        start: Node | Float | None,
-        flat: bool,
-        only: bool = False,
-    ) -> tuple[float, Any]:
+    def prove(self, goal: Goal) -> tuple[float, Any]:
         """(0, how) if the margin of the label is proved to be positive, which is all that can be; else -1."""
+        label, region, upper, value, start, flat, _ = goal
         assert flat > upper  # the margin, from below
         if value != 0.0:
             return -1.0, None

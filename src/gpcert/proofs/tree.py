@@ -1,14 +1,16 @@
-"""What a search did to one region, as a tree: kept while it runs, read by whoever elaborates it."""
+"""What a search did to one region, as a tree, kept while it runs; and what is to be proved from it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from gpcert.regions import Region
 from gpcert.search import OpenBox, Recorder, Why
 from gpcert.validation import Float
 
-__all__ = ["Node", "Tree"]
+__all__ = ["Goal", "Node", "Tree"]
 
 #: Splitting is given up where a box lacks more than this share of what one twice as wide lacked.
 _LESS = 0.75
@@ -64,3 +66,17 @@ class Tree(Recorder):
 
     def attained(self, side: int, point: Float, upper: float) -> None:
         """The answer has the points."""
+
+
+class Goal(NamedTuple):
+    """P(label) >= value on the region, or <= where `upper`; `flat`: of what decides the label, sharp there;
+    `start`: a box of the search, or a point to begin with; `only`: less is of no use.
+    """
+
+    label: int
+    region: Region
+    upper: bool
+    value: float
+    start: Node | Float | None
+    flat: bool
+    only: bool = False

@@ -16,7 +16,7 @@ from gpcert.proofs.cover import cover
 from gpcert.proofs.document import proof_told
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.links import levels_of, variances
-from gpcert.proofs.tree import Node
+from gpcert.proofs.tree import Goal, Node
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 
@@ -37,20 +37,9 @@ class TwoClasses:
         self._levels = levels_of(post.likelihood, fact, post.kernel.prior_variance)
         self.least = self._levels.least
 
-    def prove(
-        self,
-        label: int,
-        region: Region,
-        upper: bool,
-        value: float,
-        start: Node | Float | None,
-        flat: bool,
-        only: bool = False,
-    ) -> tuple[float, Any]:
-        """The bound of P(label) that is proved, `value` if possible, and how; `flat`: sharp at 1/2 only.
-
-        `only`: less is of no use; it costs no more here.
-        """
+    def prove(self, goal: Goal) -> tuple[float, Any]:
+        """The bound of P(label) that is proved, the goal's if possible, and how: less costs no more here."""
+        label, region, upper, value, start, flat, _ = goal
         pair, moving = placed(self._factory.pair, label, region)
         bound = pair[int(upper)]
         assert isinstance(bound, LevelBound)
