@@ -82,9 +82,8 @@ def certify_table(
         n_jobs=n_jobs,
         store=store,
     )
-    return Answers(
-        found, regions.ids, post, None if labels is None else np.repeat(labels, len(chosen)).tolist()
-    )
+    right = None if labels is None else np.repeat(labels, len(chosen)).tolist()
+    return Answers(found, regions.ids, post, right)
 
 
 def _columns(post: Posterior, table: Any, target: str | None, id: str | None) -> tuple[Any, list[str]]:
