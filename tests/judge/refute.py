@@ -48,7 +48,8 @@ class Judge:
 
     def __init__(self, post: Posterior, rng: np.random.Generator, hints: Sequence[np.ndarray] = ()) -> None:
         self._post, self._truth, self._rng, self._hints = post, Truth(post), rng, list(hints)
-        self._suspects: dict[tuple[int, Quantity], list[np.ndarray]] = {}
+        # With its region, which must live as long: a number of `id` is given again when its object is gone.
+        self._suspects: dict[tuple[int, Quantity], tuple[Region, list[np.ndarray]]] = {}
         self._known: list[tuple[Region, np.ndarray]] = []
         self.false: list[str] = []
         self.undecided: list[str] = []
@@ -84,8 +85,8 @@ class Judge:
         key = id(region), quantity
         if key not in self._suspects:
             known = [p for r, p in self._known if same(r, region)] + self._hints
-            self._suspects[key] = suspects(self._post, region, quantity, self._rng, known)
-        return self._suspects[key]
+            self._suspects[key] = region, suspects(self._post, region, quantity, self._rng, known)
+        return self._suspects[key][1]
 
     def _refuting(self, claim: Everywhere) -> tuple[np.ndarray | None, bool]:
         """A point where the claim is certainly false, and whether any point was undecided."""

@@ -13,6 +13,7 @@ import pytest
 
 import gpcert as gc
 from gpcert import questions, results
+from gpcert.claims import Everywhere, Quantity
 from gpcert.kernels import Kernel
 from gpcert.results import Enclosure, VerdictStatus
 from gpcert.settings import Settings
@@ -277,6 +278,21 @@ def test_the_soak_draws_every_kernel_likelihood_and_region():
     assert made >= {name for name, c in public.items() if issubclass(c, Kernel)}
     assert kinds >= {name for name, c in public.items() if c.__module__.startswith("gpcert.likelihoods")}
     assert {Query.pick(i).model.kind for i in range(400)} >= set(TWO)
+
+
+def test_claims_about_regions_that_are_gone_judge_no_others():
+    """Python gives the address of a region that nobody holds to the next one: its points stay its own."""
+    post = small_model()
+    judge = Judge(post, np.random.default_rng(0))
+    quantity = Quantity("probability", 1, 0.5)
+    for x in np.random.default_rng(1).uniform(-1, 1, (20, 2)):
+        p = float(post.probability(x[None])[0, 1])
+        judge.judge([Everywhere(quantity, gc.Box(x, x), p - 1e-6, p + 1e-6)])
+    assert judge.false == []
+    for i, x in enumerate(np.random.default_rng(2).uniform(-1, 1, (20, 2)), 1):
+        p = float(post.probability(x[None])[0, 1])
+        judge.judge([Everywhere(quantity, gc.Box(x, x), p + 1e-6, np.inf)])
+        assert len(judge.false) == i
 
 
 @pytest.mark.parametrize("question", OPTIONS)
