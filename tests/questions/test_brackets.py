@@ -1,6 +1,7 @@
 """Radii of many points at once: bisection finds what the roots can tell, and what it tells is true."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import gpcert as gc
 from gpcert.attacks import LatentMargin
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.brackets import Asked, Brackets
+from gpcert.running import Stopped
 from gpcert.settings import Settings
 from helpers.oracle import examples
 from judge.refute import complaints
@@ -81,6 +83,42 @@ def test_what_the_roots_tell_of_many_radii_is_true_and_what_they_leave_is_asked(
         assert complaints(POST, [together], np.random.default_rng(0)) == []
         assert ((together.verdicts == apart.verdicts) | (apart.verdicts == "unknown")).all()
         assert {"safe", "unsafe"} <= set(together.verdicts.ravel())
+
+
+@pytest.mark.parametrize("where", ["roots", "search"])
+def test_what_is_settled_when_ctrl_c_comes_is_told(monkeypatch, tmp_path, where):
+    """A block of points is bisected together, or searched one by one: those without an open radius are kept,
+    and a store goes on with the others.
+    """
+    X, y, radii = DATA.X_test[:16], DATA.y_test[:16], [0.0, 0.1, 0.2, 0.4, 0.8]
+    ask = partial(gc.evaluate, POST, X, y, radii, n_jobs=1, store=tmp_path / "runs.db")
+    whole, calls = gc.evaluate(POST, X, y, radii, n_jobs=1), []
+    module, name, last = {
+        "roots": (ROOTED, "decisions", 6),
+        "search": (sys.modules["gpcert.questions.evaluate"], "decide", 2),
+    }[where]
+    call = getattr(module, name)
+
+    def interrupted(*args, **options):
+        calls.append(name)
+        if len(calls) == last:
+            raise KeyboardInterrupt if where == "roots" else Stopped
+        return call(*args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, interrupted)
+        part = ask()
+    known = part.labels >= 0
+    assert 0 < np.count_nonzero(known) < len(X)
+    assert (part.verdicts[known] == whole.verdicts[known]).all()
+    assert (part.verdicts[~known] == "unknown").all()
+    assert complaints(POST, [part], np.random.default_rng(0)) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(ROOTED, "FEWEST", 10**9)  # what is left must not be all of them
+        again = ask()
+    assert (again.labels >= 0).all()
+    assert (again.verdicts[known] == part.verdicts[known]).all()
+    assert complaints(POST, [again], np.random.default_rng(0)) == []
 
 
 def test_ties_among_many_are_unknown():

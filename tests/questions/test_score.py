@@ -56,3 +56,20 @@ def test_the_first_ctrl_c_ends_it(monkeypatch):
             for options in ({}, {"threshold": 0.7}):
                 with pytest.raises(KeyboardInterrupt):
                     gc.certified_score(0.05, **options)(clf, X[:few], Y[:few])
+
+
+def test_a_worker_that_dies_of_a_point_is_an_error(monkeypatch):
+    """Not Ctrl-C, which would end a whole search over models; and no score of the other points."""
+    clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(X, Y)
+    monkeypatch.setattr(sys.modules["gpcert.questions.evaluate"], "_BLOCKS", (24, 24))
+    monkeypatch.setattr(sys.modules["gpcert.questions.evaluate"], "_block", hungry)
+    with pytest.raises(gc.GpcertError, match="an answer for every point, but .* 24 of 48 are not answered"):
+        gc.certified_score(0.05, n_jobs=2)(clf, X, Y)
+
+
+def hungry(task, index, report):
+    from gpcert.questions.evaluate import point_of
+
+    if index[0]:
+        raise MemoryError
+    return [point_of(task, i, None) for i in index]

@@ -75,8 +75,12 @@ class Brackets:
         return self._starts.get((i, radius))
 
     def lose(self, i: int, radius: int, point: Float) -> None:
-        """The point (D,) is a counterexample in the ball of this radius, by its number."""
-        self.unsafe[i], self._points[i] = radius, point
+        """The point (D,) is a counterexample in the ball of this radius, by its number.
+
+        In this order: stopped in between, the point lies in the ball that is said to be unsafe.
+        """
+        self._points[i] = point
+        self.unsafe[i] = radius
 
     @property
     def _many(self) -> bool:

@@ -121,7 +121,7 @@ def evaluate(
 
 
 def _cut_short(points: list[Evaluation | None]) -> bool:
-    return points[-1] is None
+    return any(point is None for point in points)
 
 
 def _blank(task: Task, index: Iterable[int]) -> list[Evaluation]:
@@ -129,11 +129,13 @@ def _blank(task: Task, index: Iterable[int]) -> list[Evaluation]:
 
 
 def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
-    """What is known of a few points, None for those not reached; pure, so that processes may share it."""
+    """What is known of a few points, None for those that were stopped with radii open; pure, so that
+    processes may share it.
+    """
     balls = task.balls.rows(index)
     labels, ties = labelled(task.post, balls.X)
     rows: list[Evaluation | None] = [None] * len(index)
-    known = Brackets.of(~ties, len(task.radii))
+    known, stopped = Brackets.of(~ties, len(task.radii)), False
     try:
         alone = task.prover is not None  # a proof needs the tree of a search
         asked = Asked(task.post, balls, labels, task.threshold, task.settings, task.device)
@@ -145,13 +147,16 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
         if told:
             _attack(task, balls, labels, known)
     except KeyboardInterrupt:
-        return rows
+        stopped = True
     model = task.post, task.factory
     for i, (label, truth) in enumerate(zip(labels.tolist(), task.truth[index].tolist(), strict=True)):
+        if stopped and known.asked[i] and known.safe[i] < known.unsafe[i]:
+            continue
         try:
             row = _row(task, balls, i, label, known, partial(report, at=i))
         except Stopped:
-            break
+            stopped = True
+            continue
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
         sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)

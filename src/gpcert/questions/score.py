@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpcert.errors import GpcertError
 from gpcert.questions.evaluate import evaluate
 
 __all__ = ["certified_score"]
@@ -22,8 +24,14 @@ class _Score:
     options: tuple[tuple[str, Any], ...]
 
     def __call__(self, model: Any, X: Any, y: Any) -> float:
-        found = evaluate(model, X, y, [self.radius], *self.shape, **dict(self.options))
-        if (found.labels < 0).any():  # a score of some of the points would be compared with one of all
+        # A score of some of the points would be compared with one of all.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", ".*are not answered", RuntimeWarning)
+            try:
+                found = evaluate(model, X, y, [self.radius], *self.shape, **dict(self.options))
+            except RuntimeWarning as told:
+                raise GpcertError(f"certified_score needs an answer for every point, but {told}") from None
+        if (found.labels < 0).any():
             raise KeyboardInterrupt
         return float(found.certified[0])
 
@@ -46,7 +54,7 @@ def certified_score(
 
     The share of points that the fitted model labels correctly and whose whole ball is proved to keep the
     label: `evaluate(model, X, y, [radius], ...).certified`. What a limit leaves undecided does not count.
-    Ctrl-C is raised: half a score is none.
+    Half a score is none: Ctrl-C is raised, and so is a `GpcertError` where a worker died of a point.
 
     `norm`, `features`, `domain`, `scale`: as for `Ball`; `threshold`, `tolerance`, `max_seconds`,
     `max_nodes`, `n_jobs` and `device`: as for `evaluate`.

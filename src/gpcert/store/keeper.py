@@ -126,10 +126,10 @@ class _Keeper(Keeper):
         self._asked.pop(i, None)
         if i not in self._known:
             return answer
-        new, merged = iter(answer), []
+        new, merged, ended = iter(answer), [], object()
         for known in self._known.pop(i):
-            each = next(new, None) if known is None else known
-            if each is None:  # stopped here
+            each = next(new, ended) if known is None else known
+            if each is ended:  # stopped here; None: this one was, others of the piece were not
                 break
             merged.append(each)
         return merged
