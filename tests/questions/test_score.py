@@ -63,7 +63,7 @@ def test_a_worker_that_dies_of_a_point_is_an_error(monkeypatch):
     clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(X, Y)
     monkeypatch.setattr(sys.modules["gpcert.questions.evaluate"], "_BLOCKS", (24, 24))
     monkeypatch.setattr(sys.modules["gpcert.questions.evaluate"], "_block", hungry)
-    with pytest.raises(gc.GpcertError, match="an answer for every point, but .* 24 of 48 are not answered"):
+    with pytest.raises(gc.GpcertError, match=r"an answer for every point, but .* 24 of 48 are not answered"):
         gc.certified_score(0.05, n_jobs=2)(clf, X, Y)
 
 

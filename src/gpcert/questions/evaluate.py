@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
-from gpcert.engine import knows
+from gpcert.engine import chosen, knows
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, checked_prover
 from gpcert.questions.asking import question
@@ -51,8 +51,8 @@ __all__ = ["evaluate"]
 #: How finely the attack searches for its radius, relative.
 _RTOL = 1e-3
 #: Points asked at once, by attacks and where the engine knows the model: enough for the matrix products, few
-#: enough for memory, progress, and workers to share.
-_BLOCKS = 32, 128
+#: enough for memory, progress, and workers to share; on a GPU, where a round costs the same for any number.
+_BLOCKS, _GPU_BLOCK = (32, 128), 16384
 #: Nodes for one proof, at least: a point is asked once, so it may cost more than one of many radii.
 _NODES = 3
 
@@ -112,6 +112,8 @@ def evaluate(
     task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m = len(balls.X)
     size = _BLOCKS[knows(post)]
+    if size == _BLOCKS[1] and prover is None and chosen(device, m).name != "cpu":
+        size = _GPU_BLOCK
     blocks = {b: np.arange(b, min(b + size, m)) for b in range(0, m, size)}
     blank = partial(_blank, task)
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
