@@ -132,3 +132,37 @@ def test_order_three_as_a_form_settles_more_and_says_what_is_true():
             ends = np.where(rng.random((6, 34)) < 0.5, rows.lower[row], rows.upper[row])
             for z in (more.witness[row], *ends, x[row], 0.5 * (x[row] + more.witness[row])):
                 assert arb(more.lower[row]) <= truth.probability(z, int(y[row]))
+
+
+def test_labels_are_kept_by_a_form_of_the_centres_with_weight():
+    """Of a mean, with the others in a number: more is proved, and the sign is the true one."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 34))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    fitted = gc.GPClassifier(gc.RBF(6.0, 20.0), max_evals=0).fit(X, y).posterior_
+    weights = fitted.weights * np.where(np.arange(60) % 3, 1.0, 1e-3)  # as where a classifier is sure
+    post = gc.Posterior(X, weights, fitted.precision, kernel=fitted.kernel)
+    x, truth = np.repeat(X[:20], 24, axis=0), Truth(post)
+    label = post.probability(x).argmax(axis=1)
+    reach = np.tile(np.linspace(0.1, 1.0, 24), 20)[:, None]
+    ends = x - reach, x + reach
+    rows = Rows(*ends, *ends, x[:, :0], np.where(label > 0, 1.0, -1.0))
+    facts, found = facts_of(post, np.arange(34), Backend()), []
+    for most in (0.0, np.inf):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(later, "_CHEAP", 0.0)
+            patch.setattr(later, "_CHEAP_MEAN", most)
+            patch.setattr(later, "_LIGHT", 0.01)
+            centres = later._centres(facts, None)
+            assert 0 < centres < 60 if most else centres == 0
+            assert later._centres(facts, 1.0) == 0
+            found.append(verdicts(facts, curves_of(post.likelihood), rows))
+    once, more = (each.lower > 0.5 for each in found)
+    assert not (once & ~more).any()
+    assert (more & ~once).sum() >= 5
+    with bits(BITS):
+        for row in np.flatnonzero(more & ~once):
+            sign = arb(float(rows.sign[row]))
+            some = np.where(rng.random((4, 34)) < 0.5, rows.lower[row], rows.upper[row])
+            for z in (found[1].witness[row], *some):
+                assert sign * truth.latent(z)[0] > 0

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import FEW, Facts
 from gpcert.engine.rows import Rows
@@ -21,15 +23,17 @@ from gpcert.engine.values import amplitudes, points
 __all__ = ["Answer", "Enough", "passes"]
 
 #: Bounds of rows: (lower, upper, witness, nodes). From given points (N, d) if there are any, and no sharper
-#: than some numbers above the minimum (N,) ask: those of a larger box. Last: with order three as a form.
-Answer = Callable[[Rows, Array | None, Array | None, bool], tuple[Array, ...]]
+#: than some numbers above the minimum (N,) ask: those of a larger box. Last: with order three as a form of so
+#: many centres, if not 0.
+Answer = Callable[[Rows, Array | None, Array | None, int], tuple[Array, ...]]
 #: Of which rows a lower end is enough for an upper one.
 Enough = Callable[[Array, Array], Array]
 
 #: Rounds of flips, and the features that are tried in each.
 _FLIPS, _TRIED = 3, 8
-#: n n d up to which the products of J11 cost less than the search also on a CPU.
-_CHEAP = 4e6
+#: n n d up to which the products of J11 cost less than the search also on a CPU; of a mean, which fails at
+#: little else, with the centres that carry all but a share of its weights.
+_CHEAP, _CHEAP_MEAN, _LIGHT = 4e6, 8e7, 1e-3
 
 
 def passes(
@@ -39,7 +43,7 @@ def passes(
     `Objective`.
     """
     xp = facts.backend.xp
-    found = answer(rows, None, None, False)
+    found = answer(rows, None, None, 0)
     left = xp.nonzero(~enough(found[0], found[1]))[0]
     if not (rows.is_box and facts.has_planes and len(left)):
         return found
@@ -47,11 +51,12 @@ def passes(
     moved = flipped(objective(facts, amplitudes(facts, few.standing), noise), few, witness)
     other = xp.nonzero(xp.any(moved != witness, axis=1))[0]
     if len(other):
-        again = answer(few.take(other), moved[other], None, False)
+        again = answer(few.take(other), moved[other], None, 0)
         _join(xp, found, left[other], again[:3])
         left = left[~enough(found[0][left], found[1][left])]
-    if _forms_pay(facts) and len(left):
-        sharp = answer(rows.take(left), found[2][left], None, True)
+    centres = _centres(facts, noise)
+    if centres and len(left):
+        sharp = answer(rows.take(left), found[2][left], None, centres)
         _join(xp, found, left, sharp[:3])
     elif len(facts.features) <= FEW and splits and len(left):
         known = tuple(column[left] for column in found)
@@ -59,10 +64,18 @@ def passes(
     return found
 
 
-def _forms_pay(facts: Facts) -> bool:
-    """Whether order three as a form is worth its n x n products: always on a GPU, else with little data."""
+def _centres(facts: Facts, noise: float | None) -> int:
+    """Of how many centres order three as a form is worth its n x n products: of all on a GPU or with little
+    data, else, where the mean alone is asked about, of those with the weight; 0: of none.
+    """
     n, d = len(facts.model.weights), len(facts.features)
-    return d > FEW and (facts.backend.forms or n * n * d <= _CHEAP)
+    if d <= FEW:
+        return 0
+    if facts.backend.forms or n * n * d <= _CHEAP:
+        return n
+    sizes = np.sort(np.abs(facts.model.weights))[::-1]
+    heavy = int(np.searchsorted(np.cumsum(sizes), (1.0 - _LIGHT) * float(sizes.sum()))) + 1
+    return min(heavy, n) if noise is None and heavy * heavy * d <= _CHEAP_MEAN else 0
 
 
 def _join(xp: Any, found: tuple[Array, ...], rows: Array, more: tuple[Array, ...]) -> None:
@@ -131,7 +144,7 @@ def _in_halves(
     backend, xp, count = facts.backend, facts.backend.xp, len(rows)
     halves = halved(facts, rows, known[2])
     least = backend.concat([known[1], known[1]])
-    found = answer(halves, None, least, False)
+    found = answer(halves, None, least, 0)
     least = xp.minimum(least, found[1])
     done = xp.reshape(enough(found[0], least), (2, count))
     left = xp.nonzero(xp.reshape(xp.stack([~done[0] & done[1], done[0] & ~done[1]]), (2 * count,)))[0]

@@ -56,7 +56,7 @@ def smallest(
     at most so many times.
     """
 
-    def answer(few: Rows, witness: Array | None, above: Array | None, sharp: bool) -> tuple[Array, ...]:
+    def answer(few: Rows, witness: Array | None, above: Array | None, sharp: int) -> tuple[Array, ...]:
         return _smallest(facts, curves, few, tolerance, target, witness, above, sharp)
 
     def enough(lower: Array, upper: Array) -> Array:
@@ -70,7 +70,7 @@ def smallest(
 def verdicts(facts: Facts, curves: LevelCurves, rows: Rows | Around, splits: int = 0) -> Settled:
     """The same for a symmetric link, sharp at 1/2 alone: the sign of the mean (D1)."""
 
-    def answer(few: Rows, witness: Array | None, above: Array | None, sharp: bool) -> tuple[Array, ...]:
+    def answer(few: Rows, witness: Array | None, above: Array | None, sharp: int) -> tuple[Array, ...]:
         return _signs(facts, curves, few, witness, sharp)
 
     def enough(lower: Array, upper: Array) -> Array:
@@ -184,7 +184,7 @@ def _smallest(
     target: float | None,
     witness: Array | None = None,
     above: Array | None = None,
-    sharp: bool = False,
+    sharp: int = 0,
 ) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.standing)
@@ -216,7 +216,7 @@ def _planes(
     goals: Array,
     tolerance: float,
     tries: int,
-    sharp: bool,
+    sharp: int,
 ) -> Array:
     """Certified P (N,) by one plane per row: order two first, the Hessian where that does not suffice."""
     backend, xp = facts.backend, facts.backend.xp
@@ -241,7 +241,7 @@ def sums_of(at: Points, where: Boxes, plane: Plane) -> Sums | RadialSums:
     return Sums(at, where, plane) if gaussian else RadialSums(at, where, plane)
 
 
-def values_of(sums: Sums | RadialSums, tries: int, sharp: bool) -> Array:
+def values_of(sums: Sums | RadialSums, tries: int, sharp: int) -> Array:
     """Lower bounds of e^r f (N,), for other kernels of G f; NaN where nothing is known."""
     backend, xp = sums.at.facts.backend, sums.at.facts.backend.xp
     values = sums.order_two()
@@ -249,7 +249,8 @@ def values_of(sums: Sums | RadialSums, tries: int, sharp: bool) -> Array:
         return values
     left = xp.nonzero(~(values >= 0))[0]
     n, d = sums.plane.b.shape[1], sums.boxes.low.shape[1]
-    step = backend.rows(5.0 * d**2 + sharp * (4.0 * n**2 + 3.0 * n * d))  # forms need more than the rest
+    # Forms need more than the rest.
+    step = backend.rows(5.0 * d**2 + 4.0 * sharp**2 + 3.0 * sharp * d + bool(sharp) * 4.0 * n)
     for start in range(0, len(left), step):
         check()
         some = left[start : start + step]
@@ -259,7 +260,7 @@ def values_of(sums: Sums | RadialSums, tries: int, sharp: bool) -> Array:
 
 
 def _signs(
-    facts: Facts, curves: LevelCurves, rows: Rows, witness: Array | None = None, sharp: bool = False
+    facts: Facts, curves: LevelCurves, rows: Rows, witness: Array | None = None, sharp: int = 0
 ) -> tuple[Array, ...]:
     backend, xp = facts.backend, facts.backend.xp
     around = amplitudes(facts, rows.standing)

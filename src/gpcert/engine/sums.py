@@ -164,27 +164,45 @@ class Sums:
         first = self.gradient + 0.5 * self.value[:, None] * self.at.y
         return unpacked(self._facts, self.bk, first, self.at.y)
 
-    def cubic(self) -> tuple[Array, Array, Array]:
-        """J11: N (N, d, d), symmetric to the last bit, what its eigenvalues may lack (N,), and at most
-        |T_3|^2 / 6 (N,).
+    def cubic(self, centres: int) -> tuple[Array, Array, Array, Array]:
+        """J11 of so many centres, those that count most: N (N, d, d), symmetric to the last bit, what its
+        eigenvalues may lack (N,), at most |T_3|^2 / 6 (N,) of all, and rho of the others (N,).
         """
         facts, xp, d = self._facts, self._facts.backend.xp, self._features
         terms, size = 2 * self.bk.shape[1] + 4 * d + 400, self._size * self._size * 1.02
-        v = (facts.Z[None, :, :] - self.at.y[:, None, :]) / xp.sqrt(facts.metrics[0])
-        G, B = v @ facts.backend.transposed(v), v * self.bk[:, :, None]
+        Z, beta, rho = facts.Z[None, :, :], self.bk, self.value * 0.0
+        if centres < self.bk.shape[1]:
+            cubes = self._cubes()
+            order = xp.argsort(-cubes, axis=1)
+            here = facts.backend.arange(len(order))[:, None]
+            rho = xp.sum(cubes[here, order[:, centres:]], axis=1) * (1.0 / 6.0) * (1.0 + 1e-9)
+            Z, beta = facts.Z[order[:, :centres]], beta[here, order[:, :centres]]
+        v = (Z - self.at.y[:, None, :]) / xp.sqrt(facts.metrics[0])
+        G, B = v @ facts.backend.transposed(v), v * beta[:, :, None]
         power = G * G
         N = (facts.backend.transposed(B) @ (power @ B)) * (1.0 / 36.0)
         power *= G
-        cube = xp.sum((power @ self.bk[:, :, None])[:, :, 0] * self.bk, axis=1) * (1.0 / 6.0)
+        cube = xp.sum((power @ beta[:, :, None])[:, :, 0] * beta, axis=1) * (1.0 / 6.0)
         cube = xp.clip(cube - 0.25 * gamma(terms) * size, 0.0, None)
-        return 0.5 * (N + facts.backend.transposed(N)), 0.04 * gamma(terms) * size, cube
+        cube = xp.clip(xp.sqrt(cube) * (1.0 - 1e-9) - 2.45 * rho, 0.0, None) ** 2 * (1.0 - 1e-9)
+        return 0.5 * (N + facts.backend.transposed(N)), 0.04 * gamma(terms) * size, cube, rho
 
-    def _order_three_as_form(self, H: Array, known: Array) -> tuple[Array, Array, Array]:
+    def _cubes(self) -> Array:
+        """At least |bk_i| |L^-1 v_i|^3 (N, n)."""
+        facts, xp, y, d = self._facts, self._facts.backend.xp, self.at.y, self._features
+        inverse = facts.metrics[1]
+        mine, theirs = (y * y) @ inverse, (facts.Z * facts.Z) @ inverse
+        lengths = mine[:, None] + theirs - 2.0 * (y @ facts.tilted.T)
+        lengths = lengths + 4.0 * gamma(d + 16) * (mine[:, None] + theirs)
+        lengths = xp.clip(lengths, 0.0, None)
+        return xp.abs(self.bk) * lengths * xp.sqrt(lengths)
+
+    def _order_three_as_form(self, H: Array, known: Array, centres: int) -> tuple[Array, Array, Array]:
         """J11: H less what order three takes, the remainder from order four on, and the size of what was
         taken.
         """
         facts, xp, (count, d, _) = self._facts, self._facts.backend.xp, H.shape
-        N, lack, cube = self.cubic()
+        N, lack, cube, rho = self.cubic(centres)
         N, metric, up = xp.reshape(N, (count, d * d)), facts.metrics[0], 1.0 + 64 * UNIT
         span, ends = sqrt_up(facts.backend, self.boxes.span), self.boxes.reach**2 * metric
         mean = xp.sum(N[:, :: d + 1] * ends, axis=1) / xp.sum(ends, axis=1)
@@ -194,11 +212,11 @@ class Sums:
         taken[:, :: d + 1] += ((theta + lack / theta) * span * up)[:, None] * metric
         size = xp.sqrt(xp.sum(taken * taken, axis=1))
         left = xp.reshape(xp.reshape(H, (count, d * d)) - taken, (count, d, d))
-        return left, self.remainder(known + cube, 4), size
+        return left, self.remainder(known + cube, 4) + rho * span * up, size
 
-    def order_three(self, tries: int, sharp: bool = False) -> Array:
+    def order_three(self, tries: int, sharp: int = 0) -> Array:
         """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two. `sharp`: order
-        three as a form (J11).
+        three as a form (J11) of so many centres.
         """
         facts, xp, box, g = self._facts, self._facts.backend.xp, self.boxes, self.gradient
         H = self.hessian()
@@ -206,7 +224,7 @@ class Sums:
         known = self.value**2 + (g * g) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
         norm = xp.sqrt(xp.sum(H * H, axis=(1, 2)))
         if sharp:
-            H, rest, taken = self._order_three_as_form(H, known)
+            H, rest, taken = self._order_three_as_form(H, known, sharp)
             norm = norm + taken
         else:
             rest = self.remainder(known, 3)
@@ -218,8 +236,12 @@ class Sums:
 
 def unpacked(facts: Facts, weights: Array, first: Array, y: Array) -> Array:
     """J5: sum_i weights_i (z_i - y)(z_i - y)^T (N, d, d) from packed products, `first` (N, d) its a."""
-    rows, columns, place = facts.triangle
+    (rows, columns, place), xp, d = facts.triangle, facts.backend.xp, int(y.shape[1])
+
+    def at(values: Array, places: Array) -> Array:
+        # Not by an index, which leaves each row scattered: products of many matrices need it in one piece.
+        return xp.take(values, places, axis=1)
+
     packed = weights @ facts.pairs
-    packed -= y[:, rows] * first[:, columns] + first[:, rows] * y[:, columns]
-    d = int(y.shape[1])
-    return facts.backend.xp.reshape(packed[:, place], (len(y), d, d))
+    packed -= at(y, rows) * at(first, columns) + at(first, rows) * at(y, columns)
+    return xp.reshape(at(packed, place), (len(y), d, d))
