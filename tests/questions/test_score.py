@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -63,8 +64,9 @@ def test_a_worker_that_dies_of_a_point_is_an_error(monkeypatch):
     clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(X, Y)
     monkeypatch.setattr(sys.modules["gpcert.questions.evaluate"], "_BLOCKS", (24, 24))
     monkeypatch.setattr(sys.modules["gpcert.questions.evaluate"], "_block", hungry)
-    with pytest.raises(gc.GpcertError, match=r"an answer for every point, but .* 24 of 48 are not answered"):
-        gc.certified_score(0.05, n_jobs=2)(clf, X, Y)
+    told = r"an answer for every point, but .* 24 of 48 are not answered"
+    with joblib.parallel_config(backend="threading", n_jobs=2), pytest.raises(gc.GpcertError, match=told):
+        gc.certified_score(0.05, n_jobs=None)(clf, X, Y)  # threads start quickly
 
 
 def hungry(task, index, report):
