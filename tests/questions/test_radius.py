@@ -153,6 +153,44 @@ def test_a_label_that_holds_nearby_is_proved_to_within_three_verdicts():
     assert all(high < 3.0 for _, high in first)
 
 
+@pytest.mark.parametrize("likelihood", ["softmax", "probit"])
+def test_counterexamples_that_come_nearer_step_by_step_do_not_use_up_the_verdicts(likelihood, monkeypatch):
+    """Each verdict may find a counterexample just below the last: a small ball comes third all the same."""
+    found = {"radius": [], "radius_search": []}
+    for name, calls in found.items():
+
+        def blind(post, balls, *asked, calls=calls, **options):
+            calls.append(len(balls.X))
+            return np.full(len(balls.X), np.inf), balls.X.copy()
+
+        monkeypatch.setattr(f"gpcert.questions.{name}.nearest", blind)
+    rng = np.random.default_rng(3)
+    X = np.repeat(rng.normal(size=(3, 2)), 6, axis=0) + 0.3 * rng.normal(size=(18, 2))
+    clf = gc.GPClassifier(gc.RBF(1.0, 4.0), likelihood=likelihood, max_evals=0)
+    post = clf.fit(X, np.repeat(np.arange(3), 6)).posterior_
+    r = gc.certified_radius(post, X[0], max_radius=3.0, rtol=1e-4, progress=lambda p: p.lower > 0.0)
+    assert all(found.values())
+    assert 0.0 < r.safe < r.unsafe < 3.0
+    assert r.tests <= 4  # the verdict under way when the report came is counted
+
+
+def test_means_lead_to_counterexamples_of_softmax_and_decide_nothing():
+    """A point where the means change their order is taken only if the probabilities do, too."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 3))
+    post = (
+        gc.GPClassifier(gc.RBF(1.2, 6.0), likelihood="softmax", max_evals=0)
+        .fit(X, np.argmax(X @ rng.normal(size=(3, 4)), axis=1))
+        .posterior_
+    )
+    for x in X[:6]:
+        r = gc.certified_radius(post, x, max_radius=3.0, rtol=0.05, max_nodes=0)
+        assert r.counterexample is not None
+        p = post.probability(r.counterexample[None])[0]
+        assert p[r.label] < np.delete(p, r.label).max()
+        assert np.abs(r.counterexample - x).max() <= r.unsafe
+
+
 def test_limits_leave_a_true_bracket():
     post, x = small_model(n=30, d=4), np.full(4, 0.3)
     best = gc.certified_radius(post, x, max_radius=2.0)

@@ -21,11 +21,15 @@ from gpcert.validation import Float, Index, Mask
 
 #: Share of the time left that one proof may take, so that a smaller radius gets its turn.
 _PATIENCE = 0.5
+#: Share of it in which an attack may bring a counterexample nearer.
+_CLOSER = 0.25
 #: Before anything is proved: how much smaller the next ball is, at first and later.
 _SMALLER = (0.25, 1.0 / 16.0)
 #: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
 _COARSER = 5.0
 _MOST_TESTS = 24
+#: Counterexamples that come nearer are followed so often; then something is to be proved first.
+_HOPEFUL = 2
 #: Relative steps below a counterexample begin with this, however small rtol is.
 _FINEST = 1e-6
 #: Nearer than this to a counterexample, relatively, the root of a batch seldom decides.
@@ -113,7 +117,8 @@ class RadiusSearch:
                 return
             gap = 1.0 - self._safe / self._unsafe
             target = self._balls.below(self._unsafe, max(0.75 * self._rtol, min(luckless, 0.5 * gap)))
-            if target >= open_ and self._tests:  # a proof has failed at or below it: go further down
+            hopeful = self._tests < _HOPEFUL or self._safe > 0.0 or self._balls.norm == 0
+            if not (target < open_ and hopeful) and self._tests:  # proofs have failed there: go further down
                 if open_ - self._safe <= _COARSER * self._rtol * open_:
                     return
                 middle = 0.5 * (self._safe + open_)
@@ -129,7 +134,7 @@ class RadiusSearch:
                 self._safe, step = min(target, largest), max(self._rtol, _FINEST)
                 self._whole = self._safe >= largest
             else:
-                open_, luckless = min(open_, target), 8.0 * luckless
+                open_, luckless = min(open_, target, self._unsafe), 8.0 * luckless
                 step = 0.5 if self._ended is Status.TIME else step  # nearby it would take as long
 
     def _close(self, low: float, high: float) -> bool:
@@ -149,7 +154,8 @@ class RadiusSearch:
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
             self.found(d.point)
             balls, labels = self._balls.rows(np.array([self._row])), np.array([self._label])
-            deadline = self._begin + self._settings.max_seconds
+            now = time.perf_counter()
+            deadline = now + _CLOSER * (self._settings.max_seconds - (now - self._begin))
             asked = balls, labels, self._threshold, fine(self._rtol), d.point[None], deadline
             self.found(nearest(self._post, *asked)[1][0])
         if d.ended is Status.INTERRUPTED:  # perhaps right after the box that decided
