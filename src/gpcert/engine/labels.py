@@ -61,8 +61,7 @@ class ClassFacts:
     @cached_property
     def blocks(self) -> Array:
         """(R_ce + R_ce^T) / 2 of the pairs (P, n, n)."""
-        values = self.model.blocks
-        return self.backend.array(0.5 * (values + values.transpose(0, 2, 1)))
+        return self.backend.array(self.model.blocks)
 
     @cached_property
     def rows(self) -> Array:

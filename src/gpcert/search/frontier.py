@@ -134,10 +134,12 @@ class Minimiser:
         """Settle the box, or put its parts among the open ones."""
         self.nodes += 1
         bound = max(box.bound, certified.value)
-        if bound < target:
-            self.offer(self.bound.shape.project(certified.point))
         if self._suffices(bound, tolerance):
             return self._settle(box, bound, Why.ENOUGH)
+        if bound < target:
+            self.offer(self.bound.shape.project(certified.point))
+            if self._suffices(bound, tolerance):
+                return self._settle(box, bound, Why.ENOUGH)
         if certified.at_rounding:
             return self._settle(box, bound, Why.ROUNDING)
         if bound >= self.upper - 8.0 * self._blur and not self._goal < self._surely:

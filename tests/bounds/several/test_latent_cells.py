@@ -29,7 +29,7 @@ def softmax_coordinates(rng):
     model = class_model_of(random_model(Setting("correlated", 3, 3, 1, 0.1, 1)))
     A = rng.standard_normal((3, 3)) * 10.0 ** rng.uniform(-0.5, 0.6)
     mean = 3.0 * rng.standard_normal(3)
-    latents = Latents(mean, A @ A.T + 0.1 * np.eye(3), 0.0, 0.0, mean, mean)
+    latents = Latents(mean, A @ A.T + 0.1 * np.eye(3), 0.0, 0.0, mean)
     return coordinates_at(model, latents, np.ones(3))
 
 

@@ -33,7 +33,7 @@ _LARGEST_SHIFT = 4096.0
 class Blocks(NamedTuple):
     """Blocks of a symmetric Cn x Cn matrix at the pairs c <= e."""
 
-    values: Float  #: (P, n, n)
+    values: Float  #: (P, n, n): (R_ce + R_ce^T) / 2, to a rounding; k^T R_ce k sees no more
     rows: Float  #: (P, n): at least the row sums and the column sums of absolute values
 
 
@@ -51,7 +51,7 @@ class ClassModel:
     prior: Float  #: (C,)
     weights: Float  #: (n, C)
     mean: Float  #: (C,)
-    blocks: Float  #: (P, n, n): R_ce of the pairs, c <= e
+    blocks: Float  #: (P, n, n): (R_ce + R_ce^T) / 2 of the pairs, c <= e
     pairs: tuple[tuple[int, int], ...]  #: (P,)
     rows: Float  #: (P, n): at least the row sums and the column sums of |R_ce|
     positive: Blocks  #: M1: R+, or R itself where there is no negative part
@@ -88,12 +88,12 @@ class ClassModel:
         return np.concatenate([np.eye(C - 1), -np.ones((C - 1, 1))], axis=1)
 
     def _combine(self, B: Float, blocks: Float) -> Float:
-        """sum_ce B_ce blocks_ce (n, n) for a symmetric B (C, C), symmetrised."""
+        """sum_ce B_ce blocks_ce (n, n) for a symmetric B (C, C)."""
         total = np.zeros(blocks.shape[1:])
         for (c, e), block in zip(self.pairs, blocks, strict=True):
             if B[c, e] != 0.0:
                 total += (B[c, e] * (1.0 if c == e else 2.0)) * block
-        return symmetric(total)
+        return total
 
     def functional(self, a: Float, B: Float) -> Model:
         """M3: a.m + <B, Sigma> without a.mean, as mean and variance of a `Model` (f = mu + S: tau = -1).
@@ -253,6 +253,8 @@ def _blocks(R: Float, pairs: tuple[tuple[int, int], ...]) -> Blocks:
     values = np.ascontiguousarray(R) if R.ndim == 3 else np.stack([R[c, e] for c, e in pairs])
     absolute = np.abs(values)
     rows = np.maximum(absolute.sum(axis=1), absolute.sum(axis=2))
+    if R.ndim > 3:
+        values = 0.5 * values + 0.5 * values.transpose(0, 2, 1)
     return Blocks(values, rows * (1.0 + 2.0 * gamma(values.shape[1])) + TINY)
 
 

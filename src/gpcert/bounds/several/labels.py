@@ -17,7 +17,7 @@ from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
-from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, latents_on
+from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import down, up
@@ -25,6 +25,8 @@ from gpcert.validation import Float
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
+#: A functional that is at least this is positive: no more is asked of its programme.
+_CLEAR = 1e-9
 
 
 class Comparison(OneByOne):
@@ -65,7 +67,7 @@ class Comparison(OneByOne):
         """The smallest difference of means: nearly the sign of the margin, without covariances."""
 
     @abstractmethod
-    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+    def undecided(self, lower: Float, upper: Float, reference: Float) -> tuple[list[int], Float | None]:
         """The rivals that Theorem 4 does not settle on the box, and where one seems to win, scaled."""
 
     @np.errstate(all="ignore")  # overflow and NaN end as 0, never as a bound
@@ -80,7 +82,7 @@ class Comparison(OneByOne):
             return Certified(1.0, reference, split, False)
         rivals, point = self.rivals, reference
         if float(np.linalg.norm(widths)) < self.softmax.largest:
-            rivals, step = self.undecided(lower, upper)
+            rivals, step = self.undecided(lower, upper, reference)
             if step is not None:
                 point = np.clip(middle + step * lengthscale, lower, upper)
         probability = _WINS
@@ -133,30 +135,27 @@ class LabelBound(Comparison):
         j = self.rivals[int(np.argmin(gaps))]
         return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
 
-    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+    def undecided(self, lower: Float, upper: Float, reference: Float) -> tuple[list[int], Float | None]:
         whole = self.softmax
         most = most_clipped(whole.model, lambda: whole.variances(lower, upper))
         views = whole.views(lower, upper)
-        here = latents_on(whole.model, whole.slice, views[0].start)
-        rivals = [j for j in self.rivals if self._beats(here, j)]
-        hopeless, step = [j for j in self.rivals if j not in rivals], None
-        shared = whole.expansion(lower, upper) if rivals and isinstance(whole.slice, Slice) else None
-        for local in views:
-            left = []
-            for j in rivals:
-                where = self._loses(local, shared, most, j)
-                if where is not None:
-                    left.append(j)
-                    step = where
-            rivals = left
-        return hopeless + rivals, step
+        shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
+        here = whole.latents(views[0].start) if shared is None else shared.latents
+        seen = here, whole.latents(reference)
+        rivals = [j for j in self.rivals if all(self._beats(latents, j) for latents in seen)]
+        found = {j: self._loses(views, shared, here, most, j) for j in rivals}
+        losing = {j: where for j, where in found.items() if where is not None}
+        hopeless = [j for j in self.rivals if j not in rivals]
+        return hopeless + list(losing), next(reversed(losing.values()), None)
 
     def _beats(self, here: Latents, j: int) -> bool:
         """Whether Theorem 4 applies at a point: if not, it need not be tried on a box around it."""
         shared = [0.0, *(_shared(here.covariance, self.label, j, k) for k in self.rivals if k != j)]
         return bool(here.mean[self.label] - here.mean[j] > np.max(shared))
 
-    def _loses(self, local: View, x: ClassExpansion | None, most: Float, j: int) -> Float | None:
+    def _loses(
+        self, views: list[View], x: ClassExpansion | None, here: Latents, most: Float, j: int
+    ) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled.
 
         `most` (C,): how far the predictor may raise each variance; `x`: cheap reaches, Gaussian kernel only.
@@ -164,21 +163,24 @@ class LabelBound(Comparison):
         c, C = self.label, self.softmax.model.classes
         a = np.zeros(C)
         a[c], a[j] = 1.0, -1.0
-        mean = local.mean(a)
-        if not mean.latent > 0.0:
+        for view in views:
+            mean = view.mean(a)
+            if mean.latent > 0.0:
+                break
+        else:
             return mean.point
         clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
-        seen: set[bytes] = set()
-        for k in (k for k in self.rivals if k != j):
+        others = [k for k in self.rivals if k != j]
+        others.sort(key=lambda k: -_shared(here.covariance, c, j, k))  # what fails, fails soon
+        for k in others if self.softmax.correlated else others[:1]:
             B = _shared_functional(C, c, j, k)
-            if not self.softmax.correlated:
+            if not self.softmax.correlated:  # the same for every k
                 B = np.diag(np.diagonal(B))
-            if B.tobytes() in seen or (x is not None and mean.latent > _largest(x, B) + clipped):
+            if x is not None and mean.latent > _largest(x, B) + clipped:
                 continue
-            seen.add(B.tobytes())
-            both = local.smallest(a, -B, clipped) if x is None else x.smallest(a, -B, clipped)
-            if x is not None and both.latent <= 0.0 < both.latent + x.rest(a, B):
-                both = local.smallest(a, -B, clipped)
+            both = None if x is None else x.smallest(a, -B, clipped, enough=_CLEAR)
+            if both is None or (x is not None and both.latent <= 0.0 < both.latent + x.rest(a, B)):
+                both = views[-1].smallest(a, -B, clipped, enough=_CLEAR)
             if not both.latent > 0.0:
                 return both.point
         return None

@@ -119,7 +119,7 @@ class SeparateLabel(Comparison):
         j = min(self.rivals, key=lambda j: mean[self.label] - mean[j])
         return float(mean[self.label] - mean[j]), slopes[self.label] - slopes[j]
 
-    def undecided(self, lower: Float, upper: Float) -> tuple[list[int], Float | None]:
+    def undecided(self, lower: Float, upper: Float, reference: Float) -> tuple[list[int], Float | None]:
         middle = 0.5 * lower + 0.5 * upper
         domain = self.shape.domain(lower, upper, middle, self.softmax.lengthscale)
         assert domain is not None

@@ -55,6 +55,7 @@ class SoftmaxBound(WeightedBound):
     slice: Slice | RadialSlice  #: of any functional of the model: geometry only
     #: Of the last boxes; bounds of other quantities share all but the cells.
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
+    places: dict[bytes, Latents] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
     seen: dict[bytes, Scales | None] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
@@ -77,8 +78,12 @@ class SoftmaxBound(WeightedBound):
         return replace(self, beta=beta, cells={})
 
     def latents_at(self, x: Float) -> tuple[Latents, float]:
-        latents = latents_on(self.model, self.slice, x)
+        latents = self.latents(x)
         return latents, latents.mean_error + 0.1 * self.model.classes**2 * latents.covariance_error
+
+    def latents(self, x: Float) -> Latents:
+        """Of x (d,)."""
+        return kept(self.places, x.tobytes(), _KEPT, partial(latents_on, self.model, self.slice, x))
 
     def shares(self, x: Float) -> Float:
         anchor = self._anchor(x)
@@ -92,8 +97,8 @@ class SoftmaxBound(WeightedBound):
         first, second = self.beta @ anchor.first, np.tensordot(self.beta, anchor.second, 1)
         value = 1.0 - float(self.beta @ anchor.p)
         slope = self.model.weights @ first
-        for (c, e), one, two in zip(self.model.pairs, latents.products, latents.transposed, strict=True):
-            slope -= second[c, e] * (1.0 if c == e else 2.0) * (one + two)
+        for (c, e), product in zip(self.model.pairs, latents.products, strict=True):
+            slope -= second[c, e] * (2.0 if c == e else 4.0) * product
         return value, -self.slice.pull(x, slope[None])[0]
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
@@ -136,7 +141,7 @@ class SoftmaxBound(WeightedBound):
         # Correlated latents: the predictor's matrix may have to be made definite, too.
         loss = probability_cost(np.maximum(moved, 2.0 * self.model.lift) if self.correlated else moved)
         aim = min(target + loss, 0.5 + 0.5 * target)
-        answer = replace(self, model=model, expansions={}, anchors={}, seen={})._by_tangents(
+        answer = replace(self, model=model, expansions={}, places={}, anchors={}, seen={})._by_tangents(
             lower, upper, reference, aim
         )
         return answer._replace(value=max(0.0, answer.value - loss))
@@ -194,7 +199,7 @@ class SoftmaxBound(WeightedBound):
         """The anchor at the latents of x (d,)."""
 
         def make() -> Anchor | None:
-            latents = latents_on(self.model, self.slice, x)
+            latents = self.latents(x)
             return anchor_at(latents.mean, latents.covariance, self.correlated)
 
         return kept(self.anchors, x.tobytes(), _KEPT, make)

@@ -26,7 +26,7 @@ _MOST = 4096  # nodes in y; beyond it the step grows and the error says so
 _FLOOR = 1e-30  # B_j is raised to it, so that products may be divided by it; no integral changes visibly
 _TAYLOR = 10  # terms beyond the first that carry B_j from a node of its table to a shifted one
 _FACTORIALS = np.array([float(math.factorial(k)) for k in range(_TAYLOR + 1)])
-_ROWS = 20_000  # nodes (of y and of shifts together) at a time
+_ROWS = 4_000  # nodes (of y and of shifts together) at a time
 
 
 class GumbelIntegral(NamedTuple):
@@ -97,7 +97,8 @@ def gumbel_derivatives(
         two += wa @ a.T
         twice += wa @ q.T  # one derivative more of the second index
         thrice += np.stack([q @ w, t @ w])
-        three += (wa[lower] * a[upper]) @ a.T
+        for at, row in enumerate(wa[:-1]):  # by rows of the triangle: no copy of all its factors
+            three[lower == at] += (row * a[at + 1 :]) @ a.T
     every = np.arange(C)
     first = -two
     first[every, every] = -thrice[0]

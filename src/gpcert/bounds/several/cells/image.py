@@ -245,8 +245,8 @@ def _gradients(model: ClassModel, slice_: Slice | RadialSlice, coordinates: Coor
     """Of z in raw units (n, d), at x (d,)."""
     latents = latents_on(model, slice_, x)
     slopes = coordinates.first @ model.weights.T  # (n, centres)
-    for (c, e), one, two in zip(model.pairs, latents.products, latents.transposed, strict=True):
-        slopes -= np.outer(coordinates.second[:, c, e] * (1.0 if c == e else 2.0), one + two)
+    for (c, e), product in zip(model.pairs, latents.products, strict=True):
+        slopes -= np.outer(coordinates.second[:, c, e] * (2.0 if c == e else 4.0), product)
     return np.asarray(slice_.pull(x, slopes))
 
 

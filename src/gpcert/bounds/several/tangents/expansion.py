@@ -36,8 +36,7 @@ class Latents(NamedTuple):
     covariance: Float
     mean_error: float
     covariance_error: float
-    products: Float  #: R_ce k (P, n) ...
-    transposed: Float  #: ... and R_ce^T k
+    products: Float  #: (R_ce + R_ce^T) k / 2 (P, n): half the gradients of k^T R_ce k
 
     @property
     def clipped(self) -> Float:
@@ -51,12 +50,6 @@ def latents_at(model: ClassModel, k: Float, relative: Float, tiny: float) -> Lat
     """Means and covariances for kernel values k (n,) of relative error `relative` (n,) (E3)."""
     n, C = len(k), model.classes
     products = model.blocks @ k
-    transposed = np.stack(
-        [
-            p if c == e else k @ block
-            for (c, e), p, block in zip(model.pairs, products, model.blocks, strict=True)
-        ]
-    )
     covariance = np.zeros((C, C))
     for (c, e), product in zip(model.pairs, products, strict=True):
         covariance[c, e] = covariance[e, c] = (model.prior[c] if c == e else 0.0) - float(k @ product)
@@ -72,7 +65,7 @@ def latents_at(model: ClassModel, k: Float, relative: Float, tiny: float) -> Lat
     covariance_error += TINY
     if not np.isfinite(mean).all():  # a partial sum may have overflowed to the wrong side
         mean_error = np.inf
-    return Latents(mean, covariance, mean_error, covariance_error, products, transposed)
+    return Latents(mean, covariance, mean_error, covariance_error, products)
 
 
 def latents_on(model: ClassModel, slice_: Slice | RadialSlice, x: Float) -> Latents:
@@ -252,12 +245,12 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
     n, d = v.shape
     kv = k[:, None] * v
     latents = latents_at(model, k, relative, slice_.tiny)
-    symmetric = 0.5 * (latents.products + latents.transposed)  # half gradients of q_ce in k
-    explained = (symmetric @ k)[:, None, None] * np.eye(d)
+    products = latents.products
+    explained = (products @ k)[:, None, None] * np.eye(d)
     hessians = np.empty((len(model.pairs), d, d))
     for p, block in enumerate(model.blocks):
         J = kv.T @ (block @ kv)
-        q2 = v.T @ ((symmetric[p] * k)[:, None] * v)
+        q2 = v.T @ ((products[p] * k)[:, None] * v)
         hessians[p] = -2.0 * q2 - (J + J.T)
     hessians += 2.0 * explained
     means = np.empty((model.classes, d, d))
@@ -280,7 +273,7 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
         s=s,
         mean_gradient=(model.weights * k[:, None]).T @ v,
         mean_hessian=means,
-        covariance_gradient=-2.0 * (symmetric * k) @ v,
+        covariance_gradient=-2.0 * (products * k) @ v,
         covariance_hessian=hessians,
         error_mean=error_mean + 16 * UNIT * np.abs(latents.mean) + UNDERFLOW,
         error_covariance=2.1 * pair * (1.0 + s * s)

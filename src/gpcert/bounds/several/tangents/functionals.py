@@ -53,14 +53,19 @@ class View:
             local = RadialLocal(expand_radial(slice_, self.domain, self.start))
         return local, float(a @ mean) - error
 
-    def smallest(self, a: Float, B: Float, offset: float, less: Loss | None = None) -> FunctionalBound:
-        """A lower bound of a.m + <B, Sigma> - offset - less over the domain; `less`: Gaussian kernel only."""
+    def smallest(
+        self, a: Float, B: Float, offset: float, less: Loss | None = None, enough: float = np.inf
+    ) -> FunctionalBound:
+        """A lower bound of a.m + <B, Sigma> - offset - less over the domain; `less`: Gaussian kernel only.
+
+        Effort ends once `enough` is certain.
+        """
         local, kappa = self._local(a, B)
         kappa = kappa - offset - 1e-14 * abs(offset)
         if less is None:
-            return local.lower_bound(1.0, -1.0, kappa)
+            return local.lower_bound(1.0, -1.0, kappa, enough)
         assert isinstance(local, RbfLocal)
-        return local.lower_bound(1.0, -1.0, kappa, less=less)
+        return local.lower_bound(1.0, -1.0, kappa, enough, less=less)
 
     def mean(self, a: Float) -> FunctionalBound:
         """A lower bound of a.m over the domain: with the Gaussian kernel no precision is touched (D1)."""

@@ -68,7 +68,7 @@ class SeparateLatents:
         pairs = [each.latent(x) for each in self.slices]
         (mean, mean_error), (variance, error) = (_middles([pair[i] for pair in pairs]) for i in (0, 1))
         nothing = np.zeros((0, 0))
-        return Latents(mean, np.diag(variance), mean_error, error, nothing, nothing)
+        return Latents(mean, np.diag(variance), mean_error, error, nothing)
 
     def gradients(self, x: Float) -> tuple[Float, Float, Float, Float]:
         """Means and variances (C,), gradients (C, d) in raw units, estimated."""
