@@ -2,23 +2,28 @@
 
 Where the range of the variance over a box is hopeless, and supporting planes settle what chords do not
 (docs/maths.md, G1 to G5). CPU seconds of all regions of a row, minimum and maximum together, at most
-`SECONDS` each. Only the public interface is used: with `PYTHONPATH` set to the `src` of another checkout the
-same file measures that one.
+`SECONDS` each. Last, several classes: the median question, and how many are settled within their limit (a
+radius: how many are positive). Only the public interface is used: with `PYTHONPATH` set to the `src` of
+another checkout the same file measures that one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 import gpcert as gc
 from ranges import ONLY, Row
 
 TITLE = "Hard regions, all features, tolerance 0.02 unless said, one thread"
 SECONDS = 10.0
+#: Several classes: how many points, and which.
+POINTS, SEED = 10, 2026
 
 
 def made(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -93,6 +98,97 @@ def shipped() -> Iterator[tuple[str, Callable[[], tuple[gc.Posterior, list[gc.Ba
         )
 
 
+def classes(n: int, d: int, count: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """A table of so many classes: the nearest of as many random points."""
+    rng = np.random.default_rng(seed)
+    X, middles = rng.normal(size=(n, d)), 1.2 * rng.normal(size=(count, d))
+    return X, ((X[:, None] - middles) ** 2).sum(axis=2).argmin(axis=1)
+
+
+def several() -> Iterator[tuple[str, Callable[[], tuple[gc.Posterior, np.ndarray]], Callable[..., Any]]]:
+    """Name, (model, points), and the question about one of them."""
+    unit, three = (0.0, 1.0), gc.datasets.load("mnist358")
+    for likelihood in ("softmax", "probit"):
+        for radius in (0.25, 0.5, 1.0):
+            yield (
+                f"ten classes, {likelihood}, verdict, r = {radius}/16, 2 s",
+                lambda name=likelihood: ten(name),
+                lambda post, x, r=radius: gc.certify(
+                    post, x, gc.Ball(x, r / 16, domain=unit), tolerance=0.02, max_seconds=2.0
+                ),
+            )
+        kernel = gc.RBF(6.9, 30.0 if likelihood == "softmax" else 100.0)
+        X, y = three.X_train[:600], three.y_train[:600]
+        images = partial(model, kernel, X, y, likelihood, three.X_test)
+        yield (
+            f"three classes, {likelihood}, verdict, r = 0.1, 5 s",
+            images,
+            lambda post, x: gc.certify(post, x, gc.Ball(x, 0.1, domain=unit), max_seconds=5.0),
+        )
+        yield (
+            f"three classes, {likelihood}, range, r = 0.1, 5 s",
+            images,
+            lambda post, x: gc.probability_range(
+                post, gc.Ball(x, 0.1, domain=unit), tolerance=0.02, max_seconds=5.0
+            ),
+        )
+        yield (
+            f"eleven classes, ten features, {likelihood}, verdict, r = 0.1, 5 s",
+            partial(model, gc.RBF(3.0, 5.0), *classes(330, 10, 11), likelihood),
+            lambda post, x: gc.certify(post, x, gc.Ball(x, 0.1), max_seconds=5.0),
+        )
+        yield (
+            f"six classes, {likelihood}, radius up to 3, 10 s",
+            partial(model, gc.RBF(3.0, 5.0), *classes(300, 8, 6), likelihood),
+            lambda post, x: gc.certified_radius(post, x, max_radius=3.0, max_seconds=10.0),
+        )
+
+
+def model(
+    kernel: Any, X: np.ndarray, y: np.ndarray, likelihood: str, points: np.ndarray | None = None
+) -> tuple[gc.Posterior, np.ndarray]:
+    return fitted(kernel, X, y, likelihood), X if points is None else points
+
+
+@cache
+def ten(likelihood: str) -> tuple[gc.Posterior, np.ndarray]:
+    data = load_digits()
+    order = np.random.default_rng(0).permutation(len(data.target))  # the file is ordered by writer
+    X, y = data.data[order] / 16.0, data.target[order]
+    return model(gc.RBF(1.8, 20.0), X[:600], y[:600], likelihood, X[600:])
+
+
+def labels() -> list[Row]:
+    """Several classes, points by a seed of their own."""
+    rows: list[Row] = []
+    for name, make, ask in several():
+        if ONLY not in name:
+            continue
+        post, X = make()
+        gc.certify(post, X[0], gc.Ball(X[0], 1e-6))  # facts of the model, once
+        times, found = [], []
+        for x in X[np.random.default_rng(SEED).choice(len(X), POINTS, replace=False)]:
+            start = time.process_time()
+            found.append(ask(post, x))
+            times.append(time.process_time() - start)
+        proved = [r.safe > 0.0 if hasattr(r, "safe") else settled(r) for r in found]
+        rows.append(
+            {
+                "regions": name,
+                "CPU s": round(float(np.median(times)), 3),
+                "largest": round(max(times), 3),
+                "converged": f"{sum(proved)}/{len(proved)}",
+                "nodes": sum(r.nodes for r in found),
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def settled(answer: Any) -> bool:
+    return str(answer.status) in ("safe", "unsafe", "converged")
+
+
 def measure() -> list[Row]:
     rows: list[Row] = []
     for name, make, tolerance in (*tables(), *shipped()):
@@ -114,4 +210,4 @@ def measure() -> list[Row]:
             }
         )
         print(rows[-1], flush=True)
-    return rows
+    return rows + labels()
