@@ -71,6 +71,8 @@ def nearest(z: Float, low: Float, high: Float, norm: float) -> Float:
         return inside
     inside = np.clip(0.0 * z, low, high)
     a, sign = np.abs(z), np.sign(z)
+    if norm == 1.0:
+        return np.asarray(np.clip(sign * np.maximum(a - _threshold(a, sign, low, high), 0.0), low, high))
     least, most, c, top = 0.0, np.inf, 0.0, float(a.max())  # a bracket of the multiplier
     for _ in range(_ROOT_STEPS):
         e = sign * _shrink(a, c, norm) if c > 0 else z
@@ -86,6 +88,19 @@ def nearest(z: Float, low: Float, high: Float, norm: float) -> Float:
         if not least < c < min(most, 16.0 * max(least, top)):
             c = 0.5 * (least + most) if most <= 4.0 * max(least, top) else 4.0 * max(least, 0.01 * top)
     return inside
+
+
+def _threshold(a: Float, sign: Float, low: Float, high: Float) -> float:
+    """B2 for norm 1: the c at which sum_j clip(a_j - c, least_j, most_j) = 1, a line between its kinks."""
+    least = np.abs(np.clip(0.0 * a, low, high))
+    most = np.maximum(np.where(sign < 0, -low, high), least)
+    kinks = np.concatenate([a - most, a - least])
+    order = np.argsort(kinks)
+    kinks = kinks[order]
+    slope = np.cumsum(np.repeat([-1.0, 1.0], len(a))[order])
+    size = float(most.sum()) + np.concatenate([[0.0], np.cumsum(slope[:-1] * np.diff(kinks))])
+    k = max(int(np.searchsorted(-size, -1.0)) - 1, 0)  # the last kink at which it exceeds 1
+    return max(float(kinks[k]) + (float(size[k]) - 1.0) / max(-float(slope[k]), 1.0), 0.0)
 
 
 def _following(c: float, e: Float, size: float, norm: float) -> float:

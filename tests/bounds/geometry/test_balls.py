@@ -87,6 +87,31 @@ def test_nearest_and_lowest_points_are_optimal(case):
             assert z @ v <= z @ other + 1e-6 * np.abs(z).max()
 
 
+@settings(max_examples=examples(100))
+@given(settings_of_balls(), st.integers(0, 2**32 - 1))
+def test_the_nearest_point_of_norm_1_is_that_of_rational_arithmetic(case, seed):
+    """B2: |u_j| = clip(|z_j| - c, least_j, most_j); the sum is a line between kinks, where it is tried."""
+    low, high = case.ball.low, case.ball.high
+    least = np.abs(np.clip(0.0, low, high))
+    z = 3.0 * np.random.default_rng(seed).standard_normal(len(low))
+    if sum(map(rational, least)) > 1 or sum(map(rational, np.abs(np.clip(z, low, high)))) <= 1:
+        return
+    sides = [(-h, -l) if x < 0 else (l, h) for x, l, h in zip(z, low, high, strict=True)]
+    ends = [tuple(map(rational, side)) for side in sides]
+    kinks = sorted({k for x, side in zip(z, ends, strict=True) for k in (abs(rational(x)) - e for e in side)})
+    kinks = sorted({fmpq(0), *(abs(rational(x)) for x in z), *(k for k in kinks if k > 0)})
+
+    def at(c):
+        shrunk = (max(abs(rational(x)) - c, fmpq(0)) for x in z)
+        return [min(max(e, side[0]), side[1]) for e, side in zip(shrunk, ends, strict=True)]
+
+    sizes = [sum(map(abs, at(c)), fmpq(0)) for c in kinks]
+    k = max(i for i, size in enumerate(sizes) if size > 1)
+    c = kinks[k] + (sizes[k] - 1) * (kinks[k + 1] - kinks[k]) / (sizes[k] - sizes[k + 1])
+    for found, x, exactly in zip(nearest(z, low, high, 1.0), z, at(c), strict=True):
+        assert abs(rational(found) * (-1 if x < 0 else 1) - exactly) <= fmpq(1, 10**13)
+
+
 @settings(max_examples=examples(200))
 @given(settings_of_balls())
 def test_suprema_over_the_normalised_set_hold(case):
