@@ -76,7 +76,8 @@ def _best(g: Float, H: Float, ball: UnitBall, enough: float, accuracy: float) ->
         for value, point in _candidates(g, H, ball, enough, accuracy):
             if value > best.value or best.value == -np.inf:
                 best = QuadraticBound(value, point)
-            if best.value >= enough:
+            here = float((g + 0.5 * H @ point) @ point)
+            if best.value >= min(enough, here - accuracy * abs(here)):  # no other multiplier gives more
                 break
     except np.linalg.LinAlgError:  # a singular matrix on the way: what was found so far counts
         pass
