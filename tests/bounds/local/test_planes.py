@@ -235,7 +235,7 @@ def test_a_plane_of_any_kernel_is_bounded_from_below(kernel, p, seed, precision)
     """G5: the bound over the set is below mu - t sqrt(c + max(S, 0)) at its points, in ball arithmetic."""
     rng = np.random.default_rng(seed)
     case = Case(
-        n=int(rng.integers(1, 9)), d=int(rng.integers(1, 4)), link="scaled probit", precision=precision,
+        n=int(rng.integers(1, 9)), d=int(rng.integers(1, 6)), link="scaled probit", precision=precision,
         layout="multimodal", shape="box", place="near", width=0.5, label=1, tolerance=0.02, stop="none",
         seed=seed, kernel=kernel,
     )  # fmt: skip
@@ -335,7 +335,9 @@ def test_indefinite_precisions_have_planes_where_the_curve_falls(kernel, p):
                 assert arb(bound.latent) <= mean - arb(level.t) * (1 + S).sqrt()
 
 
-@pytest.mark.parametrize("kernel", ["matern52", "matern32", "rational quadratic", "sum", "other product"])
+@pytest.mark.parametrize(
+    "kernel", ["matern52", "matern32", "matern12", "rational quadratic", "sum", "other product"]
+)
 def test_planes_of_other_kernels_settle_boxes(kernel):
     """They exist and are sharp: nothing above would notice if they were empty."""
     found = []

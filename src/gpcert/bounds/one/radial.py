@@ -11,13 +11,15 @@ from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope, retreats
-from gpcert.bounds.local.radial.plane import radial_plane
+from gpcert.bounds.local.radial.plane import has_a_kink, radial_plane
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.validation import Float
 
 #: How far the reference of a plane retreats to the middle: far centres cost less from there.
 _RETREAT = 0.6
+#: Features up to which kernels with a kink have no planes: expansions of S are sharper there (measured).
+_FEW = 3
 #: Size of a set, in lengthscales, from which on an expansion is useless: the envelope is used.
 _TOO_LARGE = 6.0
 
@@ -42,7 +44,9 @@ class RadialBound(LevelBound):
         return RadialLocal(expand_radial(self.slice, domain, start))
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
-        return [(_RETREAT, (True,))] if size < _TOO_LARGE else []
+        if size >= _TOO_LARGE or (d <= _FEW and has_a_kink(self.slice)):
+            return []
+        return [(_RETREAT, (True,))]
 
     def supports(
         self, domain: Domain, start: Float, level: Level, prices: Prices

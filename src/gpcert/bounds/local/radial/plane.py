@@ -41,7 +41,7 @@ def plane_pieces(
     """The plane before the last step: Theorem K for its weights, tau = 0."""
     model, alpha = slice_.model, slice_.weights
     found = support(model, level, slice_.mean, slice_.prior, slice_.latent(reference)[1], largest)
-    if found is None or _has_a_kink(slice_):
+    if found is None:
         return None
     share, curl = kernel_below(slice_, domain)
     curl = curl * (found.still * (1.0 + 64 * UNIT))
@@ -62,8 +62,8 @@ def plane_pieces(
     return pieces._replace(base=pieces.base + still, parts=parts, excess=pieces.excess + excess)
 
 
-def _has_a_kink(slice_: RadialSlice) -> bool:
-    """Whether a factor's slope at 0 is infinite: planes hold, but expansions of S are sharper (measured)."""
+def has_a_kink(slice_: RadialSlice) -> bool:
+    """Whether a factor's slope at 0 is infinite."""
     slopes = [group.phi.derivatives(np.zeros(1), 1)[1] for term in slice_.terms for group in term]
     return not np.isfinite(slopes).all()
 
