@@ -79,8 +79,8 @@ class Latent:
         self.surplus, self.negative = surplus, negative
         self.lift, self.top = surplus * self.s2, (1 + negative) * self.s2
 
-    def covariances(self, x: Sequence[float]) -> list[arb]:
-        """k(x) at a point of doubles."""
+    def covariances(self, x: Sequence[Any]) -> list[arb]:
+        """k(x) at a point of doubles, or of balls."""
         steps = [[(arb(c) - a) / s for c, a, s in zip(row, x, self.scale, strict=True)] for row in self.X]
         return [self.s2 * self.profile.value(dot(row, row) / 2) for row in steps]
 

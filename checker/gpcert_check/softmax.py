@@ -1,4 +1,5 @@
-"""Softmax of several latents: who wins, everywhere or at a point, without an integral (V11, V12).
+"""Softmax of several latents: who wins, everywhere or at a point, without an integral where means and
+shared covariances tell (V11, V12), else by one at a reference (V15).
 
 m_c = mean_c + k.alpha_c, Sigma_ce = [c = e] s2 - k^T R_ce k. Class c beats j where D = f_c - f_j has
 E D > 0 and E D >= s_k for every other class k, s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, Q a sum of blocks
@@ -8,11 +9,15 @@ of R.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import dot, largest
+from gpcert_check.anchors import Near, around
+from gpcert_check.arithmetic import ball, dot, largest
+from gpcert_check.indefinite import variances
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model import Latent
 from gpcert_check.model_file import Model
@@ -23,6 +28,7 @@ from gpcert_check.regions import Box, Ends
 __all__ = ["Softmax"]
 
 MOST_CLASSES = 100
+MOST_ANCHORS = 1_000  # of one claim: an integral each
 
 
 class Contrast(Latent):
@@ -65,7 +71,9 @@ class Ahead:
 
 
 class Softmax:
-    """A leaf shows of every rival that it is beaten: by one part, or one for m_D > 0 and one for each k."""
+    """A leaf shows of every rival that it is beaten: by one part, by one for m_D > 0 and one for each k, or
+    by a reference whose integral does (V15).
+    """
 
     def __init__(self, model: Model) -> None:
         fields(model.likelihood, "name")
@@ -74,6 +82,7 @@ class Softmax:
         same = all(latent.kernel == self.latents[0].kernel for latent in self.latents)
         need(same, "this checker knows a softmax whose latents share one kernel")
         self.rho = arb("nan")  # of correlated latents, until it is proved
+        self._norms: dict[tuple[int, int], arb] = {}
 
     def verify(self, fact: Any) -> None:
         """V11: R = W (I + K W)^-1 up to a residual, W = G G^T at every centre, for any lower triangles G."""
@@ -103,12 +112,19 @@ class Softmax:
         need(claim.sense > 0, "a margin is bounded below everywhere, above at points")
         boxes = list(leaves(fields(proof, "tree")[0], region))
         told = [listed(fields(leaf, "rivals")[0], self.classes, "rivals") for *_, leaf in boxes]
+        anchored = sum(isinstance(each, dict) for rivals in told for each in rivals)
+        need(anchored <= MOST_ANCHORS, f"a claim has at most {MOST_ANCHORS} anchors")
         for j in range(self.classes):
             if j == claim.label:
                 need(all(each[j] is None for each in told), "the label is no rival of its own")
                 continue
             own = [(*ends[:2], each[j]) for ends, each in zip(boxes, told, strict=True)]
-            self._beaten(self._contrasts(claim.label, j), region, own)
+            for lower, upper, parts in own:
+                if isinstance(parts, dict):
+                    near = self._on(region, lower, upper, parts)
+                    need(near.ahead(claim.label, j), "V15: the label does not win near the reference")
+            ordered = [each for each in own if not isinstance(each[2], dict)]
+            self._beaten(self._contrasts(claim.label, j), region, ordered)
 
     def _beaten(
         self, contrasts: list[Contrast], region: Box, boxes: Sequence[tuple[Ends, Ends, Any]]
@@ -130,7 +146,64 @@ class Softmax:
         """Whether the margin at a point certainly has the sign that is claimed."""
         _known(claim)
         c, rivals = claim.label, [j for j in range(self.classes) if j != claim.label]
-        return (all if claim.sense > 0 else any)(self._beats(c, j, claim.sense, point) for j in rivals)
+        unsure = [j for j in rivals if not self._beats(c, j, claim.sense, point)]
+        if not unsure or (claim.sense < 0 and len(unsure) < len(rivals)):
+            return True
+        near = self._near([arb(x) for x in point], arb(0))
+        if claim.sense > 0:
+            return all(near.ahead(c, j) for j in unsure)
+        return any(near.ahead(j, c) for j in unsure)
+
+    def _on(self, region: Box, lower: Ends, upper: Ends, anchor: Any) -> Near:
+        """The latents on a cell, seen from a reference."""
+        base, reference = self.latents[0], reals(fields(anchor, "ref")[0], len(region.moving))
+        need(base.profile.gaussian, "V15: cells are of the Gaussian kernel")
+        cell = region.cell(lower, upper, reference, [base.scale[j] for j in region.moving])
+        x = [ball(a) for a in region.lower]
+        for j, a in zip(region.moving, reference, strict=True):
+            x[j] = arb(a)
+        return self._near(x, cell.reach([1] * len(reference)))
+
+    def _near(self, x: list[arb], square: arb) -> Near:
+        """V15: the latents where |d|^2 <= square around x."""
+        base, C, s2, rho = self.latents[0], self.classes, self.latents[0].s2, self.rho
+        k = base.covariances(x)
+        mean = [each.m0 + dot(each.alpha, k) for each in self.latents]
+        V = [[self._covariance(a, b, k) for b in range(C)] for a in range(C)]
+        clipped = [row[:] for row in V]
+        for c in range(C):
+            clipped[c][c] = V[c][c].nonnegative_part()
+        law, apart, ends = around(mean, clipped), {}, {}
+        pair: Any = SimpleNamespace(s2=2 * s2, lift=2 * rho * s2, negative=rho, top=2 * (1 + rho) * s2)
+        for a, b in combinations(range(C), 2):
+            moved = (self._norm(a, b) * s2 * square).sqrt()
+            apart[a, b] = abs(mean[a] - mean[b] - (arb(law.mean[a]) - law.mean[b])) + moved
+            if self.blocks is None:
+                both = [variances(self.latents[c], s2 - V[c][c], square) for c in (a, b)]
+                ends[a, b] = both[0][0] + both[1][0], both[0][1] + both[1][1]
+            else:
+                difference = V[a][a] + V[b][b] - V[a][b] - V[b][a]
+                least, most, _ = variances(pair, pair.s2 - difference, square)
+                ends[a, b] = least, most + 4 * rho * s2
+        return Near(law, apart, ends)
+
+    def _covariance(self, a: int, b: int, k: list[arb]) -> arb:
+        """Sigma_ab, not clipped."""
+        if a != b and self.blocks is None:
+            return arb(0)
+        R = self.latents[a].R if self.blocks is None else self.blocks[a][b]
+        column = arb_mat(len(k), 1, k)
+        return arb(self.latents[0].s2 if a == b else 0) - (column.transpose() * (R * column))[0, 0]
+
+    def _norm(self, a: int, b: int) -> arb:
+        """The squared norm of the difference of two mean functions."""
+        if (a, b) not in self._norms:
+            base, own, other = self.latents[0], self.latents[a], self.latents[b]
+            alpha = [arb(p) - q for p, q in zip(own.alpha, other.alpha, strict=True)]
+            column = arb_mat(base.n, 1, alpha)
+            square = (column.transpose() * (base.gram(range(base.D)) * column))[0, 0] * base.s2
+            self._norms[a, b] = largest([square])
+        return self._norms[a, b]
 
     def _beats(self, c: int, j: int, sign: int, point: Sequence[float]) -> bool:
         """Whether c beats j at a point (sign 1), or j beats c."""

@@ -17,7 +17,7 @@ from gpcert_check.planes import Probit
 from joint_bases import joint_file
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
 from radial_toys import RadialToy
-from softmax_toys import wins
+from softmax_toys import anchored, wins
 from truth import needed_mean
 
 LOGIT = {"name": "logit"}
@@ -153,6 +153,13 @@ def _softmax(seed: int, correlated: bool) -> Base:
     return Base(name, toy, prover, prover.file([region], claims))
 
 
+def _anchored(seed: int) -> Base:
+    """The same by integrals at a reference."""
+    toy, prover, region, proof, label = anchored(seed, False)
+    claims = [everywhere(label, ">", 0.0, proof, quantity="margin")]
+    return Base("softmax by integrals", toy, prover, prover.file([region], claims))
+
+
 def _own(toy: Toy, z: list[float], c: int) -> float:
     from making import expectation
 
@@ -225,6 +232,7 @@ def bases() -> list[Base]:
         _supports(10),
         _softmax(21, True),
         _softmax(21, False),
+        _anchored(22),
         Base("joint", *joint_file(16, ONE_VS_REST["link"], 3, "2")),
         Base("joint logit", *joint_file(19, LOGIT, 2, "inf")),
         _lines(),

@@ -13,7 +13,7 @@ from flint import arb_mat
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice
 from gpcert_check.softmax import Ahead
-from making import Prover, Toy, hexed, leaf_for, sample
+from making import Prover, Toy, box, hexed, leaf_for, sample
 
 
 class SoftToy(Toy):
@@ -108,7 +108,7 @@ def triangle(weights: list[float]) -> list[list[float]]:
     return G
 
 
-_NODES = [0.6 * i for i in range(-10, 11)]
+_NODES = [0.4 * i for i in range(-15, 16)]
 _WEIGHTS = [math.exp(-z * z / 2) for z in _NODES]
 
 
@@ -154,3 +154,11 @@ def wins(seed: int, region: dict[str, Any], correlated: bool) -> tuple[SoftToy, 
             parts.append(leaf)
         rivals.append(parts or None)
     return toy, prover, {"tree": [{"rivals": rivals}]}, label
+
+
+def anchored(seed: int, correlated: bool) -> tuple[SoftToy, Prover, dict[str, Any], dict[str, Any], int]:
+    """A region, and a proof whose rivals are all beaten by an integral at one reference (V15)."""
+    region = box([0.09, 0.14], [0.1, 0.15])
+    toy, prover, _, label = wins(seed, region, correlated)
+    rivals = [None if c == label else {"ref": hexed([0.095, 0.145])} for c in range(3)]
+    return toy, prover, region, {"tree": [{"rivals": rivals}]}, label

@@ -42,6 +42,7 @@ def test_a_mistake_is_caught(mutant: tuple[str, str, str], tmp_path: Path) -> No
             "statements",
             "joint",
             "softmax",
+            "anchors",
             "radial",
             "few",
             "tampering",

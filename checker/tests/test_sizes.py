@@ -19,6 +19,7 @@ FURTHER = (
     "several",
     "joint",
     "softmax",
+    "anchors",
     "profiles",
     "radial",
     "families",

@@ -97,6 +97,26 @@ def test_labels_of_a_softmax_are_proved(independent: bool, tmp_path: Path) -> No
     accepted(post, tmp_path)
 
 
+def test_labels_that_need_an_integral_are_proved(tmp_path: Path) -> None:
+    """V15: 0 < E (f_0 - f_1) < s_2, where Theorem 4 is silent; and variances that are clipped."""
+    for name, R in (("near", [0.6, 0.01, 0.01]), ("clipped", [1.2, 0.9, 0.01])):
+        post = gc.Posterior(
+            np.zeros((1, 2)),
+            np.array([[0.4, 0.0, -0.1]]),
+            np.array(R)[:, None, None],
+            kernel=gc.RBF(1.0, 1.5),
+            likelihood="softmax",
+        )
+        folder = tmp_path / name
+        regions = [gc.Ball([0.0, 0.0], 0.05), gc.Ball([0.0, 0.0], 0.02, norm=2), gc.Box([0, 0], [0, 0])]
+        verdicts = gc.certify(post, np.zeros((3, 2)), regions, proof=folder)
+        assert min(verdict.proof.lower for verdict in verdicts) > -1e-300  # 0, rounded down
+        told = [json.loads(Path(verdict.proof.path).read_text()) for verdict in verdicts[:2]]
+        tree = [leaf for each in told for leaf in each["claims"][0]["proof"]["tree"] if "rivals" in leaf]
+        assert any(isinstance(rival, dict) for leaf in tree for rival in leaf["rivals"])
+        accepted(post, folder)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_balls_of_norm_0_are_proved(classes: int, tmp_path: Path) -> None:
     """Box by box; a radius that is not worth a claim has none."""

@@ -1,4 +1,5 @@
-"""Softmax: on every leaf the label beats each rival by means and shared covariances (V12); no integral.
+"""Softmax: on every leaf the label beats each rival by means and shared covariances (V12), or by an integral
+at a reference (V15).
 
 With D = f_c - f_j and s_k = Cov(D, f_k - (f_c + f_j)/2) = k^T Q k, class c beats j where E D > 0 and
 E D >= s_k for every other class k.
@@ -15,9 +16,10 @@ import numpy as np
 from gpcert.bounds import BoundFactory, Model, RbfBound, class_model_of, curves_of, make_slice, shape_of
 from gpcert.likelihoods import Logit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.proofs.anchors import Near, near
 from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
 from gpcert.proofs.cover import Split, walk
-from gpcert.proofs.document import part_told, split_told
+from gpcert.proofs.document import part_told, reals, split_told
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level, Place, Plane
@@ -32,6 +34,8 @@ __all__ = ["Labels"]
 #: What decides at a point by more than this, relative to its terms, does so in balls.
 _CLEAR = 1e-11
 _Part = Leaf | Envelope
+#: Anchors of one proof, of which the checker allows some more.
+_ANCHORS = 900
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +83,16 @@ class _Rival(NamedTuple):
     spare: float
 
 
-class _Leaf(NamedTuple):
-    """The parts of each rival; None: the label itself, or a rival that is not beaten."""
+class _Anchor(NamedTuple):
+    """An integral there decides."""
 
-    parts: list[list[_Part] | None]
+    reference: Float
+
+
+class _Leaf(NamedTuple):
+    """What beats each rival; None: the label itself, or a rival that is not beaten."""
+
+    parts: list[list[_Part] | _Anchor | None]
     proved: bool
 
 
@@ -121,8 +131,15 @@ class Labels:
         rivals = [j for j in range(self._post.n_classes) if j != label]
         still = np.zeros(len(x), dtype=int)[:0]
         with np.errstate(all="ignore"):
-            beaten = [_beats(_rival(self._post, label, j), sign, x, still) for j in rivals]
-        return all(beaten) if sign > 0 else any(beaten)
+            unsure = [j for j in rivals if not _beats(_rival(self._post, label, j), sign, x, still)]
+            if not unsure or (sign < 0 and len(unsure) < len(rivals)):
+                return True
+            here = near(self._post, x, 0.0)
+        if here is None:
+            return False
+        if sign > 0:
+            return all(here.ahead(label, j) for j in unsure)
+        return any(here.ahead(j, label) for j in unsure)
 
 
 def _beats(rival: _Rival, sign: int, x: Float, features: Any) -> bool:
@@ -171,7 +188,8 @@ class _Covering:
         self._rivals = {j: _rival(post, label, j) for j in range(post.n_classes) if j != label}
         self._count, self._cube, s2 = post.n_classes, cube_of(region, moving), post.kernels[0].prior_variance
         self._shape, self._x = shape_of(region, moving), region.inner_box().lower
-        self._moving, self._left = moving, TRIALS
+        self._moving, self._left, self._anchors = moving, TRIALS, _ANCHORS
+        self._post, self._label = post, label
         features = np.flatnonzero(moving)
         curves = curves_of(Logit())
         self._bounds = {
@@ -187,15 +205,38 @@ class _Covering:
 
     def leaf(self, node: Node, anything: bool) -> _Leaf | None:
         """What beats all rivals on the box; None: it should be split."""
-        parts: list[list[_Part] | None] = [None] * self._count
-        x = self._x.copy()
-        x[self._moving] = node.reference
+        parts: list[list[_Part] | _Anchor | None] = [None] * self._count
+        middle = 0.5 * node.lower + 0.5 * node.upper
+        around: Near | None = None
         for j in sorted(self._rivals, key=lambda j: self._gap(j, node.reference)):
-            parts[j] = self._parts(j, node)
-            if parts[j] is None:
-                hopeless = not _beats(self._rivals[j], 1, x, np.zeros(0, dtype=int))
-                return _Leaf(parts, False) if anything or hopeless or self._left < 0 else None
+            ordered = _beats(self._rivals[j], 1, self._point(node.reference), np.zeros(0, dtype=int))
+            parts[j] = self._parts(j, node) if ordered else None
+            if parts[j] is not None:
+                continue
+            around = around or self._near(j, node, middle)
+            if around is not None and around.ahead(self._label, j) and self._anchors > 0:
+                self._anchors -= 1
+                parts[j] = _Anchor(middle)
+                continue
+            integral = around is not None and around._replace(lost=0.0).ahead(self._label, j)
+            hopeless = self._left < 0 or not (ordered or integral)
+            return _Leaf(parts, False) if anything or hopeless else None
         return _Leaf(parts, True)
+
+    def _point(self, x: Float) -> Float:
+        """(D,)"""
+        whole = self._x.copy()
+        whole[self._moving] = x
+        return whole
+
+    def _near(self, j: int, node: Node, middle: Float) -> Near | None:
+        """Around the middle of the box."""
+        prover = BoxProver(self._bounds[j][0], lambda t: self._levels[j, "mean"], self._cube)
+        place = prover.place(node, middle, False)
+        if place is None:
+            return None
+        square = place.domain.norm(np.ones(len(middle))) ** 2
+        return near(self._post, self._point(middle), square * (1.0 + 1e-9))
 
     def _gap(self, j: int, x: Float) -> float:
         slice_ = self._bounds[j][0].slice
@@ -224,5 +265,10 @@ class _Covering:
 
 
 def _told(leaf: _Leaf, region: Region) -> dict[str, Any]:
-    told = [None if parts is None else [part_told(part, region) for part in parts] for parts in leaf.parts]
-    return {"rivals": told}
+    return {"rivals": [_part_told(parts, region) for parts in leaf.parts]}
+
+
+def _part_told(parts: list[_Part] | _Anchor | None, region: Region) -> Any:
+    if isinstance(parts, _Anchor):
+        return {"ref": reals(parts.reference)}
+    return None if parts is None else [part_told(part, region) for part in parts]
