@@ -98,8 +98,12 @@ def test_labels_of_a_softmax_are_proved(independent: bool, tmp_path: Path) -> No
 
 
 def test_labels_that_need_an_integral_are_proved(tmp_path: Path) -> None:
-    """V15: 0 < E (f_0 - f_1) < s_2, where Theorem 4 is silent; and variances that are clipped."""
-    for name, R in (("near", [0.6, 0.01, 0.01]), ("clipped", [1.2, 0.9, 0.01])):
+    """V15: 0 < E (f_0 - f_1) < s_2, where Theorem 4 is silent; and clipped variances, at a point."""
+    x, still = np.zeros(2), gc.Box([0, 0], [0, 0])
+    for R, regions in (
+        ([0.6, 0.01, 0.01], [gc.Ball(x, 0.05), gc.Ball(x, 0.02, norm=2), still]),
+        ([1.2, 0.9, 0.01], [still]),
+    ):
         post = gc.Posterior(
             np.zeros((1, 2)),
             np.array([[0.4, 0.0, -0.1]]),
@@ -107,13 +111,12 @@ def test_labels_that_need_an_integral_are_proved(tmp_path: Path) -> None:
             kernel=gc.RBF(1.0, 1.5),
             likelihood="softmax",
         )
-        folder = tmp_path / name
-        regions = [gc.Ball([0.0, 0.0], 0.05), gc.Ball([0.0, 0.0], 0.02, norm=2), gc.Box([0, 0], [0, 0])]
-        verdicts = gc.certify(post, np.zeros((3, 2)), regions, proof=folder)
+        folder = tmp_path / f"{len(regions)}"
+        verdicts = gc.certify(post, [x] * len(regions), regions, proof=folder)
         assert min(verdict.proof.lower for verdict in verdicts) > -1e-300  # 0, rounded down
-        told = [json.loads(Path(verdict.proof.path).read_text()) for verdict in verdicts[:2]]
-        tree = [leaf for each in told for leaf in each["claims"][0]["proof"]["tree"] if "rivals" in leaf]
-        assert any(isinstance(rival, dict) for leaf in tree for rival in leaf["rivals"])
+        told = [json.loads(Path(verdict.proof.path).read_text()) for verdict in verdicts[:-1]]
+        rivals = [each["claims"][0]["proof"]["tree"][-1]["rivals"] for each in told]
+        assert all(isinstance(parts[1], dict) for parts in rivals)
         accepted(post, folder)
 
 
