@@ -6,13 +6,14 @@ What is under way is given up by an exception, as Ctrl-C does: nothing that was 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["OutOfTime", "check", "until"]
+__all__ = ["OutOfTime", "check", "left", "until"]
 
 _deadline: ContextVar[float] = ContextVar("gpcert deadline", default=float("inf"))
+_stop: ContextVar[Callable[[], bool] | None] = ContextVar("gpcert stop", default=None)
 
 
 class OutOfTime(Exception):
@@ -20,16 +21,28 @@ class OutOfTime(Exception):
 
 
 @contextmanager
-def until(deadline: float) -> Iterator[None]:
-    """Inside, `check` raises after the deadline (on the clock of `time.perf_counter`), or an earlier one."""
-    token = _deadline.set(min(deadline, _deadline.get()))
+def until(deadline: float, stop: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Inside, `check` raises after the deadline (on the clock of `time.perf_counter`), or an earlier one.
+
+    `stop`: whether somebody wants it to end; that is Ctrl-C to whoever works.
+    """
+    tokens = _deadline.set(min(deadline, _deadline.get())), _stop.set(stop or _stop.get())
     try:
         yield
     finally:
-        _deadline.reset(token)
+        _deadline.reset(tokens[0])
+        _stop.reset(tokens[1])
+
+
+def left() -> float:
+    """Seconds until the deadline; inf: there is none."""
+    return _deadline.get() - time.perf_counter()
 
 
 def check() -> None:
     """Raise `OutOfTime` if the deadline has passed; cheap enough for every quadratic programme."""
+    stop = _stop.get()
+    if stop is not None and stop():
+        raise KeyboardInterrupt
     if time.perf_counter() > _deadline.get():
         raise OutOfTime

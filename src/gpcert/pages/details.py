@@ -89,7 +89,8 @@ def details(point: Point, pictures: Pictures, whole: bool = True) -> Html:
         parts.append(tag("p", "Its counterexample is in the results file: this page holds the closest ones."))
     own = own_influences(point, pictures.words) if whole else Html("")
     ranges = [_range(found) for found in point.ranges]
-    return join([_sentence(point, pictures), *parts, own, *ranges, *map(_proof, point.proofs)])
+    missing = [] if point.unproved is None else [tag("p", f"A proof was asked for: {point.unproved}.")]
+    return join([_sentence(point, pictures), *parts, own, *ranges, *map(_proof, point.proofs), *missing])
 
 
 def _proof(file: ProofFile) -> Html:

@@ -18,7 +18,7 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import Exact
 from gpcert.records.rows import Row
-from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, ProofFile
+from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, ProofFile, Unproved
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
 
@@ -78,6 +78,7 @@ class Point:
     attacks: dict[float, Attack] = field(default_factory=dict)
     explained: list[Explained] = field(default_factory=list)
     proofs: list[ProofFile] = field(default_factory=list)
+    unproved: Unproved | None = None
     found: tuple[float, float, Float | None] | None = None  #: certified radius: safe, unsafe, counterexample
     reach: float = 0.0  #: the largest radius asked about
 
@@ -151,6 +152,7 @@ class _Reader:
         answer, radius = row.answer, row.radius
         proof = getattr(answer, "proof", None)
         point.proofs += proof if isinstance(proof, tuple) else [] if proof is None else [proof]
+        point.unproved = point.unproved or getattr(answer, "unproved", None)
         if isinstance(answer, ProbabilityRange):
             self._add_range(point, answer, radius)
         elif isinstance(answer, CertifiedRadius):

@@ -20,6 +20,7 @@ from gpcert.bounds import (
     mean_between,
     scaled_box,
 )
+from gpcert.clock import check
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.quadratic import CheckedBall, Outside
@@ -106,6 +107,7 @@ class BoxProver:
         """The first leaf that passes, or the best; None where no expansion says anything."""
         best: tuple[Leaf, Place] | None = None
         for place in self.places(node):
+            check()
             leaf = leaf_on(place, level)
             self.left -= 1
             if leaf is not None and (best is None or leaf.clear > best[0].clear):
@@ -170,6 +172,7 @@ class BoxProver:
             else:  # regula falsi, a little lower
                 share = min(max(high.clear / (high.clear - low.clear), 0.05), 0.95)
                 t = high.level.t + share * (low.level.t - high.level.t) * 1.02
+            check()
             found = leaf_on(place, self.levels(t)) if t > _LOWEST else None
             if found is None:
                 break

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from gpcert.clock import check
 from gpcert.proofs.boxes import FEW, BoxProver, Envelope
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level
@@ -59,6 +60,7 @@ def walk(
     """
     left, stack = _SPLITS, [root]
     while stack:
+        check()
         node = stack.pop()
         halves = node.halves
         if not halves or node.bound >= enough:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory, shape_of
+from gpcert.clock import OutOfTime, left, until
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
@@ -20,6 +22,11 @@ from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
 __all__ = ["ProofText"]
+
+#: Of the time that is left for a file, what one attempt at a claim may take.
+_SHARE = 0.5
+#: How far weaker claims are that are tried where time ends an attempt: the less, the coarser is their cover.
+_WEAKER = (0.0, 0.004, 0.04, 0.2)
 
 
 class ProofText:
@@ -43,6 +50,7 @@ class ProofText:
         self._regions: dict[str, int] = {}
         self._told: list[Any] = []
         self.claims: list[Any] = []
+        self.cut = False  #: whether time ended an attempt
 
     def text(self, model: str) -> str:
         """The whole file, for a model file with this SHA-256."""
@@ -66,7 +74,8 @@ class ProofText:
         """
         for level in dict.fromkeys((value, threshold)):
             flat = self._several or level == 0.5
-            found, proof = self._prove(Goal(label, region, False, level, start, flat, level == threshold))
+            goal = Goal(label, region, False, level, start, flat, level == threshold)
+            found, proof = self._within(goal) or (-np.inf, None)
             if found >= threshold:
                 where = label, self._region(region)
                 self.claims.append(everywhere(*where, ">", found, proof, self._quantity))
@@ -132,11 +141,27 @@ class ProofText:
         trivial = 1.0 if upper else -1.0 if margin else 0.0
         if value == trivial:
             return value
-        found, proof = self._prove(Goal(label, region, upper, value, start, margin))
+        goal = Goal(label, region, upper, value, start, margin)
+        weaker = (value + less if upper else value - less for less in _WEAKER)
+        tries = (
+            self._within(goal._replace(value=each))
+            for each in weaker
+            if (each < 1.0 if upper else each > trivial)
+        )
+        found, proof = next(filter(None, tries), (trivial, None))
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))
         return found
+
+    def _within(self, goal: Goal) -> tuple[float, Any] | None:
+        """`_prove` in a share of the time that is left; None: that was not enough."""
+        try:
+            with until(time.perf_counter() + _SHARE * left()):
+                return self._prove(goal)
+        except OutOfTime:
+            self.cut = True
+            return None
 
     def _prove(self, goal: Goal) -> tuple[float, Any]:
         """What is proved, and how: of a ball of norm 0 box by box."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.bounds import OneVsRestBound, RbfBound
+from gpcert.clock import check
 from gpcert.proofs.boxes import BoxProver
 from gpcert.proofs.classes import NOTHING, ClassAt, Total
 from gpcert.proofs.document import class_told, programme_told, reals
@@ -84,6 +85,7 @@ class JointProver:
     def _compared(self, node: Node, value: float, rival: int | None) -> tuple[Comparison | None, float]:
         best = -np.inf
         for i, place in enumerate(self._prover(self.label, True).places(node)):
+            check()
             if i == _PLACES or isinstance(place.domain, Outside):
                 break
             for comparison, room in self._tried(node, place.reference, place.sharp, value, rival):

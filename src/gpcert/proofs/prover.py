@@ -13,6 +13,7 @@ import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.claims import around
+from gpcert.clock import OutOfTime
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
@@ -181,6 +182,8 @@ class Prover:
         upper: float | None = None,
     ) -> ProofFile | None:
         if not text.claims:
+            if text.cut:
+                raise OutOfTime
             return None
         path, content = self.target, text.text(self.model)
         if self.batch:

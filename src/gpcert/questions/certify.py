@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from gpcert.bounds import BoundFactory
 from gpcert.engine import knows, knows_labels
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover
+from gpcert.proofs import Prover, Tree, checked_prover, exported
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
@@ -214,11 +214,13 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:
     answer = _verdict(task, region, label, decide(task.post, task.factory, *question, recorder=tree))
     if task.prover is None or tree is None:
         return answer
-    return replace(answer, proof=task.prover.verdict(answer, task.factory, tree))
+    prove = partial(task.prover.verdict, answer, task.factory, tree)
+    stop = partial(report, answer.margin.lower, answer.margin.upper, answer.nodes, answer.seconds)
+    return replace(answer, **exported(prove, answer.seconds, task.settings.max_seconds, stop))
 
 
 def _interrupted(answer: Verdict) -> bool:
-    return answer.ended is Status.INTERRUPTED
+    return Status.INTERRUPTED in (answer.ended, answer.unproved)
 
 
 def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:

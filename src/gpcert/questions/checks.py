@@ -96,8 +96,8 @@ def about(post: Posterior, settings: Settings) -> About:
 
 
 def interrupted(answer: ProbabilityRange | CertifiedRadius | LatentRange) -> bool:
-    """Whether Ctrl-C, or somebody told of progress, ended the search."""
-    return answer.status is Status.INTERRUPTED
+    """Whether Ctrl-C, or somebody told of progress, ended the search or the export of its proof."""
+    return Status.INTERRUPTED in (answer.status, getattr(answer, "unproved", None))
 
 
 def check_classifier(post: Posterior) -> None:

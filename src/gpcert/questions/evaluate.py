@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from gpcert.bounds import BoundFactory
 from gpcert.engine import chosen, knows
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover
+from gpcert.proofs import Prover, Tree, checked_prover, exported
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.brackets import Asked, Brackets
@@ -40,7 +40,7 @@ from gpcert.questions.decision import decide, enclosed, labelled, refutes
 from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
-from gpcert.results import Evaluation, ProofFile, Status, VerdictStatus
+from gpcert.results import Evaluation, ProofFile, Status, Unproved, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import same_rows
@@ -123,7 +123,7 @@ def evaluate(
 
 
 def _cut_short(points: list[Evaluation | None]) -> bool:
-    return any(point is None for point in points)
+    return any(point is None or point.unproved is Unproved.INTERRUPTED for point in points)
 
 
 def _blank(task: Task, index: Iterable[int]) -> list[Evaluation]:
@@ -164,6 +164,8 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
         row = row._replace(right=label == truth and sure, wrong=wrong)
         rows[i] = point_of(task, int(index[i]), row)
+        if row.unproved is Unproved.INTERRUPTED:
+            break
     return rows
 
 
@@ -187,7 +189,7 @@ def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
 def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Row:
     """Proofs from the largest radius that is not lost downwards, until one holds."""
     safe, unsafe, point = int(known.safe[i]), int(known.unsafe[i]), known.point(i)
-    candidate = unsafe if known.asked[i] else 0
+    candidate, start = unsafe if known.asked[i] else 0, time.perf_counter()
     tree: Tree | None = None
     while candidate > safe:
         tree = None if task.prover is None else Tree()
@@ -202,7 +204,11 @@ def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: 
         if d.status is VerdictStatus.UNSAFE:
             unsafe, point = candidate, d.point
     row = Row(label, candidate, unsafe, point, False, False)
-    return row if task.prover is None else row._replace(proof=_proof(task, task.prover, balls, i, row, tree))
+    if task.prover is None:
+        return row
+    prove, seconds = partial(_proof, task, task.prover, balls, i, row, tree), time.perf_counter() - start
+    stop = partial(report, -np.inf, np.inf, 0, seconds)
+    return row._replace(**exported(prove, seconds, task.settings.max_seconds, stop))
 
 
 def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:

@@ -11,7 +11,7 @@ from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover
 from gpcert.questions.balls import Balls
-from gpcert.results import About, Evaluation, ProofFile
+from gpcert.results import About, Evaluation, ProofFile, Unproved
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
 
@@ -26,6 +26,7 @@ class Row(NamedTuple):
     right: bool  #: whether the true label is proved to be the model's
     wrong: bool  #: whether it is proved not to be
     proof: ProofFile | None = None
+    unproved: Unproved | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,7 @@ def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
         balls=(balls.ball(i, balls.limit(i)),),
         about=task.about,
         proof=None if row.proof is None else (row.proof,),
+        unproved=row.unproved,
     )
 
 
@@ -94,4 +96,5 @@ def joined(task: Task, points: list[Evaluation], seconds: float) -> Evaluation:
         balls=tuple(point.balls[0] for point in points),
         about=task.about,
         proof=None if task.prover is None else tuple(f for point in points for f in point.proof or ()),
+        unproved=next((point.unproved for point in points if point.unproved is not None), None),
     )

@@ -23,7 +23,7 @@ from gpcert.bounds import BoundFactory, SideRanges, line_ranges
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs import Line, Prover, Range, checked_prover
+from gpcert.proofs import Line, Prover, Range, checked_prover, exported
 from gpcert.questions.asking import question
 from gpcert.questions.checks import (
     Kept,
@@ -37,7 +37,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
-from gpcert.results import About, Explanation, Status
+from gpcert.results import About, Explanation, Status, Unproved
 from gpcert.running import Listener, Progress, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import arranged, ends, positions, read
@@ -91,15 +91,21 @@ def explain(
     prover = checked_prover(post, proof, balls, batch=True)
     running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
     task = post, c, about(post, settings), prover
+    blank = partial(_about, task, None)
     found = ask_all(
-        _ask, task, dict(enumerate(balls)), running, what="explain", blank=partial(_about, task, None)
+        _ask, task, dict(enumerate(balls)), running, what="explain", stopped=_cut_short, blank=blank
     )
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     for i, known in found.items():
         lower[i], upper[i] = known.lower[0], known.upper[0]
     answer = Explanation.of(lower, upper, balls, c, names, task[2])
     files = tuple(file for i in sorted(found) for file in found[i].proof or ())
-    return answer if prover is None else replace(answer, proof=files)
+    unproved = next((found[i].unproved for i in sorted(found) if found[i].unproved is not None), None)
+    return answer if prover is None else replace(answer, proof=files, unproved=unproved)
+
+
+def _cut_short(answer: Explanation) -> bool:
+    return answer.unproved is Unproved.INTERRUPTED
 
 
 def _about(task: _Task, ends: Float | None, ball: Ball) -> Explanation:
@@ -122,8 +128,11 @@ def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
     if prover is None:
         return answer
     lines = [Line(j, _range(left, i, flip), _range(right, i, flip)) for i, j in enumerate(chosen.tolist())]
-    file = prover.influences(label, BoundFactory(post), ball, lines, found)
-    return answer if file is None else replace(answer, proof=(file,))
+    seconds = time.perf_counter() - start
+    prove = partial(prover.influences, label, BoundFactory(post), ball, lines, found)
+    stop = partial(report, float(found[0].min()), float(found[1].max()), 0, seconds)
+    entries = exported(prove, seconds, settings.max_seconds, stop)
+    return replace(answer, **({"proof": (entries["proof"],)} if "proof" in entries else entries))
 
 
 def _range(side: SideRanges, i: int, flip: bool) -> Range:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from gpcert.attacks import Sets, settle
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree
+from gpcert.proofs import Prover, Tree, exported
 from gpcert.questions.balls import Balls
 from gpcert.questions.decision import Decision, decide, refutes
 from gpcert.questions.nearest import nearest
@@ -191,7 +192,9 @@ class RadiusSearch:
         answer = self.answer()
         if self._prover is None:
             return answer
-        return replace(answer, proof=self._prover.radius(answer, self._factory, self._trees))
+        prove = partial(self._prover.radius, answer, self._factory, self._trees)
+        stop = partial(self._tell, self._safe, self._unsafe, self._nodes, answer.seconds)
+        return replace(answer, **exported(prove, answer.seconds, self._settings.max_seconds, stop))
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover
+from gpcert.proofs import Prover, Tree, checked_prover, exported
 from gpcert.questions import rooted
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
@@ -202,7 +202,9 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
     answer = query.answer()
     if task.prover is None or tree is None or not isinstance(task.factory, BoundFactory):
         return answer
-    return replace(answer, proof=task.prover.range(answer, task.factory, tree))
+    prove = partial(task.prover.range, answer, task.factory, tree)
+    stop = partial(report, *query.known(), query.nodes, query.seconds)
+    return replace(answer, **exported(prove, query.seconds, task.settings.max_seconds, stop))
 
 
 def _narrow(task: _Task, roots: Roots) -> Mask:

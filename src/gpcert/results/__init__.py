@@ -11,7 +11,7 @@ from gpcert.results.answers import (
 from gpcert.results.latents import LatentRange
 from gpcert.results.parts import Enclosure, Extremes, Status
 from gpcert.results.points import Attack
-from gpcert.results.proof import ProofFile
+from gpcert.results.proof import ProofFile, Unproved
 from gpcert.results.summaries import Evaluation, Explanation, LimeComparison
 from gpcert.schema import read
 
@@ -31,6 +31,7 @@ __all__ = [
     "ProofFile",
     "Robustness",
     "Status",
+    "Unproved",
     "Verdict",
     "VerdictStatus",
     "answer_from_dict",

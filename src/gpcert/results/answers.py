@@ -15,7 +15,7 @@ from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_mos
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
 from gpcert.results.parts import Enclosure, Extremes, Status, told
-from gpcert.results.proof import ProofFile
+from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import NotNegative, Point, Share, optional
 from gpcert.validation import Float
 
@@ -49,6 +49,7 @@ class ProbabilityRange(Extremes, Answer):
     region: Region
     about: About
     proof: ProofFile | None = optional()
+    unproved: Unproved | None = optional()  #: why there is no proof that was asked for
 
     asked = "label", "method"
     known = 0.0, 1.0
@@ -113,6 +114,7 @@ class Verdict(Answer):
     region: Region
     about: About
     proof: ProofFile | None = optional()
+    unproved: Unproved | None = optional()  #: why there is no proof that was asked for
 
     asked = "label", "threshold"
 
@@ -184,6 +186,7 @@ class CertifiedRadius(Answer):
     ball: Ball  #: around the point, of radius 0: the family that the radii belong to
     about: About
     proof: ProofFile | None = optional()
+    unproved: Unproved | None = optional()  #: why there is no proof that was asked for
 
     asked = "label", "threshold", "max_radius", "rtol"
     subject = "ball"

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-__all__ = ["ProofFile"]
+__all__ = ["ProofFile", "Unproved"]
+
+
+class Unproved(StrEnum):
+    """Why an answer that was asked with `proof` has no file; the answer itself is as good as any."""
+
+    INTERRUPTED = "interrupted"  #: while the proof was made
+    TIME = "time limit"  #: of the export, before anything was proved
+    NOTHING = "nothing to prove"  #: that does not hold anyway, or the simple form of files proves nothing
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gpcert.pictures import image_shape, influence
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
 from gpcert.results.answers import VerdictStatus
-from gpcert.results.proof import ProofFile
+from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import LARGEST, NotNegative, optional
 from gpcert.validation import Float, Index, Mask, require
 
@@ -61,6 +61,7 @@ class Evaluation(Answer):
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points, of the largest radius
     about: About
     proof: tuple[ProofFile, ...] | None = optional()  #: of the points about which something is proved
+    unproved: Unproved | None = optional()  #: why a point, the first of them, has no file that was asked for
 
     asked = "radii", "truth", "threshold"
     subject = "balls"
@@ -169,6 +170,7 @@ class Explanation(Answer):
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain
     about: About
     proof: tuple[ProofFile, ...] | None = optional()  #: one for each point that was asked about
+    unproved: Unproved | None = optional()  #: why a point, the first of them, has no file that was asked for
 
     asked = "label", "averaged"
     subject = "balls"

@@ -44,7 +44,8 @@ def keeping(
 
 def _unproved(answer: Any) -> Any:
     """Nobody has asked for its proof, or looked whether there still is one."""
-    return answer if getattr(answer, "proof", None) is None else replace(answer, proof=None)
+    asked = getattr(answer, "proof", None) is not None or getattr(answer, "unproved", None) is not None
+    return replace(answer, proof=None, unproved=None) if asked else answer
 
 
 class Plan(Store):

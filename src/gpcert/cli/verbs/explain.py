@@ -22,7 +22,7 @@ from gpcert.questions import explain
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
-from gpcert.results import Explanation, ProofFile
+from gpcert.results import Explanation, ProofFile, Unproved
 from gpcert.running import Listener, Progress, wants_to_stop
 from gpcert.validation import Float, require
 
@@ -91,6 +91,7 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
     lower, upper = np.zeros(d), np.zeros(d)
     stop = False
     files: tuple[ProofFile, ...] = ()
+    unproved: Unproved | None = None
 
     def listen(p: Progress) -> bool:
         nonlocal stop
@@ -103,14 +104,15 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
         options["proof"] = None if query.proof is None else query.proof.folder
         found = explain(post, query.x, radius, query.label, **options)
         files += found.proof or ()
+        unproved = unproved or found.unproved
         lower[group], upper[group] = found.lower[0, group], found.upper[0, group]
-        if stop:
+        if stop or found.unproved is Unproved.INTERRUPTED:
             rest = [j for j in moving if j > group[-1]]
             lower[rest], upper[rest] = -2.0, 2.0  # not reached: anything
             break
     asked = query.label, post.feature_names, found.about
     answer = Explanation.of(lower[None], upper[None], (ball,), *asked)
-    return {"answer": answer if query.proof is None else replace(answer, proof=files)}
+    return {"answer": answer if query.proof is None else replace(answer, proof=files, unproved=unproved)}
 
 
 def _no_table(rows: list[Row]) -> str:

@@ -1,0 +1,45 @@
+"""What an export may cost, and what an answer says where there is no file; no answer is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gpcert.clock import OutOfTime, until
+from gpcert.results import ProofFile, Unproved
+
+__all__ = ["exported"]
+
+#: An export may take this many times what the answer took, and this many seconds in any case.
+_TIMES, _SECONDS = 3.0, 10.0
+#: Seconds between two looks whether somebody wants it to end.
+_LOOK = 0.1
+
+
+def exported(
+    prove: Callable[[], ProofFile | None], seconds: float, most: float, stop: Callable[[], bool]
+) -> dict[str, Any]:
+    """Entries of an answer: its proof file, or why there is none.
+
+    `seconds`: what the answer took; `most`: the limit that it was asked with, which the export has as well;
+    `stop`: tells where the question stands, and whether to stop.
+    """
+    start = time.perf_counter()
+    looked = start
+
+    def asked() -> bool:
+        nonlocal looked
+        if time.perf_counter() < looked + _LOOK:
+            return False
+        looked = time.perf_counter()
+        return stop()
+
+    try:
+        with until(start + min(max(_SECONDS, _TIMES * seconds), most), asked):
+            file = prove()
+    except KeyboardInterrupt:
+        return {"unproved": Unproved.INTERRUPTED}
+    except OutOfTime:
+        return {"unproved": Unproved.TIME}
+    return {"unproved": Unproved.NOTHING} if file is None else {"proof": file}
