@@ -59,7 +59,8 @@ def mean_of(function: Smooth, mean: arb, variance: arb) -> arb:
     root, centre = acb(variance.sqrt()), acb(mean)
     scale = 1 / (2 * acb.pi()).sqrt()
     inside = _integral(lambda z: function.whole(centre + root * z) * (-z * z / 2).exp() * scale, -_FAR, _FAR)
-    beyond = 2 * normal(arb(-_FAR))
+    both = normal(-_FAR - variance.sqrt()) + normal(variance.sqrt() - _FAR)
+    beyond = (2 * normal(arb(-_FAR))).min((mean + variance / 2).exp() * both)  # all are at most e^u as well
     return inside + (beyond * function.least).union(beyond)
 
 
@@ -186,7 +187,6 @@ class LogitLevel:
             )
             between = arb(low).union(arb(high))
             slope = -mean_of(CURVE, between, arb(S)) / (2 * mean_of(SLOPE, between, arb(S)))
-            need(slope > 0, "V10: the slope of the level's curve must be positive")
             self._tangents[key] = arb(high), slope
         return arb(S), *self._tangents[key]
 

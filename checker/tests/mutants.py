@@ -201,6 +201,8 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("joint", "if high <= 0:", "if high <= 1:"),
     ("joint", "return high * _density(high)", "return high * _density(high) / 2"),
     ("logit", "if not (rate >= 0 or", "if not (True or"),
+    ("logit", "(mean + variance / 2).exp() * both", "(mean - variance / 2).exp() * both"),
+    ("logit", "normal(variance.sqrt() - _FAR)", "normal(-_FAR - variance.sqrt())"),
     ("logit", "arb(variance)) >= self.p", "arb(variance)) >= 0"),
     ("logit", "arb(high), arb(S)) >= self.p", "arb(high), arb(S)) >= 0"),
     ("logit", "(normal(mean / root) if function.step else 0)", "normal(mean / root)"),

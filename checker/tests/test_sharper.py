@@ -81,3 +81,26 @@ def test_expectations_with_a_huge_variance_are_known_well() -> None:
         p = mean_of(SIGMA, arb(5), arb(variance))
         assert p.rad() < 1e-25
         assert abs(p - logit.normal(5 / arb(variance).sqrt())) <= 1 / arb(variance).sqrt()
+
+
+@pytest.mark.parametrize(("function", "less"), [(SIGMA, 1), (SLOPE, 2), (CURVE, 4)])
+@pytest.mark.parametrize("variance", [0.5, 4.0, 10.0])
+def test_small_expectations_are_known_relatively(function: logit.Smooth, less: int, variance: float) -> None:
+    """sigma, sigma' and sigma'' lie between e^u - less e^2u and e^u, whose expectations are known."""
+    mean, S = arb(-70), arb(variance)
+    most = (mean + S / 2).exp()
+    least = most - less * (2 * mean + 2 * S).exp()
+    found = mean_of(function, mean, S)
+    assert found.rad() < 1e-17 * most
+    assert found.upper() >= least.lower()
+    assert found.lower() <= most.upper()
+
+
+def test_a_level_near_one_half_has_a_tangent() -> None:
+    """V10 (b): its slope is positive, and smaller than what a ball around it shows."""
+    latent = Latent([[0.0]], KERNEL, [0.0], [0.5], 0.0)
+    latent.verify([1.0])
+    level = LogitLevel(0.5 + 2.0**-50, None, latent)
+    height, slope = level._tangent({"tangent": hexed([0.5, 0.0, 1e-13])})[1:]
+    assert height == arb(1e-13)
+    assert abs(slope) < 1e-12

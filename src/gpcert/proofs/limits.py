@@ -11,8 +11,9 @@ from gpcert.results import ProofFile, Unproved
 
 __all__ = ["exported"]
 
-#: An export may take this many times what the answer took, and this many seconds in any case.
-_TIMES, _SECONDS = 3.0, 10.0
+#: An export may take this many times what the answer took, and in any case this many seconds, or this many
+#: times the limit that the answer was asked with, if that is less.
+_TIMES, _SECONDS, _LIMITS = 3.0, 10.0, 10.0
 #: Seconds between two looks whether somebody wants it to end.
 _LOOK = 0.1
 
@@ -22,8 +23,8 @@ def exported(
 ) -> dict[str, Any]:
     """Entries of an answer: its proof file, or why there is none.
 
-    `seconds`: what the answer took; `most`: the limit that it was asked with, which the export has as well;
-    `stop`: tells where the question stands, and whether to stop.
+    `seconds`: what the answer took; `most`: the limit that it was asked with; `stop`: tells where the
+    question stands, and whether to stop.
     """
     start = time.perf_counter()
     looked = start
@@ -36,7 +37,7 @@ def exported(
         return stop()
 
     try:
-        with until(start + min(max(_SECONDS, _TIMES * seconds), most), asked):
+        with until(start + max(_TIMES * seconds, min(_SECONDS, _LIMITS * most)), asked):
             file = prove()
     except KeyboardInterrupt:
         return {"unproved": Unproved.INTERRUPTED}
