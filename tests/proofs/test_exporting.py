@@ -281,6 +281,26 @@ def test_files_that_were_once_rejected_are_accepted(tmp_path: Path) -> None:
     assert proved >= len(ONCE_REJECTED) // 2
 
 
+#: The same of other families: a probability of 1e-28 at one point of a logistic one-vs-rest; a level next to
+#: 1/2; multipliers that fit a rest which rounding hides.
+LATER = ((300285, "core"), (300124, "norm 0"), (301565, "core"))
+
+
+@pytest.mark.parametrize(("number", "family"), LATER)
+def test_files_that_were_rejected_later_are_accepted(number: int, family: str, tmp_path: Path) -> None:
+    post, _ = provable(number, family).ask(tmp_path)
+    accepted(post, tmp_path)
+
+
+@pytest.mark.parametrize("alpha", [1e-306, 1e-100, 1e300])
+def test_shapes_that_balls_do_not_tell_are_refused_before_the_work(alpha: float, tmp_path: Path) -> None:
+    post = gc.Posterior(
+        X[:2], [1.0, -1.0], np.eye(2), kernel=gc.RationalQuadratic(1.0, 1.0, alpha), likelihood="probit"
+    )
+    with pytest.raises(InvalidInputError, match="proof must not be given for a model of numbers too large"):
+        gc.certify(post, X[0], gc.Ball(X[0], 0.1), proof=tmp_path / "proof.json")
+
+
 def test_radii_and_scales_beyond_proof_are_refused_before_the_work(tmp_path: Path) -> None:
     for ball in (gc.Ball(X[0], 1e-150, norm=2), gc.Ball(X[0], 0.1, norm=1, scale=[1.0, 1e-150])):
         with pytest.raises(InvalidInputError, match="1e-150, of which there are no proofs"):

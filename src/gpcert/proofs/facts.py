@@ -27,6 +27,8 @@ _SMALL = 2.0**-11
 _ROOM = 1e-6
 #: What a checker's residual adds to them, relative to the trace.
 _BESIDE = 1e-13
+#: Shapes alpha of a rational quadratic kernel between which a checker's balls tell its values.
+_SHAPES = 1e-6, 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,8 @@ def _moderate(post: Posterior, s2: float) -> bool:
     sizes = [float(np.abs(part).max()) for part in stored]
     scales = np.atleast_1d(getattr(post.kernel, "lengthscale", np.inf))
     least, most = min(s2, float(scales.min())), max(*sizes, s2, float(scales.max()))
-    return bool(most <= LARGEST and least * LARGEST >= 1.0)
+    shaped = _SHAPES[0] <= getattr(post.kernel, "alpha", 1.0) <= _SHAPES[1]
+    return bool(shaped and most <= LARGEST and least * LARGEST >= 1.0)
 
 
 def _fact(post: Posterior, stored: Float | None) -> Fact:

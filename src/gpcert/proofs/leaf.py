@@ -79,8 +79,12 @@ def expansion(place: Place, level: Level) -> Expansion | None:
     if not kernels.around.radius < 50.0:
         return None
     H, forms = _with_orders(kernels, H) if place.sharp else (H.copy(), None)
-    first = 3 if forms is None else 3 + len(forms.thetas) + forms.norms
-    return Expansion(plane, H, forms, 2.0 * _tail(kernels, first))
+    return Expansion(plane, H, forms, 2.0 * _tail(kernels, _first(forms)))
+
+
+def _first(forms: Forms | None) -> int:
+    """The lowest order that is bounded by the one norm."""
+    return 3 if forms is None else 3 + len(forms.thetas) + forms.norms
 
 
 def leaf_at(place: Place, level: Level) -> Leaf | None:
@@ -99,9 +103,20 @@ def leaf_at(place: Place, level: Level) -> Leaf | None:
     if not best.finite:
         return None
     clear = (base + best.value) / size
+    if clear > 0.0:
+        clear -= _drift(kernels, forms, rest, best) / size
     if 0.0 < clear < CLEAR and clear * size > _noise(place, found, best, H):
         clear = CLEAR
     return Leaf(place.reference, level, hints, forms, best, clear)
+
+
+def _drift(kernels: KernelSum, forms: Forms | None, rest: float, best: Multipliers) -> float:
+    """What multipliers lose that fit a rest in which roundings are hidden: a checker, which knows it better,
+    finds H + x I with 0 <= x <= what is hidden, whose gradient at y is another by x y.
+    """
+    domain, y = kernels.around.domain, np.abs(best.y)
+    hidden = rest - 2.0 * _tail(kernels, _first(forms), known=True)
+    return hidden * float(y @ (np.maximum(np.abs(domain.low), np.abs(domain.high)) + 0.5 * y))
 
 
 def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float:
@@ -115,8 +130,8 @@ def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float
     return 32.0 * UNIT * (found.size + terms) + 2.0 * inner + factor
 
 
-def _tail(kernels: KernelSum, order: int) -> float:
-    """V2: all orders from `order` on are at most this times |d|^2."""
+def _tail(kernels: KernelSum, order: int, known: bool = False) -> float:
+    """V2: all orders from `order` on are at most this times |d|^2; `known`: but for what rounding hides."""
     x = kernels.around.s**2
     term, total = 1.0, 0.0
     for m in range(1, 400):
@@ -124,11 +139,11 @@ def _tail(kernels: KernelSum, order: int) -> float:
         total += term if m >= order else 0.0
         if m > order and term < 1e-17 * total:
             break
-    return _rest(kernels) * math.sqrt(total) / x
+    return _rest(kernels, known) * math.sqrt(total) / x
 
 
-def _rest(kernels: KernelSum) -> float:
-    """V2: the norm of the sum less its orders zero to two, which are known; what rounding hides stays in.
+def _rest(kernels: KernelSum, known: bool) -> float:
+    """V2: the norm of the sum less its orders zero to two; what rounding hides stays in unless `known`.
 
     Multipliers fit the numbers that a checker will find, not bounds of them: roundings of the Gram matrix
     are guessed, not bounded.
@@ -137,10 +152,11 @@ def _rest(kernels: KernelSum) -> float:
     gram, _ = c.slice.gram(np.ones(c.v.shape[1]))
     b = kernels.b * c.slice.amplitude
     constant, gradient, hessian = kernels.head
-    known = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
+    head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
     size = float(np.abs(b).sum())
-    hidden = 4.0 * gamma(2 * len(b) + 40) * size * (size + math.sqrt(known))
-    return math.sqrt(max(float(b @ (gram @ b)) - known, 0.0) + hidden)
+    hidden = 4.0 * gamma(2 * len(b) + 40) * size * (size + math.sqrt(head))
+    rest = float(b @ (gram @ b)) - head
+    return math.sqrt(max(rest - hidden, 0.0) if known else max(rest, 0.0) + hidden)
 
 
 def _with_orders(kernels: KernelSum, H: Float) -> tuple[Float, Forms]:
