@@ -13,6 +13,7 @@ from gpcert.engine.planes import mean_plane, plane
 from gpcert.engine.quadratic import dominated, lower_bounds
 from gpcert.engine.rounding import normal_down, normal_up, tail_squares
 from gpcert.engine.sums import Sums
+from gpcert.rounding import gamma
 from helpers.oracle import BITS, bits, examples, is_psd, rational
 from helpers.rows import random_batch
 from judge import Truth
@@ -131,6 +132,31 @@ def test_remainders_in_the_metric_are_bounded(order):
                 )
                 # The polynomial's own rounding is paid for elsewhere: here it is exact.
                 assert abs(total) <= arb(float(found[row])) * size
+
+
+def test_hessians_of_few_rows_and_of_many_are_within_their_rounding():
+    """J5, (ii): with the packed pairs and without them, entry by entry."""
+    for _, batch in batches(14, examples(4), n=8, d=3):
+        sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
+        times = 1 + CPU.few // len(batch.rows)
+        many = sums.take(np.tile(np.arange(len(batch.rows)), times))
+        found = [np.concatenate([sums.take(np.array([row])).hessian() for row in range(len(batch.rows))])]
+        found.append(many.hessian()[: len(batch.rows)])
+        size = np.abs(sums.bk).sum(axis=1) * (batch.facts.reach + batch.at.norms) ** 2
+        for row in np.flatnonzero(np.isfinite(size)):
+            y, z = (
+                [[rational(v) for v in x] for x in X] for X in (batch.at.y[row : row + 1], batch.facts.moving)
+            )
+            for j, k in np.ndindex(*found[0].shape[1:]):
+                exact = sum(
+                    (
+                        rational(b) * (v[j] - y[0][j]) * (v[k] - y[0][k])
+                        for b, v in zip(sums.bk[row], z, strict=True)
+                    ),
+                    fmpq(0),
+                )
+                for H in found:
+                    assert abs(rational(H[row, j, k]) - exact) <= rational(3.1 * gamma(8 + 32) * size[row])
 
 
 @pytest.mark.parametrize("centres", [8, 5])

@@ -46,6 +46,8 @@ class Backend:
     lot = 4096
     #: Whether n x n products per row (J11) cost less than the search, however large n is.
     forms = False
+    #: Rows up to which a product with a matrix costs what reading the matrix costs.
+    few = 8
 
     def array(self, values: Any) -> Array:
         """Doubles on this device; shared with `values` where they are there already."""
@@ -135,6 +137,7 @@ class Torch(Backend):
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
         self.name, self.lot = f"torch {device}", _GPU_LOT if device == "cuda" else self.lot
         self.forms = device == "cuda"
+        self.few = 0 if device == "cuda" else self.few
 
     def array(self, values: Any) -> Array:
         if isinstance(values, np.ndarray) and not values.flags.writeable and self.device.type == "cpu":

@@ -6,8 +6,9 @@ Distances come from products of these, not from differences: E2 with the errors 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,7 +24,7 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
-__all__ = ["Facts", "facts_of", "knows", "within_reach"]
+__all__ = ["Facts", "facts_of", "knows", "once", "within_reach"]
 
 #: J1: what the numbers of a model may be, so that underflow changes less than 2^-400 in any bound.
 _LARGEST = 2.0**30
@@ -212,6 +213,20 @@ def _longest(rows: Float) -> float:
     return float(longest * (1.0 + (d + 16) * UNIT))
 
 
+def once(ask: Callable[[Posterior], bool]) -> Callable[[Posterior], bool]:
+    """The same answer, found once for every posterior: it looks at n n numbers, and every batch asks."""
+    answers: WeakKeyDictionary[Posterior, bool] = WeakKeyDictionary()
+
+    @wraps(ask)
+    def known(post: Posterior) -> bool:
+        if post not in answers:
+            answers[post] = ask(post)
+        return answers[post]
+
+    return known
+
+
+@once
 def knows(post: Posterior) -> bool:
     """Whether the engine has bounds for the model: two classes, probit or logit, one stationary kernel with a
     slope at 0 (not Matern 1/2), and numbers far from the ends of the doubles (J1).

@@ -17,7 +17,7 @@ from gpcert.bounds import ClassModel, class_model_of
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.balls import placed
 from gpcert.engine.boxes import boxes
-from gpcert.engine.facts import Facts, within_reach
+from gpcert.engine.facts import Facts, once, within_reach
 from gpcert.engine.planes import Plane
 from gpcert.engine.profiles import profile_of
 from gpcert.engine.root import Settled, chunked, inside, sums_of, values_of
@@ -108,6 +108,7 @@ class _Gap:
         return gaps[here, rival], pull @ Z - xp.sum(pull, axis=1)[:, None] * x
 
 
+@once
 def knows_labels(post: Posterior) -> bool:
     """Whether the engine has bounds for the labels of the model: softmax, one kernel that it knows, blocks
     that fit, and numbers far from the ends of the doubles (J1).
