@@ -172,13 +172,17 @@ def random_posterior(
     spread = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-2, 0.7)
     centres = (spread + offset * rng.choice([-1.0, 1.0], size=d)) * scale
     weights = rng.standard_normal(n) * 10.0 ** rng.uniform(-3, 3) / variance
+    gram, known = make(1.0, variance)(spread), kind == "sites"  # the inverse of K + 1 / sites, which are told
+    sites = 10.0 ** rng.uniform(-3, 2, size=n if known else 0) / variance
+    R = np.linalg.inv(gram + np.diag(1.0 / sites)) if known else _precision(rng, kind, gram, variance)
     return Posterior(
         centres,
         weights,
-        _precision(rng, kind, make(1.0, variance)(spread), variance),
+        0.5 * (R + R.T),
         kernel=make(scale if ard else float(scale[0]), variance),
         likelihood=Probit() if likelihood is None else likelihood,
         mean=float(rng.choice([0.0, 0.0, 0.7, -1.3])),
+        factors={"site_precision": sites} if known else {},
     )
 
 

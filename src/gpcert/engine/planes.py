@@ -39,7 +39,7 @@ def plane(at: Points, sign: Array, line: Lines) -> Plane:
     """G1 where the curve falls with S, G2 where it rises."""
     facts, backend, model = at.facts, at.facts.backend, at.facts.model
     xp, mean, prior, lift = backend.xp, sign * model.mean, model.prior, facts.lift
-    low, high = at.variance
+    low, high = at.supported
     rising, slope, c = line.rising, line.slope, line.c
     # G1: any smaller factor is sound.
     factor = (

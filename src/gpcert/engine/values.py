@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from gpcert.engine.backend import Array
 from gpcert.engine.facts import Facts
 from gpcert.engine.profiles import Gaussian
 from gpcert.engine.rounding import EXP
+from gpcert.engine.thin import Predictors, Thin
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
 
@@ -114,19 +116,21 @@ class Points:
     error: Array = None
     evaluation: Array = None
     exponent: Array = None
+    thin: Thin | None = None  #: variances and planes by predictors (J17)
 
     def take(self, rows: Array) -> Points:
         """Those of some rows."""
-        more = (
-            None if each is None else each[rows]
-            for each in (self.k, self.unit, self.steep, self.error, self.evaluation, self.exponent)
-        )
-        few = Points(self.facts, self.amplitudes.take(rows), self.y[rows], *more)
+        names = ("k", "unit", "steep", "error", "evaluation", "exponent")
+        known = {name: getattr(self, name) for name in names}
+        more: dict[str, Any] = {name: None if each is None else each[rows] for name, each in known.items()}
+        few = replace(self, amplitudes=self.amplitudes.take(rows), y=self.y[rows], **more)
+        if "_predictors" in self.__dict__:
+            few.__dict__["_predictors"] = self.__dict__["_predictors"].take(rows)
         for name in ("r", "norms", "variance"):
             if name in self.__dict__:
-                known = self.__dict__[name]
+                found = self.__dict__[name]
                 few.__dict__[name] = (
-                    tuple(each[rows] for each in known) if name == "variance" else known[rows]
+                    tuple(each[rows] for each in found) if name == "variance" else found[rows]
                 )
         return few
 
@@ -138,8 +142,13 @@ class Points:
 
     @cached_property
     def r(self) -> Array:
-        """R k (N, n); R is symmetric."""
-        return self.k @ self.facts.precision
+        """R k (N, n); R is symmetric. Or what stands for it."""
+        return self.k @ self.facts.precision if self.thin is None else self._predictors.w
+
+    @cached_property
+    def _predictors(self) -> Predictors:
+        assert self.thin is not None
+        return self.thin.predictors(self.k, self.unit)
 
     @cached_property
     def _relative(self) -> Array:
@@ -163,19 +172,30 @@ class Points:
     def variance(self) -> tuple[Array, Array]:
         """E3: S, not clipped, from below and above (N,)."""
         facts = self.facts
+        if self.thin is not None:
+            return self._predictors.low, self._predictors.high
         S = facts.model.prior - facts.backend.xp.sum(self.k * self.r, axis=1)
         error = 2.02 * self._relative * self.weighted * self.weighted
         error = error + 16 * UNIT * (abs(facts.model.prior) + facts.backend.xp.abs(S)) + UNDERFLOW
         return S - error, S + error
 
+    @property
+    def supported(self) -> tuple[Array, Array]:
+        """What a plane made of r takes for S: from below (G2), from above (G1)."""
+        return self.variance if self.thin is None else (self._predictors.least, self._predictors.most)
+
     def wrong(self) -> Array:
-        """G4: what rounding does to k(x)^T (R k) at any x of the slice (N,): F2 twice."""
+        """G4: what rounding does to k(x)^T (R k) at any x of the slice (N,): F2 twice; any predictor will
+        do.
+        """
+        if self.thin is not None:
+            return self.unit * 0.0
         return 1.02 * self._relative * self.weighted * self.amplitudes.weighted
 
 
-def points(facts: Facts, x: Array, around: Amplitudes) -> Points:
-    """At x (N, d), raw units of the moving features."""
-    backend = facts.backend
+def points(facts: Facts, x: Array, around: Amplitudes, exact: bool = False) -> Points:
+    """At x (N, d), raw units of the moving features; `exact`: by the precision itself."""
+    backend, thin = facts.backend, None if exact else facts.thin
     xp, moving = backend.xp, facts.features
     y = facts.scaled(x)
     norms = xp.sum(y * y, axis=1)
@@ -184,18 +204,20 @@ def points(facts: Facts, x: Array, around: Amplitudes) -> Points:
     exponent -= 0.5 * norms[:, None]
     error = _exponent_error(len(moving), norms, facts.reach, xp) + around.error
     if not isinstance(facts.profile, Gaussian):
-        return _radial_points(facts, around, y, xp.clip(exponent, None, 0.0) + around.exponent, error)
+        return _radial_points(facts, around, y, xp.clip(exponent, None, 0.0) + around.exponent, error, thin)
     k = xp.exp(xp.clip(exponent, None, 0.0))
     k *= around.value
     # e^error - 1 <= 2 error; a row whose error is larger is unknown: 0 * inf is NaN, which is never certain.
     unit = xp.where(error < _CLOSE, 2.0 * error, error * 0.0 + float("inf")) + 4 * EXP
-    return Points(facts, around, y, k, unit)
+    return Points(facts, around, y, k, unit, thin=thin)
 
 
-def _radial_points(facts: Facts, around: Amplitudes, y: Array, exponent: Array, error: Array) -> Points:
+def _radial_points(
+    facts: Facts, around: Amplitudes, y: Array, exponent: Array, error: Array, thin: Thin | None
+) -> Points:
     """J14: |phi'| <= first phi, so an error of z costs first times as much, and K1's g what is evaluated."""
     xp, profile, s2 = facts.backend.xp, facts.profile, facts.model.variance
     k, steep = profile.both(xp, exponent)
     evaluation = (24.0 * xp.max(profile.exponent(xp, exponent), axis=1) + 128.0) * UNIT
     unit = xp.where(error < _CLOSE, 2.0 * profile.first * error, error * 0.0 + float("inf")) + evaluation
-    return Points(facts, around, y, s2 * k, unit, s2 * steep, error, evaluation, exponent)
+    return Points(facts, around, y, s2 * k, unit, s2 * steep, error, evaluation, exponent, thin)
