@@ -18,6 +18,7 @@ from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.profiles import GAUSSIAN, Profile, profile_of
+from gpcert.engine.tails import Tails, tails_of
 from gpcert.engine.thin import Thin, thin_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Probit
@@ -167,8 +168,14 @@ class Facts:
         """J2: exp(z_i L^-2 z_j) (n, n), exp(|L^-1 z_i|^2 / 2) (n,), and at least max |L^-1 z_i|."""
         units = self.moving / np.sqrt(self.metric)
         half = 0.5 * np.einsum("ij,ij->i", units, units)
-        E = np.exp(units @ units.T)
+        E = np.exp(units @ units.T) if self.tails is None else np.empty((0, 0))
         return self.backend.array(E), self.backend.array(np.exp(half)), _longest(units)
+
+    @cached_property
+    def tails(self) -> Tails | None:
+        """J18: the first of these in few directions, where that pays."""
+        found = tails_of(self.moving, self.metric, self.model.weights, self.model.variance)
+        return None if found is None else Tails(*(self.backend.array(each) for each in found))
 
     @cached_property
     def gram(self) -> tuple[Array, float]:

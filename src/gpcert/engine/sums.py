@@ -99,10 +99,13 @@ class Sums:
 
     @cached_property
     def _form(self) -> Array:
-        """J2: sum_ij bk_i bk_j exp(v_i L^-2 v_j) (N,)."""
+        """J2: sum_ij bk_i bk_j exp(v_i L^-2 v_j) (N,); at least that by J18."""
         facts, xp = self._facts, self._facts.backend.xp
-        u = self._tilted
-        return xp.sum((u @ facts.exponentials[0]) * u, axis=1) * self._turned**2
+        u, tails = self._tilted, facts.tails
+        if tails is None:
+            return xp.sum((u @ facts.exponentials[0]) * u, axis=1) * self._turned**2
+        seen = u @ tails.factor
+        return (xp.sum(seen * seen, axis=1) + (u * u) @ tails.rest) * self._turned**2
 
     @cached_property
     def _tilted(self) -> Array:
