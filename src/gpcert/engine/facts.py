@@ -164,16 +164,21 @@ class Facts:
         return self.backend.array(self.moving / self.metric)
 
     @cached_property
-    def exponentials(self) -> tuple[Array, Array, float]:
-        """J2: exp(z_i L^-2 z_j) (n, n), exp(|L^-1 z_i|^2 / 2) (n,), and at least max |L^-1 z_i|."""
+    def exponentials(self) -> Array:
+        """J2: exp(z_i L^-2 z_j) (n, n)."""
+        units = self.moving / np.sqrt(self.metric)
+        return self.backend.array(np.exp(units @ units.T))
+
+    @cached_property
+    def sizes(self) -> tuple[Array, float]:
+        """J2: exp(|L^-1 z_i|^2 / 2) (n,), and at least max |L^-1 z_i|."""
         units = self.moving / np.sqrt(self.metric)
         half = 0.5 * np.einsum("ij,ij->i", units, units)
-        E = np.exp(units @ units.T) if self.tails is None else np.empty((0, 0))
-        return self.backend.array(E), self.backend.array(np.exp(half)), _longest(units)
+        return self.backend.array(np.exp(half)), _longest(units)
 
     @cached_property
     def tails(self) -> Tails | None:
-        """J18: the first of these in few directions, where that pays."""
+        """J18: these exponentials in few directions, where that pays."""
         found = tails_of(self.moving, self.metric, self.model.weights, self.model.variance)
         return None if found is None else Tails(*(self.backend.array(each) for each in found))
 

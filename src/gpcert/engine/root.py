@@ -173,7 +173,7 @@ def _references(
     if known is not None and not bool(xp.any(retreat > 0)):
         return witness, known
     start = xp.minimum(xp.maximum(witness + retreat * (middle - witness), rows.lower), rows.upper)
-    return start, points(facts, start, around, exact=attempt > 0)
+    return start, points(facts, start, around, exact=True)
 
 
 def _smallest(

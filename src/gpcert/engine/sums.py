@@ -99,11 +99,17 @@ class Sums:
 
     @cached_property
     def _form(self) -> Array:
-        """J2: sum_ij bk_i bk_j exp(v_i L^-2 v_j) (N,); at least that by J18."""
-        facts, xp = self._facts, self._facts.backend.xp
-        u, tails = self._tilted, facts.tails
+        """J2: sum_ij bk_i bk_j exp(v_i L^-2 v_j) (N,)."""
+        u = self._tilted
+        return self._facts.backend.xp.sum((u @ self._facts.exponentials) * u, axis=1) * self._turned**2
+
+    def _above(self) -> Array:
+        """J18: at least that (N,), with many centres at a smaller price: next to the remainder from order
+        two on what it adds is little.
+        """
+        xp, u, tails = self._facts.backend.xp, self._tilted, self._facts.tails
         if tails is None:
-            return xp.sum((u @ facts.exponentials[0]) * u, axis=1) * self._turned**2
+            return self._form
         seen = u @ tails.factor
         return (xp.sum(seen * seen, axis=1) + (u * u) @ tails.rest) * self._turned**2
 
@@ -123,7 +129,7 @@ class Sums:
     def _size(self) -> Array:
         """At least sum_i |bk_i| exp(|L^-1 v_i|^2 / 2) (N,)."""
         xp = self._facts.backend.xp
-        return (xp.abs(self._tilted) @ self._facts.exponentials[1]) * self._turned * (1.0 + 1e-8)
+        return (xp.abs(self._tilted) @ self._facts.sizes[0]) * self._turned * (1.0 + 1e-8)
 
     def remainder(self, known: Array, order: int) -> Array:
         """J2: t (N,) with |orders from `order` on| <= t |L d|^2 on the box, if the orders below have the
@@ -131,18 +137,16 @@ class Sums:
         """
         facts, backend = self._facts, self._facts.backend
         xp, d, n = backend.xp, self._features, self.bk.shape[1]
-        longest = facts.exponentials[2]
+        longest = facts.sizes[1]
         turned = xp.sqrt((self.at.y * self.at.y) @ facts.metrics[1]) * (1.0 + 1e-9) + longest
         # (i) terms of the form: exponents of E, of u twice and of e^c; exp thrice; two sums over n
         squared = turned * turned
         entry = 16.0 * UNIT * (d + 16) * squared + 160 * UNIT + gamma(2 * n + 16)
         # (ii) the head in norm: sums over n of terms (1, |v|, |v|^2/sqrt 2) with |v| <= |z| + |y|
         head = 3.1 * gamma(n + 32) * xp.sqrt(1.0 + squared + 0.5 * squared * squared) * (1.0 + 1e-9)
-        size = self._size
+        size, form = self._size, self._above() if order == 2 else self._form
         slack = size * size * (2.0 * entry + head * head) + 2.0 * head * size * xp.sqrt(known)
-        square = (
-            xp.clip(self._form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
-        )
+        square = xp.clip(form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
         usable = xp.where(squared < _FARTHEST, square, square * 0.0 + float("inf"))
         tail = tail_squares(backend, order, self.boxes.span)
         return sqrt_up(backend, usable) * sqrt_up(backend, tail) / self.boxes.span * (1.0 + 1e-9)
