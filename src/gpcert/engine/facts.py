@@ -19,7 +19,7 @@ from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.profiles import GAUSSIAN, Profile, profile_of
 from gpcert.engine.tails import Tails, tails_of
-from gpcert.engine.thin import Thin, thin_of
+from gpcert.engine.thin import Thin, between, thin_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
@@ -38,8 +38,6 @@ FEW = 32
 _DEEPEST = 1e-3
 #: Rank of the precision in the local search.
 _RANK = 160
-#: Points by which predictors are judged.
-_SAMPLES = 64
 #: Sets of features kept per model.
 _KEPT = 3
 
@@ -211,14 +209,8 @@ class Facts:
     @cached_property
     def thin(self) -> Thin | None:
         """J17: predictors of few directions, where they pay."""
-        return thin_of(self.model, self.lift, self.backend, self._between)
-
-    def _between(self) -> Float:
-        """Covariances of the centres with some points between two of them each (m, n)."""
-        few = np.random.default_rng(1).integers(len(self._scaled), size=(2, _SAMPLES))
-        at = 0.5 * self._scaled[few[0]] + 0.5 * self._scaled[few[1]]
-        half = [0.5 * np.einsum("ij,ij->i", self._scaled - each, self._scaled - each) for each in at]
-        return np.asarray(self.model.variance * self.profile.both(np, -np.stack(half))[0])
+        scaled, profile, s2 = self._scaled, self.profile, self.model.variance
+        return thin_of(self.model, self.lift, self.backend, lambda: s2 * between(scaled, profile))
 
     @cached_property
     def low_rank(self) -> tuple[Array, Array]:

@@ -16,17 +16,18 @@ import numpy as np
 
 from gpcert.bounds import Model
 from gpcert.engine.backend import Array, Backend
+from gpcert.engine.profiles import Profile
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["Predictors", "Thin", "thin_of"]
+__all__ = ["Predictors", "Thin", "between", "thin_of"]
 
 #: Centres from which it pays, and directions that predictors have.
 MANY, RANK = 2048, 256
 #: J17: the precision is (K + N)^-1 to this, and the entries of 1 / N are within these.
 _NEARLY, _FAINT, _LARGEST = 1e-6, 1e-100, 2.0**30
 #: Directions suffice if the residual is at most this share of 1 + S at nine in ten points.
-_SMALL = 0.02
+_SMALL, _SAMPLES = 0.02, 64
 _MORE = 1.0 + 1e-8
 
 
@@ -154,3 +155,11 @@ def _checked(basis: Basis, model: Model, between: Float) -> Basis | None:
     S = model.prior - np.einsum("ij,ij->i", h, seen + rest)
     missed = np.einsum("ij,ij->i", rest, rest) / (1.0 + np.maximum(S, 0.0))
     return basis if np.quantile(missed, 0.9) <= _SMALL else None
+
+
+def between(scaled: Float, profile: Profile) -> Float:
+    """Correlations of the centres (n, D), in lengthscales, with some points between two of them (m, n)."""
+    few = np.random.default_rng(1).integers(len(scaled), size=(2, _SAMPLES))
+    at = 0.5 * scaled[few[0]] + 0.5 * scaled[few[1]]
+    half = [0.5 * np.einsum("ij,ij->i", scaled - each, scaled - each) for each in at]
+    return np.asarray(profile.both(np, -np.stack(half))[0])
