@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import gpcert as gc
 from gpcert.proofs import check_provable
-from gpcert.results import CertifiedRadius, ProbabilityRange, ProofFile, Verdict, VerdictStatus
+from gpcert.results import CertifiedRadius, ProbabilityRange, ProofFile, Unproved, Verdict, VerdictStatus
 from gpcert.rounding import down
 from judge.proofs import FAMILIES, provable, rejected
 
@@ -107,7 +107,7 @@ def proved(asked: Any, deadline: float) -> Found:
             told = _labels if _provable(post) else _nothing
         numbers = [pair for answer in answers for pair in told(answer)]
         sentences = [f"{name}: REJECTED {sentence}" for sentence in wrong]
-        far = [(a, b) for a, b in numbers if not abs(a - b) <= WITHIN]
+        far = [(a, b) for a, b in numbers if a != b and not abs(a - b) <= WITHIN]
         sentences += [f"{name}: the answer is {a!r}, proved is {b!r}" for a, b in far]
         size = sum(file.stat().st_size for file in files)
     seconds = time.perf_counter() - begun
@@ -154,20 +154,31 @@ def _proofs(answer: Any) -> Iterator[ProofFile]:
     yield from found if isinstance(found, tuple) else () if found is None else (found,)
 
 
+def _asked(answer: Any) -> bool:
+    """Whether a file could be asked for, and the work for it went to its end."""
+    why = getattr(answer, "unproved", None)
+    return getattr(answer, "proof", None) is not None or why in (Unproved.TIME, Unproved.NOTHING)
+
+
 def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
-    """(reported, proved) for each number that a file may prove; trivial ones do not count."""
+    """(reported, proved) for each number that a file may prove, without a file the trivial one; where the
+    reported one is trivial, it does not count.
+    """
     proof = getattr(answer, "proof", None)
-    if isinstance(proof, tuple) or proof is None or proof.lower is None or proof.upper is None:
+    if not _asked(answer) or isinstance(proof, tuple):
         return
+    lower, upper = (None, None) if proof is None else (proof.lower, proof.upper)
     if isinstance(answer, ProbabilityRange):
-        pairs = (answer.lower, proof.lower, 0.0), (answer.upper, proof.upper, 1.0)
+        pairs = (answer.lower, lower, 0.0), (answer.upper, upper, 1.0)
     elif isinstance(answer, Verdict):
-        pairs = ((answer.margin.lower, proof.lower, -answer.threshold),)
+        pairs = ((answer.margin.lower, lower, -answer.threshold),)
     elif isinstance(answer, CertifiedRadius):
-        pairs = ((answer.safe, proof.lower, 0.0),)
+        pairs = ((answer.safe, lower, 0.0),)
     else:
         return
-    yield from ((a, b) for a, b, trivial in pairs if a != trivial and np.isfinite(a))
+    yield from (
+        (a, trivial if b is None else b) for a, b, trivial in pairs if a != trivial and np.isfinite(a)
+    )
 
 
 def _labels(answer: Any) -> Iterator[tuple[float, float]]:
@@ -175,6 +186,8 @@ def _labels(answer: Any) -> Iterator[tuple[float, float]]:
     that is proved, (1, 0) if not.
     """
     proof = getattr(answer, "proof", None)
+    if not _asked(answer):
+        return
     if isinstance(answer, Verdict) and answer.status is VerdictStatus.SAFE:
         yield 1.0, float(proof is not None and down(0.0) <= (proof.lower or 0.0))
     if isinstance(answer, CertifiedRadius) and answer.safe > 0:
@@ -203,7 +216,7 @@ def summed_up(found: list[Found], seconds: float) -> int:
         rows = [each for each in found if family == "all" or family in each.families]
         numbers = [pair for each in rows for pair in each.numbers]
         exact = sum(a == b for a, b in numbers) / max(len(numbers), 1)
-        gap = max((abs(a - b) for a, b in numbers), default=0.0)
+        gap = max((abs(a - b) for a, b in numbers if a != b), default=0.0)
         files, accepted = sum(each.files for each in rows), sum(each.accepted for each in rows)
         size = sum(each.size for each in rows) / max(files, 1) / 1e3
         each_s = sum(each.seconds for each in rows) / max(len(rows), 1)

@@ -12,7 +12,7 @@ import pytest
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.clock import OutOfTime, check, left, until
-from gpcert.proofs import Prover, limits
+from gpcert.proofs import Prover, limits, prover
 from gpcert.proofs.file import ProofText
 from gpcert.results import Unproved, answer_from_dict
 from gpcert.rounding import down
@@ -128,6 +128,19 @@ def test_whoever_hears_of_progress_may_end_an_export(monkeypatch: pytest.MonkeyP
     answer = gc.probability_range(POST, BALLS[0], proof=tmp_path / "p.json", progress=lambda p: stop)
     assert answer.unproved is Unproved.INTERRUPTED
     assert answer.status is gc.Status.CONVERGED
+
+
+def test_a_file_that_cannot_be_written_leaves_the_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(path: Path, content: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(prover, "write_whole", full)
+    known = gc.probability_range(POST, BALLS)
+    answers = gc.probability_range(POST, BALLS, proof=tmp_path, n_jobs=1)
+    assert [numbers(answer) for answer in answers] == [numbers(answer) for answer in known]
+    assert [answer.unproved for answer in answers] == [Unproved.UNWRITTEN] * 3
 
 
 def test_weaker_claims_are_written_where_time_ends_an_attempt(

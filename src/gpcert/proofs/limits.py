@@ -43,4 +43,6 @@ def exported(
         return {"unproved": Unproved.INTERRUPTED}
     except OutOfTime:
         return {"unproved": Unproved.TIME}
+    except OSError:
+        return {"unproved": Unproved.UNWRITTEN}
     return {"unproved": Unproved.NOTHING} if file is None else {"proof": file}
