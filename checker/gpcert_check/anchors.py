@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, isfinite, prod, sqrt
 from typing import NamedTuple
 
@@ -11,9 +11,11 @@ from flint import arb
 from gpcert_check.arithmetic import cholesky, largest, normal
 from gpcert_check.reading import Reject, need
 
-__all__ = ["Near", "Normal", "around", "probabilities"]
+__all__ = ["Near", "Normal", "Spend", "around", "probabilities"]
 
-_MOST_TERMS = 1_000_000  # of one sum: about two seconds
+Spend = Callable[[int], None]  # hears how many terms are about to be summed, and may refuse
+
+_MOST_TERMS = 1_000_000  # of one sum: some seconds
 _STRIP = 1.3  # half the phase by which an axis turns e^f, at most: below pi/2
 _SHIFTS = 40  # how often a guess is tried again with ten times the shift
 _WIDEST = 1e4  # standard deviations of latents
@@ -54,9 +56,13 @@ class Near:
     """
 
     def __init__(
-        self, law: Normal, apart: dict[tuple[int, int], arb], ends: dict[tuple[int, int], tuple[arb, arb]]
+        self,
+        law: Normal,
+        apart: dict[tuple[int, int], arb],
+        ends: dict[tuple[int, int], tuple[arb, arb]],
+        spend: Spend,
     ) -> None:
-        self.law, self._sums = law, dict[int, list[arb] | None]()
+        self.law, self._spend, self._sums = law, spend, dict[int, list[arb] | None]()
         below = largest(law.variogram(*pair) - least for pair, (least, _) in ends.items())
         above = largest(most - law.variogram(*pair) for pair, (_, most) in ends.items())
         self.lost = largest(apart.values()) / 2 + (below + above) / 4
@@ -65,7 +71,7 @@ class Near:
         """Whether P_c > P_j for certain."""
         for exponent in _EXPONENTS:
             if exponent not in self._sums:
-                self._sums[exponent] = probabilities(self.law, exponent)
+                self._sums[exponent] = probabilities(self.law, exponent, self._spend)
             p = self._sums[exponent]
             gap = arb(-1) if p is None else p[c] - p[j] - self.lost
             if gap > 0 or gap < 0:
@@ -73,11 +79,13 @@ class Near:
         return False
 
 
-def probabilities(law: Normal, exponent: int) -> list[arb] | None:
+def probabilities(law: Normal, exponent: int, spend: Spend) -> list[arb] | None:
     """E softmax; None: too many terms."""
     axes = [_Axis([row[i] for row in law.L], exponent) for i in range(len(law.L[0]))]
-    if prod(2 * axis.count + 1 for axis in axes) > _MOST_TERMS:
+    terms = prod(2 * axis.count + 1 for axis in axes)
+    if terms > _MOST_TERMS:
         return None
+    spend(terms)
     totals, top = [arb(0)] * len(law.mean), max(law.mean)
     _add(totals, [(arb(m) - top).exp() for m in law.mean], arb(1), [axis.terms() for axis in axes])
     mass = prod((1 + axis.error for axis in axes), start=arb(1))

@@ -42,7 +42,7 @@ class Checker:
 
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
-        ctx.prec = self.model.bits  # any precision is sound
+        ctx.prec, self.subject.spent = self.model.bits, 0  # any precision is sound; every file begins anew
         kind, sha, facts, regions, claims = fields(strict(content(path)), "format model facts regions claims")
         need(kind == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")

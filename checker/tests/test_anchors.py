@@ -8,10 +8,12 @@ import random
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from flint import acb, arb
 
+from gpcert_check import anchors
 from gpcert_check.anchors import Near, Normal, around, probabilities
 from gpcert_check.arithmetic import dot
 from gpcert_check.balls import read_region
@@ -23,6 +25,10 @@ from tampers import accepted
 KINDS = pytest.mark.parametrize("correlated", [True, False], ids=["correlated", "independent"])
 #: Unit vectors times a number, with which L z = length times one standard normal number, exactly.
 DIRECTIONS = {2: ((3.0, 4.0), 5.0), 3: ((2.0, 3.0, 6.0), 7.0)}
+
+
+def free(terms: int) -> None:
+    """Sums that cost nothing."""
 
 
 def integral(mean: list[float], rates: list[float], c: int) -> arb:
@@ -49,7 +55,7 @@ def test_a_sum_contains_the_integral(classes: int) -> None:
         truth = [integral(mean, [rate * length for rate in rates], c) for c in range(classes)]
         widths = []
         for exponent in (8, 14, 22)[: 5 - classes + 1]:
-            found = probabilities(law, exponent)
+            found = probabilities(law, exponent, free)
             assert found is not None
             assert all(p.contains(q) for p, q in zip(found, truth, strict=True))
             widths.append(max(float(p.rad()) for p in found))
@@ -58,10 +64,11 @@ def test_a_sum_contains_the_integral(classes: int) -> None:
 
 def test_sums_without_end_are_not_begun() -> None:
     assert (
-        probabilities(Normal([0.0] * 5, [[100.0 * (i == j) for j in range(4)] for i in range(5)]), 14) is None
+        probabilities(Normal([0.0] * 5, [[100.0 * (i == j) for j in range(4)] for i in range(5)]), 14, free)
+        is None
     )
     with pytest.raises(Reject, match="too widely"):
-        probabilities(Normal([0.0] * 3, [[1e300, 0.0], [0.0, 1.0], [0.0, 0.0]]), 8)
+        probabilities(Normal([0.0] * 3, [[1e300, 0.0], [0.0, 1.0], [0.0, 0.0]]), 8, free)
     with pytest.raises(Reject, match="finite"):
         around([arb(2) ** 5000] * 3, [[arb(int(a == b)) for b in range(3)] for a in range(3)])
 
@@ -88,8 +95,8 @@ def test_laws_nearby_have_margins_nearby() -> None:
             for a, b in pairs
         }
         ends = {pair: (second.variogram(*pair),) * 2 for pair in pairs}
-        near = Near(first, {pair: abs(x) for pair, x in gap.items()}, ends)
-        p, q = probabilities(first, 14), probabilities(second, 14)
+        near = Near(first, {pair: abs(x) for pair, x in gap.items()}, ends, free)
+        p, q = probabilities(first, 14, free), probabilities(second, 14, free)
         assert p is not None
         assert q is not None
         for c, j in [*pairs, *(pair[::-1] for pair in pairs)]:
@@ -109,17 +116,13 @@ def test_variances_that_move_count() -> None:
             mean, [[3.0 if i == row == k else x for k, x in enumerate(r)] for i, r in enumerate(first.L)]
         )
         pairs = list(combinations(range(3), 2))
-        moved = Near(
-            first, dict.fromkeys(pairs, arb(0)), {pair: (second.variogram(*pair),) * 2 for pair in pairs}
-        )
-        back = Near(
-            second, dict.fromkeys(pairs, arb(0)), {pair: (first.variogram(*pair),) * 2 for pair in pairs}
+        still = dict.fromkeys(pairs, arb(0))
+        there, here = ({pair: (law.variogram(*pair),) * 2 for pair in pairs} for law in (second, first))
+        moved, back, same = (
+            Near(law, still, ends, free) for law, ends in ((first, there), (second, here), (first, here))
         )
         assert not moved.ahead(c, j)
         assert not back.ahead(c, j)
-        same = Near(
-            first, dict.fromkeys(pairs, arb(0)), {pair: (first.variogram(*pair),) * 2 for pair in pairs}
-        )
         assert same.ahead(c, j)
         assert not same.ahead(j, c)
         assert moved.lost > 1
@@ -138,19 +141,9 @@ def test_what_a_cell_says_holds_at_its_points(correlated: bool, excess: float, t
         x = toy.X[0] if seed % 2 else [rng.uniform(-1, 1), rng.uniform(-1, 1)]
         half = (1e-3, 0.05, 0.3)[seed % 3]
         region = read_region(box([a - half for a in x], [a + half for a in x]), 2)
-        found: list[Any] = []
-        original = Near.__init__
-
-        def keep(
-            self: Near, law: Any, apart: Any, ends: Any, found: Any = found, original: Any = original
-        ) -> None:
-            found.append((law, apart, ends))
-            original(self, law, apart, ends)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Near, "__init__", keep)
+        with mock.patch("gpcert_check.softmax.Near") as made:
             subject._on(region, region.lower, region.upper, {"ref": hexed(x)})
-        ((law, apart, ends),) = found
+        law, apart, ends, _ = made.call_args.args
         for z in [x, *(sample(region, rng) for _ in range(40))]:
             mean, S = toy.joint(z)
             clipped += min(S[c][c] for c in range(3)) < -1e-5
@@ -189,12 +182,21 @@ def test_references_prove_labels(correlated: bool, tmp_path: Path) -> None:
     assert not told(region, {"tree": [{"rivals": both}]})
 
 
-def test_anchors_of_a_claim_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrals_of_a_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file has as many terms as it likes, up to a limit; another one begins anew."""
     _, prover, region, proof, label = anchored(21, True)
-    monkeypatch.setattr("gpcert_check.softmax.MOST_ANCHORS", 1)
     claim = everywhere(label, ">", 0.0, proof, quantity="margin")
     (tmp_path / "p").write_text(json.dumps(prover.file([region], [claim])))
-    with pytest.raises(Reject, match="at most 1 anchors"):
+    summed: list[int] = []
+    real = anchors._add
+    monkeypatch.setattr(anchors, "_add", lambda *given: summed.append(given[3] == []) or real(*given))
+    prover.checker.check(str(tmp_path / "p"))
+    spent = prover.checker.subject.spent
+    assert spent > sum(summed) > 10
+    monkeypatch.setattr("gpcert_check.softmax.MOST_TERMS", spent)
+    prover.checker.check(str(tmp_path / "p"))
+    monkeypatch.setattr("gpcert_check.softmax.MOST_TERMS", spent - 1)
+    with pytest.raises(Reject, match="more work"):
         prover.checker.check(str(tmp_path / "p"))
 
 
