@@ -192,6 +192,8 @@ class _Asking:
         step = rng.standard_normal(d) * 10.0 ** rng.uniform(-3, 0.5) / d**0.5
         if rng.random() < 0.15:
             step = step * 10.0 ** rng.uniform(0, 3)
+        elif rng.random() < 0.15:  # nearly a centre
+            step = step * 10.0 ** rng.uniform(-13, -4)
         with np.errstate(all="ignore"):
             return np.clip(np.nan_to_num(x + self.lengths() * step), -1e300, 1e300)
 

@@ -169,7 +169,7 @@ class Compared(Comparison):
     def objective(self, x):
         raise NotImplementedError
 
-    def undecided(self, lower, upper):
+    def undecided(self, lower, upper, reference):
         return self.rivals, None
 
 

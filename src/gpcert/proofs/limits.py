@@ -43,6 +43,6 @@ def exported(
         return {"unproved": Unproved.INTERRUPTED}
     except OutOfTime:
         return {"unproved": Unproved.TIME}
-    except OSError:
+    except (OSError, MemoryError):
         return {"unproved": Unproved.UNWRITTEN}
     return {"unproved": Unproved.NOTHING} if file is None else {"proof": file}

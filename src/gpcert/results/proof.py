@@ -13,7 +13,7 @@ class Unproved(StrEnum):
 
     INTERRUPTED = "interrupted"  #: while the proof was made
     TIME = "time limit"  #: of the export, before anything was proved
-    UNWRITTEN = "not written"  #: the system could not write the file: a full disk, a folder that is gone
+    UNWRITTEN = "not written"  #: a full disk, a folder that is gone, or no memory for the proof
     NOTHING = "nothing to prove"  #: that does not hold anyway, or the simple form of files proves nothing
 
 

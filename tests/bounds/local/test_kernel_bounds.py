@@ -74,6 +74,12 @@ def local_of(post, lower, upper, reference):
     return RadialLocal(expand_radial(slice_, domain, reference))
 
 
+def next_to(near, lower, upper, rng):
+    """A point of the box so near to `near` that the rounding of distances is larger than the distance."""
+    step = rng.standard_normal(len(near)) * (upper - lower) * 10.0 ** rng.uniform(-14, -5)
+    return np.clip(near + step, lower, upper)
+
+
 def functional(post, x, a, tau, kappa):
     """a mu - tau S + kappa at x (d,) in balls, mu without the prior mean."""
     with bits(320):
@@ -95,7 +101,7 @@ LOCAL = cases(
 @given(
     LOCAL,
     st.sampled_from([(1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 0.3), (1.0, -0.3)]),
-    st.sampled_from(["corner", "centre", "inside", "at a centre"]),
+    st.sampled_from(["corner", "centre", "inside", "at a centre", "next to a centre"]),
 )
 def test_functionals_hold_at_sampled_points(case, functional_of, where):
     """The local bound itself, at random points, at corners, and at training points inside the box."""
@@ -105,9 +111,10 @@ def test_functionals_hold_at_sampled_points(case, functional_of, where):
     lower, upper = box.lower, box.upper
     near = np.clip(post.centres[rng.integers(post.n_centres)], lower, upper)
     share = {"corner": rng.integers(0, 2, case.d), "centre": 0.5, "inside": rng.random(case.d)}
-    reference = (
-        near if where == "at a centre" else np.clip(lower + share[where] * (upper - lower), lower, upper)
-    )
+    if "a centre" in where:
+        reference = near if where == "at a centre" else next_to(near, lower, upper, rng)
+    else:
+        reference = np.clip(lower + share[where] * (upper - lower), lower, upper)
     a, tau = functional_of
     tau = tau / post.kernel.prior_variance**0.5 if a else tau
     local = local_of(post, lower, upper, reference)
@@ -270,7 +277,7 @@ def test_the_variance_is_never_deeper_than_declared(case):
 
 
 @settings(max_examples=examples(90))
-@given(LOCAL, st.sampled_from(["corner", "inside", "at a centre"]), st.booleans())
+@given(LOCAL, st.sampled_from(["corner", "inside", "at a centre", "next to a centre"]), st.booleans())
 def test_every_centre_is_enclosed(case, where, above):
     """Lemma K itself, and K7: the polynomials and their leftovers contain k_i at every point tried."""
     rng = np.random.default_rng(case.seed)
@@ -280,6 +287,8 @@ def test_every_centre_is_enclosed(case, where, above):
     near = np.clip(post.centres[rng.integers(post.n_centres)], lower, upper)
     share = rng.integers(0, 2, case.d) if where == "corner" else rng.random(case.d)
     start = near if where == "at a centre" else np.clip(lower + share * (upper - lower), lower, upper)
+    if where == "next to a centre":
+        start = next_to(near, lower, upper, rng)
     e = local_of(post, lower, upper, start).expansion
     if above:
         e = expand_radial(e.slice, e.domain, start, rng.random(post.n_centres) < 0.7)
@@ -315,3 +324,18 @@ def test_functionals_hold_on_dense_lines(kind):
         for a, tau in ((1.0, 0.0), (1.0, 1.0), (1.0, -1.0), (0.0, 1.0), (0.0, -1.0)):
             values = a * mean - tau * variance
             assert local.lower_bound(a, tau, 0.0).latent <= values.min() + 1e-9
+
+
+@pytest.mark.parametrize("kernel", [Matern12(1.0, 1.0), Matern32(1.0, 1.0), Matern52(1.0, 1.0)])
+@pytest.mark.parametrize("away", [0.0, 1e-12, 1e-10, 1e-8, 1e-6])
+def test_balls_around_nearly_a_centre(kernel, away):
+    """The range of delta ends at the centre: behind it Lemma K said that phi lies below its tangent."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.zeros((1, 3)), rng.uniform(-0.45, 0.45, (5, 3)), [[3.0, 0.0, 0.0]]])
+    weights = np.concatenate([[-1e-3], -rng.uniform(0.2, 0.5, 5), [6.0]])
+    post = Posterior(X, weights, 1e-10 * np.eye(7), kernel=kernel, mean=1.5)
+    answer = probability_range(post, Ball([away, 0.0, 0.0], 0.5), tolerance=1e-3, max_nodes=20)
+    truth = Truth(post)
+    with bits(128):
+        values = [truth.probability(x, 1) for x in X[1:6]]
+        assert all(arb(answer.lower) <= value <= arb(answer.upper) for value in values)

@@ -202,8 +202,11 @@ def _components(
     most = np.full(len(v), slice_.tiny)
     for term in slice_.terms:
         frames = [_frame(domain, group.rho, v if group.plain else v * group.rho) for group in term]
-        ranges = [_delta_range(domain, v, frame) for frame in frames]
         z = [group.distance(moved, v) for group in term]
+        ranges = [
+            _delta_range(domain, v, frame, -(1.0 + 2.0 * slice_.blur) * away)
+            for frame, away in zip(frames, z, strict=True)
+        ]
         if len(term) == 1:
             scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R, above)
             found.append(frames[0].component(scalar))
@@ -267,13 +270,17 @@ def _frame(domain: Domain, rho: Float, v: Float) -> _Frame:
     )
 
 
-def _delta_range(domain: Domain, v: Float, frame: _Frame) -> tuple[Float, Float]:
-    """K4: the range of delta_i = sum_j rho_j d_j (d_j / 2 - v_ij), from the box, sup a, sup -a and sup r."""
+def _delta_range(domain: Domain, v: Float, frame: _Frame, centre: Float) -> tuple[Float, Float]:
+    """K4: the range of delta_i = sum_j rho_j d_j (d_j / 2 - v_ij), from the box, sup a, sup -a and sup r.
+
+    `centre` (n,): -z_i, where the centre itself is reached: rounding alone may pass it, and behind it phi has
+    no values to compare with.
+    """
     rho, low, high = frame.rho, domain.low, domain.high
     nearest = np.clip(v, low, high)
     least = (nearest * (0.5 * nearest - v)) @ rho
     most = np.maximum(low * (0.5 * low - v), high * (0.5 * high - v)) @ rho
     slack = gamma(2 * len(rho) + 24) * (frame.X_abs + float(rho @ domain.reach**2))
-    least = np.maximum(least - slack, -frame.up)
+    least = np.maximum(np.maximum(least - slack, -frame.up), centre)
     most = np.minimum(most + slack, frame.down + frame.R * (1.0 + 4 * UNIT))
     return np.minimum(least, 0.0), np.maximum(most, 0.0)

@@ -111,5 +111,5 @@ def _leftover(e: RadialExpansion, c: Component, b: Float) -> Iterator[Remainder]
     if rest.linear.any():
         yield Remainder(None, sum_up(down * rest.linear) * e.slack * rho)
     constant = sum_up(up * rest.constant[0] + down * rest.constant[1]) * e.slack
-    if constant > TINY:
+    if not constant <= TINY:  # NaN is a constant, too
         yield Remainder(None, None, 0.0, constant)

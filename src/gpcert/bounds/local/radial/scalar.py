@@ -51,12 +51,17 @@ def _usable(*coefficients: Float) -> Mask:
 
 
 class _Ends:
-    """phi at one end of the range of delta, enclosed."""
+    """phi at one end of the range of delta, enclosed.
+
+    A left end cut at the centre itself (K4) may lie 3.1 blur of z beyond it: `beyond` is what that costs the
+    terms up to delta^3 and the quotient by delta^2, relatively.
+    """
 
     def __init__(self, slice_: RadialSlice, group: SliceGroup, z: Float, delta: Float) -> None:
         moved = z + delta
-        slack = 1.1 * slice_.blur * (z + np.abs(delta))
+        slack = 5.0 * slice_.blur * (z + np.abs(delta))
         self.delta = delta
+        self.beyond = 12.0 * slice_.blur
         self.near = np.maximum(moved - slack, 0.0)
         far = np.maximum(moved + slack, 0.0)
         self.high = group.phi.value(self.near) * (1.0 + slice_.relative(group, self.near)) + slice_.tiny
@@ -67,15 +72,15 @@ class _Ends:
         x = self.delta
         terms = [p[0], p[1] * x, p[2] * x * x / 2.0, p[3] * x * x * x / 6.0][: order + 1]
         total = sum(terms[1:], terms[0])
-        error = (relative + 16 * UNIT) * sum(np.abs(term) for term in terms)
+        error = (relative + self.beyond + 16 * UNIT) * sum(np.abs(term) for term in terms)
         return self.low - total - error, self.high - total + error
 
 
-def _per_square(value: Float, delta: Float) -> Float:
+def _per_square(value: Float, end: _Ends) -> Float:
     """value / delta^2, upward; 0 where delta = 0 (that side is empty), inf where unknown."""
     with np.errstate(all="ignore"):
-        ratio = _finite(np.maximum(value, 0.0) / (delta * delta)) * (1.0 + 4 * UNIT)
-    return np.where(delta == 0.0, 0.0, ratio)
+        ratio = _finite(np.maximum(value, 0.0) / (end.delta * end.delta)) * (1.0 + end.beyond + 4 * UNIT)
+    return np.where(end.delta == 0.0, 0.0, ratio)
 
 
 def expand_scalar(
@@ -144,9 +149,11 @@ def _chord(left: _Ends, right: _Ends, p: list[Float], relative: Float) -> tuple[
     """K7: (slope, drop, gap) with -drop <= phi(z + delta) - phi(z) - slope delta <= gap on the range (n,)."""
     slope = (right.high - left.high) / (right.delta - left.delta)
     reach = np.maximum(-left.delta, right.delta)
-    slack = 32 * UNIT * (left.high + np.abs(slope) * reach)
+    slack = (left.beyond + 32 * UNIT) * (left.high + np.abs(slope) * reach)
     gap = left.high - slope * left.delta - p[0] * (1.0 - relative) + slack
-    drop = (np.abs(p[1]) * (1.0 + relative) + np.abs(slope)) * reach + slack
+    # phi falls by at most its slope at z, where that is finite, and to its smallest value.
+    fall = np.fmin(np.abs(p[1]) * reach, p[0] - right.low)
+    drop = (fall + np.abs(p[0]) * relative) * (1.0 + relative) + np.abs(slope) * reach + slack
     return slope, _finite(drop), _finite(np.maximum(gap, 0.0))
 
 
@@ -162,9 +169,9 @@ def _cap(
     """(sup e / delta^2, sup e) over the range; `coefficient` bounds the first where e is mostly rounding."""
     ends = [end.excess(p, order, relative)[1] for end in (left, right)]
     if order == 3:
-        square = np.maximum(_per_square(ends[0], left.delta), _per_square(ends[1], right.delta))
+        square = np.maximum(_per_square(ends[0], left), _per_square(ends[1], right))
     else:  # e / delta^2 falls throughout: its supremum is at the left end, or at 0 where there is none
-        square = np.where(left.delta < 0.0, _per_square(ends[0], left.delta), np.inf)
+        square = np.where(left.delta < 0.0, _per_square(ends[0], left), np.inf)
     square = np.minimum(square, coefficient) + TINY
     largest = _finite(np.maximum(np.maximum(ends[0], ends[1]), 0.0))
     return square, largest
@@ -236,7 +243,7 @@ def _product_squares(
             np.maximum(np.abs(bounds[0]), np.abs(bounds[1]))
             for bounds in (end.excess(p[f], 2, relative[f]) for end in (left, right))
         ]
-        own = np.maximum(_per_square(excess[0], left.delta), _per_square(excess[1], right.delta))
+        own = np.maximum(_per_square(excess[0], left), _per_square(excess[1], right))
         own = np.minimum(own, _finite(steep * reach[f] / 6.0))
         before = np.prod([sizes[g][0] + sizes[g][1] + sizes[g][2] for g in range(f)], axis=0)
         after = np.prod([ends[g][0].high for g in range(f + 1, len(groups))], axis=0)
