@@ -210,7 +210,7 @@ class Facts:
     def thin(self) -> Thin | None:
         """J17: predictors of few directions, where they pay."""
         scaled, profile, s2 = self._scaled, self.profile, self.model.variance
-        return thin_of(self.model, self.lift, self.backend, lambda: s2 * between(scaled, profile))
+        return thin_of(self.model, lambda: self.lift, self.backend, lambda: s2 * between(scaled, profile))
 
     @cached_property
     def low_rank(self) -> tuple[Array, Array]:

@@ -97,7 +97,9 @@ def _length(xp: Any, rows: Array) -> Array:
     return xp.sqrt(xp.sum(rows * rows, axis=1)) * _MORE
 
 
-def thin_of(model: Model, lift: float, backend: Backend, between: Callable[[], Float]) -> Thin | None:
+def thin_of(
+    model: Model, lift: Callable[[], float], backend: Backend, between: Callable[[], Float]
+) -> Thin | None:
     """None where it does not pay, or where the precision is not known to be (K + N)^-1. `between`: see
     `_basis_of`.
     """
@@ -108,7 +110,7 @@ def thin_of(model: Model, lift: float, backend: Backend, between: Callable[[], F
     size = 1.0 + model.variance * float(basis.roots @ basis.roots) * _MORE
     rounding = 1.05 * size * (2.0 * gamma(n + 2 * q + 64) + model.unit_gram[1])
     arrays = Basis(*(backend.array(each) for each in basis))
-    return Thin(backend, model.prior, lift, arrays, (rounding, 1.05 * gamma(q + 16)))
+    return Thin(backend, model.prior, lift(), arrays, (rounding, 1.05 * gamma(q + 16)))
 
 
 _bases: WeakKeyDictionary[Model, Basis | None] = WeakKeyDictionary()
