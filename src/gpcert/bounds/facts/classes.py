@@ -112,9 +112,9 @@ class ClassModel:
         negative, less, other = self._definite(minus, plus)
         up, down = (float(np.vdot(h, h)) * (1.0 + gamma(self.classes**2 + 8)) for h in (plus, minus))
         unknown = 0.0 if self.negative is None else (up + down) * self.defect
-        defect = (shift + error + less + other + unknown) * (1.0 + 8 * UNIT)
+        precision, rounded = self._precision(B)
+        defect = (shift + error + less + other + unknown + rounded) * (1.0 + 8 * UNIT)
         rows = np.abs(positive).sum(axis=1) + (0.0 if one else np.abs(negative).sum(axis=1))
-        # B itself is what the two halves make: their sum of absolute traces bounds every norm.
         prior = float((plus * plus).sum(axis=1) @ self.prior - (minus * minus).sum(axis=1) @ self.prior)
         return Model(
             centres=self.centres,
@@ -125,16 +125,24 @@ class ClassModel:
             weights=self.weights @ a,
             mean=0.0,
             parts=Parts(positive, None if one else negative, defect),
-            precision=positive if one else positive - negative,
+            precision=precision,
             magnitude=positive if one else positive + negative,
-            row_weight=rows * (1.0 + 4.0 * gamma(len(rows) + 4)) + TINY,
+            row_weight=np.maximum(rows, np.abs(precision).sum(axis=1)) * (1.0 + 4.0 * gamma(len(rows) + 4))
+            + TINY,
             contraction=self._contraction(up + down, up + down, shift + less),
             unit_gram=self.unit_gram,
             contraction_precision=np.inf,
             contraction_negative=self._contraction(down, up, less),
             moderate=self.moderate,
             grams=self.grams,
+            prior_error=sum_up(rounded) * self.variance**2 * (1.0 + 1e-9),  # k_i <= s2
         )
+
+    def _precision(self, B: Float) -> tuple[Float, Float]:
+        """B o R, of which nothing is shifted: it is exact at a reference; (n,) row sums of its rounding."""
+        size = np.array([abs(B[c, e]) * (1.0 if c == e else 2.0) for c, e in self.pairs])
+        rounded = 2.0 * gamma(2 * len(self.pairs) + 2 * self.classes + 22) * (size @ self.rows) + TINY
+        return self._combine(symmetric(B), self.blocks), rounded
 
     def _contraction(self, first: float, second: float, shift: Float) -> float:
         """M2 of b_l^T R+ b_l and b_l^T R- b_l for vectors b_l of squared norms `first` and `second` in sum; a

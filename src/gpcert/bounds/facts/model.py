@@ -76,6 +76,7 @@ class Model:
     moderate: bool  #: R7: whether expansions may be used; otherwise F3 is not known either
     grams: dict[bytes, tuple[Float, float]] = field(default_factory=dict, repr=False)  #: of `Slice.gram`
     site_precision: Float | None = None  #: (n,), a likely `diagonal`
+    prior_error: float = 0.0  #: S is within this of what prior and precision say: of functionals (M3)
 
     @property
     def definite(self) -> bool:

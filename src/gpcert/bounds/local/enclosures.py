@@ -42,8 +42,9 @@ class Restricted:
 
     @property
     def prior(self) -> Interval:
-        """The prior variance, enclosed."""
+        """The prior variance, enclosed, with what the variance of a functional is off by elsewhere (M3)."""
         slack = self.prior_blur * abs(self.model.prior) + TINY if self.prior_blur else 0.0
+        slack += self.model.prior_error
         return self.model.prior - slack, self.model.prior + slack
 
     @property
