@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpcert as gc
 from gpcert.bounds.levels.curves import ProbitCurves
 from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.bounds.levels.registry import curves_of
@@ -202,3 +204,31 @@ def test_what_is_not_finite_gives_a_trivial_enclosure(likelihood, bad):
         assert high >= 0.5
     assert link.bounds((1.0, 2.0), (0.0, bad))[0] <= 0.5
     assert link.bounds((-2.0, -1.0), (0.0, bad))[1] >= 0.5
+
+
+def test_the_other_class_of_a_floored_link_is_the_complement():
+    """`Link` takes 1e-12 for symmetric: what is claimed of the other class is true to less."""
+    high = 0.7 + 9e-13
+
+    def value(f):
+        return np.where(np.asarray(f) < -1, 0.3, np.where(np.asarray(f) > 1, high, 0.5))
+
+    link = gc.Link(value, lambda a, b: (value(a), value(b)), name="steps", symmetric=True)
+    post = gc.Posterior(
+        [[0.0]], [0.0], [[0.0]], kernel=gc.RBF(1.0, 1.0), likelihood=gc.Floored(link, 0.01), mean=40.0
+    )
+    found = gc.probability_range(post, gc.Ball([0.0], 0.0), label=0, tolerance=1e-14, max_nodes=5)
+    truth = 1 - (Fraction(0.01) + (1 - 2 * Fraction(0.01)) * Fraction(high))  # and Phi(-39) at most
+    assert Fraction(found.min.lower) <= truth <= Fraction(found.max.upper)
+
+
+@pytest.mark.parametrize("likelihood", ["logit", gc.FiveErf(), gc.Floored(Logit(), 0.001)])
+def test_a_variance_that_no_root_tells_from_0(likelihood):
+    X, variance = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 1e-18
+    kernel = gc.RBF(1.0, variance)
+    R = np.linalg.inv(kernel(X) + variance * np.eye(3))
+    weights = np.array([1.0, -2.0, 1.0]) / variance
+    post = gc.Posterior(X, weights, 0.5 * (R + R.T), kernel=kernel, likelihood=likelihood, mean=-0.3)
+    found = gc.probability_range(post, gc.Ball(X[0], 0.5))
+    p = post.probability(X[0] + np.array([[0.5, 0.5], [-0.5, -0.5], [0.5, -0.5], [0.0, 0.0]]))[:, 1]
+    assert found.lower - 1e-9 <= p.min() <= p.max() <= found.upper + 1e-9

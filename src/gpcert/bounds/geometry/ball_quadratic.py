@@ -157,7 +157,9 @@ def _priced(
     exponent = np.inf if ball.norm <= 2.0 else ball.norm / (ball.norm - 2.0)
     price = 0.5 * float(norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
     size = (
-        (np.abs(c) + np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0) + D * np.abs(low * high) + D + E
+        (np.abs(c) + np.abs(g) + np.abs(A) @ np.abs(y)) * (np.abs(y) + 1.0)
+        + D * np.abs(low * high)
+        + (D + E) * (1.0 + y * y)
     )
     error = gamma(4 * len(g) + 60) * float(size.sum()) + TINY
     value = float((0.5 * (c + G) - G) @ y) + ball.least(G) - price

@@ -16,6 +16,10 @@ class FlooredCurves(LevelCurves):
     inner: LevelCurves
     floor: float
 
+    def mirrored(self) -> LevelCurves:
+        """1 - P = floor + (1 - 2 floor) (1 - P')."""
+        return FlooredCurves(self.inner.mirrored(), self.floor)
+
     @property
     def noise(self) -> float:
         return self.inner.noise

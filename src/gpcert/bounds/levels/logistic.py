@@ -69,7 +69,7 @@ class LogitLevel(Level):
         points[0] = max(points[0], 0.0)
         curve = [self.curve(x) for x in points]
         tau = 0.5 * (sum(curve[2]) - sum(curve[0])) / (points[2] - points[0])
-        if not math.isfinite(tau):
+        if not (math.isfinite(tau) and math.isfinite(largest)):
             return 0.0, -math.inf
         # h(S') = m_p(S') - tau S' is concave: outside two points it lies below the line through them.
         size = 16 * UNIT * (max(abs(c) for pair in curve for c in pair) + abs(tau) * (points[2] + largest))
@@ -112,7 +112,8 @@ def root_below(c: float, grid: list[float], F: list[float], S: float) -> Root | 
     if not all(map(math.isfinite, F)):
         return None
     i = min(bisect_right(grid, max(S, 0.0)), len(grid) - 1)
-    steep = max((F[i] - F[i - 1]) / (math.sqrt(c + grid[i]) - math.sqrt(c + grid[i - 1])), 0.0)
+    wide = math.sqrt(c + grid[i]) - math.sqrt(c + grid[i - 1])
+    steep = max((F[i] - F[i - 1]) / wide, 0.0) if wide > 0 else 0.0  # any steep >= 0 is sound
     kappa = math.inf
     for (x, one), (y, two) in pairwise(zip(grid, F, strict=True)):
         slope = (two - one) / (y - x)

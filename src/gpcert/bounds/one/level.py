@@ -239,7 +239,7 @@ class LevelBound(OneByOne):
                 middle = 0.5 * (start + end)
                 pieces += [(start, middle), (middle, end)]
                 continue
-            if worst is None or bound.latent < worst.latent:
+            if worst is None or not bound.latent >= worst.latent:
                 worst = bound
             if not bound.value >= 0:
                 # The pieces not looked at may be worse still: a deficit is certified by all of them.
