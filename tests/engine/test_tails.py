@@ -62,8 +62,8 @@ def test_bounds_of_means_lie_below_the_mean_with_few_directions():
                     for bound in bounds:
                         assert not bound[row] > -np.inf or batch.grown(row, x) * mu >= arb(float(bound[row]))
                         told += bool(bound[row] > -np.inf)
-    assert thin > 8
-    assert told > 100
+    assert thin > 0.5 * examples(16)
+    assert told > 6 * examples(16)
 
 
 def test_a_factor_that_leaves_much_is_not_used(monkeypatch):
