@@ -14,6 +14,20 @@ from mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "gpcert_check"
+#: Asked one after the other until one fails, that of the module itself first.
+TESTS = (
+    "regions",
+    "claims",
+    "sharper",
+    "statements",
+    "joint",
+    "softmax",
+    "anchors",
+    "radial",
+    "few",
+    "tampering",
+    "files",
+)
 
 
 def test_every_mistake_is_in_the_checker_as_it_stands() -> None:
@@ -33,22 +47,7 @@ def test_a_mistake_is_caught(mutant: tuple[str, str, str], tmp_path: Path) -> No
     path = tmp_path / "gpcert_check" / f"{module}.py"
     path.write_text(path.read_text().replace(right, wrong))
     compile(path.read_text(), str(path), "exec")
-    tests = [
-        str(HERE / f"test_{name}.py")
-        for name in (
-            "regions",
-            "claims",
-            "sharper",
-            "statements",
-            "joint",
-            "softmax",
-            "anchors",
-            "radial",
-            "few",
-            "tampering",
-            "files",
-        )
-    ]
+    tests = [str(HERE / f"test_{name}.py") for name in sorted(TESTS, key=lambda name: name != module)]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not full", *tests]
     done = subprocess.run(
         command,
