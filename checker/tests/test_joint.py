@@ -38,8 +38,10 @@ def test_no_bound_of_classes_lies_beyond_what_it_bounds(complaints: Any, seeds: 
     assert next((c for seed in range(seeds) for c in complaints(seed)), None) is None
 
 
-def _order(t: float, other: float, value: float, mean: float, away: float) -> bool:
-    """Two classes of constant means `mean` and 0.4 on [0, away]: whether the first is proved ahead."""
+def _order(t: float, other: float, value: float, mean: float, away: float, own: float | None = None) -> bool:
+    """Two classes of constant means `mean` and 0.4 on [0, away]: whether the first is ahead by `value`;
+    `own`: what the leaf says that it proves.
+    """
     kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (4.0).hex()}
     latents = [Latent([[0.0]], kernel, [0.0], [0.125], m) for m in (mean, 0.4)]
     for latent in latents:
@@ -51,7 +53,8 @@ def _order(t: float, other: float, value: float, mean: float, away: float) -> bo
     hint = {"D": hexed([0.0]), "y": hexed([0.0])}
     parts = [{"t": x.hex()} | ({"tau": (0.0).hex()} if x > 0 else {}) for x in (t, other)]
     data = {"ref": hexed([0.0]), "classes": parts, "programmes": [hint, hint]}
-    leaf = ([Fraction(0)], [Fraction(away)], {"joint": [data]})
+    more = {} if own is None else {"value": own.hex()}
+    leaf = ([Fraction(0)], [Fraction(away)], {"joint": [data], **more})
     try:
         prove_jointly(several, region, Claim("margin", 0, 1, False, value), [leaf])
     except Reject:
@@ -72,6 +75,11 @@ def test_an_order_needs_both_ends_one_t_and_a_margin_of_at_most_0() -> None:
 @pytest.mark.full
 def test_no_sum_of_classes_lies_below_its_quadratic_with_more_seeds() -> None:
     assert [c for seed in range(1_000, 1_200) for c in joint_complaints(seed)] == []
+
+
+def test_a_leaf_may_prove_more_than_is_claimed_and_never_less() -> None:
+    assert _order(0.0, 0.0, -0.1, 0.5, 0.01, own=0.0)
+    assert not _order(0.0, 0.0, 0.05, 0.5, 0.01, own=0.0)  # true is about 0.03
 
 
 def test_a_claim_is_a_weighted_sum() -> None:
