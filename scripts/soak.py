@@ -89,7 +89,7 @@ def judged(
         post, answers, unproved = asked(query, number)
         answers = [came_back(answer) for answer in answers]
         signal.signal(signal.SIGALRM, overtime)
-        signal.alarm(LONGEST)
+        signal.setitimer(signal.ITIMER_REAL, LONGEST, 2.0)  # again: a callback of python-flint may swallow it
         found = unproved + [sentence for answer in answers for sentence in inconsistencies(answer)]
         judge = Judge(post, np.random.default_rng(number))
         for claims in (answer.claims() for answer in answers):
@@ -103,7 +103,7 @@ def judged(
         if LATE:  # a claim too dear to judge, or a callback of python-flint that was interrupted in it
             found, counts["undecided"] = [], counts["claims"] + 1
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
     counts["false"] = bool(found)
     counts["seconds"] = round(time.time() - begun)
     return number, query.question, counts, [f"{sentence}\n  {query}" for sentence in found[:3]]

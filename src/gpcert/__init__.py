@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from gpcert.answers import Answers as Answers, report as report
     from gpcert.errors import (
+        ContradictionWarning as ContradictionWarning,
         GpcertError as GpcertError,
         InvalidInputError as InvalidInputError,
         ModelFileError as ModelFileError,
@@ -88,7 +89,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
     "answers": "Answers report",
-    "errors": "GpcertError InvalidInputError ModelFileError NotFittedError StoreError UnitsWarning",
+    "errors": "ContradictionWarning GpcertError InvalidInputError ModelFileError NotFittedError StoreError "
+    "UnitsWarning",
     "estimator": "GPClassifier",
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",

@@ -5,13 +5,17 @@ Every message is one sentence: the parameter, the rule, the value received.
 
 from __future__ import annotations
 
+import warnings
+
 __all__ = [
+    "ContradictionWarning",
     "GpcertError",
     "InvalidInputError",
     "ModelFileError",
     "NotFittedError",
     "StoreError",
     "UnitsWarning",
+    "contradicted",
 ]
 
 
@@ -33,6 +37,18 @@ class NotFittedError(GpcertError, ValueError, AttributeError):
 
 class UnitsWarning(UserWarning):
     """One radius for columns that are measured in very different units."""
+
+
+class ContradictionWarning(RuntimeWarning):
+    """A bound lay above a value that was found: a fault of gpcert, so the bound is given up."""
+
+
+def contradicted() -> None:
+    """Say so; the caller answers as if nothing had been bounded."""
+    told = (
+        "a certified bound contradicts a value that was found: nothing is claimed; please report the question"
+    )
+    warnings.warn(told, ContradictionWarning, stacklevel=3)
 
 
 class StoreError(GpcertError, ValueError):

@@ -7,12 +7,13 @@ import pytest
 from flint import arb
 
 import gpcert as gc
+import gpcert.engine.root
 from gpcert.errors import InvalidInputError
 from gpcert.questions import rooted
 from gpcert.regions import columns_of
 from gpcert.settings import Settings
 from helpers.batches import contradictions, random_questions
-from helpers.exact import small_model
+from helpers.exact import refute, small_model
 from helpers.oracle import BITS, bits, examples
 from judge import Truth
 
@@ -133,3 +134,22 @@ def test_sides_too_wide_for_doubles_leave_their_rows_to_the_search():
     inside = post.probability(np.column_stack([np.linspace(-3.0, 3.0, 50), np.full(50, 0.05)]))[:, 1]
     assert answer.lower <= inside.min()
     assert inside.max() <= answer.upper
+
+
+@pytest.mark.parametrize("question", ["_planes", "values_of"])
+def test_a_bound_that_a_value_contradicts_is_given_up_and_told(question, monkeypatch):
+    """A fault put into the engine: its rows are answered by the search instead, and are true."""
+    post, regions = small_model(mean=0.5), [gc.Ball([0.1 * i, 0.0], 0.05) for i in range(16)]
+    too_much = {
+        "_planes": lambda *given: given[5] * 0.0 + 0.999,
+        "values_of": lambda sums, *_: sums.order_two() + 9.0,
+    }
+    monkeypatch.setattr(gpcert.engine.root, question, too_much[question])
+    with pytest.warns(gc.ContradictionWarning, match="nothing is claimed"):
+        found = gc.probability_range(post, regions, n_jobs=1)
+    monkeypatch.undo()
+    assert contradictions(found, gc.probability_range(post, list(regions), n_jobs=1)) == []
+    assert all(
+        refute(post, region, answer, np.random.default_rng(0)) == []
+        for region, answer in zip(regions, found, strict=True)
+    )

@@ -97,7 +97,7 @@ def _several(model: Model, X: np.ndarray, l: Any, variance: float, rng: np.rando
     weights = _weights(model, shared, (len(X), C), rng)
     mean = rng.standard_normal(C) * rng.choice([0.0, 1.0])
     if model.kind == "softmax":
-        R = _laplace_blocks(shared, X, C, rng)
+        R = _laplace_blocks(shared, X, C, 10.0 ** rng.uniform(3, 9) if model.layout == "close" else 1.0, rng)
         return Posterior(X, weights, R, kernel=shared, likelihood=Softmax(), mean=mean)
     R = np.stack([_precision(model.precision, kernel, X, rng) for kernel in kernels])
     likelihood = {
@@ -114,6 +114,8 @@ def _layout(name: str, Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     n, d = Z.shape
     if name == "multimodal":
         return rng.uniform(-3.0, 3.0, (n, d))
+    if name == "close":  # next to each other: a precision that is positive only after a shift one can see
+        return Z * 10.0 ** rng.uniform(-4.0, -1.0)
     if name == "duplicates":
         return Z[rng.integers((n + 1) // 2, size=n)]
     if name == "symmetric":
@@ -147,13 +149,15 @@ def _precision(name: str, kernel: Kernel, X: np.ndarray, rng: np.random.Generato
     return R if np.isfinite(R).all() else np.zeros_like(R)
 
 
-def _laplace_blocks(kernel: Kernel, X: np.ndarray, C: int, rng: np.random.Generator) -> np.ndarray:
-    """(C, C, n, n): W_i = diag(p) - p p^T at every centre, as Laplace's method gives them."""
+def _laplace_blocks(
+    kernel: Kernel, X: np.ndarray, C: int, size: float, rng: np.random.Generator
+) -> np.ndarray:
+    """(C, C, n, n): W_i = diag(p) - p p^T at every centre, as Laplace's method gives them, times `size`."""
     n, s2 = len(X), float(kernel.prior_variance)
     p = rng.dirichlet(np.ones(C), size=n)
     W = np.zeros((C, n, C, n))
     for i in range(n):
-        W[:, i, :, i] = (np.diag(p[i]) - np.outer(p[i], p[i])) * 10.0 ** rng.uniform(-2, 1)
+        W[:, i, :, i] = (np.diag(p[i]) - np.outer(p[i], p[i])) * size * 10.0 ** rng.uniform(-2, 1)
     W = W.reshape(C * n, C * n)
     R = np.linalg.solve(np.eye(C * n) + W @ np.kron(np.eye(C), kernel(X) / s2), W) / s2
     R = 0.5 * (R + R.T)

@@ -71,6 +71,10 @@ class Query:
         drawn = {name: _choice(rng, values) for name, values in CHOICES.items()}
         names = [q for q in OPTIONS for _ in range(3 if q in ("probability_range", "certify") else 1)]
         asked = question or _choice(rng, names)
+        if (
+            np.random.default_rng((number, 5)).random() < 0.1
+        ):  # of its own: earlier numbers stay what they were
+            drawn["layout"] = "close"
         if asked != "latent_range" and drawn["kind"] == "regression":
             drawn["kind"] = "probit"
         if asked == "explain":  # as many questions as there are features, twice

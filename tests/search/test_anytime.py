@@ -230,6 +230,21 @@ class ManyWaves(Waves):
     batch = 3
 
 
+class LyingWaves(Waves):
+    """Proves too much of one box."""
+
+    def over(self, lower: np.ndarray, upper: np.ndarray, reference: np.ndarray, target: float) -> Certified:
+        return Certified(0.9, reference, 0, False)
+
+
+def test_a_bound_that_a_value_contradicts_is_given_up_and_told():
+    search = Minimiser(LyingWaves(), np.zeros(1), np.full(1, 2.0))
+    search.start()
+    step(search, 0.01)
+    with pytest.warns(gc.ContradictionWarning, match="nothing is claimed"):
+        assert search.lower == 0.0
+
+
 def waves(tolerance: float, steps: int, at: int = 0, bound: type[Waves] = Waves) -> tuple[Minimiser, int]:
     """The search stopped after so many boxes or at call number `at`, and how many calls it made."""
     zero, two = np.zeros(1), np.full(1, 2.0)

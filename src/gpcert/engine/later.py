@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import FEW, Facts
-from gpcert.engine.rows import Rows
+from gpcert.engine.rows import Rows, consistent
 from gpcert.engine.search import Objective, objective
 from gpcert.engine.values import amplitudes, points
 
@@ -85,7 +85,7 @@ def _join(xp: Any, found: tuple[Array, ...], rows: Array, more: tuple[Array, ...
     better = more[1] < upper[rows]
     witness[rows] = xp.where(better[:, None], more[2], witness[rows])
     upper[rows] = xp.where(better, more[1], upper[rows])
-    lower[rows] = xp.minimum(lower[rows], upper[rows])
+    lower[rows] = consistent(xp, lower[rows], upper[rows])
     if len(more) > 3:
         nodes[rows] = nodes[rows] + more[3]
 

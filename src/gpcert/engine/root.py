@@ -19,7 +19,7 @@ from gpcert.engine.lines import after_deficit, after_surplus, lines, probabiliti
 from gpcert.engine.planes import Plane, mean_plane, plane
 from gpcert.engine.profiles import Gaussian
 from gpcert.engine.radial import RadialSums
-from gpcert.engine.rows import Around, Rows
+from gpcert.engine.rows import Around, Rows, consistent
 from gpcert.engine.search import descend, in_balls, objective
 from gpcert.engine.sums import Sums
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
@@ -204,7 +204,7 @@ def _smallest(
         found = _planes(facts, curves, few, start, here, wanted[todo], tolerance, tries, sharp)
         lower[todo] = xp.maximum(lower[todo], found)
         todo = todo[~(lower[todo] >= enough[todo])]
-    return xp.minimum(lower, upper), upper, witness, nodes
+    return consistent(xp, lower, upper), upper, witness, nodes
 
 
 def _planes(
@@ -280,4 +280,4 @@ def _signs(
         found = probabilities(backend, curves, (means, means), (largest * 0.0, largest))[0]
         lower[todo] = xp.maximum(lower[todo], _certain(xp, found))
         todo = todo[~(lower[todo] > 0.5)]
-    return xp.minimum(lower, upper), upper, witness, nodes
+    return consistent(xp, lower, upper), upper, witness, nodes

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from gpcert.engine.backend import Array, Backend
+from gpcert.errors import contradicted
 from gpcert.regions import hulls
 from gpcert.validation import Float, Index
 
-__all__ = ["Around", "Rows"]
+__all__ = ["Around", "Rows", "consistent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +100,11 @@ class Around:
     def still(self, at: Index | int) -> Float:
         """The standing features of some rows, or of one."""
         return np.asarray(self.x[at][..., self.rest])
+
+
+def consistent(xp: Any, lower: Array, upper: Array) -> Array:
+    """The lower ends (N,); 0 for one that a value found contradicts: neither is proved then."""
+    kept = lower <= upper
+    if bool(xp.any(lower > upper)):
+        contradicted()
+    return xp.where(kept, lower, xp.zeros_like(lower))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpcert.bounds import BoxBound, BoxQuery, Certified
+from gpcert.errors import contradicted
 from gpcert.search.local import descend
 from gpcert.search.recorder import OpenBox, Recorder, Why
 from gpcert.validation import Float
@@ -66,8 +67,12 @@ class Minimiser:
 
     @property
     def lower(self) -> float:
-        """The certified lower bound."""
-        return min(self._settled, self._smallest(), self.upper) if self._started else self._least
+        """The certified lower bound; given up where the value found contradicts it."""
+        least = min(self._settled, self._smallest()) if self._started else self._least
+        if least <= self.upper:
+            return least
+        contradicted()
+        return self._least
 
     @property
     def exhausted(self) -> bool:

@@ -49,3 +49,12 @@ def test_no_label_is_safe_above_its_probability(kernel: gc.Kernel, x: float, ben
         assert verdict.status is not gc.VerdictStatus.SAFE
     below = gc.certify(post, [x], gc.Box([x], [end]), p - 0.2, max_nodes=20)
     assert below.status is gc.VerdictStatus.SAFE
+
+
+def test_variances_whose_square_no_double_holds_are_answered() -> None:
+    post = stiff(gc.Matern32(1.0, 1e200), 1.0, n=3)
+    found = gc.probability_range(post, gc.Box([0.0], [0.1]), 1, max_nodes=3)
+    with bits(160):
+        truth = Truth(post).probability(np.array([0.05]), 1)
+        assert truth >= found.min.lower
+        assert truth <= found.max.upper

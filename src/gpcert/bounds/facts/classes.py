@@ -135,7 +135,7 @@ class ClassModel:
             contraction_negative=self._contraction(down, up, less),
             moderate=self.moderate,
             grams=self.grams,
-            prior_error=sum_up(rounded) * self.variance**2 * (1.0 + 1e-9),  # k_i <= s2
+            prior_error=sum_up(rounded) * self.variance * self.variance * (1.0 + 1e-9),  # k_i <= s2
         )
 
     def _precision(self, B: Float) -> tuple[Float, Float]:
