@@ -19,6 +19,8 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +90,12 @@ def judged(
     try:
         post, answers, unproved = asked(query, number)
         answers = [came_back(answer) for answer in answers]
-        signal.signal(signal.SIGALRM, overtime)
-        signal.setitimer(signal.ITIMER_REAL, LONGEST, 2.0)  # again: a callback of python-flint may swallow it
         found = unproved + [sentence for answer in answers for sentence in inconsistencies(answer)]
         judge = Judge(post, np.random.default_rng(number))
-        for claims in (answer.claims() for answer in answers):
-            counts["claims"] += len(claims)
-            judge.judge(claims)
+        with limited():
+            for claims in (answer.claims() for answer in answers):
+                counts["claims"] += len(claims)
+                judge.judge(claims)
         found += judge.false
         counts["undecided"] = len(judge.undecided)
     except (Exception, KeyboardInterrupt) as error:
@@ -102,8 +103,6 @@ def judged(
         found = [f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"]
         if LATE:  # a claim too dear to judge, or a callback of python-flint that was interrupted in it
             found, counts["undecided"] = [], counts["claims"] + 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
     counts["false"] = bool(found)
     counts["seconds"] = round(time.time() - begun)
     return number, query.question, counts, [f"{sentence}\n  {query}" for sentence in found[:3]]
@@ -125,6 +124,18 @@ def asked(query: Query, number: int) -> tuple[Posterior, list[Any], list[str]]:
 
 class Overtime(Exception):
     """The judge has used its time."""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """LONGEST seconds; then every two, as a callback of python-flint may swallow the alarm."""
+    signal.signal(signal.SIGALRM, overtime)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST, 2.0)
+    try:
+        yield
+    finally:  # one that rings here still ends inside the caller's `try`, and is the last
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def overtime(*_: object) -> None:
