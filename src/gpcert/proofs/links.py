@@ -108,11 +108,11 @@ class LogitAt(Level):
     @cached_property
     def _grid(self) -> tuple[float, list[float], list[float]]:
         """c, and points (S, m) on or above the curve, from S = 0 to the largest variance."""
-        c, S = self._level.grid(self.top)
+        S = self._level.grid(self.top)
         for x in self.near:  # slopes between points that nearly coincide would be rounding
             if min(abs(x - y) for y in S) > _APART * self.top:
                 S = sorted([*S, x])
-        return c, S, [self._level.curve(x)[1] for x in S]
+        return self._level.c, S, [upper for _, upper in self._level.enclosures(S)]
 
     @property
     def told(self) -> dict[str, Any]:

@@ -161,6 +161,52 @@ def test_the_logit_curve_is_enclosed(p, S):
     assert upper - lower <= (1e-11 + 1e-14 / min(p, 1 - p)) * (1 + abs(lower)) * (1 + math.sqrt(S))
 
 
+def test_variances_asked_for_together_are_enclosed_as_alone():
+    """Also those that make no sense: nothing is known there, and the others do not suffer."""
+    S = [0.3, -1.0, 7.0, math.nan, 1e91, 0.0]
+    for p in (1e-200, 0.2, 0.9):
+        found = LogitCurves(Logit()).level(p).enclosures(S)
+        for x, (lower, upper) in zip(S, found, strict=True):
+            if 0.0 <= x < 1e90:
+                assert expectation(Logit(), lower, x) <= arb(p) <= expectation(Logit(), upper, x)
+            else:
+                assert (lower, upper) == (-math.inf, math.inf)
+
+
+def cleared(level, root, S):
+    """Whether mu = -(steep sqrt(c + S) + kappa) has probability at least p at S, for certain (G3)."""
+    steep, c, kappa = map(arb, root)
+    with bits(120):
+        mean = -(steep * (c + arb(S)).sqrt() + kappa)
+    return bool(expectation(Logit(), mean, S) >= arb(level.p))
+
+
+@settings(max_examples=examples(30))
+@given(
+    p=st.sampled_from([q for q in PROBABILITIES if q < 0.5]) | st.floats(1e-6, 0.4999),
+    largest=st.floats(-3.0, 3.5).map(lambda e: 10.0**e),
+    share=st.sampled_from([0.0, 1.0]) | st.floats(0.0, 1.0),
+)
+def test_the_root_of_the_logistic_clears_its_curve_near_and_far(p, largest, share):
+    """Near the variance at which it is asked it all but touches: a root that crosses does so there first."""
+    level, S = LogitCurves(Logit()).level(p), share * largest
+    root = level.root(S, largest)
+    around = [(1.0 + S) * x for x in (0.0, 1e-4, 1e-3, 4e-3, 0.01, 0.03, 0.1, 0.3)]
+    asked = [0.0, largest, *(S + x for x in around), *(S - x for x in around), 1e-3 * largest, 0.1 * largest]
+    assert all(cleared(level, root, x) for x in asked if 0.0 <= x <= largest)
+
+
+@pytest.mark.parametrize("p", [1e-3, 0.02, 0.1, 0.2, 0.4, 0.49])
+@pytest.mark.parametrize("largest", [1e-3, 1.0, 10.0, 100.0, 400.0])
+def test_the_root_of_the_logistic_touches_its_curve(p, largest):
+    """A little higher and it would cross: nothing that does not shrink with a box is lost to it."""
+    level = LogitCurves(Logit()).level(p)
+    for S in (0.0, 0.01 * largest, 0.3 * largest, largest):
+        steep, c, kappa = level.root(S, largest)
+        assert cleared(level, (steep, c, kappa), S)
+        assert not cleared(level, (steep, c, kappa + 1e-4 * math.sqrt(1.0 + S)), S)
+
+
 @EACH
 @settings(max_examples=examples(60))
 @given(

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+import numpy as np
 from scipy.special import ndtri
 
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, corners
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, sqrt_up, up
+from gpcert.validation import Float
+
+#: The cells of a root's grid, in log sqrt(c + S): the shortest, and how many of them the longest is.
+_SHORTEST, _LONGEST = 2.0**-8, 32
+#: How many cells of each length there are on either side: few enough to be cheap, and so many that chords
+#: lose less than the root does, which grows with the square of the distance.
+_CELLS = 12
+#: Variances at which one level is known at most; and how many levels and roots are kept.
+_KEPT, _LEVELS = 2**12, 2**9
+#: From variances of this size on a root has a smaller c, so that it bends away from F as fast as chords need.
+_WIDE = 20.0
 
 
 @dataclass(frozen=True)
@@ -30,13 +43,15 @@ class LogitCurves(LevelCurves):
         if not all(map(math.isfinite, (*mu, *S))):
             return 0.0, 1.0
         lower, upper = corners(mu, S)
-        return self.enclose(*lower)[0], self.enclose(*upper)[1]
+        low, high = self.enclose(*np.array([lower, upper]).T)
+        return float(low[0]), float(high[1])
 
-    def enclose(self, mu: float, S: float) -> tuple[float, float]:
-        """E sigma(f) at one (mu, S)."""
-        value = float(self.likelihood.expectation(mu, S))
-        error = float(self.likelihood.expectation_error(mu, S)) * (1.0 + 8 * UNIT)
-        return max(0.0, down(value - error)), min(1.0, up(value + error))
+    def enclose(self, mu: Float, S: Float) -> tuple[Float, Float]:
+        """E sigma(f) at means and variances of one shape."""
+        value = self.likelihood.expectation(mu, S)
+        error = self.likelihood.expectation_error(mu, S) * (1.0 + 8 * UNIT)
+        low, high = np.nextafter(value - error, -np.inf), np.nextafter(value + error, np.inf)
+        return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
     def level(self, p: float) -> Level:
         return LogitLevel(self, p)
@@ -60,14 +75,24 @@ class LogitLevel(Level):
 
     def curve(self, S: float) -> tuple[float, float]:
         """[lower, upper] containing m_p(S): the quadrature with its error brackets p there."""
-        return _logistic_curve(self.curves, self.p, S)
+        return self.enclosures([S])[0]
+
+    def enclosures(self, S: Sequence[float]) -> list[tuple[float, float]]:
+        """`curve` at several variances: those that were not asked for before in one quadrature."""
+        known = _known(self.curves, self.p)
+        if len(known) > _KEPT:
+            known.clear()
+        new = [x for x in S if x not in known]
+        if new:
+            known.update(zip(new, _enclosed(self.curves, self.p, np.array(new)), strict=True))
+        return [known[x] for x in S]
 
     def tangent(self, S: float, largest: float) -> Line:
         """L2: three enclosures of a concave curve bound it everywhere, without derivatives."""
         gap = 1e-3 * (1.0 + max(S, 0.0))
         points = [max(S, gap) + i * gap for i in (-1, 0, 1)]
         points[0] = max(points[0], 0.0)
-        curve = [self.curve(x) for x in points]
+        curve = self.enclosures(points)
         tau = 0.5 * (sum(curve[2]) - sum(curve[0])) / (points[2] - points[0])
         if not (math.isfinite(tau) and math.isfinite(largest)):
             return 0.0, -math.inf
@@ -86,18 +111,33 @@ class LogitLevel(Level):
 
     def root(self, S: float, largest: float) -> Root | None:
         """F = -m_p is concave in S, above its chords: the secant of F in w = sqrt(c + S) next to S, lowered
-        to what is certain. Chord - steep w is convex, smallest at an end or where w = steep / (2 slope).
+        to what they make certain.
         """
         if not (self.p < 0.5 and 0.0 < largest < 1e90):
             return None
-        c, grid = self.grid(largest)
-        return root_below(c, grid, [-self.curve(x)[1] for x in grid], S)
+        place = round(0.5 * math.log1p(min(max(S, 0.0), largest) / self.c) / _SHORTEST)
+        return _logistic_root(self, place, largest)
 
-    def grid(self, largest: float) -> tuple[float, list[float]]:
-        """c, and variances up to `largest`, that `root` uses for p < 1/2."""
-        t = float(ndtri(self.p))
-        c = min(0.98 * self.curves.noise, (t / (1.0 - 2.0 * self.p)) ** 2)  # the slope of F at S = 0, far out
-        return c, _grid(0.05 * c, largest)
+    @property
+    def c(self) -> float:
+        """Fitted: with any smaller c, F is convex in sqrt(c + S) for p < 1/2, so that a root touches it where
+        it is asked and lies below it elsewhere. Any c is sound.
+        """
+        return 1.0 / math.hypot(4.0 * self.p * (1.0 - self.p), 0.31)
+
+    def grid(self, largest: float, place: int | None = None) -> list[float]:
+        """Variances from 0 to `largest`, close together around `place` (in shortest cells) if one is given:
+        cells begin where others of their length do for every place, so that values are kept.
+        """
+        last = 0.5 * math.log1p(largest / self.c) / _SHORTEST
+        cells = set(range(0, math.ceil(last), _LONGEST))
+        length = 1
+        while place is not None and length < _LONGEST:
+            middle = place // length * length
+            cells.update(range(max(middle - _CELLS * length, 0), middle + (_CELLS + 1) * length, length))
+            length *= 2
+        inside = (self.c * math.expm1(2.0 * _SHORTEST * i) for i in cells if i < last)
+        return [*sorted(x for x in inside if x < largest), largest]
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
@@ -124,31 +164,39 @@ def root_below(c: float, grid: list[float], F: list[float], S: float) -> Root | 
     return steep, c, kappa - 64 * UNIT * size
 
 
-def _grid(first: float, largest: float) -> list[float]:
-    """0, then up to `largest` by factors of 2: the same for all references, so that values are kept."""
-    count = max(0, math.ceil(math.log(max(largest / first, 1.0)) / math.log(2.0)))
-    return [0.0, *sorted({largest * 2.0**-i for i in range(count + 1)})]
+@lru_cache(maxsize=_LEVELS)
+def _logistic_root(level: LogitLevel, place: int, largest: float) -> Root | None:
+    """See `LogitLevel.root`, at the variance of `place`."""
+    grid = level.grid(largest, place)
+    F = [-upper for _, upper in level.enclosures(grid)]
+    S = level.c * math.expm1(2.0 * _SHORTEST * place)
+    return root_below(level.c / (1.0 + S / _WIDE), grid, F, S)
 
 
-@lru_cache(maxsize=2**14)
-def _logistic_curve(curves: LogitCurves, p: float, S: float) -> tuple[float, float]:
-    """See `LogitLevel.curve`; kept, since neighbouring pieces and their refinements share their ends."""
-    if not 0.0 <= S < 1e90:
-        return -math.inf, math.inf
-    m = float(ndtri(p)) * math.sqrt(curves.noise + S)
+@lru_cache(maxsize=_LEVELS)
+def _known(curves: LogitCurves, p: float) -> dict[float, tuple[float, float]]:
+    """Enclosures of m_p by S; kept, since neighbouring pieces and their refinements share their ends."""
+    return {}
+
+
+def _enclosed(curves: LogitCurves, p: float, S: Float) -> list[tuple[float, float]]:
+    """[lower, upper] containing m_p(S), for S (n,), from the level q <= 1/2: m_p = -m_{1-p}."""
+    q = p if p <= 0.5 else 1.0 - p  # exact, since p is not small
+    good = (S >= 0.0) & (S < 1e90) & (q > 0.0)
+    S = np.where(good, S, 0.0)
+    m = float(ndtri(max(q, 5e-324))) * np.sqrt(curves.noise + S)
     for _ in range(50):
-        value = float(curves.likelihood.expectation(m, S))
-        slope = max(float(curves.likelihood.expectation_gradient(m, S)[0]), 1e-300)
-        step = (p - value) / slope
-        # The expectation is nearly linear in probit units: long steps are cut to stay where that holds.
-        m += math.copysign(min(abs(step), 1.0 + 0.5 * abs(m)), step)
-        if not abs(m) < 1e90:
-            return -math.inf, math.inf
-        if abs(step) <= 1e-7 * (1.0 + abs(m)):  # after this step the error is of the order of its square
+        log_z, slope, _ = curves.likelihood.tilted(1.0, m, S)
+        step = (math.log(max(q, 5e-324)) - log_z) / slope  # log E sigma is concave: from below after one step
+        m = np.fmin(np.fmax(m + step, -1e90), 0.0)
+        if (np.abs(step) <= 1e-7 * (1.0 + np.abs(m))).all():  # the error is now of the order of its square
             break
-    width = 4e-13 * (1.0 + abs(m))
+    width = 4e-13 * (1.0 + np.abs(m))
     for _ in range(60):
-        if curves.enclose(m - width, S)[1] <= p <= curves.enclose(m + width, S)[0]:
-            return m - width, m + width
-        width *= 4.0
-    return -math.inf, math.inf
+        proved = (curves.enclose(m - width, S)[1] <= q) & (q <= curves.enclose(m + width, S)[0])
+        if (proved | ~good).all():
+            break
+        width = np.where(proved, width, 4.0 * width)
+    width = np.where(proved & good, width, np.inf)
+    ends = [(float(a), float(b)) for a, b in zip(m - width, m + width, strict=True)]
+    return ends if p <= 0.5 else [(-b, -a) for a, b in ends]
