@@ -6,6 +6,7 @@ The formulas are the checker's, in floats: whether its sum, with its error, will
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,15 +30,23 @@ _CLEAR = 1e-6
 
 
 class Near(NamedTuple):
-    """Probabilities (C,) at a point; what a margin loses around it; what a checker's sum is off by."""
+    """Probabilities (C,) at a point; what a margin loses around it; for each sum that a checker may make,
+    sharper and sharper ones, what it is off by, and the terms that it has spent then.
+    """
 
     p: Float
     lost: float
-    error: float
+    sums: tuple[tuple[float, int], ...]
 
-    def ahead(self, c: int, j: int) -> bool:
-        """Whether a checker will find class c ahead of j, all around."""
-        return bool(self.p[c] - self.p[j] - self.lost > 2.0 * self.error + _CLEAR)
+    def cost(self, c: int, j: int) -> float:
+        """Terms that a checker spends until it finds class c ahead of j, all around; inf: it does not."""
+        gap = float(self.p[c] - self.p[j]) - self.lost - _CLEAR
+        return next((terms for error, terms in self.sums if gap > 2.0 * error), math.inf)
+
+    @property
+    def most(self) -> int:
+        """Terms that it spends, whomever it compares."""
+        return self.sums[-1][1]
 
 
 def near(post: Posterior, x: Float, square: float) -> Near | None:
@@ -52,8 +61,8 @@ def near(post: Posterior, x: Float, square: float) -> Near | None:
     here, least, most = _ends(post, V, a, b, square)
     apart = float(np.sqrt(_norms(post)[a, b] * s2 * square).max())
     lost = 0.5 * apart + 0.25 * (max(float((here - least).max()), 0.0) + max(float((most - here).max()), 0.0))
-    found = Near(p, lost, _error(V))
-    return found if np.isfinite([lost, found.error]).all() else None
+    beside = (C * post.n_centres) ** 2 // 20  # products, counted as a checker does
+    return Near(p, lost, tuple(_sums(V, beside))) if np.isfinite(lost) else None
 
 
 def _covariance(post: Posterior, x: Float) -> Float:
@@ -95,8 +104,24 @@ def _moved(here: Float, s2: float, lift: Float, negative: Float, square: float) 
     return np.maximum(here - change, 0.0), np.minimum(np.maximum(here + change, 0.0), s2 + negative)
 
 
-def _error(V: Float) -> float:
-    """Of the sharpest sum that a checker makes; inf: none."""
+def _sums(V: Float, spent: int) -> Iterator[tuple[float, int]]:
+    """What each sum is off by, inf: a checker does not make it; and all terms spent up to it."""
+    spreads = _spreads(V)
+    for exponent in _EXPONENTS:
+        terms, error = 1, 0.0
+        for spread in spreads:
+            strip = min(2.0 * _STRIP / max(spread, 1e-9), math.sqrt(2.0 * exponent))
+            step = 6.283 * strip / (exponent + 0.5 * strip * strip)
+            count = math.ceil(math.sqrt(2.0 * exponent) / step)
+            terms *= 2 * count + 3
+            error += 2.0 * math.exp(0.5 * strip * strip - 2.0 * math.pi * strip / step) / math.cos(_STRIP)
+            error += math.erfc(count * step / math.sqrt(2.0))
+        spent += min(terms, _MOST_TERMS)
+        yield (1.5 * error if spreads and terms <= _MOST_TERMS else math.inf), spent
+
+
+def _spreads(V: Float) -> list[float]:
+    """How far apart the classes are along the axes of a factor; none: a checker makes no sum."""
     clipped = V.copy()
     np.fill_diagonal(clipped, np.maximum(np.diagonal(V), 0.0))
     contrasts = clipped[:-1, :-1] - clipped[-1:, :-1] - clipped[:-1, -1:] + clipped[-1, -1]
@@ -104,17 +129,6 @@ def _error(V: Float) -> float:
     try:
         L = np.linalg.cholesky(contrasts + shift * np.eye(len(contrasts)))
     except np.linalg.LinAlgError:
-        return math.inf
+        return []
     spreads = np.maximum(L.max(axis=0), 0.0) - np.minimum(L.min(axis=0), 0.0)
-    best = math.inf
-    for exponent in _EXPONENTS if spreads.max() < _WIDEST else ():
-        terms, error = 1, 0.0
-        for spread in spreads.tolist():
-            strip = min(2.0 * _STRIP / max(spread, 1e-9), math.sqrt(2.0 * exponent))
-            step = 6.283 * strip / (exponent + 0.5 * strip * strip)
-            count = math.ceil(math.sqrt(2.0 * exponent) / step)
-            terms *= 2 * count + 3
-            error += 2.0 * math.exp(0.5 * strip * strip - 2.0 * math.pi * strip / step) / math.cos(_STRIP)
-            error += math.erfc(count * step / math.sqrt(2.0))
-        best = min(best, 1.5 * error) if terms <= _MOST_TERMS else best
-    return best
+    return spreads.tolist() if spreads.max() < _WIDEST else []

@@ -7,6 +7,7 @@ E D >= s_k for every other class k.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -34,8 +35,8 @@ __all__ = ["Labels"]
 #: What decides at a point by more than this, relative to its terms, does so in balls.
 _CLEAR = 1e-11
 _Part = Leaf | Envelope
-#: Anchors of one proof, of which the checker allows some more.
-_ANCHORS = 900
+#: Terms of integrals of one file, of which the checker allows some more.
+_TERMS = 9 * 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,7 @@ class Labels:
         assert isinstance(post.likelihood, Softmax)
         self._post, self._factory = post, factory
         self.facts = [fact.told for fact in facts_of(post)]
+        self._terms: float = _TERMS  # left for what is still to be claimed
 
     def prove(self, goal: Goal) -> tuple[float, Any]:
         """(0, how) if the margin of the label is proved to be positive, which is all that can be; else -1."""
@@ -118,12 +120,13 @@ class Labels:
         if not root.lower.size:
             return (0.0 if self.decided(label, 1, x) else -1.0), None
         with np.errstate(all="ignore"):
-            covering = _Covering(self._post, label, region, moving)
+            covering = _Covering(self._post, label, region, moving, self._terms)
             nodes: list[Split | _Leaf] = []
             for node in walk(root, up(0.5), covering.lengthscale, covering.leaf):
                 nodes.append(node)
                 if isinstance(node, _Leaf) and not node.proved:
                     return -1.0, None
+        self._terms = covering.terms
         return 0.0, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
 
     def decided(self, label: int, sign: int, x: Float) -> bool:
@@ -135,11 +138,12 @@ class Labels:
             if not unsure or (sign < 0 and len(unsure) < len(rivals)):
                 return True
             here = near(self._post, x, 0.0)
-        if here is None:
+        if here is None or here.most > self._terms:
             return False
-        if sign > 0:
-            return all(here.ahead(label, j) for j in unsure)
-        return any(here.ahead(j, label) for j in unsure)
+        ahead = [here.cost(*((label, j) if sign > 0 else (j, label))) < math.inf for j in unsure]
+        found = all(ahead) if sign > 0 else any(ahead)
+        self._terms -= here.most if found else 0
+        return found
 
 
 def _beats(rival: _Rival, sign: int, x: Float, features: Any) -> bool:
@@ -184,11 +188,11 @@ def _rival(post: Posterior, c: int, j: int) -> _Rival:
 class _Covering:
     """Leaves that show the label against every rival."""
 
-    def __init__(self, post: Posterior, label: int, region: Region, moving: Any) -> None:
+    def __init__(self, post: Posterior, label: int, region: Region, moving: Any, terms: float) -> None:
         self._rivals = {j: _rival(post, label, j) for j in range(post.n_classes) if j != label}
         self._count, self._cube, s2 = post.n_classes, cube_of(region, moving), post.kernels[0].prior_variance
         self._shape, self._x = shape_of(region, moving), region.inner_box().lower
-        self._moving, self._left, self._anchors = moving, TRIALS, _ANCHORS
+        self._moving, self._left, self.terms = moving, TRIALS, terms
         self._post, self._label = post, label
         features = np.flatnonzero(moving)
         curves = curves_of(Logit())
@@ -214,11 +218,12 @@ class _Covering:
             if parts[j] is not None:
                 continue
             around = around or self._near(j, node, middle)
-            if around is not None and around.ahead(self._label, j) and self._anchors > 0:
-                self._anchors -= 1
+            if around is not None and (cost := around.cost(self._label, j)) <= self.terms:
+                self.terms -= cost
                 parts[j] = _Anchor(middle)
                 continue
-            integral = around is not None and around._replace(lost=0.0).ahead(self._label, j)
+            here = None if around is None else around._replace(lost=0.0)
+            integral = here is not None and here.cost(self._label, j) <= self.terms
             hopeless = self._left < 0 or not (ordered or integral)
             return _Leaf(parts, False) if anything or hopeless else None
         return _Leaf(parts, True)
