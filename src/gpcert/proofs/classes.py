@@ -100,6 +100,12 @@ class ClassAt:
     def most(self) -> float:
         return abs(self.value) + self.along + self.reach(self.N)
 
+    @cached_property
+    def known(self) -> ClassAt:
+        """As a checker may find it, who knows the rest better."""
+        rest = self.expanded.rest - self.expanded.hidden
+        return ClassAt(self.place, self.level, self.expanded._replace(rest=rest))
+
     def reach(self, metric: Float) -> float:
         """sup d^T metric d/2."""
         return 0.5 * self.place.domain.norm(metric) ** 2
@@ -132,16 +138,29 @@ def _steepest(low: float, high: float) -> float:
     return z * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
 
+class _Part(NamedTuple):
+    """value + g.d + d^T H d/2."""
+
+    value: float
+    g: Float
+    H: Float
+
+
 class Total:
     """A sum of planes: e^r times it lies above constant e^r + value + g.d + d^T H d/2; units of `first`."""
 
     def __init__(self, first: ClassAt, constant: float) -> None:
-        self._first, self.constant, self.value, self.size = first, constant, 0.0, abs(constant)
-        d = len(first.lengthscale)
-        self.g, self.H = np.zeros(d), np.zeros((d, d))
+        self._first, self.constant, self.size = first, constant, abs(constant)
+        self._added: list[tuple[_Part, ClassAt, float, float, Rate]] = []
 
     def add(self, one: ClassAt, weight: float, paid: float, rate: Rate) -> None:
         """weight f, less `paid` times what the rate loses."""
+        self.constant += weight * one.expanded.plane.kernels.constant
+        self.size += weight * one.expanded.size
+        self._added.append((self._part(one, weight, paid, rate), one, weight, paid, rate))
+
+    def _part(self, one: ClassAt, weight: float, paid: float, rate: Rate) -> _Part:
+        """But for its constant."""
         (kernels, bend, _, _), H, _, rest = one.expanded
         M0, f1, _ = kernels.head
         ratio = self._first.lengthscale / one.lengthscale
@@ -154,22 +173,36 @@ class Total:
         bent = rest + bend * math.exp(far) * one.growth
         square = rate.curve + (rate.spread / one.steep if one.steep > 0.0 else 0.0)
         rough = rate.spread * x + rate.curve * (abs(v) + one.along + 0.5 * one.reach(one.N))
-        self.constant += weight * kernels.constant
-        self.value += weight * still
-        self.value -= paid * (rate.apart * one.most + rate.spread * x * abs(v) + 0.5 * rate.curve * v * v)
-        self.size += weight * one.expanded.size
+        lost = rate.apart * one.most + rate.spread * x * abs(v) + 0.5 * rate.curve * v * v
         diagonal = weight * (still * tilt - np.abs(tilt) * wide - bent)
         diagonal -= paid * (rate.spread * one.steep + rough * one.N)
         form = weight * H - paid * square * np.outer(f1, f1) + np.diag(diagonal)
-        self.g += ratio * f1 * (weight - paid * rate.curve * v)
-        self.H += np.outer(ratio, ratio) * form
+        g = ratio * f1 * (weight - paid * rate.curve * v)
+        return _Part(weight * still - paid * lost, g, np.outer(ratio, ratio) * form)
 
     def least(self) -> tuple[Multipliers, float] | None:
         """Multipliers, and the bound that they give relative to the terms; None: nothing is known."""
         domain: Domain = self._first.place.domain
-        base = self.value + self.constant
+        parts = [part for part, *_ in self._added]
+        base = sum((part.value for part in parts), self.constant)
+        g, H = sum(part.g for part in parts), sum(part.H for part in parts)
         slope = min(self.constant, self.constant * self._first.growth)
-        if not (np.isfinite([base, slope, self.size]).all() and np.isfinite(self.H).all()):
+        if not (np.isfinite([base, slope, self.size]).all() and np.isfinite(H).all() and self.size > 0.0):
             return None
-        best = multipliers(domain, self.g, self.H + slope * np.eye(len(self.g)), CLEAR * self.size - base)
-        return (best, (base + best.value) / self.size) if best.finite and self.size > 0.0 else None
+        best = multipliers(
+            domain, np.asarray(g), H + slope * np.eye(len(domain.low)), CLEAR * self.size - base
+        )
+        value = base + best.value
+        if value > 0.0:
+            value -= sum(self._drift(best.y, *each) for each in self._added)
+        return (best, value / self.size) if best.finite else None
+
+    def _drift(self, y: Float, part: _Part, one: ClassAt, weight: float, paid: float, rate: Rate) -> float:
+        """What multipliers lose that fit a rest in which roundings are hidden: what a checker finds besides
+        is not negative, but multipliers see its tangent at y.
+        """
+        known = self._part(one.known, weight, paid, NOTHING if rate is NOTHING else one.known.rate)
+        H, domain = known.H - part.H, self._first.place.domain
+        slope = known.g - part.g + H @ y
+        gained = known.value - part.value - 0.5 * float(y @ H @ y)
+        return max(0.0, -gained - float(np.minimum(slope * domain.low, slope * domain.high).sum()))

@@ -71,6 +71,11 @@ class Expansion(NamedTuple):
         kernels, c = self.plane.kernels, self.plane.kernels.around
         return float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + self.plane.size * math.exp(c.radius)
 
+    @property
+    def hidden(self) -> float:
+        """How much of the rest may be rounding, which a checker, who knows it better, does not find."""
+        return self.rest - 2.0 * _tail(self.plane.kernels, _first(self.forms), known=True)
+
 
 def expansion(place: Place, level: Level) -> Expansion | None:
     """None where e^r says nothing any more."""
@@ -104,19 +109,18 @@ def leaf_at(place: Place, level: Level) -> Leaf | None:
         return None
     clear = (base + best.value) / size
     if clear > 0.0:
-        clear -= _drift(kernels, forms, rest, best) / size
+        clear -= _drift(found, best) / size
     if 0.0 < clear < CLEAR and clear * size > _noise(place, found, best, H):
         clear = CLEAR
     return Leaf(place.reference, level, hints, forms, best, clear)
 
 
-def _drift(kernels: KernelSum, forms: Forms | None, rest: float, best: Multipliers) -> float:
-    """What multipliers lose that fit a rest in which roundings are hidden: a checker, which knows it better,
-    finds H + x I with 0 <= x <= what is hidden, whose gradient at y is another by x y.
+def _drift(found: Expansion, best: Multipliers) -> float:
+    """What multipliers lose that fit a rest in which roundings are hidden: a checker finds H + x I with
+    0 <= x <= what is hidden, whose gradient at y is another by x y.
     """
-    domain, y = kernels.around.domain, np.abs(best.y)
-    hidden = rest - 2.0 * _tail(kernels, _first(forms), known=True)
-    return hidden * float(y @ (np.maximum(np.abs(domain.low), np.abs(domain.high)) + 0.5 * y))
+    domain, y = found.plane.kernels.around.domain, np.abs(best.y)
+    return found.hidden * float(y @ (np.maximum(np.abs(domain.low), np.abs(domain.high)) + 0.5 * y))
 
 
 def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float:

@@ -1,0 +1,53 @@
+"""Sums of classes at the edge of what they prove: a checker, who knows their rests better, accepts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import gpcert as gc
+from gpcert.bounds import BoundFactory
+from gpcert.model_file import file_digest
+from gpcert.proofs.document import document, everywhere, real, region_told
+from gpcert.proofs.joint import JointProver
+from gpcert.proofs.one_vs_rest import SeveralClasses
+from gpcert.proofs.two_classes import cube_of, placed, root_of
+from judge.proofs import rejected
+
+
+def cancelling() -> gc.Posterior:
+    """Three latents whose weights cancel, so that rounding hides what the orders from three on are."""
+    rng = np.random.default_rng(8)
+    X = 0.6 * rng.normal(size=(29, 1))
+    K = gc.RBF()(X)
+    R = np.stack([np.linalg.inv(K + np.diag(rng.uniform(0.3, 3.0, len(X)))) for _ in range(3)])
+    small = np.linalg.eigh(K)[1][:, :14]
+    W = 0.3 * rng.normal(size=(29, 3)) + 3e3 * small @ rng.normal(size=(14, 3))
+    W *= 3.0 / max(3.0, float(np.abs(K @ W).max()))
+    return gc.Posterior(X, W, R, kernel=gc.RBF(), likelihood=gc.OneVsRest(gc.Logit()))
+
+
+def test_a_sum_at_its_edge_is_accepted(tmp_path: Path) -> None:
+    """The largest number that one comparison proves, by bisection: multipliers fit it to the last digits."""
+    post, region = cancelling(), gc.Ball([0.3], 0.17)
+    model, files = tmp_path / "model.safetensors", []
+    gc.save(post, model)
+    factory = BoundFactory(post)
+    subject, ((bound, _), moving) = SeveralClasses(post, factory), placed(factory.pair, 0, region)
+    joint = JointProver(bound, subject._levels, cube_of(region, moving), False)
+    root = root_of(bound, region, moving, None)
+    for place in list(joint._prover(0, True).places(root))[:2]:
+        low, high, proof = 0.0, 1.0, None
+        for _ in range(45):
+            middle = 0.5 * (low + high)
+            found, _ = joint._summed(root, place.reference, place.sharp, middle, None)
+            if found is None:
+                high = middle
+            else:
+                low, proof = middle, {"tree": [{"joint": [found.told(region)], "value": real(middle)}]}
+        assert proof is not None
+        claim = everywhere(0, 0, ">=", low, proof, "probability")
+        files.append(tmp_path / f"{len(files)}.json")
+        files[-1].write_text(document(file_digest(post), subject.facts, [region_told(region)], [claim]))
+    assert rejected(model, files) == []
