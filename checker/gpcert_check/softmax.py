@@ -173,7 +173,7 @@ class Softmax:
         for c in range(C):
             clipped[c][c] = V[c][c].nonnegative_part()
         law, apart, ends = around(mean, clipped), {}, {}
-        pair: Any = SimpleNamespace(s2=2 * s2, lift=2 * rho * s2, negative=rho, top=2 * (1 + rho) * s2)
+        pair: Any = SimpleNamespace(s2=2 * s2, lift=arb(0), negative=rho, top=2 * (1 + rho) * s2)
         for a, b in combinations(range(C), 2):
             moved = (self._norm(a, b) * s2 * square).sqrt()
             apart[a, b] = abs(mean[a] - mean[b] - (arb(law.mean[a]) - law.mean[b])) + moved
@@ -182,8 +182,7 @@ class Softmax:
                 ends[a, b] = both[0][0] + both[1][0], both[0][1] + both[1][1]
             else:
                 difference = V[a][a] + V[b][b] - V[a][b] - V[b][a]
-                least, most, _ = variances(pair, pair.s2 - difference, square)
-                ends[a, b] = least, most + 4 * rho * s2
+                ends[a, b] = variances(pair, pair.s2 - difference, square)[:2]
         return Near(law, apart, ends, self._spend)
 
     def _spend(self, terms: int) -> None:
@@ -226,10 +225,10 @@ class Softmax:
         if self.blocks is None:
             few = (own.negative + 1 + rival.surplus).max(rival.negative + 1 + own.surplus) / 2
             return [Contrast(own, alpha, m0, half, few, own.lift.max(rival.lift) / 2)]
-        few, spare, B = arb(3).sqrt() / 2 * (1 + 2 * self.rho), self.rho * own.s2 / 2, self.blocks
+        few, B = arb(3).sqrt() / 2 * (1 + self.rho), self.blocks  # nothing is clipped (V11)
         others = [k for k in range(self.classes) if k not in (c, j)]
         crossed = [(B[c][k] + B[k][c] - B[j][k] - B[k][j]) / 2 for k in others]
-        return [Contrast(own, alpha, m0, half - each, few, spare) for each in crossed]
+        return [Contrast(own, alpha, m0, half - each, few, arb(0)) for each in crossed]
 
 
 def _known(claim: Any) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import random
+from itertools import permutations, product
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from flint import arb, fmpq, fmpq_mat
 
 from gpcert_check.balls import read_region
 from gpcert_check.claims import Checker, Claim
 from gpcert_check.leaves import Slice
 from gpcert_check.reading import Reject
 from gpcert_check.softmax import Ahead
-from making import Prover, at, box, everywhere, leaf_for, sample
+from making import Prover, at, box, everywhere, hexed, leaf_for, sample
 from softmax_toys import SoftToy, shared, wins
 from tampers import accepted
 
@@ -84,11 +87,89 @@ def test_shared_covariances_and_clipped_variances(correlated: bool, excess: floa
                     assert math.isclose(form, s, abs_tol=1e-9)
                     assert max(t[c], t[j]) / 2 <= float(one.spare.upper()) + 1e-12
                     assert abs(s) <= float(one.crude.upper())
-                    b = [rng.gauss(0, 1) for _ in range(3)]
-                    total = sum(b[p] * S[p][q] * b[q] for p in range(3) for q in range(3))
-                    lift = 2 * float(one.spare.upper())
-                    assert total >= -lift * sum(x * x for x in b) - 1e-9 or not correlated
     assert (clipped > 0) == (excess > 1 and not correlated)
+
+
+def fractions(rng: random.Random, rows: int, columns: int) -> fmpq_mat:
+    return fmpq_mat(rows, columns, [fmpq(rng.randrange(-9, 10), 8) for _ in range(rows * columns)])
+
+
+def largest_row(A: fmpq_mat) -> fmpq:
+    return max(sum(map(abs, row), fmpq(0)) for row in A.tolist())
+
+
+def definite(A: fmpq_mat) -> bool:
+    """Whether a symmetric matrix is positive definite, by its leading minors."""
+    rows = A.tolist()
+    return all(fmpq_mat([row[:m] for row in rows[:m]]).det() > 0 for m in range(1, len(rows) + 1))
+
+
+def test_a_residual_below_one_leaves_a_covariance() -> None:
+    """V11 in rationals: 0 < |g|^2 - z^T R z <= (1 + rho) |g|^2 in feature spaces of two dimensions, of two
+    classes and two centres, whatever symmetric R has rho < 1; both ends are nearly attained.
+    """
+    rng, sharp = random.Random(11), [0, 0]
+    pairs = [(c, i) for c in range(2) for i in range(2)]
+    one = fmpq_mat([[int(p == q) for q in pairs] for p in pairs])
+    for trial in range(30):
+        features = fractions(rng, 2, 2) if trial else fmpq_mat([[1, 0], [0, 1]])
+        sites = [g * g.transpose() * min(trial, 1) for g in (fractions(rng, 2, 2), fractions(rng, 2, 2))]
+        W = fmpq_mat([[sites[i][c, e] if i == j else 0 for e, j in pairs] for c, i in pairs])
+        Phi = fmpq_mat([[features[i, m] if c == e else 0 for e, m in pairs] for c, i in pairs])
+        K, P = Phi * Phi.transpose(), fractions(rng, 4, 4) if trial else one
+        P, smooth = P + P.transpose(), one + K * W
+        E = P * smooth
+        square = largest_row(K) ** 2 * largest_row(E) * largest_row(E.transpose())
+        share = fmpq(int((arb(2) ** 50 / arb(square).sqrt()).lower().floor().unique_fmpz()), 2**50)
+        share *= fmpq(999, 1000)
+        assert share**2 * square < 1
+        for sign in (1, -1):
+            form = Phi.transpose() * (W * smooth.inv() + P * share * sign) * Phi
+            assert definite(one - form)
+            assert definite(form + one)
+            sharp[0] += not definite(one * fmpq(99, 100) - form)
+            sharp[1] += not definite(form + one * fmpq(99, 100))
+    assert min(sharp) > 0
+
+
+def loosened(seed: int, size: float) -> SoftToy:
+    """A toy whose precision is another by a random symmetric matrix of this size."""
+    toy, rng = SoftToy(seed), random.Random(seed)
+    P = [[rng.gauss(0, size) for _ in range(9)] for _ in range(9)]
+    for (c, e), R in zip(product(range(3), repeat=2), toy.R, strict=True):
+        for i, j in product(range(3), repeat=2):
+            R[i][j] += P[3 * c + i][3 * e + j] + P[3 * e + j][3 * c + i]
+    return toy
+
+
+def test_a_large_residual_widens_what_it_should(tmp_path: Path) -> None:
+    """V12 and V15 (c) where rho is 0.9, by formulas of the test; nothing is clipped."""
+    rng = random.Random(13)
+    for seed in range(5):
+        small = float(prover_of(loosened(seed, 1e-6), tmp_path).checker.subject.rho.mid())
+        toy = loosened(seed, 0.9e-6 / small)
+        subject = prover_of(toy, tmp_path).checker.subject
+        rho, x = float(subject.rho.mid()), point(rng)
+        assert 0.89 < rho < 0.91
+        for z in [*toy.X, *(point(rng) for _ in range(20))]:
+            S, b = toy.joint(z)[1], [rng.gauss(0, 1) for _ in range(3)]
+            assert sum(b[p] * S[p][q] * b[q] for p in range(3) for q in range(3)) > 0
+            for c, j in permutations(range(3), 2):
+                (one,) = subject._contrasts(c, j)
+                assert one.spare == 0
+                assert math.isclose(float(one.crude.mid()), math.sqrt(0.75) * (1 + rho) * toy.s2)
+                assert abs(shared(S, c, j, 3 - c - j)) < one.crude
+        for half in (1e-3, 2.0):
+            region = read_region(box([a - half for a in x], [a + half for a in x]), 2)
+            with mock.patch("gpcert_check.softmax.Near") as made:
+                subject._on(region, region.lower, region.upper, {"ref": hexed(x)})
+            S, most = toy.joint(x)[1], 2 * (1 + rho) * toy.s2
+            wide = most * sum((half / scale) ** 2 for scale in toy.scale)
+            for (a, b), ends in made.call_args.args[2].items():
+                here = S[a][a] + S[b][b] - S[a][b] - S[b][a]
+                change = 2 * math.sqrt(here * wide) + wide
+                truth = max(here - change, 0.0), min(here + change, most)
+                assert all(math.isclose(float(p.mid()), q) for p, q in zip(ends, truth, strict=True))
 
 
 @KINDS

@@ -17,6 +17,7 @@ import pytest
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.errors import InvalidInputError
+from gpcert.proofs.facts import facts_of
 from gpcert.results import answer_from_dict
 from gpcert.results.proof import ProofFile
 from judge.proofs import provable, rejected
@@ -79,13 +80,20 @@ def test_other_models_are_proved(likelihood: str, classes: int, inference: str, 
     accepted(post, tmp_path)
 
 
-@pytest.mark.parametrize("independent", [False, True])
-def test_labels_of_a_softmax_are_proved(independent: bool, tmp_path: Path) -> None:
-    """Who wins, not by how much; probabilities are refused before the work."""
+@pytest.mark.parametrize("kind", ["correlated", "loose", "independent"])
+def test_labels_of_a_softmax_are_proved(kind: str, tmp_path: Path) -> None:
+    """Who wins, not by how much; probabilities are refused before the work. Of correlated latents a residual
+    below 1 will do (V11).
+    """
     post = fitted("softmax", 3)
-    if independent:
-        R = np.stack([post.precision[c, c] for c in range(3)])
-        post = gc.Posterior(X, post.weights, R, kernel=post.kernel, likelihood="softmax", mean=post.mean)
+    R = np.array(post.precision)
+    if kind == "loose":
+        E = 1e-4 * RNG.normal(size=R.shape)
+        R += E + E.transpose(1, 0, 3, 2)
+    if kind == "independent":
+        R = np.stack([R[c, c] for c in range(3)])
+    post = gc.Posterior(X, post.weights, R, kernel=post.kernel, likelihood="softmax", mean=post.mean)
+    assert kind != "loose" or 0.05 < facts_of(post)[0].negative < 0.5
     with pytest.raises(InvalidInputError, match="proof must not be given for probabilities of a softmax"):
         gc.probability_range(post, gc.Ball(X[0], 0.1), 0, proof=tmp_path / "range.json")
     balls = [gc.Ball(X[0], 0.05), gc.Ball(X[3], 0.1, norm=2), gc.Ball(X[0], 3.0)]

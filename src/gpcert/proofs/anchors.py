@@ -91,10 +91,8 @@ def _ends(post: Posterior, V: Float, a: Pairs, b: Pairs, square: float) -> tuple
         least, most = _moved(own, s2, lift, negative * s2, square)
         here = np.maximum(own, 0.0)
         return here[a] + here[b], least[a] + least[b], most[a] + most[b]
-    lift = np.array(2.0 * facts[0].lift)
-    raw = own[a] + own[b] - 2.0 * V[a, b]
-    least, most = _moved(raw, 2.0 * s2, lift, lift, square)
-    return np.maximum(own, 0.0)[a] + np.maximum(own, 0.0)[b] - 2.0 * V[a, b], least, most + 2.0 * lift
+    here = own[a] + own[b] - 2.0 * V[a, b]
+    return here, *_moved(here, 2.0 * s2, np.zeros(1), np.array(2.0 * s2 * facts[0].negative), square)
 
 
 def _moved(here: Float, s2: float, lift: Float, negative: Float, square: float) -> tuple[Float, Float]:

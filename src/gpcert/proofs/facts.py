@@ -21,8 +21,8 @@ from gpcert.validation import Float
 
 __all__ = ["Fact", "facts_of"]
 
-#: The checker wants the residual below 2^-10; this leaves room for its balls.
-_SMALL = 2.0**-11
+#: The checker wants the residual below 2^-10, that of correlated latents below 1; room for its balls.
+_SMALL, _JOINT = 2.0**-11, 0.5
 #: Relative room of the eigenvalues that bound an indefinite precision.
 _ROOM = 1e-6
 #: What a checker's residual adds to them, relative to the trace.
@@ -67,8 +67,8 @@ def _joint_fact(post: Posterior) -> Fact:
         for W in (_laplace_sites(post, K), _solved_sites(K, R, C)):
             G = _triangles(W)
             rho = _joint_residual(K, R, G)
-            if rho < _SMALL and rho * s2 < best.lift:
-                best = Fact(1.1 * rho * s2, 0.0, {"sites": G[:, *np.tril_indices(C)]})
+            if rho < min(_JOINT, best.negative):
+                best = Fact(0.0, 1.1 * rho, {"sites": G[:, *np.tril_indices(C)]})
         return best
 
 

@@ -176,11 +176,10 @@ def _rival(post: Posterior, c: int, j: int) -> _Rival:
         few = 0.5 * (1.0 + max(facts[c].negative + lifts[1] / s2, facts[j].negative + lifts[0] / s2))
         spare = 0.5 * max(lifts)
     else:
-        lift = facts[0].lift
         others = [k for k in range(C) if k not in (c, j)]
         crossed = [0.5 * (R[c, k] + R[k, c] - R[j, k] - R[k, j]) for k in others]
         shared = [0.5 * (R[c, c] - R[j, j]) - each for each in crossed]
-        few, spare = 0.5 * np.sqrt(3.0) * (1.0 + 2.0 * lift / s2), 0.5 * lift
+        few, spare = 0.5 * np.sqrt(3.0) * (1.0 + facts[0].negative), 0.0
     models = tuple(replace(base, precision=-Q) for Q in shared)
     return _Rival(models, few * (1.0 + 1e-12), spare * (1.0 + 1e-12))
 
