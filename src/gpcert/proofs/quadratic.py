@@ -106,16 +106,34 @@ def _of_ball(domain: BallDomain, g: Float, H: Float, enough: float) -> Multiplie
     if ball.norm == 2.0:
         ones = np.ones_like(g)
         D, E, u = ellipsoid_multipliers(slope, matrix, low, high, ones, enough - constant, 1e-6)
-        norm = 0.0
+        best = _valued(slope, matrix, low, high, Multipliers(D, u, 0.0, float(E)))
     else:
-        D, E = np.zeros_like(g), _convexity(matrix)
-        u = descended(slope, matrix + E * np.eye(len(g)), ball)
-        norm = ball.multiplier(slope + matrix @ u + E * u)
-    matrix = matrix + E * np.eye(len(g))
-    value = -np.inf
-    if _convex(matrix, D):
-        value = constant + _dual(slope, matrix, D, u, low, high, norm) - 0.5 * E - norm
-    return Multipliers(D / unit**2, o + unit * u, value, float(E), norm)
+        best = _of_cross(slope, matrix, domain, high, enough - constant)
+    return Multipliers(best.D / unit**2, o + unit * best.y, constant + best.value, best.square, best.norm)
+
+
+def _of_cross(slope: Float, matrix: Float, domain: BallDomain, high: Float, enough: float) -> Multipliers:
+    """Norm 1: by the box alone, which is all that small boxes within the ball need; else the quadratic is
+    made convex by the box, then by the ball, and the multiplier of the norm is that of its minimiser.
+    """
+    ball = domain.ball
+    best = _of_box(slope, matrix, ball.low, high, enough)
+    for D, E in ((best.D, 0.0), (np.zeros_like(slope), _convexity(matrix))):
+        if best.value >= enough:
+            break
+        c, A = slope - 0.5 * D * (ball.low + high), matrix + np.diag(D + E)
+        u = descended(c, A, ball)
+        found = Multipliers(D, u, 0.0, E, ball.multiplier(c + A @ u))
+        best = max(best, _valued(slope, matrix, ball.low, high, found), key=lambda each: each.value)
+    return best
+
+
+def _valued(slope: Float, matrix: Float, low: Float, high: Float, found: Multipliers) -> Multipliers:
+    """With the bound that they give in normalised coordinates."""
+    D, u, _, E, norm = found
+    shifted = matrix + E * np.eye(len(u))
+    value = _dual(slope, shifted, D, u, low, high, norm) - 0.5 * E - norm if _convex(shifted, D) else -np.inf
+    return found._replace(value=value)
 
 
 def _outside(domain: Outside, g: Float, H: Float, enough: float) -> Multipliers:

@@ -1,0 +1,41 @@
+"""Multipliers of quadratics over leaves: never above the minimum, and near it where they can be."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+import gpcert as gc
+from gpcert.bounds import shape_of
+from gpcert.proofs.quadratic import multipliers
+from judge.proofs import provable, rejected
+
+RNG = np.random.default_rng(7)
+
+
+def test_concave_quadratics_over_boxes_in_a_ball_of_norm_1_are_sharp() -> None:
+    """The minimum lies at a corner; the ball alone would make them convex at a price that has nothing to do
+    with the size of the box.
+    """
+    shape = shape_of(gc.Ball(np.zeros(3), 1.0, norm=1), np.ones(3, dtype=bool))
+    for _ in range(40):
+        middle, half = 0.2 * RNG.uniform(-1, 1, 3), 10.0 ** RNG.uniform(-3, -1)
+        low, high = middle - half, middle + half
+        domain = shape.domain(low, high, middle, np.ones(3))
+        assert domain is not None
+        g, H = RNG.normal(size=3), -np.diag(10.0 ** RNG.uniform(-1, 2, 3))
+        corners = np.array(list(product((-half, half), repeat=3)))
+        least = float((corners @ g + 0.5 * np.einsum("ij,jk,ik->i", corners, H, corners)).min())
+        found = multipliers(domain, g, H, np.inf)
+        assert least - 1e-5 * abs(least) <= found.value <= least + 1e-12
+
+
+def test_a_ball_of_norm_1_is_proved_as_reported(tmp_path: Path) -> None:
+    """0.03 was lost of the upper end."""
+    post, (answer,) = provable(302375).ask()
+    found = gc.probability_range(post, answer.region, answer.label, max_nodes=30, proof=tmp_path / "p.json")
+    assert found.proof.exact
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [tmp_path / "p.json"]) == []
