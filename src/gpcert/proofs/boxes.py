@@ -21,7 +21,7 @@ from gpcert.bounds import (
     scaled_box,
 )
 from gpcert.clock import check
-from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.leaf import TENSOR, Leaf
 from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.quadratic import CheckedBall, Outside
 from gpcert.proofs.radial import leaf_on
@@ -32,6 +32,8 @@ __all__ = ["FEW", "TRIALS", "BoxProver", "Envelope"]
 
 #: Boxes of more features are not split further, nor are other references tried than the search's.
 FEW = 16
+#: Boxes of more features are dearer to halve than higher orders are to bound by themselves.
+_MANY = 5
 #: Retreats of the reference towards the middle of its box, tried in this order after the search's own.
 _RETREATS = (0.0, 0.15, 0.4, 1.0)
 #: Steps of the search for the level that a leaf can prove, the first one, and how finely it ends.
@@ -42,7 +44,7 @@ _LOWEST = -36.0
 _ROUNDING = 1e-10
 #: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
 _BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
-#: Leaves tried for one claim, over all boxes.
+#: Leaves tried for one claim on boxes where none passes.
 TRIALS = 300
 
 
@@ -106,15 +108,25 @@ class BoxProver:
     def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
         """The first leaf that passes, or the best; None where no expansion says anything."""
         best: tuple[Leaf, Place] | None = None
+        before = self.left
         for place in self.places(node):
-            check()
-            leaf = leaf_on(place, level)
-            self.left -= 1
-            if leaf is not None and (best is None or leaf.clear > best[0].clear):
-                best = leaf, place
+            best = self._better(best, place, level)
             if best is not None and (best[0].passes or self.left < 0):
                 break
+        if best is not None and best[1].sharp and _MANY < len(node.lower) <= TENSOR and not best[0].passes:
+            best = self._better(best, best[1]._replace(sharp=2), level)
+        if best is not None and best[0].passes:
+            self.left = before
         return best
+
+    def _better(
+        self, best: tuple[Leaf, Place] | None, place: Place, level: Level
+    ) -> tuple[Leaf, Place] | None:
+        """With the leaf at a place, if that is better."""
+        check()
+        leaf = leaf_on(place, level)
+        self.left -= 1
+        return best if leaf is None or (best is not None and leaf.clear <= best[0].clear) else (leaf, place)
 
     def places(self, node: Node) -> Iterator[Place]:
         """The search's references and prices for planes, then others."""
@@ -132,7 +144,7 @@ class BoxProver:
                 seen.add(key)
                 yield Place(bound.slice, self._exact(domain, reference), reference, sharp)
 
-    def place(self, node: Node, reference: Float, sharp: bool) -> Place | None:
+    def place(self, node: Node, reference: Float, sharp: int) -> Place | None:
         """Around this reference; None where the box misses the region."""
         bound = self.bound
         domain = bound.shape.domain(node.lower, node.upper, reference, bound.lengthscale)

@@ -95,14 +95,14 @@ class JointProver:
         return None, best
 
     def _tried(
-        self, node: Node, reference: Float, sharp: bool, value: float, rival: int | None
+        self, node: Node, reference: Float, sharp: int, value: float, rival: int | None
     ) -> Iterator[tuple[Comparison | None, float]]:
         if rival is not None and value <= 0.0:
             yield self._ordered(node, reference, sharp, rival)
         yield self._summed(node, reference, sharp, value, rival)
 
     def _ordered(
-        self, node: Node, reference: Float, sharp: bool, rival: int
+        self, node: Node, reference: Float, sharp: int, rival: int
     ) -> tuple[Comparison | None, float]:
         """V9' (c): the label ahead of a rival."""
         pair = self._own(self.label, True), self._own(rival, False)
@@ -131,7 +131,7 @@ class JointProver:
         ), 0.0
 
     def _summed(
-        self, node: Node, reference: Float, sharp: bool, value: float, rival: int | None
+        self, node: Node, reference: Float, sharp: int, value: float, rival: int | None
     ) -> tuple[Comparison | None, float]:
         """V9' (b): a sum of all classes."""
         w, p = self._weights(value, rival), np.empty(len(self.levels))
@@ -175,7 +175,7 @@ class JointProver:
         return -w if self.bound.ratio.sign < 0 else w
 
     def _at(
-        self, node: Node, reference: Float, sharp: bool, c: int, up: bool, level: Level
+        self, node: Node, reference: Float, sharp: int, c: int, up: bool, level: Level
     ) -> ClassAt | None:
         sure = not 0.0 < level.p < 1.0  # no double is near enough to such a level
         place = None if sure else self._prover(c, up).place(node, reference, sharp)

@@ -21,14 +21,14 @@ from gpcert.proofs.quadratic import Multipliers, multipliers
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["CLEAR", "Expansion", "Forms", "Leaf", "expansion", "leaf_at"]
+__all__ = ["CLEAR", "TENSOR", "Expansion", "Forms", "Leaf", "expansion", "leaf_at"]
 
 #: What a value has above 0, relative to the terms it is made of, passes surely.
 CLEAR = 1e-12
 #: Theta of a form as a share of the balanced one (any is sound).
 _THETA = 0.35
 #: Features up to which the cubic alone is a form, made from its tensor.
-_TENSOR = 24
+TENSOR = 24
 #: Orders that may be bounded by a number each, after the last one that is a form.
 _NORMS = 3
 
@@ -83,7 +83,7 @@ def expansion(place: Place, level: Level) -> Expansion | None:
     kernels, H = plane.kernels, plane.kernels.head[2]
     if not kernels.around.radius < 50.0:
         return None
-    H, forms = _with_orders(kernels, H) if place.sharp else (H.copy(), None)
+    H, forms = _with_orders(kernels, H, place.sharp) if place.sharp else (H.copy(), None)
     return Expansion(plane, H, forms, 2.0 * _tail(kernels, _first(forms)))
 
 
@@ -163,10 +163,10 @@ def _rest(kernels: KernelSum, known: bool) -> float:
     return math.sqrt(max(rest - hidden, 0.0) if known else max(rest, 0.0) + hidden)
 
 
-def _with_orders(kernels: KernelSum, H: Float) -> tuple[Float, Forms]:
+def _with_orders(kernels: KernelSum, H: Float, sharp: int) -> tuple[Float, Forms]:
     """C1: H less the forms of the lowest orders, C4: less a number for each of the next, as many as pay."""
     c = kernels.around
-    few = c.v.shape[1] <= _TENSOR
+    few = sharp < 2 and c.v.shape[1] <= TENSOR
     metric = np.diag(c.metric)
     thetas = []
     for order, N in _cubic(kernels) if few else _forms(kernels):

@@ -26,12 +26,14 @@ __all__ = ["Level", "Place", "Plane", "variance_at"]
 
 
 class Place(NamedTuple):
-    """A reference (d,), raw units, the displacements from it, and whether higher orders become forms."""
+    """A reference (d,), raw units, the displacements from it, and how many higher orders are bounded by
+    themselves: 0 none, 1 what is cheap, 2 as many as pay.
+    """
 
     slice: Slice | RadialSlice
     domain: Domain
     reference: Float
-    sharp: bool
+    sharp: int
 
 
 class Plane(NamedTuple):

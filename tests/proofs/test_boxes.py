@@ -1,0 +1,49 @@
+"""What is proved of a box: more orders where features are many, and trials that cost only where they fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import gpcert as gc
+from gpcert.bounds import BoundFactory, LevelBound
+from gpcert.proofs.boxes import TRIALS, BoxProver
+from gpcert.proofs.facts import facts_of
+from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.links import levels_of
+from gpcert.proofs.two_classes import cube_of, placed, root_of
+from judge.proofs import rejected
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(40, 8))
+POST = gc.GPClassifier(gc.RBF(2.0, 2.0), max_evals=0).fit(X, (X[:, 0] * X[:, 1] > 0).astype(int)).posterior_
+
+
+def test_a_wide_box_of_many_features_is_proved_by_higher_orders(tmp_path: Path) -> None:
+    """Whole, as the search does, instead of being halved again and again."""
+    answer = gc.probability_range(POST, gc.Ball(X[0], 0.4), max_nodes=2, proof=tmp_path / "p.json")
+    assert answer.proof.exact
+    told = json.loads((tmp_path / "p.json").read_text())
+    leaves = [leaf for claim in told["claims"] if claim.get("proof") for leaf in claim["proof"]["tree"]]
+    assert any(len(leaf.get("forms", {"thetas": ()})["thetas"]) == 2 for leaf in leaves)
+    gc.save(POST, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [tmp_path / "p.json"]) == []
+
+
+def test_only_trials_in_vain_are_counted() -> None:
+    """A search of hundreds of boxes, each proved by the second or third leaf that is tried, is no reason to
+    try less on the next.
+    """
+    region = gc.Ball(X[0], 0.3)
+    (bound, _), moving = placed(BoundFactory(POST).pair, 1, region)
+    assert isinstance(bound, LevelBound)
+    levels = levels_of(gc.Probit(), facts_of(POST)[0], POST.kernel.prior_variance)
+    prover = BoxProver(bound, lambda t: levels.at(t, False), cube_of(region, moving))
+    root = root_of(bound, region, moving, None)
+    p = float(POST.probability(X[:1])[0, 1])
+    assert isinstance(prover.proof(root, levels.of(0.5 * p, False, False), False), Leaf)
+    assert prover.left == TRIALS
+    assert prover.proof(root, levels.of(0.5 + 0.5 * p, False, False), False) is None
+    assert prover.left < TRIALS
