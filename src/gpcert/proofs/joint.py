@@ -174,9 +174,7 @@ class JointProver:
             w[rival] -= 1.0
         return -w if self.bound.ratio.sign < 0 else w
 
-    def _at(
-        self, node: Node, reference: Float, sharp: int, c: int, up: bool, level: Level
-    ) -> ClassAt | None:
+    def _at(self, node: Node, reference: Float, sharp: int, c: int, up: bool, level: Level) -> ClassAt | None:
         sure = not 0.0 < level.p < 1.0  # no double is near enough to such a level
         place = None if sure else self._prover(c, up).place(node, reference, sharp)
         found = None if place is None else expansion(place, level)
