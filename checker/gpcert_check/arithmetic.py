@@ -32,6 +32,11 @@ def dot(xs: Iterable[Any], ys: Iterable[Any]) -> arb:
     return sum(map(mul, xs, ys), arb(0))
 
 
+def product(matrix: arb_mat, columns: Sequence[list[Any]]) -> list[list[arb]]:
+    """The matrix, symmetric, times every column, in one product."""
+    return (arb_mat(columns) * matrix).tolist() if columns else []
+
+
 def largest(xs: Iterable[arb]) -> arb:
     """An exact number >= 0 and >= every member."""
     best = arb(0)

@@ -8,12 +8,12 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import ball, dot, quadratic
+from gpcert_check.arithmetic import ball, dot, product, quadratic
 from gpcert_check.model import Latent
 from gpcert_check.planes import Plane
 from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
-from gpcert_check.sharper import envelope, higher
+from gpcert_check.sharper import envelope, extra, higher
 
 MOST_NODES = 200_000  # of up to 100 features that move, of more fewer
 MOST_WORK = 4 * 10**9  # leaves times centres times features, and factors of H: some hours; 10^7 is usual
@@ -53,7 +53,7 @@ class Point:
         shift = [arb(x) / s for x, s in zip(reference, view.scale, strict=True)]
         self.v = [[a - b for a, b in zip(row, shift, strict=True)] for row in view.Z]
         self.k = [view.kernel(i, dot(v, v)) for i, v in enumerate(self.v)]
-        self.r = self.b = [arb(0)] * len(self.k)  # r = R k where the plane needs it
+        self.r = self.b = self.bk = [arb(0)] * len(self.k)  # r = R k where the plane needs it
         # Value, gradient and Hessian of the sum of kernels; H and rest: with its higher orders.
         self.q0 = self.f0 = self.rest = arb("nan")
         self.f1, self.f2, self.H = [self.f0] * d, arb_mat(d, d), arb_mat(d, d)
@@ -84,7 +84,7 @@ class Slice:
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
         d = len(self.moving)
-        work = len(parts) * (self.latent.n * d + d**3 // 10)
+        work = len(parts) * (self.latent.n * d + d**3 // 10) + extra(self, parts)
         need(work <= MOST_WORK, "the tree asks for more work than this checker is ready to do")
         size = max(1, _AT_ONCE // (self.latent.n * (d + 8)))
         for start in range(0, len(parts), size):
@@ -107,7 +107,7 @@ class Slice:
     def expand(self, todo: Sequence[tuple[Point, Any]], variances: bool = False) -> None:
         """V2, V3: the plane of every point and its expansion; `variances`: S at the references is needed."""
         bent = [point for point, level in todo if variances or level.uses_precision(point.leaf)]
-        for point, r in zip(bent, _product(self.latent.R, [point.k for point in bent]), strict=True):
+        for point, r in zip(bent, product(self.latent.R, [point.k for point in bent]), strict=True):
             point.r, point.q0 = r, dot(point.k, r)
         for point, level in todo:
             x = point.x if self.gaussian else None
@@ -118,14 +118,13 @@ class Slice:
     def _orders(self, todo: Sequence[tuple[Point, Any]]) -> None:
         """V2: the orders of the sums of kernels; those from two on are at least d^T (H - rest I) d/2."""
         n, d = self.latent.n, len(self.moving)
-        beta = [[a * b for a, b in zip(self.amplitude, point.b, strict=True)] for point, _ in todo]
-        smooth = _product(self.latent.gram(self.moving), beta) if todo else []
-        for (point, _), left, right in zip(todo, beta, smooth, strict=True):
-            bk, Vt = [a * k for a, k in zip(point.b, point.k, strict=True)], arb_mat(point.v).transpose()
-            point.f0, point.f1 = sum(bk, arb(0)), (Vt * arb_mat(n, 1, bk)).entries()
-            scaled = [w * a for w, row in zip(bk, point.v, strict=True) for a in row]
+        for point, _ in todo:
+            point.bk = [b * k for b, k in zip(point.b, point.k, strict=True)]
+            Vt = arb_mat(point.v).transpose()
+            point.f0, point.f1 = sum(point.bk, arb(0)), (Vt * arb_mat(n, 1, point.bk)).entries()
+            scaled = [w * a for w, row in zip(point.bk, point.v, strict=True) for a in row]
             point.f2 = Vt * arb_mat(n, d, scaled)
-            point.H, point.rest = higher(point, bk, dot(left, right))
+        higher(self, [point for point, _ in todo])
 
     def _value(self, point: Point) -> arb:
         """V3, V5: a lower bound of e^{|d|^2/2} f over the leaf."""
@@ -137,8 +136,3 @@ class Slice:
         D, y = (reals(point.leaf[name], len(self.moving)) for name in ("D", "y"))
         base = plane.still + plane.constant + point.f0
         return base + gain + quadratic(point.f1, H, cell.box, D, y, least)
-
-
-def _product(matrix: arb_mat, columns: Sequence[list[Any]]) -> list[list[arb]]:
-    """The matrix, symmetric, times every column, in one product."""
-    return (arb_mat(columns) * matrix).tolist() if columns else []

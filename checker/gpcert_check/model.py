@@ -37,14 +37,17 @@ class Latent:
         n = self.n
         need(all(R[i::n] == R[i * n : (i + 1) * n] for i in range(n)), "the precision is not symmetric")
         self.R, self.entries = arb_mat(n, n, R), R
-        self._grams: dict[tuple[int, ...], arb_mat] = {}
+        self._grams: dict[tuple[float, ...], arb_mat] = {}
         self.surplus = self.negative = self.lift = self.top = arb("nan")  # until they are proved
 
-    def gram(self, features: Sequence[int]) -> arb_mat:
-        """The matrix phi(|x_i - x_j|^2/2) over the given features, in lengthscales; the last one is kept."""
-        key, n = tuple(features), self.n
+    def gram(self, features: Sequence[int], metric: Sequence[float] = ()) -> arb_mat:
+        """The matrix phi(|x_i - x_j|^2/2) over the given features, in lengthscales times roots of the metric
+        where there is one; the last two are kept.
+        """
+        key, n, weights = (*features, *metric), self.n, metric or [1.0] * len(features)
         if key not in self._grams:
-            Z = [[arb(row[j]) / self.scale[j] for j in key] for row in self.X]
+            units = [(j, self.scale[j] * arb(m).sqrt()) for j, m in zip(features, weights, strict=True)]
+            Z = [[row[j] / unit for j, unit in units] for row in self.X]
             half = [dot(z, z) / 2 for z in Z]
             K = [[arb(1)] * n for _ in range(n)]
             for start in range(0, n, _ROWS):
@@ -52,7 +55,7 @@ class Latent:
                 for i, row in enumerate(inner.tolist(), start):
                     for j in range(i):
                         K[i][j] = K[j][i] = self.profile.value(half[i] + half[j] - row[j])
-            self._grams = {key: arb_mat(K)}
+            self._grams = dict([*self._grams.items()][-1:]) | {key: arb_mat(K)}
         return self._grams[key]
 
     def verify(self, W: Sequence[float]) -> None:

@@ -8,40 +8,61 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from gpcert_check.arithmetic import ball, dot, largest
-from gpcert_check.reading import fields, integer, need, real, reals
+from gpcert_check.arithmetic import ball, dot, largest, product
+from gpcert_check.reading import fields, need, real, reals
 from gpcert_check.regions import Cell, Ends
 
-_MOST_FORMS, _MOST_NORMS = 4, 4
+_MOST_FORMS = 4
 _SMALL = 24  # features up to which the cubic form is made from its tensor
 
 
-def expanded(H: arb_mat, cell: Cell, v: Sequence[list[arb]], bk: list[arb], hint: Any) -> tuple[int, arb_mat]:
-    """V2 (b), (c): orders from three on as forms; the first order that is left, and what H becomes."""
-    if hint is None:
-        return 3, H
-    metric_, thetas_, norms_ = fields(hint, "metric thetas norms")
-    d, n = H.nrows(), len(bk)
-    metric = [arb(x) for x in reals(metric_, d)]
-    few = isinstance(thetas_, list) and len(thetas_) <= _MOST_FORMS
-    need(few, f"at most {_MOST_FORMS} orders may be forms")
-    thetas, norms = [arb(real(x)) for x in thetas_], integer(norms_, 0, _MOST_NORMS)
-    need(all(x > 0 for x in metric) and all(x > 0 for x in thetas), "V2: metric and thetas must be positive")
-    span = cell.reach(metric).sqrt()
-    roots = [x.sqrt() for x in metric]
-    U = [[a / root for a, root in zip(row, roots, strict=True)] for row in v]
-    power = _Powers(U)
-    H, order = arb_mat(H.tolist()), 3
-    for theta in thetas:
-        Z = arb_mat(n, d, [w * a / factorial(order) for w, row in zip(bk, v, strict=True) for a in row])
-        H = H - power.form(Z, order - 1) * (span ** (order - 2) / theta)
-        _less(H, span ** (order - 2) * theta, metric)
-        order += 1
-    for _ in range(norms):
-        square = power.form(arb_mat(n, 1, bk), order)[0, 0].nonnegative_part()
-        _less(H, 2 * span ** (order - 2) * square.sqrt() / factorial(order), metric)
-        order += 1
-    return order, H
+class Forms:
+    """How a leaf bounds its orders from three on (V2): one form for each theta, and the norm of the rest, in
+    the metric if it is its `own`, else in the plain one.
+    """
+
+    def __init__(self, hint: Any, d: int) -> None:
+        plain: tuple[Any, Any, Any] = ([(1.0).hex()] * d, [], False)
+        metric, thetas, own = plain if hint is None else fields(hint, "metric thetas own")
+        need(isinstance(thetas, list) and len(thetas) <= _MOST_FORMS, "V2: at most 4 orders may be forms")
+        need(isinstance(own, bool), "V2: own must be true or false")
+        self.own, self.order = own, 3
+        self.metric, self.thetas = reals(metric, d), [arb(real(x)) for x in thetas]
+        positive = all(x > 0 for x in self.metric) and all(x > 0 for x in self.thetas)
+        need(positive, "V2: metric and thetas must be positive")
+        self.square = arb(0)  # of the norm of the orders that are forms, in the metric
+
+    @property
+    def key(self) -> tuple[float, ...]:
+        """Of the Gram matrix of the norm."""
+        return tuple(self.metric) if self.own else ()
+
+    def subtract(self, H: arb_mat, cell: Cell, v: Sequence[list[arb]], bk: list[arb]) -> arb_mat:
+        """V2 (b): what H becomes."""
+        d, n, H = H.nrows(), len(bk), arb_mat(H.tolist())
+        if not self.thetas:
+            return H
+        span = cell.reach(self.metric).sqrt()
+        roots = [arb(x).sqrt() for x in self.metric]
+        power = _Powers([[a / root for a, root in zip(row, roots, strict=True)] for row in v])
+        for theta in self.thetas:
+            share, reach = arb(1) / factorial(self.order), span ** (self.order - 2)
+            Z = arb_mat(n, d, [w * a for w, row in zip([share * w for w in bk], v, strict=True) for a in row])
+            N = power.form(Z, self.order - 1)
+            H = H - N * (reach / theta)
+            _less(H, reach * theta, self.metric)
+            self.square += sum((N[j, j] / m for j, m in enumerate(self.metric)), arb(0)) / share
+            self.order += 1
+        return H
+
+    def rest(self, point: Any, norm: arb) -> arb:
+        """V2 (a): all other orders are at most this times |L d|^2; `norm`: the square of that of all."""
+        weights = [1 / arb(m if self.own else 1) for m in self.metric]
+        rows = [dot([x * x for x in row], weights) for row in point.f2.tolist()]
+        known = point.f0**2 + dot([x * x for x in point.f1], weights) + dot(rows, weights) / 2
+        known += self.square if self.own else 0
+        reach: arb = point.cell.reach(self.metric) if self.own else point.x
+        return largest([(norm - known) * tail(self.order, reach)]).sqrt() / reach
 
 
 class _Powers:
@@ -69,16 +90,43 @@ class _Powers:
         return Z.transpose() * (arb_mat(n, n, self.last) * Z)
 
 
-def _less(H: arb_mat, amount: arb, metric: list[arb]) -> None:
+def _less(H: arb_mat, amount: arb, metric: list[float]) -> None:
     for j, weight in enumerate(metric):
         H[j, j] -= amount * weight
 
 
-def higher(point: Any, bk: list[arb], norm: arb) -> tuple[arb_mat, arb]:
-    """V2: H and rest with the orders from two on at least d^T (H - rest I) d/2; `norm`: of all orders."""
-    known = point.f0**2 + dot(point.f1, point.f1) + dot(point.f2.entries(), point.f2.entries()) / 2
-    order, H = expanded(point.f2, point.cell, point.v, bk, point.leaf.get("forms"))
-    return H, 2 * largest([(norm - known) * tail(order, point.x)]).sqrt() / point.x
+def higher(view: Any, points: Sequence[Any]) -> None:
+    """V2: H and rest with the orders from two on at least d^T (H - rest I) d/2."""
+    groups: dict[tuple[float, ...], list[Any]] = {}
+    for point in points:
+        point.forms = Forms(point.leaf.get("forms"), len(view.moving))
+        groups.setdefault(point.forms.key, []).append(point)
+    for metric, group in groups.items():
+        y = [_smoothed(view, point, metric) for point in group]
+        smooth = product(view.latent.gram(view.moving, metric), y)
+        for point, left, right in zip(group, y, smooth, strict=True):
+            point.H = point.forms.subtract(point.f2, point.cell, point.v, point.bk)
+            point.rest = 2 * point.forms.rest(point, dot(left, right))
+            if metric:
+                _less(point.H, point.rest, point.forms.metric)
+                point.rest = arb(0)
+
+
+def _smoothed(view: Any, point: Any, metric: tuple[float, ...]) -> list[arb]:
+    """b_i k_i e^{|L^-1 v_i|^2/2}."""
+    if not metric:
+        return [a * b for a, b in zip(view.amplitude, point.b, strict=True)]
+    halves = [1 / (2 * arb(m)) for m in metric]
+    squares = (dot([a * a for a in v], halves) for v in point.v)
+    return [w * x.exp() for w, x in zip(point.bk, squares, strict=True)]
+
+
+def extra(view: Any, parts: Sequence[Any]) -> int:
+    """The work of Gram matrices and of their powers, counted as that of a leaf is."""
+    n, d = int(view.latent.n), len(view.moving)
+    hints = [leaf.get("forms") for *_, leaf in parts]
+    large = [hint for hint in hints if isinstance(hint, dict) and (d > _SMALL or hint.get("own"))]
+    return len(large) * (n * n * (d + 100) // 100)
 
 
 def tail(m: int, x: arb) -> arb:

@@ -116,7 +116,7 @@ class Case:
             self.hints["forms"] = {
                 "metric": hexed(metric),
                 "thetas": hexed(thetas),
-                "norms": rng.randint(0, 2),
+                "own": rng.random() < 0.5,
             }
 
     def _probit(self) -> None:

@@ -109,7 +109,7 @@ class Case:
         part: dict[str, Any] = {}
         if rng.random() < 0.3:
             metric, thetas = [rng.uniform(0.3, 3) for _ in range(d)], [rng.uniform(0.05, 2)]
-            part["forms"] = {"metric": hexed(metric), "thetas": hexed(thetas), "norms": rng.randint(0, 1)}
+            part["forms"] = {"metric": hexed(metric), "thetas": hexed(thetas), "own": rng.random() < 0.5}
         if self.classes.link != LOGIT:
             noise = float.fromhex(self.classes.link["scale"]) ** -2
             tau = {"tau": (rng.choice([1.0, 1.0, 1.0, 0.0]) * t / (2 * sqrt(noise + variance))).hex()}

@@ -324,9 +324,9 @@ class Prover:
                 hints["tau"] = (0.0 if style == "flat" else t / (2 * spread)).hex()
             if style == "forms":
                 hints["forms"] = {
-                    "metric": hexed([1.0] * len(moving)),
+                    "metric": hexed([1.0 + 0.3 * i for i in range(len(moving))]),
                     "thetas": hexed([0.3, 0.3]),
-                    "norms": 1,
+                    "own": t > 0,
                 }
             return hints
 

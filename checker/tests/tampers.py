@@ -157,7 +157,7 @@ FIELDS = _names("""
     claims claims.count claims.kind claims.label claims.point claims.proof claims.quantity claims.region
     claims.sense claims.sums claims.sums[] claims[] classes.curve classes.lower classes.rate classes.tangent
     classes.upper curve.S curve.m facts
-    facts.witness facts[] format forms.metric forms.norms forms.thetas joint.classes joint.classes[]
+    facts.witness facts[] format forms.metric forms.own forms.thetas joint.classes joint.classes[]
     joint.programmes joint.programmes[] joint.ref lower.D lower.ref lower.y model programmes.D
     programmes.ball programmes.y proof.curve proof.tree proof.tree[] regions regions.domain
     regions.features regions.features[]

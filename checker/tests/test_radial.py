@@ -209,7 +209,7 @@ def test_hints_of_a_leaf(tmp_path: Path) -> None:
     assert true(toy, file)
     claim = file["claims"][0]
     leaf = next(each for each in claim["proof"]["tree"] if "ref" in each)
-    forms = {"metric": hexed([1.0] * 2), "thetas": [], "norms": 0}
+    forms = {"metric": hexed([1.0] * 2), "thetas": [], "own": False}
     for wrong in ({"touch": (-0.1).hex()}, {"touch": None}, {"forms": forms}):
         nodes = [each | wrong if each is leaf else each for each in claim["proof"]["tree"]]
         other = file | {"claims": [claim | {"proof": claim["proof"] | {"tree": nodes}}]}

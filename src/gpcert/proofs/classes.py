@@ -103,8 +103,7 @@ class ClassAt:
     @cached_property
     def known(self) -> ClassAt:
         """As a checker may find it, who knows the rest better."""
-        rest = self.expanded.rest - self.expanded.hidden
-        return ClassAt(self.place, self.level, self.expanded._replace(rest=rest))
+        return ClassAt(self.place, self.level, self.expanded.known)
 
     def reach(self, metric: Float) -> float:
         """sup d^T metric d/2."""
@@ -161,7 +160,7 @@ class Total:
 
     def _part(self, one: ClassAt, weight: float, paid: float, rate: Rate) -> _Part:
         """But for its constant."""
-        (kernels, bend, _, _), H, _, rest = one.expanded
+        (kernels, bend, _, _), H, _, rest, _ = one.expanded
         M0, f1, _ = kernels.head
         ratio = self._first.lengthscale / one.lengthscale
         tilt = 1.0 / ratio**2 - 1.0

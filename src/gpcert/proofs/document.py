@@ -126,7 +126,7 @@ def forms_told(forms: Forms | None) -> dict[str, Any]:
     """Which orders are forms (V2), if any."""
     if forms is None:
         return {}
-    return {"forms": {"metric": reals(forms.metric), "thetas": reals(forms.thetas), "norms": forms.norms}}
+    return {"forms": {"metric": reals(forms.metric), "thetas": reals(forms.thetas), "own": forms.own}}
 
 
 def class_told(level: Level, hints: dict[str, Any], forms: Forms | None) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import KernelSum
+from gpcert.bounds import Domain, KernelSum
 from gpcert.proofs.levels import Level, Place, Plane
 from gpcert.proofs.quadratic import Multipliers, multipliers
 from gpcert.rounding import UNIT, gamma
@@ -29,16 +28,15 @@ CLEAR = 1e-12
 _THETA = 0.35
 #: Features up to which the cubic alone is a form, made from its tensor.
 TENSOR = 24
-#: Orders that may be bounded by a number each, after the last one that is a form.
-_NORMS = 3
 
 
 class Forms(NamedTuple):
-    """Orders from three on: one form for each theta, then `norms` by a number each; the rest by one norm."""
+    """Orders from three on: one form for each theta, the rest by one norm, of this metric if `own`."""
 
     metric: Float
     thetas: tuple[float, ...]
-    norms: int
+    own: bool
+    square: float  #: of the norm of the orders that are forms
 
 
 class Leaf(NamedTuple):
@@ -64,6 +62,7 @@ class Expansion(NamedTuple):
     H: Float
     forms: Forms | None
     rest: float
+    hidden: Float  #: (d,): by how much the diagonal of H may be larger, seen by a checker that rounds less
 
     @property
     def size(self) -> float:
@@ -72,9 +71,11 @@ class Expansion(NamedTuple):
         return float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + self.plane.size * math.exp(c.radius)
 
     @property
-    def hidden(self) -> float:
-        """How much of the rest may be rounding, which a checker, who knows it better, does not find."""
-        return self.rest - 2.0 * _tail(self.plane.kernels, _first(self.forms), known=True)
+    def known(self) -> Expansion:
+        """As a checker may find it, who knows the rest better."""
+        if self.forms is not None and self.forms.own:
+            return self._replace(H=self.H + np.diag(self.hidden))
+        return self._replace(rest=self.rest - float(self.hidden[0]))
 
 
 def expansion(place: Place, level: Level) -> Expansion | None:
@@ -83,13 +84,12 @@ def expansion(place: Place, level: Level) -> Expansion | None:
     kernels, H = plane.kernels, plane.kernels.head[2]
     if not kernels.around.radius < 50.0:
         return None
-    H, forms = _with_orders(kernels, H, place.sharp) if place.sharp else (H.copy(), None)
-    return Expansion(plane, H, forms, 2.0 * _tail(kernels, _first(forms)))
-
-
-def _first(forms: Forms | None) -> int:
-    """The lowest order that is bounded by the one norm."""
-    return 3 if forms is None else 3 + len(forms.thetas) + forms.norms
+    H, forms = _with_orders(kernels, H, place.sharp)
+    metric, tail, known = _tail(kernels, forms)
+    hidden = 2.0 * (tail - known) * metric
+    if forms is not None and forms.own:
+        return Expansion(plane, H - np.diag(2.0 * tail * metric), forms, 0.0, hidden)
+    return Expansion(plane, H, forms, 2.0 * tail, hidden)
 
 
 def leaf_at(place: Place, level: Level) -> Leaf | None:
@@ -97,7 +97,7 @@ def leaf_at(place: Place, level: Level) -> Leaf | None:
     found = expansion(place, level)
     if found is None:
         return None
-    (kernels, bend, hints, _), H, forms, rest = found
+    (kernels, bend, hints, _), H, forms, rest, hidden = found
     c, constant, size = kernels.around, kernels.constant, found.size
     M0, g, _ = kernels.head
     base = M0 + kernels.still + constant
@@ -109,18 +109,18 @@ def leaf_at(place: Place, level: Level) -> Leaf | None:
         return None
     clear = (base + best.value) / size
     if clear > 0.0:
-        clear -= _drift(found, best) / size
+        clear -= _drift(c.domain, hidden, best) / size
     if 0.0 < clear < CLEAR and clear * size > _noise(place, found, best, H):
         clear = CLEAR
     return Leaf(place.reference, level, hints, forms, best, clear)
 
 
-def _drift(found: Expansion, best: Multipliers) -> float:
-    """What multipliers lose that fit a rest in which roundings are hidden: a checker finds H + x I with
-    0 <= x <= what is hidden, whose gradient at y is another by x y.
+def _drift(domain: Domain, hidden: Float, best: Multipliers) -> float:
+    """What multipliers lose that fit a rest in which roundings are hidden: a checker, which knows it better,
+    finds H + X with 0 <= X <= diag(hidden), whose gradient at y is another by X y.
     """
-    domain, y = found.plane.kernels.around.domain, np.abs(best.y)
-    return found.hidden * float(y @ (np.maximum(np.abs(domain.low), np.abs(domain.high)) + 0.5 * y))
+    y = np.abs(best.y)
+    return float((hidden * y) @ (np.maximum(np.abs(domain.low), np.abs(domain.high)) + 0.5 * y))
 
 
 def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float:
@@ -134,55 +134,61 @@ def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float
     return 32.0 * UNIT * (found.size + terms) + 2.0 * inner + factor
 
 
-def _tail(kernels: KernelSum, order: int, known: bool = False) -> float:
-    """V2: all orders from `order` on are at most this times |d|^2; `known`: but for what rounding hides."""
-    x = kernels.around.s**2
+def _tail(kernels: KernelSum, forms: Forms | None) -> tuple[Float, float, float]:
+    """V2 (a): a metric (d,), and all orders beyond the forms are at most the number times |L d|^2; last the
+    number but for what rounding hides in it.
+    """
+    c, order, square = kernels.around, 3, 0.0
+    metric, x = np.ones(c.v.shape[1]), c.s**2
+    if forms is not None:
+        order += len(forms.thetas)
+        if forms.own:
+            metric, x, square = c.metric, c.span**2, forms.square
     term, total = 1.0, 0.0
     for m in range(1, 400):
         term *= x / m
         total += term if m >= order else 0.0
         if m > order and term < 1e-17 * total:
             break
-    return _rest(kernels, known) * math.sqrt(total) / x
+    rest, hidden = _rest(kernels, metric, square)
+    factor = math.sqrt(total) / x
+    return metric, math.sqrt(max(rest, 0.0) + hidden) * factor, math.sqrt(max(rest - hidden, 0.0)) * factor
 
 
-def _rest(kernels: KernelSum, known: bool) -> float:
-    """V2: the norm of the sum less its orders zero to two; what rounding hides stays in unless `known`.
+def _rest(kernels: KernelSum, metric: Float, more: float) -> tuple[float, float]:
+    """V2 (a): the squared norm of the sum less that of its orders zero to two and `more`; and what rounding
+    hides.
 
     Multipliers fit the numbers that a checker will find, not bounds of them: roundings of the Gram matrix
     are guessed, not bounded.
     """
-    c = kernels.around
-    gram, _ = c.slice.gram(np.ones(c.v.shape[1]))
+    c, inverse = kernels.around, 1.0 / metric
+    gram, _ = c.slice.gram(metric)
     b = kernels.b * c.slice.amplitude
+    if (metric != 1.0).any():  # b k e^{|L^-1 v|^2 / 2}
+        b = b * np.exp(0.5 * (c.squares @ (inverse - 1.0)))
     constant, gradient, hessian = kernels.head
-    head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
+    head = constant * constant + float((gradient * gradient) @ inverse) + more
+    head += 0.5 * float(inverse @ (hessian * hessian) @ inverse)
     size = float(np.abs(b).sum())
     hidden = 4.0 * gamma(2 * len(b) + 40) * size * (size + math.sqrt(head))
-    rest = float(b @ (gram @ b)) - head
-    return math.sqrt(max(rest - hidden, 0.0) if known else max(rest, 0.0) + hidden)
+    return float(b @ (gram @ b)) - head, hidden
 
 
-def _with_orders(kernels: KernelSum, H: Float, sharp: int) -> tuple[Float, Forms]:
-    """C1: H less the forms of the lowest orders, C4: less a number for each of the next, as many as pay."""
+def _with_orders(kernels: KernelSum, H: Float, sharp: int) -> tuple[Float, Forms | None]:
+    """V2 (b): H less the forms of the lowest orders if `sharp`; of many features the rest has a metric."""
     c = kernels.around
     few = sharp < 2 and c.v.shape[1] <= TENSOR
+    if few and not sharp:
+        return H.copy(), None
     metric = np.diag(c.metric)
-    thetas = []
-    for order, N in _cubic(kernels) if few else _forms(kernels):
+    thetas, square = [], 0.0
+    for order, N in () if not sharp else _cubic(kernels) if few else _forms(kernels):
         theta = max(_THETA * math.sqrt(max(c.domain.largest(N), 0.0)) / c.span, 1e-12)
         H = H - c.span ** (order - 2) * (theta * metric + N / theta)
         thetas.append(theta)
-    best, taken = (0.0, 0), 0.0
-    smooth = partial(_tail, kernels)
-    least, reach = smooth(3 + len(thetas)) * c.s**2, 0.0
-    for count, number in enumerate(() if few else _norms(kernels), 1):
-        reach += number
-        total = reach * c.span**2 + smooth(5 + count) * c.s**2
-        if total < least:
-            least, best = total, (reach, count)
-    taken, norms = best
-    return H - 2.0 * taken * metric, Forms(c.metric, tuple(thetas), norms)
+        square += math.factorial(order) * float(np.diagonal(N) @ (1.0 / c.metric))
+    return H, Forms(c.metric, tuple(thetas), not few, square)
 
 
 def _cubic(kernels: KernelSum) -> Iterator[tuple[int, Float]]:
@@ -197,24 +203,9 @@ def _cubic(kernels: KernelSum) -> Iterator[tuple[int, Float]]:
 def _forms(kernels: KernelSum) -> Iterator[tuple[int, Float]]:
     """C1 of orders three and four."""
     c = kernels.around
-    Z, Q = (kernels.b * c.k)[:, None] * c.v, _products(kernels)
+    u = c.v / np.sqrt(c.metric)
+    Z, Q = (kernels.b * c.k)[:, None] * c.v, u @ u.T
     power = Q * Q
     for order in (3, 4):
         yield order, Z.T @ (power @ Z) / math.factorial(order) ** 2
         power = power * Q
-
-
-def _norms(kernels: KernelSum) -> Iterator[float]:
-    """C4 of the orders from five on: each is at most this times |L d|^2."""
-    c, Q = kernels.around, _products(kernels)
-    bk, power = kernels.b * c.k, Q**4
-    for order in range(5, 5 + _NORMS):
-        power = power * Q
-        square = max(float(bk @ (power @ bk)), 0.0)
-        yield c.span ** (order - 2) * math.sqrt(square) / math.factorial(order)
-
-
-def _products(kernels: KernelSum) -> Float:
-    """v L^-2 v^T (n, n)."""
-    u = kernels.around.v / np.sqrt(kernels.around.metric)
-    return np.asarray(u @ u.T)
