@@ -16,6 +16,7 @@ from gpcert_check.model import Latent
 from gpcert_check.planes import Probit
 from gpcert_check.reading import Reject
 from gpcert_check.regions import Box
+from gpcert_check.sharper import Forms
 from making import hexed
 from truth import needed_mean
 
@@ -37,9 +38,9 @@ def test_the_orders_of_one_centre_are_attained(sign: int, forms: int) -> None:
     sizes = [abs(bk) * arb(v) ** p / factorial(p) for p in (3, 4)]
     view = Slice(latent, Box([Fraction(-1)], [Fraction(1)]), 1)
     for own in (True, False):
-        metric = arb(v) if own else arb(1)
+        metric = arb(v if own else 0.25)
         thetas = [float((a / metric ** (arb(p) / 2)).mid()) for p, a in zip((3, 4), sizes, strict=True)]
-        told = {"metric": hexed([v if own else 1.0]), "thetas": hexed(thetas[:forms]), "own": own}
+        told = {"metric": hexed([float(metric.mid())]), "thetas": hexed(thetas[:forms]), "own": own}
         leaf = {"ref": hexed([0.0]), "forms": told}
         point = Point(view, [Fraction(-1)], [Fraction(1)], leaf)
         view.expand([(point, Probit(PROBIT).level({"t": (0.0).hex()}, latent))])
@@ -51,6 +52,14 @@ def test_the_orders_of_one_centre_are_attained(sign: int, forms: int) -> None:
             lost = rest - least * d * d
         if own and sign < 0:  # what is subtracted is needed
             assert abs(lost) <= arb(10) ** -15
+
+
+@pytest.mark.parametrize(("metric", "theta"), [(1.0, -0.3), (1.0, 0.0), (-1.0, 0.3), (0.0, 0.3)])
+def test_a_metric_and_its_thetas_are_positive(metric: float, theta: float) -> None:
+    """V2: a form with a negative theta would be added."""
+    for own in (True, False):
+        with pytest.raises(Reject, match="V2: metric and thetas"):
+            Forms({"metric": hexed([metric]), "thetas": hexed([theta]), "own": own}, 1)
 
 
 def test_what_the_polygon_of_a_level_needs_at_most() -> None:
