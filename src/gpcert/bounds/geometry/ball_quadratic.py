@@ -2,8 +2,8 @@
 
 B5 (faces) shortens the box; then the quadratic is made convex, at a price that the ball or the box pays, and
 its tangent is minimised over the set. Candidates for the price: box multipliers and, for p >= 2, weighted
-ellipsoids around the ball, found together by Newton's method (B6); the smallest eigenvalue for 1 < p < 2
-(B6); a matrix for p = 1 (B7). Every multiplier is sound, the best value counts.
+ellipsoids around the ball, found together by Newton's method (B6); the ball's own constraint, for p other
+than 1 and 2 (B11); a matrix for p = 1 (B7). Every multiplier is sound, the best value counts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpcert.bounds.geometry.ball_newton import multipliers
+from gpcert.bounds.geometry.ball_separable import separable_bound
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound, convexified, curvature
 from gpcert.bounds.geometry.unit_ball import UnitBall
 from gpcert.regions import nearest
@@ -97,11 +98,15 @@ def _candidates(
         if ball.norm == 1.0:
             yield _matrix_price(g, H, ball, values, vectors)
         else:
-            shift = max(-float(values[0]) * (1.0 + 1e-9), 0.0)
-            yield _priced(g, H, ball, none, np.full(len(g), shift), None)
+            y = descended(g, H, ball, short=_ROUGH)
+            shift = np.full(len(g), max(-float(values[0]) * (1.0 + 1e-9), 0.0))
+            yield _by_norm(g, H, ball, shift, [], y, enough, accuracy)
         if values[0] < 0:
-            D, _ = curvature(g, H, ball.low, ball.high, enough, accuracy)
-            yield _priced(g, H, ball, D, none, None)
+            D, z = curvature(g, H, ball.low, ball.high, enough, accuracy)
+            if ball.norm == 1.0:
+                yield _priced(g, H, ball, D, none, None)
+            else:
+                yield _by_norm(g, H, ball, D, [(z, 0.0)], y, enough, accuracy)
         return
     y = descended(g, H, ball, short=_ROUGH)
     for least in (0.03,) if ball.norm == 2.0 else _LEAST:
@@ -114,7 +119,28 @@ def _candidates(
             yield exact if exact[0] >= trial[0] else trial
             break
     D, multiplier, z = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
-    yield _priced(g, H, ball, D, multiplier * weight, z if ball.norm == 2.0 else None, y)
+    if ball.norm == 2.0:
+        yield _priced(g, H, ball, D, multiplier * weight, z)
+    else:
+        start = z, multiplier / ball.norm
+        yield _by_norm(g, H, ball, D + multiplier * weight, [start], y, enough, accuracy)
+
+
+def _by_norm(
+    g: Float,
+    H: Float,
+    ball: UnitBall,
+    E: Float,
+    starts: list[tuple[Float, float]],
+    y: Float,
+    enough: float,
+    accuracy: float,
+) -> tuple[float, Float]:
+    """B11, also from y (d,), about a minimiser in the ball: beyond its value there is nothing to gain."""
+    slope, here = g + H @ y, float((g + 0.5 * H @ y) @ y)
+    m = min(_pull(slope, y, ball), float(np.abs(slope).sum())) / ball.norm
+    enough = min(enough, here - accuracy * abs(here))
+    return separable_bound(g, H, ball, E, [*starts, (y, m)], enough), y
 
 
 def _ellipsoid(y: Float, norm: float, least: float) -> Float:
@@ -136,11 +162,9 @@ def _pull(gradient: Float, y: Float, ball: UnitBall) -> float:
     return max(multiplier, 0.0) if np.isfinite(multiplier) else 0.0
 
 
-def _priced(
-    g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | None, start: Float | None = None
-) -> tuple[float, Float]:
+def _priced(g: Float, H: Float, ball: UnitBall, D: Float, E: Float, y: Float | None) -> tuple[float, Float]:
     """B6 with box multipliers D and ball multipliers E, both (d,) >= 0, and the tangent at y; None: at the
-    minimiser, searched from `start`.
+    minimiser.
     """
     low, high = ball.low, ball.high
     total = convexified(H, D + E, high - low)
@@ -152,7 +176,7 @@ def _priced(
     A[np.diag_indices(len(g))] += D + E
     c = g - 0.5 * D * (low + high)
     if y is None:
-        y = descended(c, A, ball, start=start)
+        y = descended(c, A, ball)
     G = c + A @ y
     exponent = np.inf if ball.norm <= 2.0 else ball.norm / (ball.norm - 2.0)
     price = 0.5 * float(norm_up(E, exponent)) + 0.5 * float((-D * low * high).sum())
