@@ -27,6 +27,8 @@ _DESCENT_STEPS = 80
 _SHORT, _ROUGH = 1e-7, 1e-3
 #: Smallest |y_j| that counts in an ellipsoid for p > 2, relative to that of a point with equal coordinates.
 _LEAST = (0.03, 0.1, 0.3, 0.7)
+#: The part of a certain deficit that a programme may lose besides.
+_PART = 0.2
 #: Multiples of the most negative eigenvalue tried for B7.
 _SHIFTS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
 
@@ -97,16 +99,18 @@ def _candidates(
         values, vectors = np.linalg.eigh(H)
         if ball.norm == 1.0:
             yield _matrix_price(g, H, ball, values, vectors)
-        else:
-            y = descended(g, H, ball, short=_ROUGH)
-            shift = np.full(len(g), max(-float(values[0]) * (1.0 + 1e-9), 0.0))
-            yield _by_norm(g, H, ball, shift, [], y, enough, accuracy)
-        if values[0] < 0:
-            D, z = curvature(g, H, ball.low, ball.high, enough, accuracy)
-            if ball.norm == 1.0:
+            if values[0] < 0:
+                D, _ = curvature(g, H, ball.low, ball.high, enough, accuracy)
                 yield _priced(g, H, ball, D, none, None)
-            else:
-                yield _by_norm(g, H, ball, D, [(z, 0.0)], y, enough, accuracy)
+            return
+        y = descended(g, H, ball, short=_ROUGH)
+        target, start = _target(g, H, y, enough, accuracy), (y, _multiplier(g, H, y, ball))
+        shift = np.full(len(g), max(-float(values[0]) * (1.0 + 1e-9), 0.0))
+        value = separable_bound(g, H, ball, shift, [start], target)
+        yield value, y
+        if values[0] < 0 and value < target:
+            D, z = curvature(g, H, ball.low, ball.high, enough, accuracy)
+            yield separable_bound(g, H, ball, D, [start, (z, 0.0)], target), y
         return
     y = descended(g, H, ball, short=_ROUGH)
     for least in (0.03,) if ball.norm == 2.0 else _LEAST:
@@ -121,26 +125,25 @@ def _candidates(
     D, multiplier, z = multipliers(g, H, ball.low, ball.high, weight, enough, accuracy)
     if ball.norm == 2.0:
         yield _priced(g, H, ball, D, multiplier * weight, z)
-    else:
-        start = z, multiplier / ball.norm
-        yield _by_norm(g, H, ball, D + multiplier * weight, [start], y, enough, accuracy)
+        return
+    starts = [(z, multiplier / ball.norm), (y, _multiplier(g, H, y, ball))]
+    target = _target(g, H, y, enough, accuracy)
+    yield separable_bound(g, H, ball, D + multiplier * weight, starts, target), y
 
 
-def _by_norm(
-    g: Float,
-    H: Float,
-    ball: UnitBall,
-    E: Float,
-    starts: list[tuple[Float, float]],
-    y: Float,
-    enough: float,
-    accuracy: float,
-) -> tuple[float, Float]:
-    """B11, also from y (d,), about a minimiser in the ball: beyond its value there is nothing to gain."""
-    slope, here = g + H @ y, float((g + 0.5 * H @ y) @ y)
-    m = min(_pull(slope, y, ball), float(np.abs(slope).sum())) / ball.norm
-    enough = min(enough, here - accuracy * abs(here))
-    return separable_bound(g, H, ball, E, [*starts, (y, m)], enough), y
+def _target(g: Float, H: Float, y: Float, enough: float, accuracy: float) -> float:
+    """What is worth an effort, y (d,) being about a minimiser in the ball: `enough`, or nearly its value; if
+    that is too small anyway, all but a part of what is certainly missing.
+    """
+    here = float((g + 0.5 * H @ y) @ y)
+    missing = enough - here if np.isfinite(enough) else 0.0
+    return min(enough, here - max(accuracy * abs(here), _PART * missing))
+
+
+def _multiplier(g: Float, H: Float, y: Float, ball: UnitBall) -> float:
+    """B11's m at the minimiser y (d,)."""
+    slope = g + H @ y
+    return min(_pull(slope, y, ball), float(np.abs(slope).sum())) / ball.norm
 
 
 def _ellipsoid(y: Float, norm: float, least: float) -> Float:

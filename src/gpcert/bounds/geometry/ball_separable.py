@@ -17,11 +17,11 @@ from gpcert.rounding import POWER, TINY, gamma
 from gpcert.validation import Float
 
 #: Steps towards the best tangent and multiplier, and of Newton's method for one coordinate: any are sound.
-_STEPS, _NEWTON_STEPS = 18, 5
+_STEPS, _NEWTON_STEPS = 12, 4
 #: The first step of the tangent and of the multiplier, what is kept of the last one, and what shortens them.
 _FIRST, _OF_MULTIPLIER, _KEPT, _SHORTER = 0.25, 0.4, 0.7, 0.6
 #: The last step.
-_SHORTEST = 0.02
+_SHORTEST = 0.05
 #: Sizes of u below are taken for this, so that powers stay finite.
 _NARROW = 1e-100
 
