@@ -13,14 +13,24 @@ from hypothesis import strategies as st
 import gpcert as gc
 from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
-from gpcert.bounds.local.gaussian.plane import plane_at
+from gpcert.bounds.local.gaussian.plane import SECOND, plane_at
 from gpcert.bounds.local.radial.plane import kernel_below, radial_plane
 from gpcert.bounds.one.sign import mean_over
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
 from gpcert.regions import Ball
+from gpcert.rounding import gamma
 from helpers.exact import Case, random_region
 from helpers.exact import random_posterior as several_kernels
-from helpers.oracle import bits, examples, half_square, lengthscale, posteriors, random_box, random_posterior
+from helpers.oracle import (
+    BoxCase,
+    bits,
+    examples,
+    half_square,
+    lengthscale,
+    posteriors,
+    random_box,
+    random_posterior,
+)
 from judge import Truth
 from judge.links import expectation
 
@@ -76,6 +86,80 @@ def test_a_plane_lies_below_what_it_supports(post, p, seed, sign):
             root = (c + (S if bool(S >= 0) else arb(0) if bool(S <= 0) else S.union(arb(0)))).sqrt()
             value = (arb(sign) * mean - arb(level.t) * root) * half_square(x, box.reference, post).exp()
             assert value >= scaled_sum(post, plane, box, x) - arb(plane.excess)
+
+
+def between(post, plane, box, x):
+    """G6 as a ball: what is known of the space between the plane and what it supports at x, in e^r f."""
+    parts, rest = plane._between(plane.bend)
+    reach = plane.around.domain.reach
+    size = float(reach @ sum(np.abs(part) for part in parts) @ reach)  # as `subtract` counts their rounding
+    matrix = sum(parts) - np.diag(rest.diagonal)
+    d = [
+        (arb(float(a)) - arb(float(b))) / arb(float(c))
+        for a, b, c in zip(x, box.reference, lengthscale(post), strict=True)
+    ]
+    form = sum((arb(float(matrix[i, j])) * d[i] * d[j] for i in range(len(d)) for j in range(len(d))), arb(0))
+    return form / 2 - arb(rest.rounding) - arb(gamma(60) * (size + rest.diagonal @ reach**2))
+
+
+def supported(post, level, box, x, sign=1.0):
+    """e^r (mu - t sqrt(c + max(S, 0))) as a ball."""
+    mean, S = Truth(post).latent(x)
+    S = S if bool(S >= 0) else arb(0) if bool(S <= 0) else S.union(arb(0))
+    root = (1 / arb(post.likelihood.scale) ** 2 + S).sqrt()
+    return (arb(sign) * mean - arb(level.t) * root) * half_square(x, box.reference, post).exp()
+
+
+@settings(max_examples=examples(100))
+@given(
+    posteriors(n=st.integers(1, 12), d=st.integers(1, 5)),
+    st.sampled_from([1e-9, 1e-3, 0.05, 0.2, 0.4, 0.499999]),
+    seeds,
+    st.sampled_from([1e-3, 0.05, 0.5, 1.0]),
+    st.sampled_from([1.0, -1.0]),
+)
+def test_a_plane_of_second_order_lies_below_what_it_supports(post, p, seed, size, sign):
+    """G6 at points, corners and the relaxation's minimum, with the stored doubles, and its bound."""
+    rng = np.random.default_rng(seed)
+    box = random_box(rng, post, size / math.sqrt(post.n_features))
+    level, plane = plane_of(post, box, p, sign)
+    with np.errstate(all="ignore"):
+        bound = None if plane is None else plane.bent()
+    if bound is None:
+        return
+    least = np.clip(box.reference + bound.point * lengthscale(post), box.lower, box.upper)
+    with bits(BITS):
+        for x in [least, *points_of(box, rng)]:
+            value = supported(post, level, box, x, sign)
+            sum_ = scaled_sum(post, plane, box, x) - arb(plane.excess)
+            assert value >= sum_ + between(post, plane, box, x)
+            assert value >= arb(bound.value)
+            assert value / half_square(x, box.reference, post).exp() >= arb(bound.latent)
+
+
+def test_what_a_kernel_has_beyond_its_first_order():
+    """G6: 2 (1 + r - e^-r (1 + 2 r)) <= SECOND |d|^4, r = |d|^2 / 2, and no smaller factor would do."""
+    with bits(BITS):
+        rest = [(r, 2 * (1 + r - (-r).exp() * (1 + 2 * r))) for r in (arb(2) ** i for i in range(-40, 12))]
+        assert all(norm <= arb(SECOND) * (2 * r) ** 2 for r, norm in rest)
+        assert rest[0][1] >= arb("0.999") * arb(SECOND) * (2 * rest[0][0]) ** 2
+
+
+def test_a_plane_of_second_order_loses_the_third_power():
+    """Near its reference it loses a fifth of what the plane does; a third more claimed would cross."""
+    rng = np.random.default_rng(3)
+    for p in (0.02, 0.2, 0.4):
+        post = random_posterior(rng, 8, 3, "laplace", likelihood=Probit())
+        middle = post.centres.mean(axis=0)
+        step = 0.01 * lengthscale(post)
+        box = BoxCase(middle - step, middle + step, middle)
+        level, plane = plane_of(post, box, p)
+        with bits(BITS):
+            for x in (box.lower, box.upper):
+                lost = supported(post, level, box, x) - scaled_sum(post, plane, box, x)
+                found = between(post, plane, box, x)
+                assert arb("0.8") * lost <= found <= lost
+                assert not arb("1.34") * found <= lost
 
 
 def test_most_posteriors_have_planes():
@@ -148,7 +232,7 @@ def test_what_no_form_bounds_has_a_norm_in_the_metric(post, p, seed):
     plane = plane_of(post, box, p)[1] or mean_over(slice_, domain, box.reference)
     with np.errstate(all="ignore"):
         tails = [(3, plane._smooth(3, 0.0))]
-        *forms, last = plane._orders()
+        *forms, last = plane._orders
         tails.append((3 + len(forms), 0.5 * last.diagonal))
     scale = [arb(float(each)) for each in lengthscale(post)]
     with bits(BITS):

@@ -22,6 +22,15 @@ from gpcert.validation import Float
 _DEEPEST = 1e-3
 
 
+class Bend(NamedTuple):
+    """What G6 needs of G1: steep, a positive lower and an upper end of A, and at least prior and lift."""
+
+    steep: float
+    shortest: float
+    longest: float
+    prior: float
+
+
 class Support(NamedTuple):
     """mu - m_p(max(S, 0)) >= sum_i (alpha_i + factor r_i) k_i(x) + still k(x, xh) / s2 + constant - lost,
     with r = R k(xh).
@@ -31,6 +40,7 @@ class Support(NamedTuple):
     still: float
     constant: float
     lost: float
+    bend: Bend | None = None  #: of a curve that falls with S
 
     def weights(self, alpha: Float, r: Float) -> Float:
         """b (n,)."""
@@ -66,7 +76,9 @@ def _falling(
     factor = steep / longest * (1.0 - 8 * UNIT)  # any smaller one is sound
     lost = steep * lift / (sqrt_down(c) + sqrt_down(c + lift)) * (1.0 + 16 * UNIT)
     lost += 8 * UNIT * (abs(kappa) + abs(mean) + factor * c)
-    return Support(-factor, factor * prior[0] * (1.0 - 4 * UNIT), kappa + mean + factor * c, lost)
+    shortest = sqrt_down(c + max(S[0] + lift, 0.0)) * (1.0 - 8 * UNIT)
+    bend = Bend(steep, shortest, longest, (prior[1] + lift) * (1.0 + 4 * UNIT))
+    return Support(-factor, factor * prior[0] * (1.0 - 4 * UNIT), kappa + mean + factor * c, lost, bend)
 
 
 def _rising(

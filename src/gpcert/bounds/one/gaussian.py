@@ -84,8 +84,12 @@ class RbfBound(LevelBound):
         self, domain: Domain, start: Float, level: Level, prices: Prices
     ) -> Iterator[FunctionalBound]:
         plane = plane_at(self.slice, domain, start, level, self.slice.largest_variance)
-        if plane is not None:
-            yield from map(plane.lower_bound, prices)
+        if plane is None:
+            return
+        yield from map(plane.lower_bound, prices)
+        bent = plane.bent()
+        if bent is not None:
+            yield bent
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box, S anywhere."""

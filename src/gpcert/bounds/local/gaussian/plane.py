@@ -1,19 +1,74 @@
-"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2 and G4)."""
+"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4 and G6)."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.local.forms import Pieces, Remainder
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
-from gpcert.bounds.local.planes import support
-from gpcert.rounding import UNIT, exp_up
+from gpcert.bounds.local.planes import Bend, support
+from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.rounding import UNDERFLOW, UNIT, exp_up, sqrt_up, symmetric
 from gpcert.validation import Float
 
+#: Below, squares of A might underflow.
+_SHORTEST = 1e-100
+#: |g_2|^2 <= this s2 h^2 |d|^2 for what a kernel has beyond its first order, |d| <= h.
+SECOND = 0.75
 
-def plane_at(
-    slice_: Slice, domain: Domain, reference: Float, level: Level, largest: float
-) -> KernelSum | None:
+
+@dataclass(frozen=True, eq=False)
+class Plane(KernelSum):
+    """The sum of kernels below mu - m_p(S), and what is known of the space between them."""
+
+    bend: Bend | None = None
+
+    def bent(self) -> FunctionalBound | None:
+        """G6: the same functional by a plane of second order; None: the set is too large, or S raises it."""
+        if self.bend is None or not (self.bend.steep > 0 and self.bend.shortest > _SHORTEST):
+            return None
+        extra = self._between(self.bend)
+        if extra is None:
+            return None
+        parts, remainder = extra
+
+        def pieces() -> Pieces:
+            flat = self.pieces(True)
+            return flat._replace(parts=[*flat.parts, *parts], remainders=[*flat.remainders, remainder])
+
+        return self.least(pieces)
+
+    def _between(self, bend: Bend) -> tuple[list[Float], Remainder] | None:
+        """(steep / 2B) {(1 - theta) Q(d) - (1 / theta - 1) w(d)} as parts and a remainder."""
+        c, model, s = self.around, self.around.slice.model, self.around.s
+        n, d = c.v.shape
+        r, kv = model.precision @ c.k, c.k[:, None] * c.v
+        J, q1 = symmetric(kv.T @ (model.precision @ kv)), (r * c.k) @ c.v
+        prior, A2 = c.slice.prior[0], bend.shortest * bend.shortest * (1.0 - 4 * UNIT)
+        most = bend.prior + model.contraction_negative * model.variance
+        most = (most + model.excess_variance(np.full(n, model.variance))) * (1.0 + 8 * UNIT)
+        Q = prior - (float(np.trace(J)) + float(q1 @ q1) / A2) / d  # on average, over |d|^2
+        theta = s * math.sqrt(SECOND * most / Q) if Q > 0 else math.inf  # any in (0, 1) is sound
+        if not theta < 1.0:
+            return None
+        B = (bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))) * (1 + 8 * UNIT)
+        scale = bend.steep / B * (1.0 - 8 * UNIT)  # any smaller one is sound
+        kept = scale * (1.0 - theta - 4 * UNIT)
+        lost = scale * (1.0 / theta - 1.0 + 8 * UNIT / theta) * SECOND * most * s * s * (1.0 + 16 * UNIT)
+        error = 2.02 * model.weighted(c.rough) * model.weighted(c.rough * c.unit) + UNDERFLOW
+        reach = float(c.domain.absolute(q1[None])[0])
+        error += (2.0 * reach * error + error * error) / A2
+        parts = [kept * prior * np.eye(d), -kept * J, -(kept / A2) * np.outer(q1, q1)]
+        return parts, Remainder(None, np.full(d, lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
+
+
+def plane_at(slice_: Slice, domain: Domain, reference: Float, level: Level, largest: float) -> Plane | None:
     """The plane of a level at `reference` (d,), raw units; S <= `largest` on the slice. None: none known.
 
     Where the sum is >= 0, mu >= m_p(max(S, 0)).
@@ -30,4 +85,4 @@ def plane_at(
         lost += 0.5 * found.factor * model.excess_variance(around.rough)
     excess = found.rounding(model, alpha, r, around.rough, (k + slice_.tiny) * around.unit)
     excess = (excess + lost * exp_up(around.radius)) * (1.0 + 16 * UNIT)
-    return KernelSum(around, found.weights(alpha, r), found.constant, found.still, excess)
+    return Plane(around, found.weights(alpha, r), found.constant, found.still, excess, found.bend)

@@ -14,7 +14,7 @@ product with the precision is needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -120,11 +120,15 @@ class KernelSum:
 
     def lower_bound(self, sharp: bool, enough: float = 0.0) -> FunctionalBound:
         """f on the whole domain; `sharp`: with the orders from three on as forms, else by one norm (X5)."""
+        return self.least(lambda: self.pieces(sharp), enough)
+
+    def least(self, pieces: Callable[[], Pieces], enough: float = 0.0) -> FunctionalBound:
+        """f on the whole domain, from pieces of e^r f."""
         c = self.around
         grow = exp_up(c.radius)
         if not math.isfinite(grow):
             return FunctionalBound(-np.inf, -np.inf, 0.0 * c.domain.reach, 0.0, c.domain.reach**2)
-        bound = least(c.domain, [self.pieces(sharp)], (enough * grow, 1e-6))
+        bound = least(c.domain, [pieces()], (enough * grow, 1e-6))
         latent = bound.value if bound.value <= 0 else bound.value / grow * (1.0 - 4 * UNIT)
         return FunctionalBound(bound.value, latent, bound.point, bound.rounding, bound.loss)
 
@@ -139,7 +143,7 @@ class KernelSum:
         slope -= 64 * UNIT * abs(self.constant) * grow
         excess = self.excess + sum_up(np.abs(self.b) * c.rough * c.unit) * 1.01 + UNDERFLOW
         excess += gamma(60) * (abs(M0) + abs(self.still) + abs(self.constant)) * grow
-        remainders = list(self._orders()) if sharp else [Remainder(None, 2.0 * self._smooth(3, 0.0))]
+        remainders = [*self._orders] if sharp else [Remainder(None, 2.0 * self._smooth(3, 0.0))]
         return Pieces(M0 + self.still + self.constant, g, [H, slope * np.eye(d)], remainders, excess)
 
     @cached_property
@@ -184,20 +188,20 @@ class KernelSum:
         )
         return np.asarray(rest * tail_norm_up(order, c.span) * (1.0 + 1e-12) * self._elliptic)
 
-    def _orders(self) -> Iterator[Remainder]:
+    @cached_property
+    def _orders(self) -> list[Remainder]:
         """C1 for the lowest orders, norms for the others; subtracted as d^T (.) d / 2."""
-        c, last, more = self.around, 2, 0.0
+        c, last, more, found = self.around, 2, 0.0, []
         few = c.v.shape[1] <= CHEAP_DIMENSIONS
         for order, form in self._tensor() if few else self._flattened():
             # |order p| <= |L d|^{p-1} sqrt(N(d)) <= span^{p-2} (theta |L d|^2 + N(d) / theta) / 2
             theta = _THETA * balance(largest_root(form, c.domain), c.span)
             power = c.span ** (order - 2) * (1.0 + 1e-12)
-            yield Remainder(
-                (power / theta) * form.matrix, power * theta * c.metric, 0.5 * (power / theta) * form.excess
-            )
+            matrix, rounding = (power / theta) * form.matrix, 0.5 * (power / theta) * form.excess
+            found.append(Remainder(matrix, power * theta * c.metric, rounding))
             more += math.factorial(order) * float(np.diagonal(form.matrix) @ (1.0 / c.metric))
             last = order
-        yield Remainder(None, 2.0 * self._beyond(last + 1, more))
+        return [*found, Remainder(None, 2.0 * self._beyond(last + 1, more))]
 
     def _tensor(self) -> Iterator[tuple[int, Form]]:
         """C1: the cubic by its symmetric tensor, for few features."""
