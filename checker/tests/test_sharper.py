@@ -132,3 +132,10 @@ def test_a_level_near_one_half_has_a_tangent() -> None:
     height, slope = level._tangent({"tangent": hexed([0.5, 0.0, 1e-13])})[1:]
     assert height == arb(1e-13)
     assert abs(slope) < 1e-12
+
+
+def test_the_gram_matrix_of_a_metric() -> None:
+    """V2 (a): e^{-|L^-1 (v_i - v_j)|^2/2}, in lengthscales times roots of the metric."""
+    latent = Latent([[0.0], [1.5]], KERNEL, [0.0, 0.0], [0.5, 0.0, 0.0, 0.5], 0.0)
+    exact = (-(arb(1.5) ** 2) / (2 * arb(0.25))).exp()
+    assert abs(latent.gram([0], [0.25])[0, 1] - exact) < arb(10) ** -25
