@@ -85,17 +85,26 @@ def _posterior(model: Model, rng: np.random.Generator) -> Posterior:
 
 
 def _several(model: Model, X: np.ndarray, l: Any, variance: float, rng: np.random.Generator) -> Posterior:
-    C, d = model.classes, model.d
-    if model.kind.startswith("one-vs-rest"):
+    C, d, one_by_one = model.classes, model.d, model.kind.startswith("one-vs-rest")
+    odd = np.random.default_rng((model.seed, 7))  # of its own: earlier numbers stay what they were
+    if one_by_one and odd.random() < 0.8:
         C = max(C, 3)
     shared = _kernel(model.kernel, l, variance, rng, d)
-    kernels = [shared] * C
-    if model.kind == "separate":
+    kernels, each = [shared] * C, model.kind == "separate" or (one_by_one and odd.random() < 0.3)
+    if each:
+        apart = 10.0 ** odd.uniform(-1.0, 1.0, C) if odd.random() < 0.5 else np.ones(C)
         kernels = [
-            _kernel(str(rng.choice(["rbf", "matern32", "matern52"])), l, variance, rng, d) for _ in kernels
+            _kernel(str(rng.choice(["rbf", "matern32", "matern52"])), l * apart[c], variance, rng, d)
+            for c in range(C)
         ]
     weights = _weights(model, shared, (len(X), C), rng)
     mean = rng.standard_normal(C) * rng.choice([0.0, 1.0])
+    if odd.random() < 0.15:  # into the tails
+        mean = odd.standard_normal(C) * odd.choice([5.0, 20.0, 40.0])
+    if model.kind == "softmax" and odd.random() < 0.3:
+        both = random_precision(model.precision, np.kron(np.eye(C), shared(X) / shared.prior_variance), odd)
+        R = _blocks(both / shared.prior_variance, C)
+        return Posterior(X, weights, R, kernel=shared, likelihood=Softmax(), mean=mean)
     if model.kind == "softmax":
         R = _laplace_blocks(shared, X, C, 10.0 ** rng.uniform(3, 9) if model.layout == "close" else 1.0, rng)
         return Posterior(X, weights, R, kernel=shared, likelihood=Softmax(), mean=mean)
@@ -105,7 +114,7 @@ def _several(model: Model, X: np.ndarray, l: Any, variance: float, rng: np.rando
         "one-vs-rest logit": OneVsRest(Logit()),
         "one-vs-rest erf": OneVsRest(FiveErf()),
     }.get(model.kind, Softmax())
-    kernel = kernels if model.kind == "separate" else shared
+    kernel = kernels if each else shared
     return Posterior(X, weights, R, kernel=kernel, likelihood=likelihood, mean=mean)
 
 
@@ -161,6 +170,12 @@ def _laplace_blocks(
     W = W.reshape(C * n, C * n)
     R = np.linalg.solve(np.eye(C * n) + W @ np.kron(np.eye(C), kernel(X) / s2), W) / s2
     R = 0.5 * (R + R.T)
+    return _blocks(R, C)
+
+
+def _blocks(R: np.ndarray, C: int) -> np.ndarray:
+    """(C, C, n, n) of a matrix of all latents; zeros where the numbers do not allow it."""
+    n = len(R) // C
     return np.where(np.isfinite(R).all(), R, 0.0).reshape(C, n, C, n).transpose(0, 2, 1, 3)
 
 

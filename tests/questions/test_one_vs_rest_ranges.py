@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
 from gpcert.errors import InvalidInputError
-from helpers.oracle import examples
+from helpers.oracle import bits, examples
 from helpers.several import Setting, falsehoods, random_box, random_model
 
 SETTINGS = st.builds(
@@ -85,3 +86,23 @@ def test_bad_input():
         gc.probability_range(post, box, 1, method="paper")
     with pytest.raises(InvalidInputError, match="one-vs-rest to be taken apart"):
         random_model(Setting("independent", 3, 5, 2, 0.1, 0)).one_vs_rest()
+
+
+@pytest.mark.parametrize("mean", np.linspace(-38.5, -38.3, 12))
+def test_a_share_too_small_for_a_normal_number_is_enclosed(mean: float) -> None:
+    """The quotient is a subnormal number: off by half a step, however small its relative error would be."""
+    C, variance = 5, 1e-3
+    post = gc.Posterior(
+        [[0.0]],
+        np.zeros((1, C)),
+        np.zeros((C, 1, 1)),
+        kernel=gc.RBF(1.0, variance),
+        likelihood=gc.OneVsRest(gc.Probit()),
+        mean=[mean] + [2.0] * (C - 1),
+    )
+    found = gc.probability_range(post, gc.Box([0.3], [0.3]), 0)
+    with bits(200):
+        p = [(-arb(float(m)) / (2 * (1 + arb(variance))).sqrt()).erfc() / 2 for m in post.mean]
+        share = p[0] / sum(p, arb(0))
+        assert arb(found.min.lower) <= share <= arb(found.max.upper)
+        assert arb(found.min.upper) >= share >= arb(found.max.lower)

@@ -74,12 +74,12 @@ class ClassModel:
 
     @property
     def hidden(self) -> float:
-        """Y1: k^T (R+ + R-) k <= k^T R k + hidden, for a unit combination of classes."""
+        """Y1: k^T (R+ + R-) k <= k^T R k + hidden + defect |k|^2, for a unit combination of classes."""
         return 2.0 * self.contraction_negative * self.variance * (1.0 + 1e-9)
 
     def raised(self, by: Float) -> ClassModel:
-        """The same with `by` (C,) >= 0 added to the variances; the new `prior`, rounded, is exact."""
-        return replace(self, prior=self.prior + by)
+        """The same with at least `by` (C,) >= 0 added to the variances; the new `prior` is exact."""
+        return replace(self, prior=np.where(by > 0.0, np.nextafter(self.prior + by, np.inf), self.prior))
 
     @cached_property
     def contrasts(self) -> Float:

@@ -6,6 +6,7 @@ range over a box of (p_j) is attained at corners.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,4 +114,5 @@ def _ratio(part: float, others: Float, direction: int) -> float:
     if not total > 0:
         return 0.0 if direction < 0 else 1.0
     value = float(part / total) * (1.0 + direction * UNIT * (2 * len(others) + 16))
+    value = math.nextafter(value, direction * math.inf)  # a share below 2^-1022 is off by half a step besides
     return float(np.clip(value, 0.0, 1.0)) if value == value else (0.0 if direction < 0 else 1.0)

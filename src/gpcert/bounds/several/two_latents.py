@@ -11,6 +11,7 @@ from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped, probability_cost
+from gpcert.rounding import down
 from gpcert.validation import Float
 
 
@@ -42,5 +43,5 @@ class TwoLatents(OneByOne):
         variances = partial(self.softmax.variances, lower, upper)
         slack = probability_cost(most_clipped(self.softmax.model, variances))
         answer = self.base.over(lower, upper, reference, min(target + 2.0 * slack, 0.5 + 0.5 * target))
-        ends = max(0.0, answer.value - slack), max(0.0, answer.elsewhere - slack)
+        ends = max(0.0, down(answer.value - slack)), max(0.0, down(answer.elsewhere - slack))
         return answer._replace(value=ends[0], elsewhere=ends[1])

@@ -65,7 +65,7 @@ def tensor_average(mean: Float, cov: Float) -> Average:
     error = e1 + e2 + e1 * e2
     # Dividing by the sum of weights, which is 1 up to the same error, costs as much again.
     normalised = 2 * error / (1 - error) if error < 0.5 else 1.0
-    return Average(_softmax(f), weights / total, normalised + UNIT * (z1.size + z2.size + 200))
+    return Average(_softmax(f), weights / total, normalised + UNIT * (2 * len(f) + 200))
 
 
 def lattice_average(mean: Float, cov: Float) -> Average:

@@ -92,6 +92,7 @@ class ClassExpansion:
     covariance_hessian: Float  #: (P, d, d)
     error_mean: Float  #: (C,): rounding of value, gradient and Hessian, over the domain
     error_covariance: Float  #: (P,)
+    hidden: float  #: Y1: k^T (R+ + R-) k is at most what is computed of k^T R k, and this
 
     @property
     def radius(self) -> float:
@@ -139,7 +140,7 @@ class ClassExpansion:
         size = float(np.abs(values).sum())
         explained = np.diag(self.model.prior) - self.latents.covariance
         absolute = max(float(np.vdot((vectors * np.abs(values)) @ vectors.T, explained)), 0.0)
-        absolute += self.model.hidden * size
+        absolute += self.hidden * size
         norm = abs(float(np.vdot(B, explained)))
         R, (z1, z2, z3) = self.radius, self.deviations
         third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
@@ -200,7 +201,7 @@ class ClassExpansion:
         norm, slope, bend = (float(np.linalg.norm(y)) for y in (explained, slopes, curve))
         scale, strongest = float(np.linalg.norm(A)), float(np.linalg.norm(A, 2)) * (1.0 + 1e-9)
         R, (d1, d2, d3) = self.radius, self.deviations
-        y = float(np.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + self.model.hidden * scale**2))
+        y = float(np.sqrt(max(float(np.linalg.eigvalsh(explained)[-1]), 0.0) + self.hidden * scale**2))
         y += 1e-6 * float(np.sqrt(norm))
         third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
         third += 2.0 * y * scale * d3 + strongest * (2.0 * d1 + d2) * scale * d2
@@ -215,7 +216,7 @@ class ClassExpansion:
         means = means + np.abs(self.latents.mean - mean)
         means += [self.mean_rest(row) for row in np.eye(self.model.classes)]
         explained = np.diag(self.model.prior) - self.latents.covariance
-        own = np.maximum(np.diagonal(explained), 0.0) + self.model.hidden
+        own = np.maximum(np.diagonal(explained), 0.0) + self.hidden
         norm = np.array([abs(explained[c, e]) for c, e in self.model.pairs])
         size = np.array([0.5 * (own[c] + own[e]) for c, e in self.model.pairs])
         R, (z1, z2, z3) = self.radius, self.deviations
@@ -280,4 +281,6 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
         + 4.0 * model.defect * float(grown @ grown)
         + 16 * UNIT * (float(model.prior.max()) + float(np.abs(latents.covariance).max()))
         + UNDERFLOW,
+        hidden=model.hidden
+        + 1.01 * (model.defect * float(grown @ grown) + model.classes * latents.covariance_error),
     )

@@ -82,10 +82,13 @@ def _moved(view: View, anchor: Anchor, A: Float) -> float:
     """sup of the norm of the whitened change of the means."""
     none = np.zeros((A.shape[1], A.shape[1]))
     sizes = [
-        -min(view.smallest(sign * row, none, sign * float(row @ anchor.mean)).latent for sign in (1.0, -1.0))
+        -float(
+            np.min([view.smallest(s * row, none, s * float(row @ anchor.mean)).latent for s in (1.0, -1.0)])
+        )
         for row in A
     ]
-    return float(np.linalg.norm(np.maximum(sizes, 0.0))) * SLACK * SLACK_W
+    size = float(np.linalg.norm(np.maximum(sizes, 0.0))) * SLACK * SLACK_W
+    return size if size == size else np.inf
 
 
 def _apart(view: View, anchor: Anchor, D: Float, a: Float, B: Float, weights: Float) -> float:

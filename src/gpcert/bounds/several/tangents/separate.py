@@ -21,7 +21,7 @@ from gpcert.bounds.local.radial.functional import radial_pieces
 from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.posterior import Posterior
-from gpcert.rounding import UNIT
+from gpcert.rounding import UNIT, up
 from gpcert.validation import Float, Index
 
 #: A mean with a smaller share of a functional than this is bounded apart from the variance.
@@ -58,7 +58,7 @@ class SeparateLatents:
         """With at least `by` (C,) >= 0 added to the prior variances, and what was added at most (C,)."""
         slices, moved = [], np.zeros(self.classes)
         for c, each in enumerate(self.slices):
-            prior = each.model.prior + float(by[c])
+            prior = up(each.model.prior + float(by[c])) if by[c] > 0.0 else each.model.prior
             slices.append(replace(each, model=replace(each.model, prior=prior)))
             moved[c] = (prior - each.model.prior) * (1.0 + 4 * UNIT)
         return SeparateLatents(tuple(slices)), moved
