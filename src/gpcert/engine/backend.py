@@ -32,6 +32,8 @@ _WORTH_A_GPU = 2048
 _GPU_LOT = 262144
 #: Bytes that the arrays of one chunk may take on the CPU, where a cache is faster than memory.
 _CPU_BYTES = 64e6
+#: Bytes of a chunk that is larger because it would have very few rows.
+_MOST_BYTES = 1e9
 
 
 class Backend:
@@ -106,9 +108,11 @@ class Backend:
         """Memory that one chunk of rows may take."""
         return _CPU_BYTES
 
-    def rows(self, doubles: float) -> int:
-        """How many rows of so many doubles make a chunk."""
-        return max(16, int(self.bytes / (8.0 * doubles)))
+    def rows(self, doubles: float, fewest: int = 16) -> int:
+        """How many rows of so many doubles make a chunk; `fewest`: with fewer, reading what they share would
+        cost more than they do.
+        """
+        return max(int(self.bytes / (8.0 * doubles)), min(fewest, int(_MOST_BYTES / (8.0 * doubles))), 1)
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d)

@@ -18,6 +18,7 @@ from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.profiles import GAUSSIAN, Profile, profile_of
+from gpcert.engine.sketch import Sketch, sketch_of
 from gpcert.engine.tails import Tails, tails_of
 from gpcert.engine.thin import Thin, between, thin_of
 from gpcert.kernels import Kernel
@@ -36,8 +37,6 @@ _WIDEST = 50.0
 FEW = 32
 #: Planes are for models whose variance is negative by rounding alone: this share of the prior variance.
 _DEEPEST = 1e-3
-#: Rank of the precision in the local search.
-_RANK = 160
 #: Sets of features kept per model.
 _KEPT = 3
 
@@ -213,16 +212,9 @@ class Facts:
         return thin_of(self.model, lambda: self.lift, self.backend, lambda: s2 * between(scaled, profile))
 
     @cached_property
-    def low_rank(self) -> tuple[Array, Array]:
-        """V (q, n), signs (q,), float32: k^T R k is about sum_l signs_l (V k)_l^2. For the search only."""
-        n = len(self.model.weights)
-        K, R = self.model.unit_gram[0], self.model.precision
-        draws = np.random.default_rng(0).standard_normal((n, min(_RANK, n)))
-        Q = np.linalg.qr(K @ (K @ draws))[0]
-        values, vectors = np.linalg.eigh(Q.T @ (R @ Q))
-        V = (Q @ vectors).T * np.sqrt(np.abs(values))[:, None]
-        backend = self.backend
-        return backend.single(backend.array(V)), backend.single(backend.array(np.sign(values)))
+    def sketch(self) -> Sketch:
+        """For the search."""
+        return sketch_of(self.model, self.moving, self.backend)
 
 
 def _longest(rows: Float) -> float:

@@ -183,8 +183,8 @@ def _losses(facts: Facts, rows: Rows, witness: Array) -> Array:
     """About what a plane loses of the variance along each feature (N, d): only to choose by."""
     backend, xp = facts.backend, facts.backend.xp
     at = points(facts, witness, amplitudes(facts, rows.standing))
-    V, signs = facts.low_rank
-    k, y, Z = backend.single(at.k), backend.single(at.y), backend.single(facts.Z)
+    _, Z, _, _, V, signs = facts.sketch
+    k, y = backend.single(facts.sketch.seen(at.k)), backend.single(at.y)
     base = k @ V.T
     turns = [(k * Z[:, j]) @ V.T - y[:, j : j + 1] * base for j in range(Z.shape[1])]
     bends = xp.stack([xp.abs((turn * turn) @ signs) for turn in turns], axis=1)

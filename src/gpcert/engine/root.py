@@ -29,6 +29,8 @@ __all__ = ["Settled", "attained", "smallest", "verdicts"]
 
 #: References, and Cholesky factorisations of each: of the first two, and of one with order three as a form.
 _TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 6),)
+#: Rows of a chunk, also with many centres: matrices of all centres are read once for each.
+_CHUNK = 256
 
 
 class Settled(NamedTuple):
@@ -105,7 +107,7 @@ def chunked(
     the arrays are.
     """
     d, n, backend = len(facts.features), len(facts.model.weights), facts.backend
-    parts = -(-len(rows) // (backend.rows(8.0 * n + 64.0 * d + doubles) // sides))
+    parts = -(-len(rows) // max(backend.rows(8.0 * n + 64.0 * d + doubles, _CHUNK) // sides, 1))
     step = -(-len(rows) // max(parts, 1))  # as many in the last part as in the others
     shape = sides, len(rows)
     found = Settled(np.empty(shape), np.empty(shape), np.empty((*shape, d)), np.empty(shape))
@@ -191,14 +193,24 @@ def _smallest(
     witness = _witnesses(facts, rows, around, curves.noise) if witness is None else witness
     at, mean = _at(facts, rows, witness, around)
     upper = probabilities(backend, curves, mean, at.variance)[1]
-    least = upper if above is None else xp.minimum(upper, above)
-    wanted = least - 0.999 * tolerance if target is None else upper * 0.0 + target
-    enough = least - tolerance if target is None else wanted
+
+    def aims() -> tuple[Array, Array]:
+        """What a bound should reach, and what is enough."""
+        least = upper if above is None else xp.minimum(upper, above)
+        wanted = least - 0.999 * tolerance if target is None else upper * 0.0 + target
+        return wanted, least - tolerance if target is None else wanted
+
+    wanted, enough = aims()
     ask = (wanted > 0.0) & (wanted < upper) if facts.has_planes else upper < 0.0
     lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
     for attempt, tries in _SHARP if sharp else _TRIES:
         if not len(todo):
             break
+        if attempt and at.thin is not None:  # the witnesses once more: what predictors miss counts here
+            exact = points(facts, witness[todo], around.take(todo), exact=True).variance
+            found = probabilities(backend, curves, (mean[0][todo], mean[1][todo]), exact)[1]
+            upper[todo] = xp.minimum(upper[todo], found)
+            wanted, enough = aims()
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
         found = _planes(facts, curves, few, start, here, wanted[todo], tolerance, tries, sharp)

@@ -1,12 +1,11 @@
 """A point of small probability per row: vertices first, projected gradients where they do not settle.
 
-In float32, with a precision of low rank. Any point is sound; a good one saves work.
+In float32, on a sketch of the model. Any point is sound; a good one saves work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 from gpcert.engine.backend import Array
@@ -32,23 +31,18 @@ class Guide(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """mu / sqrt(noise + S), or mu alone where noise is None, in float32; `standing` (B, n): -z of the
-    features that stand still, or None.
+    """mu / sqrt(noise + S), or mu alone where noise is None, in float32; `standing` (B, m): -z of the
+    features that stand still and the centres of the sketch, or None.
     """
 
     facts: Facts
     noise: float | None
     standing: Array | None
 
-    @cached_property
-    def _arrays(self) -> tuple[Array, Array, Array]:
-        single, facts = self.facts.backend.single, self.facts
-        return single(facts.Z), single(facts.half), single(facts.alpha)
-
     def __call__(self, x: Array, rows: Array, sign: Array) -> tuple[Array, Array]:
         """Values (N,) and gradients (N, d) at x (N, d); the standing features are those of `rows` (N,)."""
         facts, xp, model = self.facts, self.facts.backend.xp, self.facts.model
-        Z, half, alpha = self._arrays
+        _, Z, half, alpha, V, signs = facts.sketch
         e = x @ Z.T
         e -= half
         e -= 0.5 * xp.sum(x * x, axis=1)[:, None]
@@ -60,7 +54,6 @@ class Objective:
         if self.noise is None:
             steep = steep * (model.variance * alpha)
             return mu, sign[:, None] * (steep @ Z - xp.sum(steep, axis=1)[:, None] * x)
-        V, signs = facts.low_rank
         t = k @ V.T
         spread = xp.clip(model.prior - (t * t) @ signs, 0.0, None) + self.noise
         root = xp.sqrt(spread)
@@ -76,7 +69,7 @@ def objective(facts: Facts, around: Amplitudes, noise: float | None) -> Objectiv
     """That of rows with these amplitudes."""
     if isinstance(around.value, float):
         return Objective(facts, noise, None)
-    return Objective(facts, noise, facts.backend.single(around.exponent))
+    return Objective(facts, noise, facts.backend.single(facts.sketch.seen(around.exponent)))
 
 
 @dataclass(eq=False)
