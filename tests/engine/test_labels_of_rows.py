@@ -124,7 +124,7 @@ def test_most_of_an_easy_batch_is_settled_at_the_root_and_other_models_are_left_
     (found,) = rooted.decisions(post, gc.balls(X, 0.05), labels, 0.5, Settings(0.02), "cpu")
     assert (found.lower[0] > 0.5).mean() > 0.8
     assert (found.upper == 1.0).all()
-    rest = gc.GPClassifier(gc.RBF(2.0, 4.0), max_evals=0, likelihood="probit").fit(X, y).posterior_
+    rest = gc.GPClassifier(gc.Matern12(2.0, 4.0), likelihood="softmax", max_evals=0).fit(X, y).posterior_
     assert list(rooted.decisions(rest, gc.balls(X, 0.05), labels, 0.5, Settings(0.02), "cpu")) == []
     assert list(rooted.ranges(post, gc.balls(X, 0.05), 1, Settings(0.02), "cpu")) == []
 

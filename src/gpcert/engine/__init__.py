@@ -6,6 +6,7 @@ goes to the branch and bound, with its witness and what is known. Nothing here i
 the statements are those of `bounds`, the rounding is that of R1 in any order of summation.
 """
 
+from gpcert.engine.apart import kept_apart, parts_of
 from gpcert.engine.backend import Backend, chosen
 from gpcert.engine.facts import Facts, facts_of, knows
 from gpcert.engine.labels import classes_of, kept_labels, knows_labels
@@ -23,9 +24,11 @@ __all__ = [
     "chosen",
     "classes_of",
     "facts_of",
+    "kept_apart",
     "kept_labels",
     "knows",
     "knows_labels",
+    "parts_of",
     "signs",
     "smallest",
     "verdicts",

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpcert.bounds import ClassModel, class_model_of
+from gpcert.engine.apart import WINS, knows_apart
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.balls import placed
 from gpcert.engine.boxes import boxes
@@ -27,7 +28,7 @@ from gpcert.engine.values import Points, amplitudes, points
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
-from gpcert.rounding import UNIT, gamma, up
+from gpcert.rounding import UNIT, gamma
 
 __all__ = ["classes_of", "kept_labels", "knows_labels"]
 
@@ -37,8 +38,6 @@ _TRACE = 0.8661
 _LARGEST = 2.0**25
 #: Factorisations per row.
 _TRIES = 2
-#: Stands for "the label wins by more than nothing": (1 + margin) / 2.
-_WINS = up(0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +109,11 @@ class _Gap:
 
 @once
 def knows_labels(post: Posterior) -> bool:
-    """Whether the engine has bounds for the labels of the model: softmax, one kernel that it knows, blocks
-    that fit, and numbers far from the ends of the doubles (J1).
+    """Whether the engine has bounds for the labels of the model: one-vs-rest (J19), or softmax, one kernel
+    that it knows, blocks that fit, and numbers far from the ends of the doubles (J1).
     """
+    if knows_apart(post):
+        return True
     if not (isinstance(post.likelihood, Softmax) and post.n_classes > 2 and isinstance(post.kernel, Kernel)):
         return False
     if profile_of(post.kernel) is None or post.precision.size > _LARGEST:
@@ -150,7 +151,7 @@ def _kept(facts: Facts, classes: ClassFacts, rows: Rows) -> tuple[Array, ...]:
     middle = xp.minimum(xp.maximum(middle, rows.lower), rows.upper)
     alive = Labelled(classes, rows, points(facts, middle, around), middle, labels).kept()
     upper = xp.zeros_like(rows.sign) + 1.0
-    return xp.where(alive, upper * _WINS, upper * 0.0), upper, witness, upper
+    return xp.where(alive, upper * WINS, upper * 0.0), upper, witness, upper
 
 
 def _witness(gap: _Gap, rows: Rows) -> Array:

@@ -23,13 +23,16 @@ from gpcert.engine import (
     chosen,
     classes_of,
     facts_of,
+    kept_apart,
     kept_labels,
     knows,
     knows_labels,
+    parts_of,
     signs,
     smallest,
     verdicts,
 )
+from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, half_axes
 from gpcert.settings import Settings
@@ -175,10 +178,13 @@ def _kept(
     post: Posterior, regions: Sequence[Region], labels: Index, settings: Settings, device: str, fewest: int
 ) -> Iterator[Roots]:
     """Several classes: where the label is proved to win, of (1 + its lead) / 2; no counterexamples."""
-    sign = labels.astype(np.float64)
-    for which, rows, facts in _groups(post, regions, sign, settings, device, 1, fewest, knows_labels):
+    if not knows_labels(post):
+        return
+    sign, parts = labels.astype(np.float64), parts_of(post) if isinstance(post.likelihood, OneVsRest) else ()
+    seen = parts[0] if parts else post
+    for which, rows, facts in _groups(seen, regions, sign, settings, device, 1, fewest, lambda _: True):
         start = time.perf_counter()
-        found = kept_labels(facts, classes_of(post, facts), rows)
+        found = kept_apart(parts, facts, rows) if parts else kept_labels(facts, classes_of(post, facts), rows)
         yield _roots(which, rows, facts, found, start)
 
 
