@@ -21,6 +21,7 @@ from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.joint import JointLabel
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound, smallest_point
+from gpcert.bounds.several.shares import JointShare
 
 __all__ = [
     "BallDomain",
@@ -36,6 +37,7 @@ __all__ = [
     "Covariances",
     "Domain",
     "JointLabel",
+    "JointShare",
     "KernelSum",
     "LevelBound",
     "LogitCurves",

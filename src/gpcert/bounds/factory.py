@@ -31,6 +31,7 @@ from gpcert.bounds.several.labels import LabelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
 from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
 from gpcert.bounds.several.separate import SeparateBound, SeparateLabel
+from gpcert.bounds.several.shares import JointShare
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
 from gpcert.bounds.several.two_latents import TwoLatents
@@ -111,7 +112,8 @@ class BoundFactory:
         if isinstance(self._post.likelihood, OneVsRest):
             classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
             low, high = ClassShare(label), OthersShare(label)
-            return OneVsRestBound(classes, low, shape), OneVsRestBound(classes, high, shape)
+            first, second = (OneVsRestBound(classes, ratio, shape) for ratio in (low, high))
+            return JointShare.of(first), JointShare.of(second)
         if isinstance(self._post.likelihood, Softmax):
             return self._softmax_pair(label, shape, x, moving)
         one, zero = self._levels(curves_of(self._post.likelihood), shape, x, moving)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, JointLabel, OneVsRestBound, RbfBound, smallest_point
+from gpcert.bounds import BoundFactory, JointLabel, JointShare, OneVsRestBound, RbfBound, smallest_point
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
 from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
@@ -68,7 +68,7 @@ class SeveralClasses:
         make = self._factory.margin if flat else self._factory.pair
         made, moving = placed(make, label, region)
         bound = made if flat else made[int(upper)]
-        bound = bound.apart if isinstance(bound, JointLabel) else bound
+        bound = bound.apart if isinstance(bound, JointLabel | JointShare) else bound
         assert isinstance(bound, OneVsRestBound)
         root = root_of(bound, region, moving, start)
         if not root.lower.size:

@@ -21,11 +21,11 @@ from gpcert.bounds.geometry.domain import Domain, Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
 from gpcert.bounds.local.forms import Pieces, Subtracted, least
-from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.radial.plane import kernel_below, plane_pieces
+from gpcert.bounds.local.radial.plane import kernel_below
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
+from gpcert.bounds.several.sums import level_pieces
 from gpcert.rounding import UNIT, down, exp_up, normal_cdf_down, sqrt_down, sqrt_up, up
 from gpcert.validation import Float, Index, Mask
 
@@ -162,13 +162,7 @@ class _Box:
 
     def _plane(self, bound: LevelBound, domain: Domain, t: float) -> Pieces | None:
         """Pieces of a lower bound of mu - t A, for a Gaussian kernel of e^r times that."""
-        level, slice_ = self._level(bound, t), bound.slice
-        if not isinstance(slice_, Slice):
-            return plane_pieces(slice_, domain, self.start, level, slice_.largest_variance)
-        plane = plane_at(slice_, domain, self.start, level, slice_.largest_variance)
-        if plane is None or not math.isfinite(exp_up(plane.around.radius)):
-            return None
-        return plane.pieces(self.sharp)
+        return level_pieces(bound, domain, self.start, self._level(bound, t), self.sharp)
 
     def _level(self, bound: LevelBound, t: float) -> ProbitLevel:
         level = bound.curves.level(0.5)

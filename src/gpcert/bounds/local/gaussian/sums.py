@@ -14,7 +14,7 @@ product with the precision is needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -145,6 +145,18 @@ class KernelSum:
         excess += gamma(60) * (abs(M0) + abs(self.still) + abs(self.constant)) * grow
         remainders = [*self._orders] if sharp else [Remainder(None, 2.0 * self._smooth(3, 0.0))]
         return Pieces(M0 + self.still + self.constant, g, [H, slope * np.eye(d)], remainders, excess)
+
+    @staticmethod
+    def total(parts: Sequence[tuple[float, KernelSum]]) -> KernelSum:
+        """sum_l factor_l f_l, factors >= 0, of sums of the same kernels around the same reference (O6)."""
+        c = parts[0][1].around
+        b = sum((factor * each.b for factor, each in parts), np.zeros_like(c.k))
+        constant = sum(factor * each.constant for factor, each in parts)
+        still = sum(factor * each.still for factor, each in parts)
+        size = sum_up(sum((factor * np.abs(each.b) for factor, each in parts), np.zeros_like(c.k)) * c.rough)
+        size += exp_up(c.radius) * sum(factor * (abs(each.constant) + each.still) for factor, each in parts)
+        excess = sum(factor * each.excess for factor, each in parts) * (1.0 + 1e-12)
+        return KernelSum(c, b, constant, still, excess + gamma(2 * len(parts) + 8) * size)
 
     @cached_property
     def head(self) -> tuple[float, Float, Float]:
