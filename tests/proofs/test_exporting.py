@@ -211,6 +211,11 @@ def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
         ),
         (fitted(), gc.Ball(X[0], 0.1, norm=3), "norm 3"),
         (
+            gc.Posterior([[0.0]], [1.0], [[0.5]], kernel=gc.RBF(), likelihood=gc.FiveErf()),
+            None,
+            "FiveErf.*target='exact'",
+        ),
+        (
             gc.Posterior(np.zeros((1, 30)), [1.0], [[0.5]], kernel=gc.RBF(), likelihood="probit"),
             gc.Ball(np.zeros(30), 3, norm=0, domain=(-5, 5)),
             "norm 0 with more than 400 sets",
@@ -327,7 +332,8 @@ def test_a_report_links_each_proof_and_says_how_to_check_it(tmp_path: Path) -> N
     path = str(folder / "certify-0000.json")
     assert f'<a href="{path}">{path}</a>' in page.read_text()
     assert f"<code>python -m gpcert_check MODEL {path}</code>" in page.read_text()
-    assert sha256((tmp_path / "model.safetensors").read_bytes()).hexdigest() in page.read_text()
+    for file in (tmp_path / "model.safetensors", folder / "certify-0000.json"):
+        assert sha256(file.read_bytes()).hexdigest() in page.read_text()
     told.write_text(told.read_text().replace(json.dumps(path), '"javascript:alert(1)"'))
     assert main(["report", str(told), "-o", str(page)]) == 0
     assert 'href="javascript%3Aalert%281%29"' in page.read_text()

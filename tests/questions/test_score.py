@@ -14,6 +14,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import gpcert as gc
+from gpcert.errors import InvalidInputError
 
 DATA = gc.datasets.load("synthetic2d")
 X, Y = DATA.X_train[:48], DATA.y_train[:48]
@@ -75,3 +76,10 @@ def hungry(task, index, report):
     if index[0]:
         raise MemoryError
     return [point_of(task, i, None) for i in index]
+
+
+@pytest.mark.parametrize("radius", [-1.0, np.nan, np.inf])
+def test_a_radius_that_is_none_is_refused_at_once(radius):
+    """scikit-learn turns errors of a scorer into NaN."""
+    with pytest.raises(InvalidInputError, match="radius must be a number >= 0"):
+        gc.certified_score(radius)

@@ -96,8 +96,10 @@ def details(point: Point, pictures: Pictures, whole: bool = True) -> Html:
 def _proof(file: ProofFile) -> Html:
     """Where a proof file lies, and the command that checks it; a path of a stranger is never a script."""
     link = tag("a", file.path, href=quote(file.path, safe="/"))
-    model = f"MODEL is the model file with the SHA-256 {file.model}"
-    return tag("p", "Proof: ", link, "; checked by ", tag("code", _command(file)), f", where {model}.")
+    known = f"the model file with the SHA-256 {file.model}; that of the proof is {file.digest}"
+    return tag(
+        "p", "Proof: ", link, "; checked by ", tag("code", _command(file)), f", where MODEL is {known}."
+    )
 
 
 def _command(file: ProofFile) -> str:

@@ -17,7 +17,7 @@ from gpcert.clock import OutOfTime
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
-from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
+from gpcert.likelihoods import FiveErf, Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
@@ -242,7 +242,8 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     if not all(isinstance(kernel, (RBF, *others)) for kernel in post.kernels):
         return f"the kernel {post.kernel!r}"
     if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit | Softmax):
-        return f"the likelihood {link!r}"
+        exact = " (from_sklearn(model, target='exact') has proofs)" if isinstance(link, FiveErf) else ""
+        return f"the likelihood {link!r}{exact}"
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
         return "a model of numbers too large or too small, or a precision unlike its kernel"
     balls = [region for region in regions if isinstance(region, Ball)]

@@ -110,16 +110,22 @@ def evaluate(
     prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True, labels=True)
     running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
     task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
-    m = len(balls.X)
-    size = _BLOCKS[knows(post)]
-    if size == _BLOCKS[1] and prover is None and chosen(device, m).name != "cpu":
-        size = _GPU_BLOCK
+    m, size = len(balls.X), _rows_at_once(task)
     blocks = {b: np.arange(b, min(b + size, m)) for b in range(0, m, size)}
     blank = partial(_blank, task)
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
     known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
     points = [known[i] if i in known else blank([i])[0] for i in range(m)]
     return joined(task, points, time.perf_counter() - start)
+
+
+def _rows_at_once(task: Task) -> int:
+    """Points of a block: a GPU takes all that it can."""
+    size = _BLOCKS[knows(task.post)]
+    on_gpu = (
+        size == _BLOCKS[1] and task.prover is None and chosen(task.device, len(task.balls.X)).name != "cpu"
+    )
+    return _GPU_BLOCK if on_gpu else size
 
 
 def _cut_short(points: list[Evaluation | None]) -> bool:

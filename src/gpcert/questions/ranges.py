@@ -251,10 +251,8 @@ class _Query(Search):
     def answer(self) -> ProbabilityRange:
         """The enclosures as they stand."""
         if not self.sides:
-            unknown = Enclosure(0.0, 1.0)
-            return _range(
-                self._task, self.region, (unknown, unknown), (None, None), self.status, 0, self.seconds
-            )
+            sides = Enclosure(0.0, 1.0), Enclosure(0.0, 1.0)
+            return _range(self._task, self.region, sides, (None, None), self.status, 0, self.seconds)
         low, high = self.sides
         points = self.point(low.witness), self.point(high.witness)
         found = _range(self._task, self.region, self.sides, points, self.status, self.nodes, self.seconds)

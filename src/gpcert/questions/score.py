@@ -11,6 +11,7 @@ import numpy as np
 
 from gpcert.errors import GpcertError
 from gpcert.questions.evaluate import evaluate
+from gpcert.validation import require
 
 __all__ = ["certified_score"]
 
@@ -67,6 +68,7 @@ def certified_score(
     >>> bool((cross_val_score(clf, X, y, cv=2, scoring=gc.certified_score(0.05)) > 0.4).all())
     True
     """
+    require(0.0 <= radius < np.inf, f"radius must be a number >= 0, got {radius}")
     options: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance, "max_seconds": max_seconds}
     options |= {"max_nodes": max_nodes, "n_jobs": n_jobs, "device": device}
     return _Score(radius, (norm, features, domain, scale), tuple(options.items()))

@@ -55,7 +55,7 @@ class Plane(KernelSum):
         most = (most + model.excess_variance(np.full(n, model.variance))) * (1.0 + 8 * UNIT)
         Q = prior - (float(np.trace(J)) + float(q1 @ q1) / A2) / d  # on average, over |d|^2
         theta = s * math.sqrt(SECOND * most / Q) if Q > 0 else math.inf  # any in (0, 1) is sound
-        if not theta < 1.0:
+        if not theta < 0.4:  # a larger one gains too little to be tried
             return None
         B = (bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))) * (1 + 8 * UNIT)
         scale = bend.steep / B * (1.0 - 8 * UNIT)  # any smaller one is sound
