@@ -12,6 +12,7 @@ from gpcert_check.families import holds_at, prove, subject_of, verify
 from gpcert_check.model_file import Model
 from gpcert_check.reading import content, fields, integer, listed, need, real, reals, strict
 from gpcert_check.regions import Box, in_words
+from gpcert_check.work import Work
 
 MOST_CLAIMS = 50_000
 _SENSES = {">=": (1, False), ">": (1, True), "<=": (-1, False), "<": (-1, True)}
@@ -42,7 +43,7 @@ class Checker:
 
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
-        ctx.prec, self.subject.spent = self.model.bits, 0  # any precision is sound; every file begins anew
+        ctx.prec, self.subject.spent, Work.spent = self.model.bits, 0, 0  # every file begins anew
         kind, sha, facts, regions, claims = fields(strict(content(path)), "format model facts regions claims")
         need(kind == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")

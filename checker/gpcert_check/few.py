@@ -8,10 +8,10 @@ from math import comb
 from typing import Any
 
 from gpcert_check.balls import Ball
-from gpcert_check.leaves import MOST_WORK
 from gpcert_check.model_file import Model
 from gpcert_check.reading import fields, integer, need
 from gpcert_check.regions import Box
+from gpcert_check.work import spend
 
 __all__ = ["prove"]
 
@@ -26,8 +26,7 @@ def prove(subject: Any, model: Model, claim: Any, region: Box, proof: Any) -> No
     (parts,) = fields(proof, "supports")
     need(isinstance(region, Ball) and region.norm == "0", "V14: only a ball of norm 0 has supports")
     need(isinstance(parts, list), "V14: supports are a list")
-    work = len(parts) * model.n**2
-    need(work <= MOST_WORK, "the supports ask for more work than this checker is ready to do")
+    spend(len(parts) * model.n**2)
     told = [fields(part, "features proof") for part in parts]
     supports = [_support(features, region) for features, _ in told]
     covers(supports, region)

@@ -14,11 +14,13 @@ from flint import arb, arb_mat
 
 from gpcert_check.arithmetic import dot, largest, quadratic
 from gpcert_check.indefinite import variances
-from gpcert_check.leaves import MOST_WORK, Leaf, Point, Slice
+from gpcert_check.leaves import Leaf, Point, Slice
 from gpcert_check.logit import SIGMA, SLOPE, mean_of
 from gpcert_check.planes import ProbitLevel
 from gpcert_check.reading import Reject, fields, listed, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
+from gpcert_check.sharper import extra
+from gpcert_check.work import spend
 
 __all__ = ["prove_jointly", "weights"]
 
@@ -220,8 +222,9 @@ def prove_jointly(several: Any, region: Box, claim: Any, boxes: Sequence[Leaf]) 
     """Every leaf {"joint": [comparison, ...], "value"?} shows the claim, or one that implies it."""
     todo = [each for leaf in boxes for each in _comparisons(several, claim, *leaf)]
     n, d = several.latents[0].n, len(region.moving)
-    work = len(todo) * (several.classes * n * d + d**3 // 5)
-    need(work <= MOST_WORK, "the tree asks for more work than this checker is ready to do")
+    parts = [part for each in todo for part in listed(each.parts, several.classes, "classes")]
+    hints = [part for part in parts if isinstance(part, dict)]
+    spend(len(todo) * (several.classes * n * d + d**3 // 5) + extra(n, d, hints))
     size = max(1, _AT_ONCE // (several.classes * n * (d + 8)))
     for start in range(0, len(todo), size):
         batch = todo[start : start + size]

@@ -14,9 +14,9 @@ from gpcert_check.planes import Plane
 from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
 from gpcert_check.sharper import envelope, extra, higher
+from gpcert_check.work import spend
 
 MOST_NODES = 200_000  # of up to 100 features that move, of more fewer
-MOST_WORK = 4 * 10**9  # leaves times centres times features, and factors of H: some hours; 10^7 is usual
 Leaf = tuple[Ends, Ends, dict[str, Any]]  # the ends of its box, and what the file says about it
 _AT_ONCE = 2_000_000  # numbers of one batch of leaves: bounds the memory, whatever the tree
 
@@ -83,10 +83,9 @@ class Slice:
 
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
-        d = len(self.moving)
-        work = len(parts) * (self.latent.n * d + d**3 // 10) + extra(self, parts)
-        need(work <= MOST_WORK, "the tree asks for more work than this checker is ready to do")
-        size = max(1, _AT_ONCE // (self.latent.n * (d + 8)))
+        n, d, hints = self.latent.n, len(self.moving), [leaf for *_, leaf in parts]
+        spend(len(parts) * (n * d + d**3 // 10) + extra(n, d, hints))
+        size = max(1, _AT_ONCE // (n * (d + 8)))
         for start in range(0, len(parts), size):
             for value in self._values(parts[start : start + size], levels[start : start + size]):
                 need(value > 0 if strictly else value >= 0, "the inequality of a leaf fails")
@@ -134,5 +133,4 @@ class Slice:
             H[j, j] += plane.constant.min(plane.constant * growth) - plane.bend * growth - point.rest
         gain, least = cell.gain(point.leaf.get("ball"), point.f1, H)
         D, y = (reals(point.leaf[name], len(self.moving)) for name in ("D", "y"))
-        base = plane.still + plane.constant + point.f0
-        return base + gain + quadratic(point.f1, H, cell.box, D, y, least)
+        return plane.still + plane.constant + point.f0 + gain + quadratic(point.f1, H, cell.box, D, y, least)

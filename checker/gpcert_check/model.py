@@ -13,6 +13,7 @@ from flint import arb, arb_mat, ctx, fmpz_mat
 from gpcert_check.arithmetic import dot, integers, largest
 from gpcert_check.profiles import profile_of
 from gpcert_check.reading import need, real, reals
+from gpcert_check.work import spend
 
 MOST_RESIDUAL = arb(2) ** -10
 _ROWS = 500  # of one product: bounds the memory
@@ -29,23 +30,23 @@ class Latent:
 
     def __init__(self, X: list[Any], kernel: Any, alpha: list[Any], R: list[float], m0: Any) -> None:
         self.X, self.kernel, self.alpha, self.m0 = X, kernel, alpha, m0
-        self.n, self.D = len(X), len(X[0])
+        self.n, self.D, n = len(X), len(X[0]), len(X)
         self.profile, scales, s2 = profile_of(kernel)
         self.scale = [real(scales)] * self.D if isinstance(scales, str) else reals(scales, self.D)
         self.s2 = real(s2)
         need(self.s2 > 0 and all(x > 0 for x in self.scale), "variance and lengthscales must be positive")
-        n = self.n
         need(all(R[i::n] == R[i * n : (i + 1) * n] for i in range(n)), "the precision is not symmetric")
         self.R, self.entries = arb_mat(n, n, R), R
-        self._grams: dict[tuple[float, ...], arb_mat] = {}
+        self._grams: dict[Any, arb_mat] = {}
         self.surplus = self.negative = self.lift = self.top = arb("nan")  # until they are proved
 
     def gram(self, features: Sequence[int], metric: Sequence[float] = ()) -> arb_mat:
         """The matrix phi(|x_i - x_j|^2/2) over the given features, in lengthscales times roots of the metric
         where there is one; the last two are kept.
         """
-        key, n, weights = (*features, *metric), self.n, metric or [1.0] * len(features)
+        key, n, weights = (tuple(features), tuple(metric)), self.n, metric or [1.0] * len(features)
         if key not in self._grams:
+            spend(n * n * (len(features) + 100) // 100)
             units = [(j, self.scale[j] * arb(m).sqrt()) for j, m in zip(features, weights, strict=True)]
             Z = [[row[j] / unit for j, unit in units] for row in self.X]
             half = [dot(z, z) / 2 for z in Z]

@@ -121,10 +121,9 @@ def _smoothed(view: Any, point: Any, metric: tuple[float, ...]) -> list[arb]:
     return [w * x.exp() for w, x in zip(point.bk, squares, strict=True)]
 
 
-def extra(view: Any, parts: Sequence[Any]) -> int:
-    """The work of Gram matrices and of their powers, counted as that of a leaf is."""
-    n, d = int(view.latent.n), len(view.moving)
-    hints = [leaf.get("forms") for *_, leaf in parts]
+def extra(n: int, d: int, parts: Sequence[dict[str, Any]]) -> int:
+    """The work of powers of Gram matrices, counted as that of a leaf is."""
+    hints = [leaf.get("forms") for leaf in parts]
     large = [hint for hint in hints if isinstance(hint, dict) and (d > _SMALL or hint.get("own"))]
     return len(large) * (n * n * (d + 100) // 100)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bases import bases
 from gpcert_check.model import Latent
 from gpcert_check.reading import Reject
+from gpcert_check.work import Work
 from making import Prover, Toy, at, box, everywhere, hexed
 from tampers import accepted, true
 
@@ -89,3 +91,33 @@ def test_a_trivial_end_needs_no_proof_and_no_other_end_goes_without(tmp_path: Pa
     ):
         file = base.file | {"claims": [everywhere(1, sense, value, None)]}
         assert accepted(base.prover.checker, tmp_path / "p", json.dumps(file)) is holds
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_metric_is_not_taken_for_features(own: bool, tmp_path: Path) -> None:
+    """The Gram matrix of feature 0 in the metric 1.0 is not that of the features 0 and 1 (V1's)."""
+    toy = Toy(1, n=2, D=2)
+    toy.X, toy.scale, toy.s2 = [[1.5, 1.5], [1.5, -1.5]], [1.0, 1.0], 1.0
+    toy.alpha, toy.m0, toy.W = [[-0.5 * math.exp(2.25)] * 2], [2.9], [[1.0, 1.0]]
+    toy.likelihood, toy.R = {"name": "probit", "scale": (1.0).hex()}, [toy._inverse([1.0, 1.0])]
+    prover = Prover(toy, tmp_path / "m", facts=[None])
+    forms = {"metric": hexed([1.0]), "thetas": [], "own": own}
+    leaf = {"ref": hexed([0.0]), "D": hexed([0.0]), "y": hexed([1.5]), "forms": forms}
+    claim = everywhere(1, ">=", 0.5, {"t": (0.0).hex(), "tree": [leaf]})
+    assert toy.truth([1.5, 0.0])[1] < 0.45
+    file = prover.file([box([0.0, 0.0], [1.5, 0.0])], [claim])
+    assert not accepted(prover.checker, tmp_path / "p", json.dumps(file))
+
+
+def test_work_is_counted_for_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, spent = bases()[1], []
+    for claims in (base.file["claims"], base.file["claims"] * 2, base.file["claims"] * 2):
+        assert accepted(base.prover.checker, tmp_path / "p", json.dumps(base.file | {"claims": claims}))
+        spent.append(Work.spent)
+    assert 0 < spent[0] < spent[1] == spent[2]
+    monkeypatch.setattr("gpcert_check.work.MOST_WORK", spent[1] - 1)
+    with pytest.raises(Reject, match="more work than this checker"):
+        base.prover.checker.check(str(tmp_path / "p"))
+    latent, before = base.prover.checker.model.latents[0], Work.spent
+    latent.gram([0], [0.5])
+    assert Work.spent > before

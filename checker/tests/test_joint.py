@@ -38,9 +38,11 @@ def test_no_bound_of_classes_lies_beyond_what_it_bounds(complaints: Any, seeds: 
     assert next((c for seed in range(seeds) for c in complaints(seed)), None) is None
 
 
-def _order(t: float, other: float, value: float, mean: float, away: float, own: float | None = None) -> bool:
+def _order(
+    t: float, other: float, value: float, mean: float, away: float, own: float | None = None, more: Any = None
+) -> bool:
     """Two classes of constant means `mean` and 0.4 on [0, away]: whether the first is ahead by `value`;
-    `own`: what the leaf says that it proves.
+    `own`: what the leaf says that it proves; `more`: hints of every class.
     """
     kernel = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (4.0).hex()}
     latents = [Latent([[0.0]], kernel, [0.0], [0.125], m) for m in (mean, 0.4)]
@@ -52,9 +54,13 @@ def _order(t: float, other: float, value: float, mean: float, away: float, own: 
     region = read_region(box([0.0], [away]), 1)
     hint = {"D": hexed([0.0]), "y": hexed([0.0])}
     parts = [{"t": x.hex()} | ({"tau": (0.0).hex()} if x > 0 else {}) for x in (t, other)]
-    data = {"ref": hexed([0.0]), "classes": parts, "programmes": [hint, hint]}
-    more = {} if own is None else {"value": own.hex()}
-    leaf = ([Fraction(0)], [Fraction(away)], {"joint": [data], **more})
+    data = {
+        "ref": hexed([0.0]),
+        "classes": [part | (more or {}) for part in parts],
+        "programmes": [hint, hint],
+    }
+    value_told = {} if own is None else {"value": own.hex()}
+    leaf = ([Fraction(0)], [Fraction(away)], {"joint": [data], **value_told})
     try:
         prove_jointly(several, region, Claim("margin", 0, 1, False, value), [leaf])
     except Reject:
@@ -80,6 +86,16 @@ def test_no_sum_of_classes_lies_below_its_quadratic_with_more_seeds() -> None:
 def test_a_leaf_may_prove_more_than_is_claimed_and_never_less() -> None:
     assert _order(0.0, 0.0, -0.1, 0.5, 0.01, own=0.0)
     assert not _order(0.0, 0.0, 0.05, 0.5, 0.01, own=0.0)  # true is about 0.03
+
+
+def test_forms_of_classes_count_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent: list[int] = []
+    monkeypatch.setattr(joint, "spend", spent.append)
+    assert _order(0.0, 0.0, 0.0, 0.5, 0.01)
+    assert not _order(
+        0.0, 0.0, 0.0, 0.5, 0.01, more={"forms": {"own": True}}
+    )  # of which nothing else is told
+    assert spent[0] < spent[1]
 
 
 def test_a_claim_is_a_weighted_sum() -> None:

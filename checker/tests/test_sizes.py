@@ -25,6 +25,7 @@ FURTHER = (
     "families",
     "few",
     "explain",
+    "work",
 )
 
 

@@ -34,7 +34,8 @@ def test_a_sum_at_its_edge_is_accepted(tmp_path: Path) -> None:
     model, files = tmp_path / "model.safetensors", []
     gc.save(post, model)
     factory = BoundFactory(post)
-    subject, ((bound, _), moving) = SeveralClasses(post, factory), placed(factory.pair, 0, region)
+    subject, ((share, _), moving) = SeveralClasses(post, factory), placed(factory.pair, 0, region)
+    bound = share.apart
     joint = JointProver(bound, subject._levels, cube_of(region, moving), False)
     root = root_of(bound, region, moving, None)
     for place in list(joint._prover(0, True).places(root))[:2]:

@@ -151,3 +151,14 @@ def quadratic(g, H, e):
     v = [Fraction(float(x)) for x in e]
     rows = [sum(Fraction(float(h)) * x for h, x in zip(row, v, strict=True)) for row in H]
     return sum(x * (Fraction(float(a)) + r / 2) for x, a, r in zip(v, g, rows, strict=True))
+
+
+@pytest.mark.parametrize("norm", [1e13, 1e15, 1e16, 1e300])
+def test_huge_norms_are_answered(norm):
+    """The ball of norm inf is hardly larger."""
+    post = small_model()
+    whole = gc.probability_range(post, gc.Ball([0.1, 0.2], 0.3))
+    found = gc.probability_range(post, gc.Ball([0.1, 0.2], 0.3, norm=norm))
+    assert found.status == "converged"
+    assert found.min.lower <= whole.min.upper
+    assert found.max.upper >= whole.max.lower - 0.02

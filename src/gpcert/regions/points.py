@@ -110,7 +110,10 @@ def _following(c: float, e: Float, size: float, norm: float) -> float:
     powers = e ** (norm - 1.0)
     fall = (powers * powers / (1.0 + c * (norm - 1.0) * e ** (norm - 2.0))).sum() / size ** (norm - 1.0)
     q = norm - 1.0 if norm >= 1.5 else -1.0
-    change = ((1.0 - 5e-12) ** -q - size**-q) / (q * size ** (-q - 1.0))
+    with np.errstate(all="ignore"):  # norms of 1e15: the caller halves where this is none
+        change = (np.float64(1.0 - 5e-12) ** -q - np.float64(size) ** -q) / (
+            q * np.float64(size) ** (-q - 1.0)
+        )
     return c + float(np.divide(change, fall))
 
 

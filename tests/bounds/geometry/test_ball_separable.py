@@ -90,3 +90,15 @@ def test_concave_forms_with_a_slope_are_nearly_exact(norm):
         u = descended(g, 0.5 * (H + H.T), ball)
         best = float(g @ u + 0.5 * u @ H @ u)
         assert best - 0.02 * abs(best) <= unit_lower_bound(g, 0.5 * (H + H.T), ball).value <= best
+
+
+@pytest.mark.parametrize("norm", [1.2, 1.5, 1.9])
+@pytest.mark.parametrize("n", [4, 8])
+def test_convex_forms_are_nearly_exact(norm, n):
+    rng = np.random.default_rng(n)
+    A, g = rng.standard_normal((n, n)), rng.standard_normal(n)
+    ball = UnitBall(-np.ones(n), np.ones(n), norm)
+    y = descended(g, A @ A.T, ball)
+    found = unit_lower_bound(g, A @ A.T, ball)
+    here = float(g @ y + 0.5 * y @ A @ A.T @ y)
+    assert found.value >= here - 1e-3 * abs(here)

@@ -142,3 +142,23 @@ def test_a_total_of_planes_is_below_their_sum(seed):
             return sums + Fraction(plane.still) + Fraction(plane.constant) - Fraction(plane.excess)
 
         assert value(total) <= sum(Fraction(factor) * value(plane) for factor, plane in parts)
+
+
+def test_kernels_that_vanish_over_the_box_end_no_question():
+    """One class has a lengthscale so short that its kernel is 0 in doubles: no division by it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 26))
+    kernels = (gc.RBF(10.0, 2.0), gc.Matern32(1e-3, 1.0), gc.RBF(10.0, 2.0))
+    R = np.array([np.linalg.inv(k(X, X) + 0.1 * np.eye(6)) for k in kernels])
+    R, link = 0.5 * (R + R.transpose(0, 2, 1)), OneVsRest(Probit())
+    post = gc.Posterior(X, rng.normal(size=(6, 3)), R, kernel=kernels, likelihood=link)
+    ball = gc.Ball(np.zeros(26), 0.3)
+    found, verdict = (
+        gc.probability_range(post, ball, 0, max_nodes=3),
+        gc.certify(post, ball.centre, ball, max_nodes=3),
+    )
+    truth = Truth(post)
+    for z in ball.centre + 0.3 * rng.choice([-1.0, 1.0], (4, 26)):
+        assert truth.at_least(z, 0, found.lower)
+        assert truth.at_most(z, 0, found.upper)
+    assert verdict.margin.lower <= verdict.margin.upper

@@ -103,7 +103,11 @@ def _candidates(
                 D, _ = curvature(g, H, ball.low, ball.high, enough, accuracy)
                 yield _priced(g, H, ball, D, none, None)
             return
-        y = descended(g, H, ball, short=_ROUGH)
+        if values[0] >= 0:  # convex: at the minimiser the tangent over the ball is exact
+            y = descended(g, H, ball)
+            yield _priced(g, H, ball, none, none, y)
+        else:
+            y = descended(g, H, ball, short=_ROUGH)
         target, start = _target(g, H, y, enough, accuracy), (y, _multiplier(g, H, y, ball))
         shift = np.full(len(g), max(-float(values[0]) * (1.0 + 1e-9), 0.0))
         value = separable_bound(g, H, ball, shift, [start], target)

@@ -185,11 +185,13 @@ def _enclosed(curves: LogitCurves, p: float, S: Float) -> list[tuple[float, floa
     good = (S >= 0.0) & (S < 1e90) & (q > 0.0)
     S = np.where(good, S, 0.0)
     m = float(ndtri(max(q, 5e-324))) * np.sqrt(curves.noise + S)
+    done = np.zeros(len(S), dtype=bool)  # each by itself, so that little depends on what else is asked
     for _ in range(50):
         log_z, slope, _ = curves.likelihood.tilted(1.0, m, S)
         step = (math.log(max(q, 5e-324)) - log_z) / slope  # log E sigma is concave: from below after one step
-        m = np.fmin(np.fmax(m + step, -1e90), 0.0)
-        if (np.abs(step) <= 1e-7 * (1.0 + np.abs(m))).all():  # the error is now of the order of its square
+        m = np.where(done, m, np.fmin(np.fmax(m + step, -1e90), 0.0))
+        done |= np.abs(step) <= 1e-7 * (1.0 + np.abs(m))  # the error is now of the order of its square
+        if done.all():
             break
     width = 4e-13 * (1.0 + np.abs(m))
     for _ in range(60):

@@ -78,13 +78,13 @@ class JointShare(OneByOne):
     @np.errstate(all="ignore")  # overflow and NaN end as 0, never as a bound
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: cells first; what one call does not finish, a later one goes on with."""
-        first = self.apart.classes[0][0]
-        assert isinstance(first, LevelBound)
-        size = float(np.linalg.norm((upper - lower) / first.lengthscale))
+        each = [_level_bound(pair[0]) for pair in self.apart.classes]
+        size = max(float(np.linalg.norm((upper - lower) / bound.lengthscale)) for bound in each)
         middle = self.shape.middle(lower, upper)
-        if len(lower) <= CHEAP_DIMENSIONS or not (size < _TOO_LARGE and first.slice.moderate):
+        fits = size < _TOO_LARGE and all(bound.slice.moderate for bound in each)
+        if len(lower) <= CHEAP_DIMENSIONS or not fits:
             return self.apart.over(lower, upper, reference, target)
-        if self.shape.domain(lower, upper, middle, first.lengthscale) is None:
+        if self.shape.domain(lower, upper, middle, each[0].lengthscale) is None:
             return self.apart.over(lower, upper, reference, target)
         key = lower.tobytes() + upper.tobytes()
         cells = kept(self.cells, key, _KEPT, partial(Cells, self.apart, (lower, upper), reference, middle))
@@ -156,9 +156,9 @@ class Cells:
             parts = self._parts(self._lowered(cell, target), target)
             if parts is None:
                 return False
-            heapq.heappop(self._open)
-            for part in parts:
-                heapq.heappush(self._open, part)
+            left = [*self._open[1:], *parts]
+            heapq.heapify(left)
+            self._open = left  # at once: an interrupt loses no cell
         return not self.value >= target
 
     def _at(self, q: Float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -73,11 +74,11 @@ def kernel_below(slice_: RadialSlice, domain: Domain) -> tuple[float, Float]:
     curl, low, high = np.zeros(len(slice_.lengthscale)), 0.0, 0.0
     for term in slice_.terms:
         ends = [_tangent(slice_, group, domain) for group in term]
-        product = float(np.prod([end[0] for end in ends]))
-        low += product
+        values = [value for value, _ in ends]
+        low += math.prod(values)
         high += float(np.prod([float(group.phi.value(np.zeros(1))[0]) for group in term]))
-        for group, (value, slope) in zip(term, ends, strict=True):
-            curl = curl + product * (slope / value) * group.rho
+        for i, (group, (_, slope)) in enumerate(zip(term, ends, strict=True)):
+            curl = curl + math.prod([*values[:i], *values[i + 1 :]]) * slope * group.rho
     slack = 256 * UNIT * (1 + len(slice_.terms))
     return low / high * (1.0 - slack), np.asarray(curl / high * (1.0 + slack))
 
