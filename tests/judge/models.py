@@ -101,12 +101,13 @@ def _several(model: Model, X: np.ndarray, l: Any, variance: float, rng: np.rando
     mean = rng.standard_normal(C) * rng.choice([0.0, 1.0])
     if odd.random() < 0.15:  # into the tails
         mean = odd.standard_normal(C) * odd.choice([5.0, 20.0, 40.0])
-    if model.kind == "softmax" and odd.random() < 0.3:
-        both = random_precision(model.precision, np.kron(np.eye(C), shared(X) / shared.prior_variance), odd)
+    if model.kind == "softmax" and odd.random() < 0.3:  # others may be no covariance, which is refused
+        kind = str(odd.choice(["laplace", "spectrum", "indefinite"]))
+        both = random_precision(kind, np.kron(np.eye(C), shared(X) / shared.prior_variance), odd)
         R = _blocks(both / shared.prior_variance, C)
         return Posterior(X, weights, R, kernel=shared, likelihood=Softmax(), mean=mean)
     if model.kind == "softmax":
-        R = _laplace_blocks(shared, X, C, 10.0 ** rng.uniform(3, 9) if model.layout == "close" else 1.0, rng)
+        R = _laplace_blocks(shared, X, C, 10.0 ** rng.uniform(0, 3) if model.layout == "close" else 1.0, rng)
         return Posterior(X, weights, R, kernel=shared, likelihood=Softmax(), mean=mean)
     R = np.stack([_precision(model.precision, kernel, X, rng) for kernel in kernels])
     likelihood = {

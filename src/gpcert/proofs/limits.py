@@ -27,14 +27,15 @@ def exported(
     question stands, and whether to stop.
     """
     start = time.perf_counter()
-    looked = start
+    looked, wanted = start, False
 
     def asked() -> bool:
-        nonlocal looked
+        nonlocal looked, wanted
         if time.perf_counter() < looked + _LOOK:
             return False
         looked = time.perf_counter()
-        return stop()
+        wanted = stop()
+        return wanted
 
     try:
         with until(start + max(_TIMES * seconds, min(_SECONDS, _LIMITS * most)), asked):
@@ -45,4 +46,6 @@ def exported(
         return {"unproved": Unproved.TIME}
     except (OSError, MemoryError):
         return {"unproved": Unproved.UNWRITTEN}
-    return {"unproved": Unproved.NOTHING} if file is None else {"proof": file}
+    if file is None:
+        return {"unproved": Unproved.INTERRUPTED if wanted else Unproved.NOTHING}
+    return {"proof": file}
