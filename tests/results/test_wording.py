@@ -211,3 +211,47 @@ def test_a_scale_of_few_features_is_told() -> None:
     assert "0.5 times the scale each" in while_moving(
         gc.Ball(np.zeros(9), 0.5, scale=np.arange(1.0, 10)), "0.5"
     )
+
+
+def test_a_radius_above_another_threshold_does_not_speak_of_the_class(clf: gc.GPClassifier) -> None:
+    """Within it the class may change: with the threshold 0.2 it does, at a point of every second ball."""
+    Z = np.random.default_rng(3).normal(size=(6, 2))
+    found = list(gc.certified_radius(clf, Z, threshold=0.2, max_radius=1.0))
+    wide = [r for r in found if (gc.attack(clf, gc.Ball(r.ball.x, r.safe))).success]
+    assert wide
+    (said,) = sentences(found)
+    assert "keep a probability of the predicted class above 0.2, proved, while" in said
+    assert "the predicted class, proved" not in said
+    near = list(gc.certified_radius(clf, Z, threshold=0.99, max_radius=1.0))
+    assert not any(r.safe for r in near)  # nor is it proved of the rows themselves, where nothing moves
+    (said,) = sentences(near)
+    assert said.startswith("For 0 of 6 rows a radius is proved within which a probability of ")
+    assert sentences(near[:1])[0].startswith("For no row a radius is proved")
+
+
+def test_a_change_from_the_row_is_no_width_of_an_interval(clf: gc.GPClassifier) -> None:
+    """Definition 1 looks up and down from a point: the interval is wider than either."""
+    Z = np.random.default_rng(1).normal(size=(5, 2))
+    found = list(gc.robustness(clf, gc.balls(Z, 0.5), x=Z))
+    (said,) = sentences(found)
+    half, most = (Fraction(part.split()[0].strip(",")) for part in said.split("at most ")[1:])
+    reached = sorted(Fraction(r.range.max.lower) - Fraction(r.range.min.upper) for r in found)
+    assert reached[-1] <= most
+    assert reached[2] <= half
+    assert max(Fraction(r.upper) for r in found) < reached[-1]
+
+
+def test_the_coarsest_tolerance_is_told(clf: gc.GPClassifier) -> None:
+    regions = gc.balls(np.random.default_rng(1).normal(size=(2, 2)), 0.1)
+    fine, coarse = (list(gc.probability_range(clf, regions, tolerance=t)) for t in (0.001, 0.1))
+    assert sentences([fine[0], coarse[1]])[0].endswith("(each end known to within 0.1).")
+
+
+def test_radii_in_many_units_are_told_apart(clf: gc.GPClassifier) -> None:
+    """A radius means something else in every unit: no sentence may speak of several."""
+    Z = np.random.default_rng(1).normal(size=(10, 2))
+    found = [gc.certified_radius(clf, z, scale=1.0 + k, max_radius=1.0) for k, z in enumerate(Z)]
+    told = [r for r in found if r.safe > 0]
+    said = [text for text in sentences(found) if "keeps the predicted class" in text]
+    assert len(said) == len(told) > 8
+    assert all("times the scale" in text for text in said)

@@ -99,7 +99,8 @@ def sentences(
         # One label for all where the predicted one is meant.
         own = "" if isinstance(answer, Verdict | CertifiedRadius | Attack) else getattr(answer, "label", "")
         more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')} {answer.model}"
-        kind, place = list(_KINDS).index(type(answer)), 0 if words.apart else seen[shapes[i]]
+        pooled = words.apart and not isinstance(answer, CertifiedRadius | Explanation)  # they tell a radius
+        kind, place = list(_KINDS).index(type(answer)), 0 if pooled else seen[shapes[i]]
         groups.setdefault((kind, place, more, -1.0 if many or radius is None else radius), []).append(i)
     found: list[str] = []
     for (kind, _, _, radius), members in sorted(groups.items()):
@@ -169,13 +170,19 @@ def _evaluated(some: list[Evaluation], right: _Right, radius: str, words: Words)
 
 
 def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words) -> _Told:
-    safe = [a.safe for a in some]
-    moving = _where(some[0], radius_at_least(float(median(safe))), words)
+    safe, threshold, who = [a.safe for a in some], some[0].threshold, words.counted(len(some))
+    what = "the predicted class"
+    if threshold != 0.5:
+        what = f"a probability of the predicted class above {exactly(threshold)}"
+    asked = f"(radii up to {radius_at_least(max(map(_reach, some)))} were asked about)"
+    if not median(safe) > 0:  # not even a row itself is proved to have it
+        found = f"For {np.count_nonzero(safe):,} of {who}" if len(some) > 1 else "For no row"
+        yield f"{found} a radius is proved within which {what} is kept {asked}."
+        return
+    moving = _where(some[0], radius_at_least(float(median(safe))), replace(words, apart=False))
     every = f"; for all of them up to {radius_at_least(min(safe))}" if min(safe) > 0 < len(safe) - 1 else ""
-    who = words.counted(len(some))
     who = f"At least half of {who} keep" if len(some) > 1 else f"{who} keeps"
-    most = radius_at_least(max(_reach(a) for a in some))
-    yield f"{who} the predicted class, proved, {moving}{every} (radii up to {most} were asked about)."
+    yield f"{who} {what}, proved, {moving}{every} {asked}."
 
 
 def _reach(answer: CertifiedRadius) -> float:
@@ -186,12 +193,10 @@ def _reach(answer: CertifiedRadius) -> float:
 
 
 def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
-    widths = [Fraction(a.upper) - Fraction(a.lower) for a in some]
-    if isinstance(some[0], Robustness):
-        widths = [Fraction(a.upper) for a in some]
     searched = [a.range if isinstance(a, Robustness) else a for a in some]
+    widths = [Fraction(a.upper) - Fraction(a.lower) for a in searched]
     ended = all(a.status == "converged" for a in searched)
-    near = f" (each end known to within {exactly(some[0].tolerance)})" if ended else ""
+    near = f" (each end known to within {exactly(max(a.tolerance for a in some))})" if ended else ""
     what = f"the probability of {words.label(some[0].label)}"
     yield _moves(what, widths, _where(some[0], radius, words), words, near)
 
