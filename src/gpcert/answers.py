@@ -21,7 +21,7 @@ from gpcert.records.batch import batch_document, image_of, unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
 from gpcert.records.results_file import nouns
-from gpcert.results import Answer, Verdict, VerdictStatus
+from gpcert.results import Answer, Attack, Verdict, VerdictStatus
 from gpcert.results.phrases import Words
 from gpcert.results.wording import few, sentences
 from gpcert.running import Lot, made
@@ -207,7 +207,10 @@ class Answers(Sequence[A], Generic[A]):
         if self.post is None or not len(self):
             return sentences(list(self), right=right)
         regions: list[Any] = [getattr(answer, answer.subject) for answer in self]
-        noun, rows = nouns(image_of(self.post, np.stack([region.centre for region in regions])))
+        centres = np.stack([region.centre for region in regions])
+        noun, rows = nouns(image_of(self.post, centres))
+        attacked = any(isinstance(answer, Attack) for answer in self)
+        predicted = self.post.probability(centres).argmax(axis=1).tolist() if attacked else [None] * len(self)
         units: dict[str | None, list[int]] = {}
         for i, region in enumerate(regions):
             units.setdefault(unit_of(self.post, getattr(region, "scale", None)), []).append(i)
@@ -215,9 +218,9 @@ class Answers(Sequence[A], Generic[A]):
         for unit, some in units.items():  # a radius of 1 is not the same for all of them
             names = self.post.feature_names or ()
             words = Words([str(c) for c in self._classes()], names, noun, unit, rows)
-            told += sentences(
-                [self[i] for i in some], words, None if right is None else [right[i] for i in some]
-            )
+            given = None if right is None else [right[i] for i in some]
+            asked = [self[i] for i in some], words, given
+            told += sentences(*asked, predicted=[predicted[i] for i in some])
         return told
 
     def __repr__(self) -> str:

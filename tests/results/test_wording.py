@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,7 +111,8 @@ def test_every_kind_of_answer_has_a_sentence(clf: gc.GPClassifier) -> None:
     (said,) = sentences(radii, words)
     half = Fraction(said.partition("off by up to ")[2].split()[0])
     assert sum(Fraction(r.safe) >= half for r in radii) >= 3
-    (said,) = sentences([gc.attack(post, region) for region in regions], words)
+    attacks = [gc.attack(post, region) for region in regions]
+    (said,) = sentences(attacks, words, predicted=[a.label for a in attacks])
     assert said.endswith("evidence, no proof.")
     (said,) = sentences([gc.explain(clf, Z, 0.1)], words)
     assert "While one of 2 features alone is off by up to 0.1, its mean influence" in said
@@ -255,3 +257,22 @@ def test_radii_in_many_units_are_told_apart(clf: gc.GPClassifier) -> None:
     said = [text for text in sentences(found) if "keeps the predicted class" in text]
     assert len(said) == len(told) > 8
     assert all("times the scale" in text for text in said)
+
+
+def test_an_attack_on_another_class_is_no_change_of_the_predicted_one(
+    clf: gc.GPClassifier, tmp_path: Path
+) -> None:
+    """Rows that are predicted as another class anyway were told as changed, as counterexamples, and as a
+    contradiction of what is proved.
+    """
+    Z = np.array([[-1.0, 0.0], [-1.5, 0.2], [1.0, 0.0], [1.2, 0.3], [1.4, -0.2]])
+    regions = gc.balls(Z, 0.01)
+    attacks, verdicts = gc.attack(clf, regions, label="a"), gc.certify(clf, regions)
+    assert [a.success for a in attacks] == [False, False, True, True, True]
+    own, other = attacks.sentences()
+    assert "found one for 0 of 2 rows; for 2 of 2" in own
+    assert "another class than “a” while" in other
+    assert "found one for 3 of 3 rows, whatever their predicted class" in other
+    assert "change of the predicted class" not in gc.attack(clf, regions[4], label="a").summary()
+    gc.report([verdicts, attacks], tmp_path / "page.html")
+    assert "A counterexample" not in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -165,7 +165,8 @@ class _Reader:
             ends = answer.margin.lower, answer.margin.upper
             _add(point, Verdict(radius, str(answer.status), ends, answer.counterexample))
         elif isinstance(answer, Attack):
-            if radius not in point.attacks or not point.attacks[radius].success:
+            on_it = not point.predicted or self._name(answer.label) == point.predicted
+            if on_it and (radius not in point.attacks or not point.attacks[radius].success):
                 point.attacks[radius] = answer
         elif isinstance(answer, Explanation):
             found = answer.value[0], answer.lower[0], answer.upper[0]

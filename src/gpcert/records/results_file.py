@@ -129,7 +129,9 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     right = [None if row.label is None else row.label == row.predicted for row in rows]
     radii, about = [row.radius for row in rows], [row.row for row in rows]
     words, missing = words_of(document), document["asked"] - len(rows)
-    found = sentences([row.answer for row in rows], words, right, radii, about)
+    places = {name: k for k, name in enumerate(words.classes)}
+    predicted = [None if row.predicted is None else places.get(row.predicted) for row in rows]
+    found = sentences([row.answer for row in rows], words, right, radii, about, predicted)
     told = f"{missing:,} of {document['asked']:,} questions have no answer: they are in none of these shares."
     return [*found, told] if found and missing > 0 else found
 

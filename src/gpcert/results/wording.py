@@ -76,12 +76,14 @@ def sentences(
     right: Sequence[bool | None] | None = None,
     radii: Sequence[float | None] | None = None,
     rows: Sequence[Hashable] | None = None,
+    predicted: Sequence[int | None] | None = None,
 ) -> list[str]:
     """One sentence for the answers of each kind, model, radius and kind of region.
 
     `right`: whether the predicted label of each is the true one; `radii`: as they were asked, where the
-    answers do not tell; `rows`: what each is about, default its centre. Radii are pooled only where no row
-    has two: a share is one of rows, never one of answers.
+    answers do not tell; `rows`: what each is about, default its centre; `predicted`: the class there, which
+    an attack need not be on. Radii are pooled only where no row has two: a share is one of rows, never one
+    of answers.
     """
     known = [None] * len(answers) if right is None else list(right)
     given = [_radius(a) for a in answers] if radii is None else list(radii)
@@ -92,12 +94,14 @@ def sentences(
     seen = {shape: k for k, shape in enumerate(dict.fromkeys(shapes))}
     if once and len(seen) > _RADII:
         words = replace(words, apart=True)
+    classes = [None] * len(answers) if predicted is None else list(predicted)
     groups: dict[tuple[int, int, str, float], list[int]] = {}
     for i, (answer, radius) in enumerate(zip(answers, given, strict=True)):
         if type(answer) not in _KINDS:
             continue
         # One label for all where the predicted one is meant.
-        own = "" if isinstance(answer, Verdict | CertifiedRadius | Attack) else getattr(answer, "label", "")
+        own = "" if isinstance(answer, Verdict | CertifiedRadius) else getattr(answer, "label", "")
+        own = "" if isinstance(answer, Attack) and own == classes[i] else own
         more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')} {answer.model}"
         pooled = words.apart and not isinstance(answer, CertifiedRadius | Explanation)  # they tell a radius
         kind, place = list(_KINDS).index(type(answer)), 0 if pooled else seen[shapes[i]]
@@ -106,6 +110,9 @@ def sentences(
     for (kind, _, _, radius), members in sorted(groups.items()):
         reach = f"the radius of its {words.row}" if many else exactly(radius)
         told = list(_KINDS.values())[kind]
+        first = answers[members[0]]
+        if isinstance(first, Attack) and classes[members[0]] != first.label:
+            told = _tried
         found += told([answers[i] for i in members], [known[i] for i in members], reach, words)
     return found
 
@@ -229,6 +236,15 @@ def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _T
         f"An attack ({some[0].method}) looked for a change of the predicted class "
         f"{_where(some[0], radius, words)}, and found one for {changed:,} of {words.counted(n)}; for "
         f"{_share(stood, n, words, percent_at_most)} the class {held}: evidence, no proof."
+    )
+
+
+def _tried(some: list[Attack], right: _Right, radius: str, words: Words) -> _Told:
+    """Attacks on a class that was named: perhaps it is not the predicted one."""
+    yield (
+        f"An attack ({some[0].method}) looked for another class than {words.label(some[0].label)} "
+        f"{_where(some[0], radius, words)}, and found one for {sum(a.success for a in some):,} of "
+        f"{words.counted(len(some))}, whatever their predicted class: evidence, no proof."
     )
 
 
