@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
+from gpcert.questions import radius_search
+from gpcert.questions.radius_search import RadiusSearch
 from helpers.exact import CHOICES, Case, extreme_points, random_posterior, small_model
 from helpers.oracle import examples
 from judge import Truth
@@ -151,6 +153,36 @@ def test_a_label_that_holds_nearby_is_proved_to_within_three_verdicts():
     assert 0.0 < r.safe < r.unsafe < 3.0
     assert r.tests <= 4  # the verdict under way when the report came is counted
     assert all(high < 3.0 for _, high in first)
+
+
+@pytest.fixture
+def asked_in_a_hurry(monkeypatch):
+    """The radii asked about by searches whose attack took a fifth of `max_seconds`, a million of them."""
+    radii, run, decide = [], RadiusSearch.run, radius_search.decide
+
+    def noted(post, factory, region, *question, **options):
+        radii.append(region.radius)
+        return decide(post, factory, region, *question, **options)
+
+    monkeypatch.setattr(RadiusSearch, "run", lambda self, spent, *rest: run(self, 2e5, *rest))
+    monkeypatch.setattr(radius_search, "decide", noted)
+    return radii
+
+
+@pytest.mark.parametrize("largest", [3.0, 1e-3])
+def test_where_time_is_short_a_small_ball_is_the_first(largest, asked_in_a_hurry):
+    """Then larger ones, to the same end; the largest that was asked for included."""
+    post, X = six_classes()
+    r = gc.certified_radius(post, X[0], max_radius=largest, rtol=0.05, max_seconds=1e6)
+    first, *more = asked_in_a_hurry
+    top = min(r.unsafe, largest)
+    assert first < 0.07 * top
+    assert np.all(np.diff(asked_in_a_hurry[:3]) > 0)
+    assert more[-1] >= 0.9 * top or r.safe < 0.9 * top
+    leisurely = gc.certified_radius(post, X[0], max_radius=largest, rtol=0.05)
+    assert r.safe == pytest.approx(leisurely.safe, rel=0.3)
+    if np.isinf(r.unsafe):
+        assert (r.safe, r.status) == (largest, "radius limit")
 
 
 @pytest.mark.parametrize("likelihood", ["softmax", "probit"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +27,8 @@ _PATIENCE = 0.5
 _CLOSER = 0.25
 #: Before anything is proved: how much smaller the next ball is, at first and later.
 _SMALLER = (0.25, 1.0 / 16.0)
+#: Share of the time that the attack may take; after more, proofs begin with a small ball.
+_LEISURE = 0.1
 #: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
 _COARSER = 5.0
 _MOST_TESTS = 24
@@ -109,17 +112,24 @@ class RadiusSearch:
     def _narrow(self) -> None:
         """Proofs just below the counterexample; where they fail, below the smallest radius they failed at."""
         largest = self._balls.largest(self._row)
-        open_ = largest  # not proved from here on
+        open_ = np.inf  # not proved from here on
         step = max(self._rtol, _FINEST)
         luckless = _FINEST  # grows with every counterexample that is only a little nearer
         smaller = iter(_SMALLER)
+        hurried = self._hurried
         while self._tests < _MOST_TESTS:
             if self._unsafe == 0.0 or self._close(self._safe, self._unsafe) or self._whole:
                 return
             gap = 1.0 - self._safe / self._unsafe
             target = self._balls.below(self._unsafe, max(0.75 * self._rtol, min(luckless, 0.5 * gap)))
+            target = min(target, largest)
             hopeful = self._tests < _HOPEFUL or self._safe > 0.0 or self._balls.norm == 0
-            if not (target < open_ and hopeful) and self._tests:  # proofs have failed there: go further down
+            top = min(target, open_)
+            if hurried and self._safe < 0.5 * top:  # what is easy, then halfway in its logarithm
+                target = math.sqrt(self._safe) * math.sqrt(top) if self._safe else _SMALLER[-1] * top
+            elif (
+                not (target < open_ and hopeful) and self._tests
+            ):  # proofs have failed there: go further down
                 if open_ - self._safe <= _COARSER * self._rtol * open_:
                     return
                 middle = 0.5 * (self._safe + open_)
@@ -128,15 +138,22 @@ class RadiusSearch:
                     target = next(smaller, _SMALLER[-1]) * open_
                 else:
                     step = min(4.0 * step, 0.5)
-            status = self._prove(min(target, largest))
+            status = self._prove(target)
             if status is None:
                 return
             if status is VerdictStatus.SAFE:
-                self._safe, step = min(target, largest), max(self._rtol, _FINEST)
+                self._safe, step = target, max(self._rtol, _FINEST)
                 self._whole = self._safe >= largest
             else:
                 open_, luckless = min(open_, target, self._unsafe), 8.0 * luckless
                 step = 0.5 if self._ended is Status.TIME else step  # nearby it would take as long
+
+    @property
+    def _hurried(self) -> bool:
+        """Whether time is so short that something is to be proved before anything else."""
+        spent = time.perf_counter() - self._begin
+        short = spent > _LEISURE * self._settings.max_seconds
+        return short and self._root is None and self._balls.norm > 0
 
     def _close(self, low: float, high: float) -> bool:
         if not np.isfinite(high):
