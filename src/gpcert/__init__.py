@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         posterior_of as posterior_of,
         replay as replay,
     )
-    from gpcert.answers import Answers as Answers, report as report
+    from gpcert.answers import Answers as Answers, load_answers as load_answers, report as report
     from gpcert.errors import (
         ContradictionWarning as ContradictionWarning,
         GpcertError as GpcertError,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         probability_range as probability_range,
         robustness as robustness,
     )
-    from gpcert.records import load_answers as load_answers, save_answers as save_answers
+    from gpcert.records import save_answers as save_answers
     from gpcert.regions import Ball as Ball, Box as Box, balls as balls
     from gpcert.results import (
         Attack as Attack,
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
     "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
-    "answers": "Answers report",
+    "answers": "Answers load_answers report",
     "errors": "ContradictionWarning GpcertError InvalidInputError ModelFileError NotFittedError StoreError "
     "UnitsWarning",
     "estimator": "GPClassifier",
@@ -98,7 +98,7 @@ _NAMES = {
     "posterior": "Posterior",
     "questions": "attack certified_radius certified_score certify certify_table compare_with_lime evaluate "
     "explain latent_range probability_range robustness",
-    "records": "load_answers save_answers",
+    "records": "save_answers",
     "regions": "Ball Box balls",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",

@@ -1,4 +1,4 @@
-"""A batch of answers: a sequence that comes back as a table, a file, a page, or a summary; `report`."""
+"""A batch of answers: a sequence that comes back as a table, a file, a page, or a summary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpcert.files import write_whole
 from gpcert.html import tag
 from gpcert.numbers import percent_at_least
 from gpcert.posterior import Posterior
-from gpcert.records.answer_file import save_answers
+from gpcert.records.answer_file import read_answers, save_answers
 from gpcert.records.batch import batch_document, image_of, unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat, write_table
@@ -28,7 +28,7 @@ from gpcert.running import Lot, made
 from gpcert.tables import same_rows
 from gpcert.validation import require, shown
 
-__all__ = ["Answers", "report"]
+__all__ = ["Answers", "load_answers", "report"]
 
 A = TypeVar("A", bound=Answer, covariant=True)
 _SHOWN = 10  # answers in a repr
@@ -168,7 +168,7 @@ class Answers(Sequence[A], Generic[A]):
             require(self.post is not None, "")
             write_whole(place, dumps(self._document({})[0]))
         except InvalidInputError:  # no page can be made of them; they are answers all the same
-            save_answers(place, list(self))
+            save_answers(place, self)
 
     def _document(self, order: dict[Any, int]) -> tuple[dict[str, Any], Any]:
         if self.post is None:
@@ -240,6 +240,25 @@ class Answers(Sequence[A], Generic[A]):
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def load_answers(path: str | os.PathLike[str]) -> Answers[Answer]:
+    """The answers in a file of `save_answers`, or in the results of a command; nothing in it is executed.
+
+    A file that is damaged, foreign or newer, or that holds what no answer can be, is one InvalidInputError
+    that names the file, the answer and the rule. Whether claims are true of a model is not looked at. `ids`
+    are those of the file, as texts, or positions of rows.
+
+    `path`: the file.
+
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")
+    >>> gc.certify(clf, gc.balls({"dose": [0.5, 2.5], "who": ["Ann", "Bo"]}, 0.25, id="who")).save(path)
+    >>> gc.load_answers(path).ids
+    ('Ann', 'Bo')
+    """
+    return Answers(*read_answers(Path(path)))
 
 
 def report(

@@ -343,6 +343,31 @@ def test_files_of_answers(tmp_path: Path) -> None:
         assert str(path) in str(error.value)
 
 
+def test_a_file_keeps_what_rows_are_called(tmp_path: Path) -> None:
+    """Of a batch: in the results of a command, and in a file of answers that no page can show."""
+    post, path = small_model(), tmp_path / "answers.json"
+    regions = gc.balls(
+        dict(zip("uv", post.centres[:3].T, strict=True)) | {"who": ["Ö", "0", ""]}, 0.1, id="who"
+    )
+    for batch in (gc.certify(post, regions), gc.latent_range(post, regions)):
+        batch.save(path)
+        found = gc.load_answers(path)
+        assert isinstance(found, gc.Answers)
+        assert (found, found.ids, found.post) == (batch, ("Ö", "0", ""), None)
+        assert list(found.to_pandas().index) == ["Ö", "0", ""]
+        gc.save_answers(path, batch)
+        assert gc.load_answers(path).ids == batch.ids
+        batch[1:][[1, 0]].save(path)
+        assert gc.load_answers(path).ids == ("", "0")
+    gc.save_answers(path, list(batch))
+    assert gc.load_answers(path).ids == (0, 1, 2)
+    document = json.loads(path.read_text())
+    for ids in (["a"], ["a", "b", 3], "abc", {"a": 1, "b": 2, "c": 3}):
+        path.write_text(json.dumps(document | {"ids": ids}))
+        with pytest.raises(gc.InvalidInputError, match="ids must be texts, one for each answer"):
+            gc.load_answers(path)
+
+
 def test_files_of_format_1_are_read_and_still_true() -> None:
     post = gc.load(DATA / "model.safetensors")
     kinds = set()

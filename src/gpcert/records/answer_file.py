@@ -1,4 +1,4 @@
-"""Answers in a file: `save_answers`, `load_answers`."""
+"""Answers in a file: `save_answers`, and what `load_answers` reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpcert.results import Answer, answer_from_dict
 from gpcert.validation import require
 from gpcert.version import __version__
 
-__all__ = ["load_answers", "save_answers"]
+__all__ = ["read_answers", "save_answers"]
 
 _NAME = "gpcert answers"
 
@@ -22,7 +22,8 @@ _NAME = "gpcert answers"
 def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer]) -> None:
     """Write answers, one or several of any kinds, to a file, whole or not at all; it replaces one.
 
-    Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit.
+    Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit. Names of rows,
+    which a batch has, are kept as texts.
 
     `path`: the file, written whole or not at all.
 
@@ -36,36 +37,30 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     listed = [answers] if isinstance(answers, Answer) else list(answers)
     for answer in listed:
         require(isinstance(answer, Answer), f"answers must be answers, got {type(answer).__name__}")
-    write_whole(Path(path), dumps({"format": _NAME, "version": __version__, "answers": listed}))
+    ids = tuple(getattr(answers, "ids", range(len(listed))))
+    told = {} if ids == tuple(range(len(listed))) else {"ids": list(map(str, ids))}
+    write_whole(Path(path), dumps({"format": _NAME, "version": __version__, **told, "answers": listed}))
 
 
-def load_answers(path: str | os.PathLike[str]) -> list[Answer]:
-    """The answers in a file of `save_answers`, or in the results of a command; nothing in it is executed.
-
-    A file that is damaged, foreign or newer, or that holds what no answer can be, is one InvalidInputError
-    that names the file, the answer and the rule. Whether claims are true of a model is not looked at.
-
-    `path`: the file.
-
-    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")
-    >>> gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25)).save(path)
-    >>> len(gc.load_answers(path))
-    2
-    """
-    place = Path(path)
+def read_answers(place: Path) -> tuple[list[Answer], list[str | int] | None]:
+    """The answers in a file, and what their rows are called: a text, or a position; None: nothing."""
     require(place.is_file(), f"{place} must be a file of answers, got no such file")
     document = parsed(place, (_NAME, NAME))
     if document["format"] == NAME:
-        return [row.answer for row in read_rows(place, document)]
-    listed = document.get("answers")
-    if not isinstance(listed, list) or set(document) != {"format", "version", "answers"}:
+        rows = read_rows(place, document)
+        return [row.answer for row in rows], [row.row if row.id is None else row.id for row in rows]
+    listed, ids = document.get("answers"), document.get("ids")
+    if not isinstance(listed, list) or set(document) - {"ids"} != {"format", "version", "answers"}:
         raise InvalidInputError(f"{place} must hold format, version and a list of answers, got other entries")
+    texts = ids is None or (isinstance(ids, list) and all(isinstance(each, str) for each in ids))
+    require(
+        texts and len(listed) == len(listed if ids is None else ids),
+        f"{place}: ids must be texts, one for each answer, got others",
+    )
     found = []
     for i, data in enumerate(listed):
         try:
             found.append(answer_from_dict(data))
         except InvalidInputError as error:
             raise InvalidInputError(f"{place}: answer {i}: {error}") from None
-    return found
+    return found, ids
