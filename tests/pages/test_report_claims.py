@@ -22,6 +22,7 @@ from gpcert.pages.paired import mcnemar
 from gpcert.pages.summary import Shares
 from gpcert.records.results_file import read_results
 from helpers.cli_files import patients
+from helpers.exact import small_model
 from helpers.report_files import about, edited, every_verb, other_model, results, write
 
 SAFE = {"radius": 0.1, "verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
@@ -73,11 +74,40 @@ def test_classes_apart(tmp_path: Path) -> None:
         (a, b) for a, b in zip(tables(text), tables(text)[1:], strict=False) if a[0][:1] == ["true class"]
     )
     assert recall[1:] == [
-        ["3 (specificity)", "2", "0.0 %", "0.0 %", "0.0 %", "0", "0", "2", "0"],
-        ["8 (sensitivity)", "3", "100.0 %", "66.6 %", "66.7 %", "2", "1", "0", "0"],
+        ["3", "2", "0.0 %", "0.0 %", "0.0 %", "0", "0", "2", "0"],
+        ["8", "3", "100.0 %", "66.6 %", "66.7 %", "2", "1", "0", "0"],
     ]
     assert matrix[1:] == [["3", "0", "2 (1 proved safe)"], ["8", "0", "3 (2 proved safe)"]]
     assert "For 2 of 5 rows (40.0 %" in text
+
+
+def test_which_class_is_positive_is_not_guessed(tmp_path: Path) -> None:
+    """The second of two need not be the one that is looked for: ill comes before well."""
+    text = report([certify(tmp_path / "c.json", [SAFE, UNSAFE], "83")])
+    assert "(sensitivity)" not in text
+    assert "The recall of the positive class is the sensitivity, that of the other the specificity." in text
+
+
+def test_radii_of_a_comparison_have_their_unit(tmp_path: Path) -> None:
+    """Without it, 0.1 of a standard deviation reads as 0.1 of whatever the columns are in."""
+    post, page = small_model(n=12), tmp_path / "page.html"
+    other = gc.Posterior(
+        post.centres, 2.0 * post.weights, post.precision, kernel=post.kernel, likelihood=post.likelihood
+    )
+    for ask in (
+        lambda model: gc.certify(model, gc.balls(post.centres, 0.1, scale=post.spread)),
+        lambda model: gc.certified_radius(model, post.centres, scale=post.spread, max_radius=2.0, rtol=0.1),
+    ):
+        gc.report([ask(post), ask(other)], page)
+        text = page.read_text(encoding="utf-8")
+        unit = "standard deviations"
+        index = next(t for t in tables(text) if t[0][:1] == ["result"])
+        told = [name for name in ("radius", "median certified radius") if name in index[0]]
+        assert told
+        for name in told:
+            assert all(row[index[0].index(name)].endswith(unit) for row in index[1:])
+        assert any(t[0][0] == f"radius (in {unit})" and "held by both" in t[0] for t in tables(text))
+        assert "verdict at radius 0.1." not in text
 
 
 @pytest.mark.parametrize(("one", "two"), [(0, 0), (1, 0), (3, 1), (2, 2), (0, 6), (5, 4)])

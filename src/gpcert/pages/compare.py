@@ -176,11 +176,11 @@ def _lines(group: Group, link: str) -> list[list[str]]:
                 group.shape,
                 f"{len(group.points)}",
                 "" if clean is None else percent(clean),
-                "" if radius is None else exactly(radius),
+                "" if radius is None else group.far(radius),
                 "" if known is None else percent_at_least(known.safe),
                 "" if known is None or known.certified is None else percent_at_least(known.certified),
                 "" if s is None or s.attacked is None else percent_at_most(s.attacked),
-                "" if middle is None else radius_at_least(middle),
+                "" if middle is None else f"{radius_at_least(middle)} {group.words.unit or ''}".rstrip(),
                 *(costs if k == 0 else ("", "")),
             ]
         )

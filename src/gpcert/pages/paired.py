@@ -94,7 +94,7 @@ def paired(pair: Pair, radii: Sequence[float]) -> Html:
     n = len(pair.points)
     left = ["not decided by both"] if any(sum(split) < n for _, split in splits) else []
     head = (
-        "radius",
+        first.radius_name,
         "held by both",
         f"only by {first.name}",
         f"only by {second.name}",
@@ -111,7 +111,7 @@ def paired(pair: Pair, radii: Sequence[float]) -> Html:
         for radius, split in splits
     ]
     radius = radii[-1]
-    lost = f"At radius {exactly(radius)}, these {words.rows} have another prediction or verdict:"
+    lost = f"At radius {first.far(radius)}, these {words.rows} have another prediction or verdict:"
     made = _rows_that_differ(pair, radius)
     return join(
         [
@@ -121,7 +121,7 @@ def paired(pair: Pair, radii: Sequence[float]) -> Html:
             join([tag("p", lost), made])
             if made
             else tag(
-                "p", f"No {words.row} changes its prediction or its verdict at radius {exactly(radius)}."
+                "p", f"No {words.row} changes its prediction or its verdict at radius {first.far(radius)}."
             ),
         ]
     )

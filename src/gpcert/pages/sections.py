@@ -140,7 +140,7 @@ def headline(group: Group) -> Html:
             what = join([word("accuracy under attack", "attacked"), f" at radius {group.far(tried)}"])
             tiles.append(_tile(percent_at_most(left), what, f"{_of(left, n)} left by an attack: no proof"))
     if middle is not None and math.isfinite(middle):
-        told = f"half of the {words.rows} are safe up to it"
+        told = f"half of the {words.rows} are safe up to it{f' (in {words.unit})' if words.unit else ''}"
         tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), told))
     shares = [counted.at(r) for r in radii_asked(points)]
     parts = [_below_threshold(group), tag("div", *tiles, class_="tiles")]
@@ -202,8 +202,7 @@ def classes(group: Group) -> Html:
     members = {name: [p for p in group.points if p.label == name] for name in names}
     if any(p.label is None for p in group.points) or radius is None or not any(members.values()):
         return Html("")
-    called = {name: f"{name}{_ROLES[len(names) == 2][k % 2]}" for k, name in enumerate(names)}
-    lines = [_class_row(called[name], some, radius) for name, some in members.items() if some]
+    lines = [_class_row(name, some, radius) for name, some in members.items() if some]
     certain = "certainly right", "can be made wrong", "wrong already", "undecided"
     if group.threshold != 0.5:
         certain = "right and proved safe", f"right, {group.called['unsafe']}", "wrong already", "undecided"
@@ -213,6 +212,8 @@ def classes(group: Group) -> Html:
         f"At radius {group.far(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
         f"“{certain[1]}” are right, but a counterexample is known."
     )
+    if len(names) == 2:  # which of them is looked for, nobody has said
+        told += " The recall of the positive class is the sensitivity, that of the other the specificity."
     below = f"The {rows} by true and predicted class, with how many of them are proved safe:"
     matrix = [
         (name, *(_cell([p for p in some if p.predicted == other], radius) for other in names))
@@ -223,9 +224,6 @@ def classes(group: Group) -> Html:
     if len(names) <= _NAMES:
         parts += [tag("p", below), table(("true \\ predicted", *names), matrix, "figures")]
     return join(parts)
-
-
-_ROLES = {True: (" (specificity)", " (sensitivity)"), False: ("", "")}
 
 
 def _class_row(name: str, some: Sequence[Point], radius: float) -> tuple[str, ...]:
