@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["OutOfTime", "check", "left", "until"]
+__all__ = ["OutOfTime", "check", "heed", "left", "until"]
 
 _deadline: ContextVar[float] = ContextVar("gpcert deadline", default=float("inf"))
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("gpcert stop", default=None)
@@ -39,10 +39,15 @@ def left() -> float:
     return _deadline.get() - time.perf_counter()
 
 
-def check() -> None:
-    """Raise `OutOfTime` if the deadline has passed; cheap enough for every quadratic programme."""
+def heed() -> None:
+    """Raise KeyboardInterrupt if somebody wants it to end."""
     stop = _stop.get()
     if stop is not None and stop():
         raise KeyboardInterrupt
+
+
+def check() -> None:
+    """Raise `OutOfTime` if the deadline has passed; cheap enough for every quadratic programme."""
+    heed()
     if time.perf_counter() > _deadline.get():
         raise OutOfTime

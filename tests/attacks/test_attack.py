@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.attacks import Sets, settle
+from gpcert.attacks import Careful, LogOdds, Sets, settle
+from gpcert.clock import until
 from helpers.exact import small_model
 from helpers.oracle import examples
 
@@ -151,3 +152,14 @@ def test_one_clear_sentence_names_what_is_wrong(arguments, names):
     given_ = {"post": small_model(), "region": gc.Ball([0.0, 0.0], 1.0)} | arguments
     with pytest.raises(gc.InvalidInputError, match=rf"^[^\n]*\b{names}\b[^\n]* must [^\n]*, got [^\n]*$"):
         gc.attack(**given_)
+
+
+def test_an_attack_hears_that_it_is_to_stop():
+    """By the clock, as proofs do: on a worker nobody sends it Ctrl-C."""
+    post = small_model()
+    objective, told = Careful(LogOdds(post)), iter((False, True, True))
+    with until(np.inf, lambda: next(told)):
+        assert np.isfinite(objective.values(post.centres, np.zeros(len(post.centres), dtype=int))).all()
+        for ask in (objective, objective.values):
+            with pytest.raises(KeyboardInterrupt):
+                ask(post.centres, np.zeros(len(post.centres), dtype=int))

@@ -7,6 +7,8 @@ import threading
 import time
 from pathlib import Path
 
+from gpcert.clock import heed
+
 
 def times(factor, piece, report):
     return factor * piece
@@ -68,3 +70,12 @@ def where(shared, piece, report):
     time.sleep(0.05)
     main = threading.current_thread() is threading.main_thread()
     return os.getpid(), main, os.environ.get("OMP_NUM_THREADS")
+
+
+def silent(task, piece, report):
+    """Makes no report; looks, as attacks do, whether it is to stop, a thousand times."""
+    report(0.0, 1.0, piece, 0.0)
+    for _ in range(1000):
+        heed()
+        time.sleep(0.02)
+    return "not told"

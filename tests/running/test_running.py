@@ -217,6 +217,12 @@ def test_true_from_the_callback_stops_all_workers_and_keeps_what_is_known():
     assert len(found) < 52
 
 
+def test_a_worker_without_reports_hears_that_it_is_to_stop():
+    """The attack of a softmax model went on for a minute and a half after Ctrl-C."""
+    found, _ = asked(running_tasks.silent, None, range(2), progress=lambda p: True)
+    assert found == {}
+
+
 def test_a_batch_stopped_on_processes_says_what_it_knows():
     post = small_model(n=30, d=5)
     regions = [gc.Box(np.full(5, -1.5), np.full(5, 1.5))] * 12

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from gpcert.clock import heed
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
@@ -37,6 +38,7 @@ class Careful:
     deadline: float = np.inf  #: on the clock of `time.perf_counter`
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
+        heed()
         if time.perf_counter() < self.deadline:
             try:
                 return self.objective(X, labels)
@@ -47,6 +49,7 @@ class Careful:
         return np.full(len(X), np.inf), np.zeros_like(X)
 
     def values(self, X: Float, labels: Index) -> Float:
+        heed()
         if time.perf_counter() < self.deadline:
             try:
                 return self.objective.values(X, labels)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpcert.clock import until
 from gpcert.running.board import BEGUN, ENDED, Board
 from gpcert.running.progress import Stopped
 from gpcert.running.signals import SIGNALS
@@ -47,9 +50,12 @@ class Call:
             return row, Stopped()
         board.mark(row, BEGUN)
         try:
-            return row, ask(task, piece, partial(board.write, row))
+            with until(math.inf, _once(board)):  # an attack, say, makes no reports
+                return row, ask(task, piece, partial(board.write, row))
         except (Stopped, MemoryError) as nothing:
             return row, nothing
+        except KeyboardInterrupt:
+            return row, Stopped()
         finally:
             board.mark(row, ENDED)
 
@@ -60,6 +66,19 @@ class Call:
             if os.path.exists(self.path):
                 _mine.board = Board(self.path, self.rows)
         return _mine.shared, _mine.board
+
+
+def _once(board: Board) -> Callable[[], bool]:
+    """Whether to stop, heard once, as Ctrl-C is: what is known then is put together in peace."""
+    heard = False
+
+    def stop() -> bool:
+        nonlocal heard
+        told = not heard and board.stopped
+        heard = heard or told
+        return told
+
+    return stop
 
 
 def settle(parent: int) -> None:
