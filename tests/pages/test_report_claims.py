@@ -110,6 +110,30 @@ def test_radii_of_a_comparison_have_their_unit(tmp_path: Path) -> None:
         assert "verdict at radius 0.1." not in text
 
 
+def test_a_histogram_says_whose_radii_it_counts(tmp_path: Path) -> None:
+    """A label that holds in the whole domain has no finite radius: its row is not among the bars."""
+    X = [[x, y] for y in (0.0, 9.0) for x in (0.0, 1.0, 2.0, 3.0)]
+    clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit(X, list("aabbaaaa"))
+    rows, page = [[0.5, 0.0], [2.5, 0.0], [1.5, 9.0]], tmp_path / "page.html"
+    found = gc.certified_radius(clf, rows, features=[0], domain=(0.0, 9.0), max_radius=float("inf"))
+    assert [r.safe < float("inf") for r in found] == [True, True, False]
+    for batch, told in ((found[:2], "Certified radii<"), (found, "Certified radii, 2 of 3 rows")):
+        batch.report(page)
+        assert told in page.read_text(encoding="utf-8")
+        counts = re.search(
+            r"(\d+) of (\d+) rows proved safe .*?, (\d+) can change, (\d+) not decided", page.read_text()
+        )
+        assert counts is not None
+        assert int(counts[1]) + int(counts[3]) + int(counts[4]) == int(counts[2]) == len(batch)
+    (said,) = found[2:].sentences()
+    assert said.startswith(
+        "1 row keeps the predicted class, proved, while “x0” is off by any amount, staying"
+    )
+    assert said.endswith("(all radii were asked about).")
+    found[2:].report(page)
+    assert "proved safe up to" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(("one", "two"), [(0, 0), (1, 0), (3, 1), (2, 2), (0, 6), (5, 4)])
 def test_mcnemar_counts_coins(one: int, two: int) -> None:
     n = one + two

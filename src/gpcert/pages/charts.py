@@ -159,15 +159,10 @@ def distributions(group: Group) -> Html:
     figures, points = [], group.points
     radii = [max(0.0, p.safe) for p in points if p.found and math.isfinite(p.safe)]
     if radii:
-        figures.append(
-            _histogram(
-                radii,
-                f"{group.radius_name} proved safe",
-                "Certified radii",
-                radius_at_least,
-                group.words.rows,
-            )
-        )
+        some = f", {len(radii):,} of {group.words.counted(len(points))}: no other is asked for and finite"
+        title = "Certified radii" + (some if len(radii) < len(points) else "")
+        name = f"{group.radius_name} proved safe"
+        figures.append(_histogram(radii, name, title, radius_at_least, group.words.rows))
     name, where = group.ranged
     deltas = [found.delta for p in points if (found := p.range_of(name)) is not None]
     if deltas:

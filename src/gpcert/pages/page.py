@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
@@ -67,7 +68,8 @@ def _whole(group: Group, of: int) -> Html:
 def _sections(group: Group, of: int) -> list[tuple[str, Html]]:
     """The parts of one of so many results."""
     pictures, radius, rows = _pictures(group), shown_radius(group.points), group.words.rows
-    reach = max((p.safe for p in group.points), default=0.0) if radius is None else radius
+    finite = (p.safe for p in group.points if math.isfinite(p.safe))  # a label may hold in the whole domain
+    reach = max(finite, default=0.0) if radius is None else radius
     every = [
         ("In short", sections.headline(group)),
         (

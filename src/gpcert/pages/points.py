@@ -232,10 +232,10 @@ def _add(point: Point, found: Verdict) -> None:
 
 
 def _check_consistent(point: Point, threshold: Fraction) -> None:
-    if point.safe >= point.unsafe:
+    if point.safe >= point.unsafe < math.inf:  # inf: none is known
         _refuse(f"safe up to {point.safe} contradicts unsafe at {point.unsafe}; one was told before")
     broken = min((radius for radius, a in point.attacks.items() if a.success), default=math.inf)
-    if point.safe >= broken and threshold >= Fraction(1, 2):  # else another label is no contradiction
+    if point.safe >= broken < math.inf and threshold >= Fraction(1, 2):  # else no contradiction
         _refuse(f"safe up to {point.safe} contradicts an attack at {broken}; one was told before")
 
 

@@ -69,6 +69,7 @@ def while_moving(region: Region | None, radius: str, words: Words = PLAIN) -> st
         2.0: f"by a Euclidean distance of up to {reach}",
         1.0: f"by up to {reach} in sum",
     }.get(region.norm, f"by up to {reach} in the {region.norm:g}-norm")
+    how = "by any amount" if radius == "Infinity" else how
     return f"while {which} {'is' if one else 'are'} off {how}{within}"
 
 

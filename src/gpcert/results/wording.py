@@ -181,13 +181,17 @@ def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words
     what = "the predicted class"
     if threshold != 0.5:
         what = f"a probability of the predicted class above {exactly(threshold)}"
-    asked = f"(radii up to {radius_at_least(max(map(_reach, some)))} were asked about)"
+    most = max(map(_reach, some))
+    asked = (
+        f"({f'radii up to {radius_at_least(most)}' if math.isfinite(most) else 'all radii'} were asked about)"
+    )
     if not median(safe) > 0:  # not even a row itself is proved to have it
         found = f"For {np.count_nonzero(safe):,} of {who}" if len(some) > 1 else "For no row"
         yield f"{found} a radius is proved within which {what} is kept {asked}."
         return
     moving = _where(some[0], radius_at_least(float(median(safe))), replace(words, apart=False))
-    every = f"; for all of them up to {radius_at_least(min(safe))}" if min(safe) > 0 < len(safe) - 1 else ""
+    every = f"; for all of them up to {radius_at_least(min(safe))}" if 0 < min(safe) < math.inf else ""
+    every = every if len(some) > 1 else ""
     who = f"At least half of {who} keep" if len(some) > 1 else f"{who} keeps"
     yield f"{who} {what}, proved, {moving}{every} {asked}."
 
