@@ -134,6 +134,18 @@ def test_a_histogram_says_whose_radii_it_counts(tmp_path: Path) -> None:
     assert "proved safe up to" in page.read_text(encoding="utf-8")
 
 
+def test_a_radius_of_nothing_is_no_radius(tmp_path: Path) -> None:
+    """Above a threshold that a row itself does not meet, it is not safe "up to 0"."""
+    page = tmp_path / "page.html"
+    clf = gc.GPClassifier(gc.RBF(1.0, 4.0), max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], list("aabb"))
+    gc.certified_radius(clf, [[0.5], [2.5]], threshold=0.95).report(page)
+    text = Outline(page.read_text(encoding="utf-8")).text
+    assert text.count("no radius is proved safe; probability at most 0.95 within 0") == 2
+    assert "less than half of the rows have one" in text
+    assert "proved safe up to 0" not in text
+    assert "safe up to it" not in text
+
+
 @pytest.mark.parametrize(("one", "two"), [(0, 0), (1, 0), (3, 1), (2, 2), (0, 6), (5, 4)])
 def test_mcnemar_counts_coins(one: int, two: int) -> None:
     n = one + two

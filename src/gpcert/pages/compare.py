@@ -36,7 +36,8 @@ def overview(groups: Sequence[Group]) -> tuple[str, bool]:
     some = _alike(shared)[0]
     radii = _common_radii(some)
     if len(some) < 2 or not radii:
-        return f"{len(groups)} results about different questions, each with a claim of its own.", False
+        why = "about different questions" if len(some) < 2 else "without a radius to compare them at"
+        return f"{len(groups)} results {why}, each with a claim of its own.", False
     pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
     radius, n = radii[-1], len(some[0].points)
     counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]

@@ -127,7 +127,9 @@ def _sentence(point: Point, pictures: Pictures) -> Html:
         known = "no counterexample found"
         if math.isfinite(point.unsafe):
             known = f"{pictures.other(point)} within {radius_at_most(point.unsafe)}"
-        said.append(tag("li", f"proved safe up to {radius_at_least(max(0.0, point.safe))}; {known}"))
+        held = "no radius is proved safe"  # not even 0: of a tie, or below a threshold of its own
+        held = held if point.safe < 0 else f"proved safe up to {radius_at_least(point.safe)}"
+        said.append(tag("li", f"{held}; {known}"))
     for radius, attack in sorted(point.attacks.items()):
         did = "changed the class" if attack.success else "did not change the class"
         told = f"attack {attack.method}, radius {exactly(radius)}: {did}"

@@ -141,6 +141,7 @@ def headline(group: Group) -> Html:
             tiles.append(_tile(percent_at_most(left), what, f"{_of(left, n)} left by an attack: no proof"))
     if middle is not None and math.isfinite(middle):
         told = f"half of the {words.rows} are safe up to it{f' (in {words.unit})' if words.unit else ''}"
+        told = told if middle > 0 else f"less than half of the {words.rows} have one"
         tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), told))
     shares = [counted.at(r) for r in radii_asked(points)]
     parts = [_below_threshold(group), tag("div", *tiles, class_="tiles")]
