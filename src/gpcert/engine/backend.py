@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from scipy.linalg import lapack
 
 from gpcert.errors import InvalidInputError
 from gpcert.rounding import gamma, is_certainly_psd
@@ -114,6 +115,20 @@ class Backend:
         """
         return max(int(self.bytes / (8.0 * doubles)), min(fewest, int(_MOST_BYTES / (8.0 * doubles))), 1)
 
+    def inverses(self, A: Array) -> tuple[Array, Array, Array]:
+        """Of symmetric matrices (N, d, d): which are definite, about their inverses, else anything, and the
+        logarithms of their determinants: for choices, never for a bound.
+        """
+        ok, inverse, logs = np.zeros(len(A), dtype=bool), np.zeros_like(A), np.zeros(len(A))
+        for i, each in enumerate(A):
+            factor, info = lapack.dpotrf(each, lower=1)
+            ok[i] = info == 0 and np.isfinite(factor[-1, -1])
+            if ok[i]:
+                half = np.tril(lapack.dpotri(factor, lower=1)[0])
+                inverse[i] = half + np.tril(half, -1).T
+                logs[i] = 2.0 * np.log(np.diagonal(factor)).sum()
+        return ok, inverse, logs
+
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d)
         symmetric.
@@ -194,6 +209,18 @@ class Torch(Backend):
         cuda = self.torch.cuda
         kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
         return 0.3 * float(cuda.mem_get_info(self.device)[0] + kept)
+
+    def inverses(self, A: Array) -> tuple[Array, Array, Array]:
+        torch = self.torch
+        L, info = torch.linalg.cholesky_ex(A)
+        diagonal = torch.diagonal(L, dim1=1, dim2=2)
+        ok = (info == 0) & torch.isfinite(diagonal[:, -1])
+        L = torch.where(ok[:, None, None], L, torch.eye(A.shape[1], dtype=A.dtype, device=A.device))
+        return (
+            ok,
+            torch.cholesky_inverse(L).contiguous(),
+            2.0 * torch.where(ok[:, None], diagonal, 1.0).log().sum(1),
+        )
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """J7: any factor L at all; what is left of A - L L^T in norm is smaller than what was added."""

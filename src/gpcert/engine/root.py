@@ -28,7 +28,7 @@ from gpcert.validation import Float
 __all__ = ["Settled", "attained", "smallest", "verdicts"]
 
 #: References, and Cholesky factorisations of each: of the first two, and of one with order three as a form.
-_TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 6),)
+_TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 2),)
 #: Rows of a chunk, also with many centres: matrices of all centres are read once for each.
 _CHUNK = 256
 

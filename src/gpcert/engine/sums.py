@@ -238,7 +238,7 @@ class Sums:
         diagonal = self.slope[:, None] - 2.0 * rest[:, None] * metric
         size = xp.sum(xp.abs(diagonal) * box.reach * box.reach, axis=1) + norm * box.squares
         base = self.value + self.plane.still + self.plane.constant
-        return box.quadratic(g, H, diagonal, base, self.excess, size, tries)
+        return box.quadratic(g, H, diagonal, base, self.excess, size, tries, bool(sharp))
 
 
 def unpacked(facts: Facts, weights: Array, first: Array, y: Array) -> Array:
