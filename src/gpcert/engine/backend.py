@@ -50,7 +50,7 @@ class Backend:
     #: Whether n x n products per row (J11) cost less than the search, however large n is.
     forms = False
     #: Rows up to which a product with a matrix costs what reading the matrix costs.
-    few = 8
+    few = 24
 
     def array(self, values: Any) -> Array:
         """Doubles on this device; shared with `values` where they are there already."""
@@ -87,6 +87,10 @@ class Backend:
     def transposed(self, values: Array) -> Array:
         """Each matrix of a batch (N, a, b)."""
         return np.swapaxes(values, 1, 2)
+
+    def grams(self, values: Array) -> Array:
+        """V V^T of each matrix V (N, a, b): by itself, with its own transpose it takes half the time."""
+        return np.stack([each @ each.T for each in values])
 
     def erfc(self, values: Array) -> Array:
         """The library's, whose error is assumed in `engine.rounding`."""
@@ -188,6 +192,9 @@ class Torch(Backend):
 
     def transposed(self, values: Array) -> Array:
         return values.mT
+
+    def grams(self, values: Array) -> Array:
+        return values @ values.mT
 
     def erfc(self, values: Array) -> Array:
         return self.torch.special.erfc(values)
