@@ -32,7 +32,7 @@ from gpcert.engine import (
     smallest,
     verdicts,
 )
-from gpcert.likelihoods import OneVsRest
+from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, half_axes
 from gpcert.settings import Settings
@@ -127,7 +127,8 @@ class Roots:
 
 def classes(post: Posterior, X: Float, device: str) -> Index:
     """The classes of points X (m, D) with a clear one, whatever the predictor rounds; -1: ask it."""
-    if len(X) < FEWEST or not knows(post):
+    symmetric = isinstance(post.likelihood, BinaryLikelihood) and post.likelihood.symmetric
+    if len(X) < FEWEST or not symmetric or not knows(post):
         return np.full(len(X), -1)
     facts = facts_of(post, np.arange(X.shape[1]), chosen(device, len(X)))
     clear = signs(facts, curves_of(post.likelihood), X)
