@@ -178,7 +178,7 @@ def decisions(
 def _kept(
     post: Posterior, regions: Sequence[Region], labels: Index, settings: Settings, device: str, fewest: int
 ) -> Iterator[Roots]:
-    """Several classes: where the label is proved to win, of (1 + its lead) / 2; no counterexamples."""
+    """Several classes: where the label is proved to win, or to lose at a point, of (1 + its lead) / 2."""
     if not knows_labels(post):
         return
     sign, parts = labels.astype(np.float64), parts_of(post) if isinstance(post.likelihood, OneVsRest) else ()
