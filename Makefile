@@ -84,7 +84,7 @@ soak: $(VENV)/.ready ## 30,000 random queries of every question judged in ball a
 	GPCERT_SOAK=10 $(BIN)/python -m pytest -n 2 -m "full or not full" --hypothesis-seed=$$(date +%s)
 
 soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 verdicts and more ranges checked
-	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --rows 262144 --rounds 48
+	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --verdicts 262144 --ranges 65536 --rounds 48 --repeat 1
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) $(PEERS) checker/dist build dist out site benchmarks/results

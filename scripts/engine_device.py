@@ -1,6 +1,6 @@
 """Batches on a device: is it trusted, what does it settle per second, and does anything contradict it?
 
-    PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--rows 65536] [--rounds 24]
+    PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--verdicts 65536] [--ranges 65536]
 
 needs numpy, scipy, python-flint, safetensors, joblib, torch and array-api-compat. Trains on 1,000 digits
 (MNIST 3/8), then for each setting: rates of the root pass from columns of boxes to columns of answers,
@@ -33,6 +33,10 @@ from gpcert.validation import Float, Mask
 
 #: (question, features, radius, tolerance).
 SETTINGS = (
+    ("verdict", 196, 0.02, 0.5),
+    ("verdict", 196, 0.05, 0.5),
+    ("verdict", 196, 0.1, 0.5),
+    ("verdict", 196, 0.15, 0.5),
     ("range", 10, 0.25, 0.02),
     ("range", 10, 0.5, 0.02),
     ("range", 10, 1.0, 0.02),
@@ -41,10 +45,6 @@ SETTINGS = (
     ("range", 196, 0.15, 0.02),
     ("range", 196, 0.2, 0.02),
     ("range", 196, 0.05, 0.001),
-    ("verdict", 196, 0.02, 0.5),
-    ("verdict", 196, 0.05, 0.5),
-    ("verdict", 196, 0.1, 0.5),
-    ("verdict", 196, 0.15, 0.5),
 )
 #: As batches split without limits.
 SPLITS = 3
@@ -150,7 +150,8 @@ def main() -> int:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--rows", type=int, default=65536)
+    parser.add_argument("--verdicts", type=int, default=65536, help="rows of each setting")
+    parser.add_argument("--ranges", type=int, default=65536, help="rows of each, a quarter at r = 0.2")
     parser.add_argument("--centres", type=int, default=1000)
     parser.add_argument("--checks", type=int, default=256, help="witnesses asked of the predictor")
     parser.add_argument("--rounds", type=int, default=24, help="sampled points per row, on the device")
@@ -165,10 +166,11 @@ def main() -> int:
     print(json.dumps({"device": name, "refused": reason, "gpcert": gc.__version__}), flush=True)
     if reason is not None:
         return 1
-    rng, wrong = np.random.default_rng(0), 0
+    rng, wrong, asked = np.random.default_rng(0), 0, {"verdict": 0, "range": 0}
     post, X = model(options.centres)
     for setting in SETTINGS:
-        many = queries(X, options.rows if setting[1] < 196 or setting[2] < 0.2 else options.rows // 4, rng)
+        count = options.verdicts if setting[0] == "verdict" else options.ranges
+        many = queries(X, count if setting[2] != 0.2 else count // 4, rng)
         rows, found, first = ask(post, backend, setting, many)
         seconds = [ask(post, backend, setting, many)[2] for _ in range(options.repeat)]
         settled = done(setting, found)
@@ -179,6 +181,7 @@ def main() -> int:
         bad += denied(post, rows, found, features, options.checks, rng)
         bad += against_scalar(post, setting, many[: options.scalar], found, len(many))
         wrong += bad
+        asked[setting[0]] += len(many)
         told = {
             "question": setting[0],
             "features": setting[1],
@@ -192,7 +195,7 @@ def main() -> int:
             "contradicted": bad,
         }
         print(json.dumps(told), flush=True)
-    print(json.dumps({"contradictions": wrong}))
+    print(json.dumps({"asked": asked, "contradictions": wrong}))
     return int(wrong > 0)
 
 

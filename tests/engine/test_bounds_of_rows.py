@@ -205,7 +205,16 @@ def test_order_three_is_bounded_by_its_form(centres):
     assert bool(others_count) == (centres < 8)
 
 
-def test_quadratics_are_bounded_and_matrices_are_definite():
+def exact_quadratic(g, H, point):
+    """g.d + d^T H d / 2 at a point of doubles, exactly."""
+    d = [rational(v) for v in point]
+    linear = sum((rational(a) * b for a, b in zip(g, d, strict=True)), fmpq(0))
+    bends = (rational(H[j, k]) * d[j] * d[k] for j in range(len(d)) for k in range(len(d)))
+    return linear + sum(bends, fmpq(0)) / 2
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_quadratics_are_bounded_and_matrices_are_definite(best):
     rng = np.random.default_rng(8)
     settled = 0
     for _ in range(examples(6)):
@@ -214,30 +223,42 @@ def test_quadratics_are_bounded_and_matrices_are_definite():
         H, g = A + A.transpose(0, 2, 1), rng.standard_normal((N, d))
         low, high = -rng.random((N, d)), rng.random((N, d))
         exact = rng.standard_normal(N) * 3.0
-        found = lower_bounds(CPU, g, H, low, high, exact, 3)
+        found = lower_bounds(CPU, g, H, low, high, exact, 3, best)
         for i in range(N):
             for _ in range(6):
-                corner = (
-                    rng.choice([low[i], high[i]])
-                    if d == 1
-                    else np.where(rng.random(d) < 0.5, low[i], high[i])
-                )
-                point = [rational(v) for v in np.atleast_1d(corner)]
-                value = (
-                    sum((rational(g[i, j]) * point[j] for j in range(d)), fmpq(0))
-                    + sum(
-                        (rational(H[i, j, k]) * point[j] * point[k] for j in range(d) for k in range(d)),
-                        fmpq(0),
-                    )
-                    / 2
-                )
-                assert not found[i] > -np.inf or value >= rational(found[i])
+                corner = np.where(rng.random(d) < 0.5, low[i], high[i])
+                assert not found[i] > -np.inf or exact_quadratic(g[i], H[i], corner) >= rational(found[i])
             settled += bool(found[i] >= exact[i])
         D = 10.0 ** rng.uniform(-2, 2, (N, d))
         for ok, certain in ((dominated(CPU, H, D), D), CPU.definite(H, D)):
             for i in np.flatnonzero(ok):
                 assert is_psd(H[i], certain[i])
     assert settled >= examples(6)
+
+
+def test_the_best_diagonals_prove_almost_the_minimum_and_never_more():
+    """Q1 and the barrier of J20, where the minimum over the ends is that over the box: diagonals of H are
+    negative. A sharp linear part settles some coordinates, a weak one none.
+    """
+    rng = np.random.default_rng(9)
+    proved = {False: 0, True: 0}
+    for _ in range(examples(4)):
+        N, d = 12, 6
+        A = rng.standard_normal((N, d, d)) * 0.3
+        H = A + A.transpose(0, 2, 1)
+        np.einsum("ijj->ij", H)[...] = -rng.random((N, d))
+        g = rng.standard_normal((N, d)) * rng.choice([0.1, 3.0], (N, d))
+        low, high = -rng.random((N, d)), rng.random((N, d))
+        least = []
+        for i in range(N):
+            ends = [np.where([b >> j & 1 for j in range(d)], low[i], high[i]) for b in range(2**d)]
+            least.append(min(exact_quadratic(g[i], H[i], end) for end in ends))
+        need = np.array([float(value.p) / float(value.q) for value in least]) - 0.02
+        for best in proved:
+            found = lower_bounds(CPU, g, H, low, high, need, 2, best)
+            assert all(not v > -np.inf or rational(v) <= exact for v, exact in zip(found, least, strict=True))
+            proved[best] += int((found >= need).sum())
+    assert proved[True] > max(proved[False], examples(4) * 12 * 0.7)
 
 
 def test_the_normal_law_on_arrays_is_on_its_side():

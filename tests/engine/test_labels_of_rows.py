@@ -14,7 +14,7 @@ import gpcert as gc
 from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import boxes
 from gpcert.engine.facts import facts_of
-from gpcert.engine.labels import Labelled, classes_of, knows_labels
+from gpcert.engine.labels import Labelled, classes_of, kept_labels, knows_labels
 from gpcert.engine.root import sums_of, values_of
 from gpcert.engine.rows import Rows
 from gpcert.engine.values import amplitudes, points
@@ -146,3 +146,40 @@ def test_nan_is_never_certain(bad):
     wrong = replace(batch.at, k=batch.at.k * bad)
     with np.errstate(all="ignore"):
         assert not Labelled(batch.classes, batch.rows, wrong, batch.start, batch.labels).kept().any()
+
+
+def test_labels_that_are_lost_at_the_witness_are_lost_there():
+    """J22, for any labels: there another class is more probable, and it is a point of the row."""
+    lost = told = 0
+    for rng, post in models(7, examples(12)):
+        x, features, batch = labelled(rng, post, N=8)
+        rows, truth = replace(batch.rows, sign=batch.labels.astype(float)), Truth(post)
+        found = kept_labels(batch.at.facts, batch.classes, rows)
+        margin = post.probability(x)
+        told += int((margin.argmax(axis=1) != batch.labels).sum())
+        for row in np.flatnonzero(found.upper < 0.5):
+            lost += 1
+            inside = (rows.lower[row] <= found.witness[row]) & (found.witness[row] <= rows.upper[row])
+            point = x[row].copy()
+            point[features] = found.witness[row]
+            assert inside.all()
+            assert found.lower[row] == 0.0
+            with bits(BITS):
+                assert truth.margin(point, int(batch.labels[row])) < 0
+    assert lost > 0.5 * told
+
+
+def test_unsafe_labels_of_a_batch_need_no_search():
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.standard_normal((15, 3)) + 4.0 * np.eye(3)[c] for c in range(3)])
+    y = np.repeat([0, 1, 2], 15)
+    clf = gc.GPClassifier(gc.RBF(2.0, 4.0), max_evals=0, likelihood="softmax").fit(X, y)
+    post = clf.posterior_
+    labels = post.probability(X).argmax(axis=1)
+    (wrong,) = rooted.decisions(post, gc.balls(X, 0.05), (labels + 1) % 3, 0.5, Settings(0.02), "cpu")
+    assert (wrong.upper < 0.5).mean() > 0.9
+    found = list(gc.certify(post, X, gc.balls(X, 6.0), n_jobs=1))
+    assert {str(each.status) for each in found} == {"unsafe"}
+    points = np.stack([each.counterexample for each in found])
+    assert (post.probability(points).argmax(axis=1) != labels).all()
+    assert (np.abs(points - X) <= 6.0).all()

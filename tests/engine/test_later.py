@@ -151,7 +151,7 @@ def test_labels_are_kept_by_a_form_of_the_centres_with_weight():
     for most in (0.0, np.inf):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(later, "_CHEAP", 0.0)
-            patch.setattr(later, "_CHEAP_MEAN", most)
+            patch.setattr(later, "_FEWER", most)
             patch.setattr(later, "_LIGHT", 0.01)
             centres = later._centres(facts, None)
             assert 0 < centres < 60 if most else centres == 0

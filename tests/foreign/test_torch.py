@@ -15,6 +15,7 @@ from gpcert.engine import Around, Backend, Rows, smallest, verdicts
 from gpcert.engine.backend import Torch
 from gpcert.engine.facts import Facts
 from gpcert.engine.profiles import profile_of
+from gpcert.engine.quadratic import lower_bounds
 from gpcert.engine.trust import flaw
 from gpcert.kernels import RBF, Matern32, Matern52, RationalQuadratic
 from gpcert.regions import hulls
@@ -63,6 +64,24 @@ def test_matrices_are_definite_on_torch_as_well():
         ok, more = CPU.definite(CPU.array(H), CPU.array(D))
         for i in np.flatnonzero(CPU.numpy(ok)):
             assert statements.is_psd(H[i], CPU.numpy(more)[i])
+
+
+def test_the_best_diagonals_on_torch_prove_what_those_on_numpy_do():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((40, 6, 6)) * 0.3
+    H, g = A + A.transpose(0, 2, 1), rng.standard_normal((40, 6)) * rng.choice([0.1, 3.0], (40, 6))
+    low, high = -rng.random((40, 6)), rng.random((40, 6))
+    ends = [np.where([b >> j & 1 for j in range(6)], low, high) for b in range(64)]
+    at = [np.sum((g + 0.5 * np.einsum("ijk,ik->ij", H, end)) * end, axis=1) for end in ends]
+    least = np.min(at, axis=0)
+    found = [
+        backend.numpy(
+            lower_bounds(backend, *(backend.array(each) for each in (g, H, low, high, least - 0.01)), 2, True)
+        )
+        for backend in (Backend(), CPU)
+    ]
+    assert (found[1] <= least).all()
+    assert ((found[0] >= least - 0.01) == (found[1] >= least - 0.01)).mean() > 0.9
 
 
 @pytest.mark.parametrize("balls", [False, True])

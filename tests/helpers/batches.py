@@ -9,13 +9,13 @@ from helpers.oracle import lengthscale, random_posterior
 
 KINDS = ("laplace", "psd", "indefinite", "laplace")
 KERNELS = (gc.RBF, gc.RBF, gc.RBF, gc.Matern32, gc.Matern52, gc.RationalQuadratic)
-LINKS = (gc.Probit(), gc.Logit(), gc.Probit(2.0))
+LINKS = (gc.Probit(), gc.Logit(), gc.Probit(2.0), gc.FiveErf(), gc.Floored(gc.Probit(), 0.01))
 
 
 def random_questions(rng: np.random.Generator, regions: int = 20) -> tuple[gc.Posterior, list]:
     """A two-class model with one stationary kernel, boxes and balls near its data: of one norm, or both."""
     norms = ((np.inf,), (2.0,), (np.inf, 2.0))[int(rng.integers(3))]
-    kind, link = KINDS[int(rng.integers(4))], LINKS[int(rng.integers(3))]
+    kind, link = KINDS[int(rng.integers(4))], LINKS[int(rng.integers(len(LINKS)))]
     offset = float(rng.choice([0.0, 0.0, 1e3]))
     n, d = int(rng.integers(2, 25)), int(rng.integers(1, 6))
     post = random_posterior(rng, n, d, kind, offset, link, KERNELS[int(rng.integers(len(KERNELS)))])

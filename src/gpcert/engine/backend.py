@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from scipy.linalg import lapack
 
 from gpcert.errors import InvalidInputError
 from gpcert.rounding import gamma, is_certainly_psd
@@ -49,7 +50,7 @@ class Backend:
     #: Whether n x n products per row (J11) cost less than the search, however large n is.
     forms = False
     #: Rows up to which a product with a matrix costs what reading the matrix costs.
-    few = 8
+    few = 24
 
     def array(self, values: Any) -> Array:
         """Doubles on this device; shared with `values` where they are there already."""
@@ -87,6 +88,10 @@ class Backend:
         """Each matrix of a batch (N, a, b)."""
         return np.swapaxes(values, 1, 2)
 
+    def grams(self, values: Array) -> Array:
+        """V V^T of each matrix V (N, a, b): by itself, with its own transpose it takes half the time."""
+        return np.stack([each @ each.T for each in values])
+
     def erfc(self, values: Array) -> Array:
         """The library's, whose error is assumed in `engine.rounding`."""
         return special.erfc(values)
@@ -113,6 +118,20 @@ class Backend:
         cost more than they do.
         """
         return max(int(self.bytes / (8.0 * doubles)), min(fewest, int(_MOST_BYTES / (8.0 * doubles))), 1)
+
+    def inverses(self, A: Array) -> tuple[Array, Array, Array]:
+        """Of symmetric matrices (N, d, d): which are definite, about their inverses, else anything, and the
+        logarithms of their determinants: for choices, never for a bound.
+        """
+        ok, inverse, logs = np.zeros(len(A), dtype=bool), np.zeros_like(A), np.zeros(len(A))
+        for i, each in enumerate(A):
+            factor, info = lapack.dpotrf(each, lower=1)
+            ok[i] = info == 0 and np.isfinite(factor[-1, -1])
+            if ok[i]:
+                half = np.tril(lapack.dpotri(factor, lower=1)[0])
+                inverse[i] = half + np.tril(half, -1).T
+                logs[i] = 2.0 * np.log(np.diagonal(factor)).sum()
+        return ok, inverse, logs
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """(ok (N,), D' >= D): H + diag(D') is certainly positive semidefinite where ok; H (N, d, d)
@@ -174,6 +193,9 @@ class Torch(Backend):
     def transposed(self, values: Array) -> Array:
         return values.mT
 
+    def grams(self, values: Array) -> Array:
+        return values @ values.mT
+
     def erfc(self, values: Array) -> Array:
         return self.torch.special.erfc(values)
 
@@ -194,6 +216,18 @@ class Torch(Backend):
         cuda = self.torch.cuda
         kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
         return 0.3 * float(cuda.mem_get_info(self.device)[0] + kept)
+
+    def inverses(self, A: Array) -> tuple[Array, Array, Array]:
+        torch = self.torch
+        L, info = torch.linalg.cholesky_ex(A)
+        diagonal = torch.diagonal(L, dim1=1, dim2=2)
+        ok = (info == 0) & torch.isfinite(diagonal[:, -1])
+        L = torch.where(ok[:, None, None], L, torch.eye(A.shape[1], dtype=A.dtype, device=A.device))
+        return (
+            ok,
+            torch.cholesky_inverse(L).contiguous(),
+            2.0 * torch.where(ok[:, None], diagonal, 1.0).log().sum(1),
+        )
 
     def definite(self, H: Array, D: Array) -> tuple[Array, Array]:
         """J7: any factor L at all; what is left of A - L L^T in norm is smaller than what was added."""

@@ -65,10 +65,18 @@ class Boxes:
         return xp.sum(xp.clip(ends, None, 0.0), axis=1), size
 
     def quadratic(
-        self, g: Array, H: Array, diagonal: Array, base: Array, excess: Array, size: Array, tries: int
+        self,
+        g: Array,
+        H: Array,
+        diagonal: Array,
+        base: Array,
+        excess: Array,
+        size: Array,
+        tries: int,
+        best: bool = False,
     ) -> Array:
         """J6, J13: at most base + g.d + d^T (H + diag(diagonal)) d / 2 - excess on the rows (N,); H (N, d, d)
-        is changed, and wrong by gamma(64) of forms of the size.
+        is changed, and wrong by gamma(64) of forms of the size. `best`: as for `lower_bounds`.
         """
         backend, xp, d = self.facts.backend, self.facts.backend.xp, self.low.shape[1]
         own = xp.reshape(H, (len(H), d * d))[:, :: d + 1]
@@ -84,7 +92,7 @@ class Boxes:
             g, base = g - pull * self.ball.o, base + spent
         lack = excess + gamma(64) * size * 1.01
         need = lack - base + 32 * UNIT * (xp.abs(base) + lack)
-        found = lower_bounds(backend, g, H, self.low, self.high, need, tries)
+        found = lower_bounds(backend, g, H, self.low, self.high, need, tries, best)
         return found + base - lack - 32 * UNIT * (xp.abs(base) + xp.abs(found) + lack)
 
     @property

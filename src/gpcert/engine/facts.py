@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpcert.bounds import Model, class_model_of, model_of
+from gpcert.bounds import Model, class_model_of, curves_of, model_of
 from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
@@ -22,7 +22,7 @@ from gpcert.engine.sketch import Sketch, sketch_of
 from gpcert.engine.tails import Tails, tails_of
 from gpcert.engine.thin import Thin, between, thin_of
 from gpcert.kernels import Kernel
-from gpcert.likelihoods import Logit, Probit
+from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
@@ -37,6 +37,8 @@ _WIDEST = 50.0
 FEW = 32
 #: Planes are for models whose variance is negative by rounding alone: this share of the prior variance.
 _DEEPEST = 1e-3
+#: J21: floors of links.
+_FLOOR = 0.25
 #: Sets of features kept per model.
 _KEPT = 3
 
@@ -239,16 +241,22 @@ def once(ask: Callable[[Posterior], bool]) -> Callable[[Posterior], bool]:
 
 @once
 def knows(post: Posterior) -> bool:
-    """Whether the engine has bounds for the model: two classes, probit or logit, one stationary kernel with a
-    slope at 0 (not Matern 1/2), and numbers far from the ends of the doubles (J1).
+    """Whether the engine has bounds for the model: two classes, probit, logit, either with a floor, or
+    scikit-learn's link (J21), one stationary kernel with a slope at 0 (not Matern 1/2), and numbers far from
+    the ends of the doubles (J1).
     """
     one = isinstance(post.kernel, Kernel) and profile_of(post.kernel) is not None
-    if not (one and isinstance(post.likelihood, Probit | Logit)):
+    if not (one and _knows_link(post.likelihood)):
         return False
-    model = model_of(post)
-    noise = float(getattr(post.likelihood, "scale", 1.0))
+    model, noise = model_of(post), curves_of(post.likelihood).noise
     arrays = np.array([noise, 1.0 / noise, model.mean]), model.weights, model.precision, model.row_weight
     return model.moderate and within_reach(model.variance, *arrays)
+
+
+def _knows_link(link: object) -> bool:
+    if isinstance(link, Floored):
+        return link.floor <= _FLOOR and isinstance(link.link, Probit | Logit)
+    return isinstance(link, Probit | Logit | FiveErf)
 
 
 def within_reach(variance: float, *arrays: Float) -> bool:

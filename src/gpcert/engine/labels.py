@@ -14,16 +14,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpcert.bounds import ClassModel, class_model_of
-from gpcert.engine.apart import WINS, knows_apart
+from gpcert.engine.apart import LOSES, WINS, knows_apart
 from gpcert.engine.backend import Array, Backend
-from gpcert.engine.balls import placed
 from gpcert.engine.boxes import boxes
 from gpcert.engine.facts import Facts, once, within_reach
 from gpcert.engine.planes import Plane
 from gpcert.engine.profiles import profile_of
-from gpcert.engine.root import Settled, chunked, inside, sums_of, values_of
+from gpcert.engine.root import Settled, chunked, lowest, sums_of, values_of
 from gpcert.engine.rows import Around, Rows
-from gpcert.engine.search import descend, in_balls
 from gpcert.engine.values import Points, amplitudes, points
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Softmax
@@ -135,7 +133,7 @@ def classes_of(post: Posterior, facts: Facts) -> ClassFacts:
 
 def kept_labels(facts: Facts, classes: ClassFacts, rows: Rows | Around) -> Settled:
     """Per row, whose `sign` is its label: lower > 1/2 where no other class overtakes it, of (1 + margin) / 2;
-    the witness is where one comes nearest.
+    the witness is where one comes nearest, upper < 1/2 where it is proved to overtake it there.
     """
     more = (len(classes.model.pairs) + 8.0) * len(classes.model.centres)
     return chunked(facts, rows, 1, lambda few: _kept(facts, classes, few), more)
@@ -146,23 +144,28 @@ def _kept(facts: Facts, classes: ClassFacts, rows: Rows) -> tuple[Array, ...]:
     around, labels = amplitudes(facts, rows.standing), backend.indices(rows.sign)
     standing = None if isinstance(around.value, float) else backend.single(around.exponent)
     mean = backend.single(classes.mean)
-    witness = _witness(_Gap(facts, backend.single(classes.weights), mean, labels, standing), rows)
+    witness = lowest(_Gap(facts, backend.single(classes.weights), mean, labels, standing), rows)
     middle = 0.5 * rows.lower + 0.5 * rows.upper if rows.centre is None else rows.centre
     middle = xp.minimum(xp.maximum(middle, rows.lower), rows.upper)
     alive = Labelled(classes, rows, points(facts, middle, around), middle, labels).kept()
-    upper = xp.zeros_like(rows.sign) + 1.0
-    return xp.where(alive, upper * WINS, upper * 0.0), upper, witness, upper
+    one = xp.zeros_like(rows.sign) + 1.0
+    upper, left = one + 0.0, xp.nonzero(~alive)[0]
+    if len(left):
+        lost = _lost(classes, rows.take(left), points(facts, witness[left], around.take(left)), witness[left])
+        upper[left] = xp.where(lost, one[left] * LOSES, one[left])
+    return xp.where(alive, one * WINS, one * 0.0), upper, witness, one
 
 
-def _witness(gap: _Gap, rows: Rows) -> Array:
-    """Raw points (N, d) of the regions."""
-    facts, xp = gap.facts, gap.facts.backend.xp
-    if rows.axes is not None:
-        ends = (rows.inner_lower - rows.centre) / rows.axes, (rows.inner_upper - rows.centre) / rows.axes
-        units = in_balls(gap, facts.scaled(rows.centre), rows.axes / facts.lengths, *ends, rows.sign)
-        return placed(xp, units, rows.centre, rows.axes, rows.inner_lower, rows.inner_upper)
-    ends = facts.scaled(rows.inner_lower), facts.scaled(rows.inner_upper)
-    return inside(xp, rows, descend(gap, *ends, rows.sign))
+def _lost(classes: ClassFacts, rows: Rows, at: Points, witness: Array) -> Array:
+    """J22: where another class certainly beats the row's label at the witness (N,): that with the largest
+    mean.
+    """
+    backend, xp = classes.backend, classes.backend.xp
+    own, here = backend.indices(rows.sign), backend.arange(len(witness))
+    means = at.k @ classes.weights + classes.mean
+    means[here, own] = means[here, own] * 0.0 - float("inf")
+    where = Rows(witness, witness, witness, witness, rows.standing, rows.sign)
+    return Labelled(classes, where, at, witness, xp.argmax(means, axis=1)).beats(own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +216,15 @@ class Labelled:
         """Whether E(f_c - f_j), less s_k and what clipping may add to it, is certainly positive (N,)."""
         where = boxes(self.at.facts, self.rows, self.start)
         return values_of(sums_of(self.at, where, self.plane(j, k)), _TRIES, False) > 0.0
+
+    def beats(self, j: Array) -> Array:
+        """Where the label is certainly more probable than class j (N,): for rows that are points."""
+        C, where = self.classes.model.classes, boxes(self.at.facts, self.rows, self.start)
+        sure = sums_of(self.at, where, self.plane(j, None)).order_two() > 0.0
+        for step in range(1, C):
+            k = (self.labels + step) % C
+            sure = sure & ((k == j) | (sums_of(self.at, where, self.plane(j, k)).order_two() > 0.0))
+        return sure
 
     def plane(self, j: Array, k: Array | None) -> Plane:
         """J16: a sum of kernels below that functional; k None: the difference of the means alone."""

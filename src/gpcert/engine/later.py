@@ -32,8 +32,9 @@ Enough = Callable[[Array, Array], Array]
 #: Rounds of flips, and the features that are tried in each.
 _FLIPS, _TRIED = 3, 8
 #: n n d up to which the products of J11 cost less than the search also on a CPU; of a mean, which fails at
-#: little else, with the centres that carry all but a share of its weights.
-_CHEAP, _CHEAP_MEAN, _LIGHT = 4e6, 8e7, 1e-3
+#: little else, with the centres that carry all but a share of its weights, if these are but a share of all:
+#: the search has n n products as well.
+_CHEAP, _LIGHT, _FEWER = 4e6, 1e-3, 0.65
 
 
 def passes(
@@ -75,7 +76,7 @@ def _centres(facts: Facts, noise: float | None) -> int:
         return n
     sizes = np.sort(np.abs(facts.model.weights))[::-1]
     heavy = int(np.searchsorted(np.cumsum(sizes), (1.0 - _LIGHT) * float(sizes.sum()))) + 1
-    return min(heavy, n) if noise is None and heavy * heavy * d <= _CHEAP_MEAN else 0
+    return heavy if noise is None and heavy <= _FEWER * n else 0
 
 
 def _join(xp: Any, found: tuple[Array, ...], rows: Array, more: tuple[Array, ...]) -> None:

@@ -43,7 +43,7 @@ def probabilities(
     backend: Backend, curves: LevelCurves, mu: tuple[Array, Array], S: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     """L4: P from below and above (N,) for means and variances within bounds; (0, 1) where they are
-    unknown.
+    unknown. Of either class, by its own mean (J21).
     """
     xp = backend.xp
     low, high = xp.clip(S[0], 0.0, None), xp.clip(S[1], 0.0, None)
@@ -57,11 +57,11 @@ def probabilities(
             z = mean / xp.sqrt(curves.noise + variance)
             ends.append(bound(backend, z + side * 32 * UNIT * xp.abs(z)))
         return ends[0], ends[1]
-    rows = [to_numpy(backend, each) for each in (*mu, *S)]
-    found = [
-        curves.bounds((a, b), (c, d)) for a, b, c, d in zip(*(row.tolist() for row in rows), strict=True)
-    ]
-    return backend.array([each[0] for each in found]), backend.array([each[1] for each in found])
+    a, b, c, d = (to_numpy(backend, each) for each in (*mu, *S))
+    lower, upper = curves.bounds_of_rows((a, b), (c, d))
+    if curves.mirrored() != curves:
+        upper = np.maximum(upper, curves.mirrored().bounds_of_rows((a, b), (c, d))[1])
+    return backend.array(lower), backend.array(upper)
 
 
 def lines(
@@ -148,6 +148,5 @@ def after_deficit(backend: Backend, curves: LevelCurves, found: Lines, deficit: 
         t = found.t
         drop = deficit / sqrt_down(backend, found.c) * (1.0 + 64 * UNIT)
         return normal_down(backend, t - drop - 8 * UNIT * (xp.abs(t) + drop))
-    # The density of the logistic is at most 1/4.
-    low = found.p - 0.2501 * deficit - 8 * UNIT
+    low = found.p - curves.slope * (1.0 + 1e-9) * deficit - 8 * UNIT
     return xp.where(low > 0, low, low * 0.0 + 0.0)

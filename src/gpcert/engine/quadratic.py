@@ -10,18 +10,22 @@ from __future__ import annotations
 import math
 
 from gpcert.engine.backend import Array, Backend
-from gpcert.rounding import UNDERFLOW, gamma
+from gpcert.engine.barrier import best_duals
+from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
 #: Steps for a local minimiser, and for the minimiser of the convexified quadratic.
 _STEPS, _AGAIN = 12, 10
+#: Rounds of Q1.
+_FACES = 16
 #: Share of the slack that D may spend.
 _SPENT = 0.9
 
 
 def lower_bounds(
-    backend: Backend, g: Array, H: Array, low: Array, high: Array, need: Array, tries: int
+    backend: Backend, g: Array, H: Array, low: Array, high: Array, need: Array, tries: int, best: bool = False
 ) -> Array:
     """Lower bounds (N,) of g.d + d^T H d / 2 over [low, high]; work ends at `need` (N,). -inf: nothing found.
+    `best`: with the best diagonals where J6's do not suffice.
 
     H (N, d, d) is symmetric to the last bit.
     """
@@ -56,6 +60,9 @@ def lower_bounds(
         between = xp.sqrt(xp.clip(below[left], 1e-3, None) * above[left])
         delta[left] = xp.where(above[left] < math.inf, between, 1.7 * now)
         left = left[xp.nonzero(~(found[left] >= need[left]))[0]]
+    if best and len(left):
+        rows = tuple(each[left] for each in (g, H, low, high, need))
+        found[left] = xp.maximum(found[left], _best(backend, *rows))
     return found
 
 
@@ -64,9 +71,50 @@ def _verified(
 ) -> tuple[Array, Array]:
     """Whether H + D' >= 0 is certain (N,) for a D' next to D, and Q2 there; -inf where it is not."""
     y = backend.double(few.convex_minimiser(D, y))
-    ok, D = backend.definite(H, backend.double(D))
+    return _value(backend, (g, H, low, high), backend.double(D), y)
+
+
+def _value(backend: Backend, rows: tuple[Array, ...], D: Array, y: Array) -> tuple[Array, Array]:
+    """The same for the y that is given."""
+    g, H, low, high = rows
+    ok, D = backend.definite(H, D)
     value = dual(backend, g, H, D, y, low, high)
     return ok, backend.xp.where(ok & (value > -math.inf), value, D[:, 0] * 0.0 - math.inf)
+
+
+def _best(backend: Backend, g: Array, H: Array, low: Array, high: Array, need: Array) -> Array:
+    """The same (N,) with the best diagonals, of what Q1 leaves free."""
+    xp, d = backend.xp, g.shape[1]
+    point, free = _settled_faces(backend, g, H, low, high)
+    turned = (H @ point[:, :, None])[:, :, 0]
+    constant = xp.sum((g + 0.5 * turned) * point, axis=1)
+    scale = xp.abs(g) + (xp.abs(H) @ xp.abs(point)[:, :, None])[:, :, 0]
+    lost = 2.0 * gamma(2 * d + 20) * xp.sum(scale * xp.maximum(-low, high), axis=1) + UNDERFLOW
+    g, low, high = ((g + turned) * free, low * free, high * free)
+    H = H * free[:, :, None] * free[:, None, :]
+    D, y = best_duals(backend, g, H, low, high, need - constant + lost)
+    value = _value(backend, (g, H, low, high), D, y)[1]
+    return constant + value - lost - 8 * UNIT * (xp.abs(constant) + xp.abs(value) + lost)
+
+
+def _settled_faces(backend: Backend, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Q1 repeated: points (N, d) with the settled coordinates at their ends, 0 in the free ones, of which the
+    second (N, d) has 1.
+    """
+    xp = backend.xp
+    reach = xp.maximum(-low, high)
+    positive, negative = xp.clip(H, 0.0, None), xp.clip(H, None, 0.0)
+    slack = gamma(4 * g.shape[1] + 20) * (xp.abs(g) + (xp.abs(H) @ reach[:, :, None])[:, :, 0]) + UNDERFLOW
+    bottom, top, free = low, high, g == g
+    for _ in range(_FACES):
+        a, b = bottom[:, :, None], top[:, :, None]
+        falls = free & (g + (positive @ a + negative @ b)[:, :, 0] - slack >= 0)
+        rises = free & (g + (positive @ b + negative @ a)[:, :, 0] + slack <= 0) & ~falls
+        if not bool(xp.any(falls | rises)):
+            break
+        top, bottom = xp.where(falls, low, top), xp.where(rises, high, bottom)
+        free = free & ~(falls | rises)
+    return xp.where(free, low * 0.0, bottom), backend.double(free)
 
 
 def dominated(backend: Backend, H: Array, D: Array) -> Array:

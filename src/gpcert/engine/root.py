@@ -20,7 +20,7 @@ from gpcert.engine.planes import Plane, mean_plane, plane
 from gpcert.engine.profiles import Gaussian
 from gpcert.engine.radial import RadialSums
 from gpcert.engine.rows import Around, Rows, consistent
-from gpcert.engine.search import descend, in_balls, objective
+from gpcert.engine.search import Guide, descend, in_balls, objective
 from gpcert.engine.sums import Sums
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
@@ -28,7 +28,7 @@ from gpcert.validation import Float
 __all__ = ["Settled", "attained", "smallest", "verdicts"]
 
 #: References, and Cholesky factorisations of each: of the first two, and of one with order three as a form.
-_TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 6),)
+_TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 2),)
 #: Rows of a chunk, also with many centres: matrices of all centres are read once for each.
 _CHUNK = 256
 
@@ -124,9 +124,12 @@ def chunked(
 
 
 def _witnesses(facts: Facts, rows: Rows, around: Amplitudes, noise: float | None) -> Array:
-    """Raw points (N, d) of the regions."""
-    xp = facts.backend.xp
-    aim = objective(facts, around, noise)
+    return lowest(objective(facts, around, noise), rows)
+
+
+def lowest(aim: Guide, rows: Rows) -> Array:
+    """Raw points (N, d) of the regions where it seems smallest."""
+    facts, xp = aim.facts, aim.facts.backend.xp
     if rows.axes is not None:
         ends = (rows.inner_lower - rows.centre) / rows.axes, (rows.inner_upper - rows.centre) / rows.axes
         units = in_balls(aim, facts.scaled(rows.centre), rows.axes / facts.lengths, *ends, rows.sign)

@@ -32,7 +32,7 @@ from gpcert.engine import (
     smallest,
     verdicts,
 )
-from gpcert.likelihoods import OneVsRest
+from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, half_axes
 from gpcert.settings import Settings
@@ -127,7 +127,8 @@ class Roots:
 
 def classes(post: Posterior, X: Float, device: str) -> Index:
     """The classes of points X (m, D) with a clear one, whatever the predictor rounds; -1: ask it."""
-    if len(X) < FEWEST or not knows(post):
+    symmetric = isinstance(post.likelihood, BinaryLikelihood) and post.likelihood.symmetric
+    if len(X) < FEWEST or not symmetric or not knows(post):
         return np.full(len(X), -1)
     facts = facts_of(post, np.arange(X.shape[1]), chosen(device, len(X)))
     clear = signs(facts, curves_of(post.likelihood), X)
@@ -177,7 +178,7 @@ def decisions(
 def _kept(
     post: Posterior, regions: Sequence[Region], labels: Index, settings: Settings, device: str, fewest: int
 ) -> Iterator[Roots]:
-    """Several classes: where the label is proved to win, of (1 + its lead) / 2; no counterexamples."""
+    """Several classes: where the label is proved to win, or to lose at a point, of (1 + its lead) / 2."""
     if not knows_labels(post):
         return
     sign, parts = labels.astype(np.float64), parts_of(post) if isinstance(post.likelihood, OneVsRest) else ()

@@ -15,9 +15,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import ndtri
 
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, normal_cdf_down, sqrt_down, sqrt_up, up
+from gpcert.validation import Float
 
 Line = tuple[float, float]
 Root = tuple[float, float, float]
@@ -83,6 +85,17 @@ class LevelCurves(ABC):
         lemma L4.
         """
 
+    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
+        """`bounds` of many, all (N,)."""
+        rows = zip(*(ends.tolist() for ends in (*mu, *S)), strict=True)
+        found = np.array([self.bounds((a, b), (c, d)) for a, b, c, d in rows]).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    @property
+    def slope(self) -> float:
+        """P rises by at most this times the mean; inf: nothing is known."""
+        return math.inf
+
     @abstractmethod
     def level(self, p: float) -> Level:
         """The level curve of a probability at most p (and as close as rounding allows), 0 < p < 1."""
@@ -105,6 +118,20 @@ def corners(
     return (mu[0], high if mu[0] >= 0 else low), (mu[1], low if mu[1] >= 0 else high)
 
 
+def bounds_at_corners(
+    enclose: Callable[[Float, Float], tuple[Float, Float]],
+    mu: tuple[Float, Float],
+    S: tuple[Float, Float],
+) -> tuple[Float, Float]:
+    """L4 for many (N,), of a function that encloses E sigma at means and variances; else (0, 1)."""
+    known = np.isfinite(mu[0]) & np.isfinite(mu[1]) & np.isfinite(S[0]) & np.isfinite(S[1])
+    least, most = (np.where(known, ends, 0.0) for ends in mu)
+    low, high = (np.where(known, np.maximum(ends, 0.0), 0.0) for ends in S)
+    lower = enclose(least, np.where(least >= 0, high, low))[0]
+    upper = enclose(most, np.where(most >= 0, low, high))[1]
+    return np.where(known, lower, 0.0), np.where(known, upper, 1.0)
+
+
 @dataclass(frozen=True)
 class ProbitCurves(LevelCurves):
     """E Phi(scale f) = Phi(mu / sqrt(scale^-2 + S))."""
@@ -114,6 +141,10 @@ class ProbitCurves(LevelCurves):
     @property
     def noise(self) -> float:
         return 1.0 / (self.scale * self.scale)
+
+    @property
+    def slope(self) -> float:
+        return 0.399 * self.scale
 
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         lower, upper = (self._standard(*corner) for corner in corners(mu, S))

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, corners
+import numpy as np
+
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, bounds_at_corners, corners
 from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up
+from gpcert.validation import Float
 
 _LOGIT = LogitCurves(Logit())
 _FORMULA = FiveErf()
@@ -39,13 +42,22 @@ class FiveErfCurves(LevelCurves):
         """W2: the corner lemma holds for the formula, which is odd around TOTAL / 2 and concave above 0."""
         if not all(map(math.isfinite, (*mu, *S))):
             return 0.0, 1.0
-        lower, upper = corners(mu, S)
-        return self._enclose(*lower)[0], self._enclose(*upper)[1]
+        low, high = self.enclose(*np.array(corners(mu, S)).T)
+        return float(low[0]), float(high[1])
 
-    def _enclose(self, m: float, v: float) -> tuple[float, float]:
-        value = float(_FORMULA.expectation(m, v)) + (1.0 - TOTAL if self.other else 0.0)
-        error = float(_FORMULA.expectation_error(m, v)) * (1.0 + 8 * UNIT) + (8 * UNIT if self.other else 0.0)
-        return max(0.0, down(value - error)), min(1.0, up(value + error))
+    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
+        return bounds_at_corners(self.enclose, mu, S)
+
+    @property
+    def slope(self) -> float:
+        return SLOPE
+
+    def enclose(self, mu: Float, S: Float) -> tuple[Float, Float]:
+        """P at means and variances of one shape."""
+        value = _FORMULA.expectation(mu, S) + (1.0 - TOTAL if self.other else 0.0)
+        error = _FORMULA.expectation_error(mu, S) * (1.0 + 8 * UNIT) + (8 * UNIT if self.other else 0.0)
+        low, high = np.nextafter(value - error, -np.inf), np.nextafter(value + error, np.inf)
+        return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
     def level(self, p: float) -> Level:
         """See `LevelCurves.level`; the 1e-8 that the other class has more is not used."""

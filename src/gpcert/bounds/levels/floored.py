@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root
 from gpcert.rounding import UNIT, down
+from gpcert.validation import Float
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,14 @@ class FlooredCurves(LevelCurves):
     def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
         lower, upper = (self.floor + (1.0 - 2.0 * self.floor) * p for p in self.inner.bounds(mu, S))
         return max(0.0, lower - 4 * UNIT), min(1.0, upper + 4 * UNIT)
+
+    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
+        lower, upper = (self.floor + (1.0 - 2.0 * self.floor) * p for p in self.inner.bounds_of_rows(mu, S))
+        return np.maximum(lower - 4 * UNIT, 0.0), np.minimum(upper + 4 * UNIT, 1.0)
+
+    @property
+    def slope(self) -> float:
+        return self.inner.slope
 
     def level(self, p: float) -> Level:
         """See `LevelCurves.level`; p at most the floor holds everywhere, p beyond 1 - floor nowhere."""

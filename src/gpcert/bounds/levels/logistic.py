@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtri
 
-from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, corners
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, bounds_at_corners, corners
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, sqrt_up, up
 from gpcert.validation import Float
@@ -45,6 +45,13 @@ class LogitCurves(LevelCurves):
         lower, upper = corners(mu, S)
         low, high = self.enclose(*np.array([lower, upper]).T)
         return float(low[0]), float(high[1])
+
+    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
+        return bounds_at_corners(self.enclose, mu, S)
+
+    @property
+    def slope(self) -> float:
+        return 0.25
 
     def enclose(self, mu: Float, S: Float) -> tuple[Float, Float]:
         """E sigma(f) at means and variances of one shape."""
