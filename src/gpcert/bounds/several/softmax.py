@@ -161,7 +161,7 @@ class SoftmaxBound(WeightedBound):
         return conclude(exponent, point, int(np.argmax(bound.loss)))
 
     def _by_forms(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """T2 and T7: the Gaussian kernel."""
+        """T2, T7 and T8: the Gaussian kernel."""
         x = self.expansion(lower, upper)
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
