@@ -42,7 +42,7 @@ _TOO_LARGE = 2.0
 #: Cells per step of the search: few, so that limits of time are kept.
 _STEPS = 24
 #: How far anchors retreat from the reference towards the middle, one attempt after the other.
-_RETREATS = (0.0, 0.6)
+_RETREATS = (0.6, 0.0)
 #: Boxes whose images and cells are kept.
 _KEPT = 4
 
@@ -161,7 +161,7 @@ class SoftmaxBound(WeightedBound):
         return conclude(exponent, point, int(np.argmax(bound.loss)))
 
     def _by_forms(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """T2 and T7: the Gaussian kernel."""
+        """T2, T7 and T8: the Gaussian kernel."""
         x = self.expansion(lower, upper)
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
@@ -179,14 +179,14 @@ class SoftmaxBound(WeightedBound):
             at = np.clip(reference + retreat * (x.reference - reference), lower, upper)
             seen = kept(self.seen, _key(lower, upper) + at.tobytes(), _KEPT, partial(self._seen, x, at))
             found = None if seen is None else seen.largest(self.beta, aim, smallest)
-            if found is None:
+            if seen is None or found is None:
                 continue
             exponent, bound = found
             point = np.clip(x.reference + bound.point * self.slice.lengthscale, lower, upper)
             trial = conclude(exponent, point, int(np.argmax(bound.loss)))
             if trial.value > best.value or best.value <= 0.0:
                 best = trial
-            if best.value >= target:
+            if best.value >= target or len(seen.cells) > 1:  # cells have anchors that follow
                 break
         return best
 

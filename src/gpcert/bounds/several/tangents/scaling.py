@@ -1,17 +1,17 @@
-"""The tangent's penalty for the covariance, its scale apart (docs/maths-multiclass.md, T7).
+"""The tangent's penalty for the covariance, its scale apart (docs/maths-multiclass.md, T7, T8).
 
 Over a box a covariance changes mostly as a whole: all variances grow away from the data. So the range of its
 scale, one affine functional, is cut into cells, each with an anchor of its own scale. In a cell that part of
 the penalty lies below a line, which joins the tangent; the slope of the line is free, and is chosen so that
-the programme's minimum lies in the cell.
+the programme's minimum lies in the cell. Where that is not enough, the cell gets an anchor nearer to its
+worst point.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ from gpcert.validation import Float
 #: Cells are so many that the penalty of the scale is about this at their ends.
 _PENALTY = 0.02
 _CELLS = 6
+#: Anchors per cell, how much nearer to the worst point each is, and what no other anchor makes good.
+_ANCHORS, _NEARER, _HOPELESS = 4, 0.3, 0.8
 #: Neighbouring cells overlap by this, and by what rounding moves the scale: together they are the whole.
 _OVERLAP = 1e-6
 #: Programmes per cell, and the first change of the slope of its line.
@@ -42,6 +44,8 @@ class Scales:
 
     whole: Whitened
     correlated: bool
+    #: Of each cell by its ends, one after the other; what one beta needed serves the next.
+    anchors: dict[tuple[float, float], list[Whitened | None]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, x: Expanded, anchor: Anchor, correlated: bool) -> Scales | None:
@@ -49,50 +53,88 @@ class Scales:
         whole = whitened(x, anchor)
         return None if whole is None else cls(whole, correlated)
 
-    @cached_property
-    def cells(self) -> tuple[Whitened, ...] | None:
-        """Together the whole box; None where one says nothing."""
-        low, high = self.whole.scale.low, self.whole.scale.high
-        ends = np.geomspace(1.0 + low, 1.0 + high, self._count + 1)
-        cells = [self._cell(first, last) for first, last in pairwise(ends.tolist())]
-        found = tuple(cell for cell in cells if cell is not None and cell.definite)
-        return found if len(found) == len(cells) else None
-
     @property
-    def _count(self) -> int:
-        if len(self.whole.x.reach) <= CHEAP_DIMENSIONS:  # rather the box is split
-            return 1
+    def cells(self) -> list[tuple[float, float]]:
+        """Ends of the scale 1 + e; together the whole box."""
         low, high, N = self.whole.scale.low, self.whole.scale.high, len(self.whole.root)
-        return min(math.ceil(math.log((1.0 + high) / (1.0 + low)) / math.sqrt(16.0 * _PENALTY / N)), _CELLS)
-
-    def _cell(self, first: float, last: float) -> Whitened | None:
-        """Scales 1 + e between these."""
-        x, anchor, scale = self.whole.x, self.whole.anchor, math.sqrt(first * last)
-        moved = anchor_at(anchor.mean, scale * anchor.covariance, self.correlated)
-        seen = None if moved is None else whitened(x, moved)
-        if seen is None:
-            return None
-        slack = _OVERLAP + 4.0 * (self.whole.scale.error + seen.scale.error)
-        ends = seen.scale._replace(low=first / scale - 1.0 - slack, high=last / scale - 1.0 + slack)
-        return replace(seen, scale=ends)
+        wide = math.log((1.0 + high) / (1.0 + low))
+        count = min(math.ceil(wide / math.sqrt(16.0 * _PENALTY / N)), _CELLS)
+        if len(self.whole.x.reach) <= CHEAP_DIMENSIONS:  # rather the box is split
+            count = 1
+        return list(pairwise(np.geomspace(1.0 + low, 1.0 + high, max(count, 1) + 1).tolist()))
 
     def largest(self, beta: Float, target: float, smallest: Smallest) -> tuple[float, FunctionalBound] | None:
         """A bound of log sum_i beta_i p_i over the box, and the programme that gave it.
 
         Effort ends once it is at most `target`, or once that is out of reach; None where nothing is proved.
         """
-        found = _in_cell(self.whole, beta, target, smallest) if self.whole.definite else None
-        if self._count < 2 or (found is not None and found.settled(target)):
-            return None if found is None else (found.exponent, found.bound)
+        found, cells = None, self.cells
+        if self.whole.definite:
+            found = _in_cell(self.whole, beta, target, smallest)
+        if len(cells) > 1 and (found is None or not found.settled(target, _HOPELESS)):
+            worst = self._worst(cells, beta, target, smallest)
+            if worst is not None and (found is None or worst.exponent < found.exponent):
+                found = worst
+        return None if found is None else (found.exponent, found.bound)
+
+    def _worst(
+        self, cells: list[tuple[float, float]], beta: Float, target: float, smallest: Smallest
+    ) -> _Found | None:
+        """The largest bound of all cells: it is that of the box; None where one of them has none."""
         worst: _Found | None = None
-        for cell in self.cells or ():
-            other = _in_cell(cell, beta, target, smallest)
-            if other is None or (found is not None and other.exponent >= found.exponent):
-                worst = None
+        for ends in cells:
+            # Once the target is missed, the others only have to be known.
+            most = _ANCHORS if worst is None or worst.exponent <= target else 1
+            found = self._in_cell(ends, beta, target, smallest, most)
+            if found is None:
+                return None
+            worst = found if worst is None or found.exponent > worst.exponent else worst
+        return worst
+
+    def _in_cell(
+        self, ends: tuple[float, float], beta: Float, target: float, smallest: Smallest, most: int
+    ) -> _Found | None:
+        """The best bound from at most so many anchors, each nearer to where the last one's is worst (T8)."""
+        anchors = self.anchors.setdefault(ends, [])
+        best: _Found | None = None
+        mean, covariance = self.whole.anchor.mean, self.whole.anchor.covariance * math.sqrt(math.prod(ends))
+        for i in range(most):
+            if i == len(anchors):
+                anchors.append(self.seen_from(ends, mean, covariance))
+            seen = anchors[i]
+            found = _in_cell(seen, beta, target, smallest) if seen is not None and seen.definite else None
+            if seen is None or found is None:
                 break
-            worst = other if worst is None or other.exponent > worst.exponent else worst
-        best = found if worst is None else worst
-        return None if best is None else (best.exponent, best.bound)
+            best = found if best is None or found.exponent < best.exponent else best
+            if best.exponent <= target or best.exponent > target + _HOPELESS:
+                break
+            near = _latents(self.whole.x, found.bound.point)
+            mean = seen.anchor.mean + _NEARER * (near[0] - seen.anchor.mean)
+            covariance = seen.anchor.covariance + _NEARER * (near[1] - seen.anchor.covariance)
+        return best
+
+    def seen_from(self, ends: tuple[float, float], mean: Float, covariance: Float) -> Whitened | None:
+        """A cell from an anchor anywhere: T8 bounds its own scale there."""
+        x, first = self.whole.x, self.whole.scale
+        anchor = anchor_at(mean, covariance, self.correlated)
+        seen = None if anchor is None else whitened(x, anchor)
+        if seen is None:
+            return None
+        own, none = seen.scale, np.zeros(len(mean))
+        ratio = max(1.0 + float(np.vdot(own.matrix, self.whole.anchor.covariance)) - own.offset, 0.0)
+        matrix, offset = own.matrix - ratio * first.matrix, own.offset - ratio * first.offset
+        low, high = (sign * x.smallest(none, sign * matrix, sign * offset).latent for sign in (1.0, -1.0))
+        slack = _OVERLAP + 4.0 * (own.error + ratio * first.error)
+        low = max(own.low, low + ratio * (ends[0] - 1.0) - slack)
+        high = min(own.high, high + ratio * (ends[1] - 1.0) + slack)
+        return replace(seen, scale=own._replace(low=low, high=max(low, high)))
+
+
+def _latents(x: Expanded, d: Float) -> tuple[Float, Float]:
+    """About the means (C,) and covariances (C, C) at the displacement d (d,)."""
+    covariances = x.covariance_gradient @ d + 0.5 * (x.covariance_hessian @ d) @ d
+    mean = x.latents.mean + x.mean_gradient @ d + 0.5 * (x.mean_hessian @ d) @ d
+    return mean, x.latents.covariance + x.matrix(covariances)
 
 
 class _Found(NamedTuple):
@@ -102,9 +144,9 @@ class _Found(NamedTuple):
     bound: FunctionalBound
     saved: float
 
-    def settled(self, target: float) -> bool:
-        """Whether smaller cells are not needed, or do not help."""
-        return self.exponent <= target or self.exponent > target + self.saved
+    def settled(self, target: float, more: float = 0.0) -> bool:
+        """Whether smaller cells are not needed, or do not help, even if other anchors save as much again."""
+        return self.exponent <= target or self.exponent > target + self.saved + more
 
 
 def _in_cell(seen: Whitened, beta: Float, target: float, smallest: Smallest) -> _Found | None:
