@@ -86,8 +86,10 @@ class RbfBound(LevelBound):
         plane = plane_at(self.slice, domain, start, level, self.slice.largest_variance)
         if plane is None:
             return
-        yield from map(plane.lower_bound, prices)
-        bent = plane.bent()
+        for price in prices:
+            bound = plane.lower_bound(price)
+            yield bound
+        bent = plane.bent(bound) if price else None
         if bent is not None:
             yield bent
 
