@@ -68,9 +68,9 @@ class RbfBound(LevelBound):
         if not size < _TOO_LARGE:
             return []
         if d > CHEAP_DIMENSIONS:
-            if size < 0.35:
-                return [(0.0, (False,)), (0.1, (False, True))]
             near = 0.15 * min(1.0, slack() / 0.02) ** (1 / 3)
+            if size < 0.35:  # next to the first reference a norm says the same again
+                return [(0.0, (False,)), (near, (True,) if near < 0.03 else (False, True))]
             return [(near, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
         if size < 0.3:
             return [(0.0, (True,))]

@@ -1,4 +1,4 @@
-"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4 and G6)."""
+"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4, G6 and G7)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ class Plane(KernelSum):
     """The sum of kernels below mu - m_p(S), and what is known of the space between them."""
 
     r: Float  #: R k at the reference (n,)
-    bend: Bend | None
+    bend: Bend
 
     def bent(self, flat: FunctionalBound) -> FunctionalBound | None:
-        """G6: the same functional by a plane of second order; None: the set is too large, S raises it, or
-        the space between cannot make up for what `flat`, the bound of the plane itself, lacks.
+        """G6, G7: the same functional by a plane of second order; None: the set is too large, or the space
+        between cannot make up for what `flat`, the bound of the plane itself, lacks.
         """
-        if self.bend is None or not (self.bend.steep > 0 and self.bend.shortest > _SHORTEST):
-            return None
-        extra = self._between(self.bend, flat)
+        extra = self._between(flat)
         if extra is None:
             return None
         parts, remainder = extra
@@ -47,16 +45,14 @@ class Plane(KernelSum):
 
         return self.least(pieces)
 
-    def _between(self, bend: Bend, flat: FunctionalBound) -> tuple[list[Float], Remainder] | None:
-        """(steep / 2B) {(1 - theta) Q(d) - (1 / theta - 1) w(d)} as parts and a remainder."""
-        c, model, s = self.around, self.around.slice.model, self.around.s
-        n, d = c.v.shape
+    def _between(self, flat: FunctionalBound) -> tuple[list[Float], Remainder] | None:
+        """(scale / 2) {(1 - theta) Q(d) - (1 / theta - 1) w(d)} as parts and a remainder."""
+        bend, c, model = self.bend, self.around, self.around.slice.model
+        if not (bend.steep > 0 and bend.shortest > _SHORTEST):
+            return None
         prior, A2 = c.slice.prior[0], bend.shortest * bend.shortest * (1.0 - 4 * UNIT)
-        most = bend.prior + model.contraction_negative * model.variance
-        most = (most + model.excess_variance(np.full(n, model.variance))) * (1.0 + 8 * UNIT)
-        B = (bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))) * (1 + 8 * UNIT)
-        scale = bend.steep / B * (1.0 - 8 * UNIT)  # any smaller one is sound
-        y, worst = flat.point, s * s * SECOND * most
+        most, scale = self._sizes
+        y, worst = flat.point, c.s * c.s * SECOND * most
         length = float(y @ y)
 
         def theta_for(Q: float) -> float | None:
@@ -65,22 +61,36 @@ class Plane(KernelSum):
             enough = flat.value + 0.5 * scale * (1.0 - theta) ** 2 * Q * length >= 0
             return theta if 0.0 < theta < 1.0 and enough else None
 
-        if not length > 0 or theta_for(prior) is None:  # Q is at most the prior: no product is needed
+        if not length > 0 or theta_for(most) is None:  # Q is at most that: no product is needed
             return None
         kv = c.k[:, None] * c.v
         along, q1 = kv @ y, (self.r * c.k) @ c.v
-        taken = float(along @ (model.precision @ along)) + float(q1 @ y) ** 2 / A2
-        theta = theta_for(prior - taken / length)
+        J = float(along @ (model.precision @ along)) / length
+        theta = theta_for(prior - J - float(q1 @ y) ** 2 / (A2 * length) if bend.falls else J)
         if theta is None:
             return None
-        J = symmetric(kv.T @ (model.precision @ kv))
+        forms = [symmetric(kv.T @ (model.precision @ kv))]
+        error = 2.02 * model.weighted(c.rough) * model.weighted(c.rough * c.unit) + UNDERFLOW
+        if bend.falls:
+            forms = [prior * np.eye(len(y)), -forms[0], -np.outer(q1, q1) / A2]
+            reach = float(c.domain.absolute(q1[None])[0])
+            error += (2.0 * reach * error + error * error) / A2
         kept = scale * (1.0 - theta - 4 * UNIT)
         lost = scale * (1.0 / theta - 1.0 + 8 * UNIT / theta) * worst * (1.0 + 16 * UNIT)
-        error = 2.02 * model.weighted(c.rough) * model.weighted(c.rough * c.unit) + UNDERFLOW
-        reach = float(c.domain.absolute(q1[None])[0])
-        error += (2.0 * reach * error + error * error) / A2
-        parts = [kept * prior * np.eye(d), -kept * J, -(kept / A2) * np.outer(q1, q1)]
-        return parts, Remainder(None, np.full(d, lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
+        remainder = Remainder(None, np.full(len(y), lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
+        return [kept * form for form in forms], remainder
+
+    @property
+    def _sizes(self) -> tuple[float, float]:
+        """At least E, and at most the factor of the braces (any smaller one is sound)."""
+        bend, c, model = self.bend, self.around, self.around.slice.model
+        defect = model.excess_variance(np.full(len(c.k), model.variance))
+        most = bend.prior + (model.contraction_negative * model.variance + defect)
+        most *= 1.0 + 16 * UNIT
+        if not bend.falls:
+            return most, bend.steep * (1.0 - 8 * UNIT)
+        B = bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))
+        return most, bend.steep / (B * (1.0 + 8 * UNIT)) * (1.0 - 8 * UNIT)
 
 
 def plane_at(slice_: Slice, domain: Domain, reference: Float, level: Level, largest: float) -> Plane | None:
