@@ -15,7 +15,7 @@ from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.plane import SECOND, plane_at
 from gpcert.bounds.local.radial.plane import kernel_below, radial_plane
-from gpcert.bounds.one.sign import mean_over
+from gpcert.bounds.one.gaussian import mean_over
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
 from gpcert.regions import Ball
 from gpcert.rounding import gamma

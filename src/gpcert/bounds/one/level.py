@@ -122,6 +122,18 @@ class LevelBound(OneByOne):
         for place in self.places(lower, upper, reference, plan or self.plan):
             yield None if place is None else (place[0], place[2](place[1], place[0]))
 
+    def means(
+        self, lower: Float, upper: Float, reference: Float, enough: float
+    ) -> Iterator[tuple[Float, FunctionalBound] | None]:
+        """References (d,) and lower bounds of the mean, by rising price; None as for `places`. Effort ends
+        once `enough` is certain.
+        """
+        for attempt in self.attempts(lower, upper, reference):
+            if attempt is None:
+                yield None
+                return
+            yield attempt[0], attempt[1].only(0.0).lower_bound(1.0, 0.0, self.mean, enough)
+
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
         level = self.curves.level(target)
