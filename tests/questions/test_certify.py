@@ -11,7 +11,7 @@ import gpcert as gc
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.slice import make_slice
-from gpcert.bounds.one.sign import mean_over
+from gpcert.bounds.one.gaussian import mean_over
 from gpcert.questions.certify import _margin, _several
 from gpcert.results import Enclosure
 from helpers.exact import CHOICES, Case, extreme_points, random_posterior, random_region, small_model

@@ -17,7 +17,7 @@ from gpcert.bounds.geometry.ball import BallShape
 from gpcert.bounds.geometry.domain import BoxShape
 from gpcert.bounds.geometry.sparse import SparseShape
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.one.sign import mean_over
+from gpcert.bounds.one.gaussian import mean_over
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior

@@ -23,12 +23,19 @@ _DEEPEST = 1e-3
 
 
 class Bend(NamedTuple):
-    """What G6 needs of G1: steep, a positive lower and an upper end of A, and at least prior and lift."""
+    """What G6 needs of G1: steep, a positive lower and an upper end of A, and at least prior and lift; G7
+    of G2: 2 tau, and A is infinite.
+    """
 
     steep: float
     shortest: float
     longest: float
     prior: float
+
+    @property
+    def falls(self) -> bool:
+        """Whether the curve falls with S."""
+        return self.shortest < math.inf
 
 
 class Support(NamedTuple):
@@ -40,7 +47,7 @@ class Support(NamedTuple):
     still: float
     constant: float
     lost: float
-    bend: Bend | None = None  #: of a curve that falls with S
+    bend: Bend
 
     def weights(self, alpha: Float, r: Float) -> Float:
         """b (n,)."""
@@ -90,4 +97,5 @@ def _rising(
         return None
     taken = tau * (2.0 * prior[1] - S[0] + lift)  # tau (prior + q0 + lift), q0 <= prior - S
     sizes = abs(kappa) + abs(mean) + tau * (2.0 * prior[1] + abs(S[0]) + lift)
-    return Support(2.0 * tau, 0.0, kappa + mean - taken, 16 * UNIT * sizes)
+    bend = Bend(2.0 * tau, math.inf, math.inf, (prior[1] + lift) * (1.0 + 4 * UNIT))
+    return Support(2.0 * tau, 0.0, kappa + mean - taken, 16 * UNIT * sizes, bend)

@@ -57,11 +57,3 @@ class LocalModel(Protocol):
         self, a: float, tau: float, kappa: float, enough: float = np.inf, accuracy: float = 1e-6
     ) -> FunctionalBound:
         """Certified for a in {0, 1}, mu without the prior mean; effort ends once `enough` is certain."""
-
-
-def functional_variances(local: LocalModel, known: tuple[float, float]) -> tuple[float, float]:
-    """The range of max(S, 0) by the functional itself, with a = 0, tau = -1 and tau = 1."""
-    smallest = local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent
-    largest = -local.lower_bound(0.0, 1.0, 0.0, accuracy=RANGE_ACCURACY).latent
-    largest = min(max(largest, 0.0), known[1])
-    return min(max(smallest, known[0]), largest), largest

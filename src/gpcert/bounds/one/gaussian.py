@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Objective
 from gpcert.bounds.levels.curves import Level
@@ -18,6 +20,7 @@ from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.local.gaussian.nearby import Nearby
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.validation import Float
@@ -54,23 +57,26 @@ class RbfBound(LevelBound):
         return Nearby(self.slice, middle, self.curves.noise)
 
     def plan(self, size: float, d: int) -> Plan:
-        attempts = _attempts(size, d) if size < _TOO_LARGE else []
+        rough: list[tuple[Builder, float]] = [(coarse, 0.0)] if d > CHEAP_DIMENSIONS and size < 0.4 else []
+        return self._planned([*rough, *_attempts(size, d)] if size < _TOO_LARGE else [])
+
+    def _planned(self, attempts: list[tuple[Builder, float]]) -> Plan:
         return [(retreat, partial(self._local, build)) for build, retreat in attempts]
 
     def _local(self, build: Builder, domain: Domain, start: Float) -> RbfLocal:
         return RbfLocal(expand(self.slice, domain, start), build)
 
     def small(self, size: float, d: int) -> Plan:
-        return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []
+        return self._planned(_attempts(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else [])
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""
         if not size < _TOO_LARGE:
             return []
         if d > CHEAP_DIMENSIONS:
-            if size < 0.35:
-                return [(0.0, (False,)), (0.1, (False, True))]
             near = 0.15 * min(1.0, slack() / 0.02) ** (1 / 3)
+            if size < 0.35:  # next to the first reference a norm says the same again
+                return [(0.0, (False,)), (near, (True,) if near < 0.03 else (False, True))]
             return [(near, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
         if size < 0.3:
             return [(0.0, (True,))]
@@ -86,10 +92,25 @@ class RbfBound(LevelBound):
         plane = plane_at(self.slice, domain, start, level, self.slice.largest_variance)
         if plane is None:
             return
-        yield from map(plane.lower_bound, prices)
-        bent = plane.bent()
+        for price in prices:
+            bound = plane.lower_bound(price)
+            yield bound
+        bent = plane.bent(bound) if price else None
         if bent is not None:
             yield bent
+
+    def means(
+        self, lower: Float, upper: Float, reference: Float, enough: float
+    ) -> Iterator[tuple[Float, FunctionalBound] | None]:
+        """D1: the mean is a sum of kernels, and needs no product with the precision."""
+        for place in self.places(lower, upper, reference, partial(self.planes, slack=lambda: np.inf)):
+            if place is None:
+                yield None
+                return
+            start, domain, prices = place
+            mean = mean_over(self.slice, domain, start)
+            for forms in prices:
+                yield start, mean.lower_bound(forms, enough)
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box, S anywhere."""
@@ -99,11 +120,16 @@ class RbfBound(LevelBound):
         return self.curves.bounds(mean, (0.0, most))[0]
 
 
+def mean_over(slice_: Slice, domain: Domain, reference: Float) -> KernelSum:
+    """D1: the latent mean, prior mean included, as seen from `reference` (d,)."""
+    around = Covariances(slice_, domain, *slice_.kernel(reference))
+    return KernelSum(around, slice_.weights, slice_.mean)
+
+
 def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:
     if d <= COLUMN_DIMENSIONS:
         return [(cheap, 0.0 if size < 0.3 else 1.0)]
     if d <= CHEAP_DIMENSIONS:
         return [(cheap, 0.0), (sharp, 0.15 if size < 0.5 else 0.4)]
     retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3, 0.5)
-    sharps: list[tuple[Builder, float]] = [(sharp, retreat) for retreat in retreats]
-    return [(coarse, 0.0), *sharps] if size < 0.4 else sharps
+    return [(sharp, retreat) for retreat in retreats]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.enclosures import Interval
+from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound
@@ -43,16 +45,13 @@ class LatentBound(OneByOne):
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(-np.inf, reference, int(np.argmax(widths)), False)
         enough = target if target <= 0 else np.inf  # local models certify in their own scale above 0
-        for attempt in self.base.attempts(lower, upper, reference):
+        for attempt in self._bounds(lower, upper, reference, enough):
             if attempt is None:
                 return best._replace(value=np.inf)
-            start, local = attempt
+            start, bound = attempt
+            latent = bound.latent
             if self.variance:
-                bound = local.lower_bound(0.0, -self.sign, 0.0, enough)
-                latent = max(bound.latent, 0.0) if self.sign > 0 else min(bound.latent, 0.0)
-            else:
-                bound = local.only(0.0).lower_bound(1.0, 0.0, self.base.mean, enough)
-                latent = bound.latent
+                latent = max(latent, 0.0) if self.sign > 0 else min(latent, 0.0)
             if best.value == -np.inf or latent > best.value:
                 point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
                 rounding = latent + 2.0 * bound.rounding >= target
@@ -63,6 +62,19 @@ class LatentBound(OneByOne):
             least = self._chosen(*radial_envelope(self.slice, lower, upper))[0]
             best = best._replace(value=max(best.value, least))
         return best
+
+    def _bounds(
+        self, lower: Float, upper: Float, reference: Float, enough: float
+    ) -> Iterator[tuple[Float, FunctionalBound] | None]:
+        """See `LevelBound.means`: of what is bounded, before the variance is clipped."""
+        if not self.variance:
+            yield from self.base.means(lower, upper, reference, enough)
+            return
+        for attempt in self.base.attempts(lower, upper, reference):
+            if attempt is None:
+                yield None
+                return
+            yield attempt[0], attempt[1].lower_bound(0.0, -self.sign, 0.0, enough)
 
     def _chosen(self, mean: Interval, variance: Interval) -> Interval:
         """The quantity bounded, from enclosures of both; NaN is unknown."""

@@ -16,7 +16,7 @@ from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, LevelCurves
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, functional_variances
+from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
@@ -31,8 +31,6 @@ What = TypeVar("What")
 _PIECES = 24
 #: A failing piece is halved while its gap exceeds this share of the deficit.
 _WORTH = 0.1
-#: A range of S is worth new chords if it is narrower by this factor.
-_NARROWER = 0.7
 #: Features up to which halves are small enough: planes are not followed by others.
 _FEW = 3
 #: How often a plane that fails is followed by one on the part of the set that it leaves, at most.
@@ -122,6 +120,18 @@ class LevelBound(OneByOne):
         for place in self.places(lower, upper, reference, plan or self.plan):
             yield None if place is None else (place[0], place[2](place[1], place[0]))
 
+    def means(
+        self, lower: Float, upper: Float, reference: Float, enough: float
+    ) -> Iterator[tuple[Float, FunctionalBound] | None]:
+        """References (d,) and lower bounds of the mean, by rising price; None as for `places`. Effort ends
+        once `enough` is certain.
+        """
+        for attempt in self.attempts(lower, upper, reference):
+            if attempt is None:
+                yield None
+                return
+            yield attempt[0], attempt[1].only(0.0).lower_bound(1.0, 0.0, self.mean, enough)
+
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
         level = self.curves.level(target)
@@ -199,16 +209,7 @@ class LevelBound(OneByOne):
         level = level.within(lambda: local.variances)
         if level.concave:
             return self._tangent(local, level)
-        variances = local.variances
-        bound = self._chords(local, level, *variances)
-        if bound.value < 0:
-            sharper = functional_variances(local, variances)
-            if sharper[1] - sharper[0] < _NARROWER * (variances[1] - variances[0]):
-                level, variances = level.within(lambda: sharper), sharper
-                if level.concave:  # another range may ask for another curve: chords would lie below it
-                    return self._tangent(local, level)
-                bound = self._chords(local, level, *sharper)
-        return self._conclude(bound, level, variances)
+        return self._conclude(self._chords(local, level, *local.variances), level, local.variances)
 
     def _tangent(self, local: LocalModel, level: Level) -> Certified:
         largest = local.largest_variance

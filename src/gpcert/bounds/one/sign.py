@@ -6,17 +6,12 @@ product with the precision (docs/maths.md, D1 and G4); with any other, the kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Domain, Shape
+from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
-from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
-from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.one.level import LevelBound
 from gpcert.validation import Float
@@ -51,10 +46,11 @@ class SignBound(OneByOne):
         """See `BoxBound.over`; attempts end once the mean is certainly positive."""
         widest = int(np.argmax((upper - lower) / self.base.lengthscale))
         best: Certified | None = None
-        for attempt in self._attempts(lower, upper, reference):
+        for attempt in self.base.means(lower, upper, reference, _CLEAR):
             if attempt is None:
                 return Certified(1.0, reference, widest, False)
-            start, bound, largest = attempt
+            start, bound = attempt
+            largest = self.base.slice.largest_variance
             p = self.base.curves.bounds((bound.latent, bound.latent), (0.0, largest))[0]
             point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
             trial = Certified(p, point, int(np.argmax(bound.loss)), bound.value + 2.0 * bound.rounding >= 0)
@@ -64,39 +60,3 @@ class SignBound(OneByOne):
                 return best
         best = Certified(0.0, reference, widest, False) if best is None else best
         return best._replace(value=max(best.value, self.base.envelope(lower, upper)))
-
-    def _attempts(
-        self, lower: Float, upper: Float, reference: Float
-    ) -> Iterator[tuple[Float, FunctionalBound, float] | None]:
-        """References, lower bounds of the mean, and upper bounds of the variance, by rising price; None: the
-        box misses the region.
-        """
-        base = self.base
-        if isinstance(base, RbfBound):
-            yield from self._means(base, lower, upper, reference)
-            return
-        for attempt in base.attempts(lower, upper, reference):
-            if attempt is None:
-                yield None
-                return
-            start, local = attempt
-            yield start, local.only(0.0).lower_bound(1.0, 0.0, base.mean, _CLEAR), local.largest_variance
-
-    def _means(
-        self, base: RbfBound, lower: Float, upper: Float, reference: Float
-    ) -> Iterator[tuple[Float, FunctionalBound, float] | None]:
-        """D1: the mean is a sum of kernels, and needs no product with the precision."""
-        for place in base.places(lower, upper, reference, partial(base.planes, slack=lambda: np.inf)):
-            if place is None:
-                yield None
-                return
-            start, domain, prices = place
-            mean = mean_over(base.slice, domain, start)
-            for forms in prices:
-                yield start, mean.lower_bound(forms, _CLEAR), base.slice.largest_variance
-
-
-def mean_over(slice_: Slice, domain: Domain, reference: Float) -> KernelSum:
-    """D1: the latent mean, prior mean included, as seen from `reference` (d,)."""
-    around = Covariances(slice_, domain, *slice_.kernel(reference))
-    return KernelSum(around, slice_.weights, slice_.mean)

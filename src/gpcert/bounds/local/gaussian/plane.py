@@ -1,4 +1,4 @@
-"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4 and G6)."""
+"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4, G6 and G7)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _SHORTEST = 1e-100
 SECOND = 0.75
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Plane(KernelSum):
     """The sum of kernels below mu - m_p(S), and what is known of the space between them."""
 
-    bend: Bend | None = None
+    r: Float  #: R k at the reference (n,)
+    bend: Bend
 
-    def bent(self) -> FunctionalBound | None:
-        """G6: the same functional by a plane of second order; None: the set is too large, or S raises it."""
-        if self.bend is None or not (self.bend.steep > 0 and self.bend.shortest > _SHORTEST):
-            return None
-        extra = self._between(self.bend)
+    def bent(self, flat: FunctionalBound) -> FunctionalBound | None:
+        """G6, G7: the same functional by a plane of second order; None: the set is too large, or the space
+        between cannot make up for what `flat`, the bound of the plane itself, lacks.
+        """
+        extra = self._between(flat)
         if extra is None:
             return None
         parts, remainder = extra
@@ -44,28 +45,52 @@ class Plane(KernelSum):
 
         return self.least(pieces)
 
-    def _between(self, bend: Bend) -> tuple[list[Float], Remainder] | None:
-        """(steep / 2B) {(1 - theta) Q(d) - (1 / theta - 1) w(d)} as parts and a remainder."""
-        c, model, s = self.around, self.around.slice.model, self.around.s
-        n, d = c.v.shape
-        r, kv = model.precision @ c.k, c.k[:, None] * c.v
-        J, q1 = symmetric(kv.T @ (model.precision @ kv)), (r * c.k) @ c.v
-        prior, A2 = c.slice.prior[0], bend.shortest * bend.shortest * (1.0 - 4 * UNIT)
-        most = bend.prior + model.contraction_negative * model.variance
-        most = (most + model.excess_variance(np.full(n, model.variance))) * (1.0 + 8 * UNIT)
-        Q = prior - (float(np.trace(J)) + float(q1 @ q1) / A2) / d  # on average, over |d|^2
-        theta = s * math.sqrt(SECOND * most / Q) if Q > 0 else math.inf  # any in (0, 1) is sound
-        if not theta < 0.4:  # a larger one gains too little to be tried
+    def _between(self, flat: FunctionalBound) -> tuple[list[Float], Remainder] | None:
+        """(scale / 2) {(1 - theta) Q(d) - (1 / theta - 1) w(d)} as parts and a remainder."""
+        bend, c, model = self.bend, self.around, self.around.slice.model
+        if not (bend.steep > 0 and bend.shortest > _SHORTEST):
             return None
-        B = (bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))) * (1 + 8 * UNIT)
-        scale = bend.steep / B * (1.0 - 8 * UNIT)  # any smaller one is sound
-        kept = scale * (1.0 - theta - 4 * UNIT)
-        lost = scale * (1.0 / theta - 1.0 + 8 * UNIT / theta) * SECOND * most * s * s * (1.0 + 16 * UNIT)
+        prior, A2 = c.slice.prior[0], bend.shortest * bend.shortest * (1.0 - 4 * UNIT)
+        most, scale = self._sizes
+        y, worst = flat.point, c.s * c.s * SECOND * most
+        length = float(y @ y)
+
+        def theta_for(Q: float) -> float | None:
+            """The best theta where Q(y) = Q |y|^2; None: even so `flat` stays below 0 there."""
+            theta = math.sqrt(worst / Q) if worst < Q else 1.0
+            enough = flat.value + 0.5 * scale * (1.0 - theta) ** 2 * Q * length >= 0
+            return theta if 0.0 < theta < 1.0 and enough else None
+
+        if not length > 0 or theta_for(most) is None:  # Q is at most that: no product is needed
+            return None
+        kv = c.k[:, None] * c.v
+        along, q1 = kv @ y, (self.r * c.k) @ c.v
+        J = float(along @ (model.precision @ along)) / length
+        theta = theta_for(prior - J - float(q1 @ y) ** 2 / (A2 * length) if bend.falls else J)
+        if theta is None:
+            return None
+        forms = [symmetric(kv.T @ (model.precision @ kv))]
         error = 2.02 * model.weighted(c.rough) * model.weighted(c.rough * c.unit) + UNDERFLOW
-        reach = float(c.domain.absolute(q1[None])[0])
-        error += (2.0 * reach * error + error * error) / A2
-        parts = [kept * prior * np.eye(d), -kept * J, -(kept / A2) * np.outer(q1, q1)]
-        return parts, Remainder(None, np.full(d, lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
+        if bend.falls:
+            forms = [prior * np.eye(len(y)), -forms[0], -np.outer(q1, q1) / A2]
+            reach = float(c.domain.absolute(q1[None])[0])
+            error += (2.0 * reach * error + error * error) / A2
+        kept = scale * (1.0 - theta - 4 * UNIT)
+        lost = scale * (1.0 / theta - 1.0 + 8 * UNIT / theta) * worst * (1.0 + 16 * UNIT)
+        remainder = Remainder(None, np.full(len(y), lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
+        return [kept * form for form in forms], remainder
+
+    @property
+    def _sizes(self) -> tuple[float, float]:
+        """At least E, and at most the factor of the braces (any smaller one is sound)."""
+        bend, c, model = self.bend, self.around, self.around.slice.model
+        defect = model.excess_variance(np.full(len(c.k), model.variance))
+        most = bend.prior + (model.contraction_negative * model.variance + defect)
+        most *= 1.0 + 16 * UNIT
+        if not bend.falls:
+            return most, bend.steep * (1.0 - 8 * UNIT)
+        B = bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))
+        return most, bend.steep / (B * (1.0 + 8 * UNIT)) * (1.0 - 8 * UNIT)
 
 
 def plane_at(slice_: Slice, domain: Domain, reference: Float, level: Level, largest: float) -> Plane | None:
@@ -85,4 +110,4 @@ def plane_at(slice_: Slice, domain: Domain, reference: Float, level: Level, larg
         lost += 0.5 * found.factor * model.excess_variance(around.rough)
     excess = found.rounding(model, alpha, r, around.rough, (k + slice_.tiny) * around.unit)
     excess = (excess + lost * exp_up(around.radius)) * (1.0 + 16 * UNIT)
-    return Plane(around, found.weights(alpha, r), found.constant, found.still, excess, found.bend)
+    return Plane(around, found.weights(alpha, r), found.constant, found.still, excess, r=r, bend=found.bend)

@@ -128,7 +128,7 @@ class KernelSum:
         grow = exp_up(c.radius)
         if not math.isfinite(grow):
             return FunctionalBound(-np.inf, -np.inf, 0.0 * c.domain.reach, 0.0, c.domain.reach**2)
-        bound = least(c.domain, [pieces()], (enough * grow, 1e-6))
+        bound = least(c.domain, [pieces()], (enough * grow if enough > 0 else enough, 1e-6))
         latent = bound.value if bound.value <= 0 else bound.value / grow * (1.0 - 4 * UNIT)
         return FunctionalBound(bound.value, latent, bound.point, bound.rounding, bound.loss)
 

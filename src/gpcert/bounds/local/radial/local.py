@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.local.enclosures import Interval, mean_between
-from gpcert.bounds.local.protocol import FunctionalBound, functional_variances
+from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound
 from gpcert.bounds.local.radial.expansion import RadialExpansion
 from gpcert.bounds.local.radial.forms import RadialForms, forms_of
 from gpcert.bounds.local.radial.functional import radial_lower_bound
@@ -40,8 +40,11 @@ class RadialLocal:
 
     @cached_property
     def variances(self) -> tuple[float, float]:
-        """Theorem K with a = 0."""
-        return functional_variances(self, (0.0, max(self.largest_variance, 0.0)))
+        """Theorem K with a = 0, tau = -1 and tau = 1."""
+        smallest = self.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent
+        largest = -self.lower_bound(0.0, 1.0, 0.0, accuracy=RANGE_ACCURACY).latent
+        largest = min(max(largest, 0.0), max(self.largest_variance, 0.0))
+        return min(max(smallest, 0.0), largest), largest
 
     @property
     def deepest(self) -> float:
