@@ -105,7 +105,7 @@ def proved(asked: Any, deadline: float) -> Found:
         told = _numbers
         if isinstance(post.likelihood, gc.Softmax):
             told = _labels if _provable(post) else _nothing
-        numbers = [pair for answer in answers for pair in told(answer)]
+        numbers = [pair for answer in answers for pair in told(answer, post.n_classes > 2)]
         sentences = [f"{name}: REJECTED {sentence}" for sentence in wrong]
         far = [(a, b) for a, b in numbers if a != b and not abs(a - b) <= WITHIN]
         sentences += [f"{name}: the answer is {a!r}, proved is {b!r}" for a, b in far]
@@ -157,10 +157,11 @@ def _proofs(answer: Any) -> Iterator[ProofFile]:
 def _asked(answer: Any) -> bool:
     """Whether a file could be asked for, and the work for it went to its end."""
     why = getattr(answer, "unproved", None)
-    return getattr(answer, "proof", None) is not None or why in (Unproved.TIME, Unproved.NOTHING)
+    ended = why not in (None, Unproved.INTERRUPTED, Unproved.UNWRITTEN)
+    return ended or getattr(answer, "proof", None) is not None
 
 
-def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
+def _numbers(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
     """(reported, proved) for each number that a file may prove, without a file the trivial one; where the
     reported one is trivial, it does not count.
     """
@@ -171,7 +172,7 @@ def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
     if isinstance(answer, ProbabilityRange):
         pairs = (answer.lower, lower, 0.0), (answer.upper, upper, 1.0)
     elif isinstance(answer, Verdict):
-        pairs = ((answer.margin.lower, lower, -answer.threshold),)
+        pairs = ((answer.margin.lower, lower, -1.0 if several else -answer.threshold),)
     elif isinstance(answer, CertifiedRadius):
         pairs = ((answer.safe, lower, 0.0),)
     else:
@@ -181,7 +182,7 @@ def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
     )
 
 
-def _labels(answer: Any) -> Iterator[tuple[float, float]]:
+def _labels(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
     """The same of a softmax, whose files say who wins and not by how much: of a label that is safe (1, 1) if
     that is proved, (1, 0) if not.
     """
@@ -203,7 +204,7 @@ def _provable(post: Any) -> bool:
     return True
 
 
-def _nothing(answer: Any) -> Iterator[tuple[float, float]]:
+def _nothing(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
     yield from ()
 
 

@@ -50,7 +50,7 @@ class ProofText:
         self._regions: dict[str, int] = {}
         self._told: list[Any] = []
         self.claims: list[Any] = []
-        self.cut = False  #: whether time ended an attempt
+        self.tried = self.cut = False  #: whether there was something to prove; whether time ended an attempt
 
     def text(self, model: str) -> str:
         """The whole file, for a model file with this SHA-256."""
@@ -156,6 +156,7 @@ class ProofText:
 
     def _within(self, goal: Goal) -> tuple[float, Any] | None:
         """`_prove` in a share of the time that is left; None: that was not enough."""
+        self.tried = True
         try:
             with until(time.perf_counter() + _SHARE * left()):
                 return self._prove(goal)

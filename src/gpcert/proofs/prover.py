@@ -31,7 +31,7 @@ from gpcert.results import (
     CertifiedRadius,
     ProbabilityRange,
     ProofFile,
-    Status,
+    Unproved,
     Verdict,
     VerdictStatus,
 )
@@ -73,10 +73,8 @@ class Prover:
     target: Path
     batch: bool
 
-    def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | None:
+    def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Both ends on the whole region, and the points that attain the inner ones."""
-        if answer.status is Status.INTERRUPTED:
-            return None
         text, where = self._text(factory), (answer.label, answer.region)
         lower = text.at_least(*where, answer.lower, tree.roots.get(0))
         upper = text.at_most(*where, answer.upper, tree.roots.get(1))
@@ -87,10 +85,8 @@ class Prover:
         exact = (lower, upper) == (answer.lower, answer.upper)
         return self._write(list(answer.key), text, exact, lower, upper)
 
-    def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | None:
+    def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Safe: the label holds on the whole region. Unsafe: a point where it does not. Else the margin."""
-        if answer.ended is Status.INTERRUPTED or answer.argmin is None:
-            return None
         text, where, threshold = (
             self._text(factory),
             (answer.label, answer.region),
@@ -100,7 +96,8 @@ class Prover:
         lower = text.above(*where, threshold, value, root) if answer.status is VerdictStatus.SAFE else -2.0
         if lower < threshold:
             lower = text.margin_at_least(*where, min(value, threshold), root)
-        text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
+        if answer.argmin is not None:
+            text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
         if answer.counterexample is not None:
             text.margin_at(*where, "<", threshold, answer.counterexample)
         margin = answer.margin.lower if lower == value else down(lower - threshold)
@@ -108,10 +105,8 @@ class Prover:
 
     def radius(
         self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
-    ) -> ProofFile | None:
+    ) -> ProofFile | Unproved:
         """The label on the largest safe ball, or a smaller one; a point of the unsafe ball without it."""
-        if answer.status is Status.INTERRUPTED:
-            return None
         text, safe = self._text(factory), 0.0
         for share in _SHARES if answer.safe > 0 else ():
             tree = trees.get(answer.safe) if share == 1.0 else None
@@ -131,8 +126,8 @@ class Prover:
         factory: BoundFactory,
         safe: tuple[Region, Tree | None] | None,
         unsafe: tuple[Region, Float] | None,
-    ) -> ProofFile | None:
-        """The label on one ball, and a point of another without it; None where there is neither."""
+    ) -> ProofFile | Unproved:
+        """The label on one ball, and a point of another without it, where there are."""
         text, exact = self._text(factory), True
         if safe is not None:
             exact = text.holds(label, safe[0], self._zero(threshold), safe[1])
@@ -143,7 +138,7 @@ class Prover:
 
     def influences(
         self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[Line], ends: Float
-    ) -> ProofFile | None:
+    ) -> ProofFile | Unproved:
         """Delta of every feature of a ball in `ends` (2, D), from ranges on both sides of its centre."""
         text = self._text(factory)
         exact = [influence(text, self.post, label, ball, line, ends[:, line.feature]) for line in lines]
@@ -180,11 +175,11 @@ class Prover:
         exact: bool,
         lower: float | None = None,
         upper: float | None = None,
-    ) -> ProofFile | None:
+    ) -> ProofFile | Unproved:
         if not text.claims:
             if text.cut:
                 raise OutOfTime
-            return None
+            return Unproved.WEAK if text.tried else Unproved.NOTHING
         path, content = self.target, text.text(self.model)
         if self.batch:
             path = path / f"{digest([self.model, name])[:16]}.json"
