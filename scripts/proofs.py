@@ -123,7 +123,15 @@ def random_one(asked: tuple[int, str], folder: Path) -> tuple[str, list[str], An
     shape = "norm inf" if query.question == "explain" else f"norm {query.norm:g}" if balls else "boxes"
     precision = "definite" if query.model.precision in ("laplace", "zero", "spectrum") else "indefinite"
     families = [query.model.kind, query.model.kernel, query.question, shape, f"{precision} precision"]
-    return name, [*families, "extreme" if number % 3 == 0 else "ordinary"], post, answers
+    return (
+        name,
+        [
+            *families,
+            "ordinary" if query.model.units == query.model.size == query.model.push == 0 else "extreme",
+        ],
+        post,
+        answers,
+    )
 
 
 def _real_keys() -> Iterator[tuple[str, float]]:

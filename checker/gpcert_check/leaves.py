@@ -109,7 +109,7 @@ class Slice:
         for point, r in zip(bent, product(self.latent.R, [point.k for point in bent]), strict=True):
             point.r, point.q0 = r, dot(point.k, r)
         for point, level in todo:
-            x = point.x if self.gaussian else None
+            x = point.x if self.gaussian else (2 - 2 * self.latent.profile.value(point.x / 2)).upper()
             point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0, x)
             point.b = [a + point.plane.factor * x for a, x in zip(self.alpha, point.r, strict=True)]
         self._orders(todo)

@@ -20,6 +20,7 @@ TESTS = (
     "claims",
     "sharper",
     "statements",
+    "clipped",
     "joint",
     "softmax",
     "anchors",

@@ -297,7 +297,7 @@ def test_files_that_were_once_rejected_are_accepted(tmp_path: Path) -> None:
     for number in ONCE_REJECTED:
         folder = tmp_path / str(number)
         folder.mkdir()
-        post, _ = provable(number).ask(folder)
+        post, _ = provable(number, turn=number).ask(folder)
         if files := sorted(folder.glob("*.json")):
             gc.save(post, folder / "model.safetensors")
             assert rejected(folder / "model.safetensors", files) == []
@@ -307,12 +307,14 @@ def test_files_that_were_once_rejected_are_accepted(tmp_path: Path) -> None:
 
 #: The same of other families: a probability of 1e-28 at one point of a logistic one-vs-rest; a level next to
 #: 1/2; multipliers that fit a rest which rounding hides.
-LATER = ((300285, "core"), (300124, "norm 0"), (301565, "core"))
+LATER = ((300285, "core", 300285), (300124, "norm 0", 1), (301565, "core", 301565))
 
 
-@pytest.mark.parametrize(("number", "family"), LATER)
-def test_files_that_were_rejected_later_are_accepted(number: int, family: str, tmp_path: Path) -> None:
-    post, _ = provable(number, family).ask(tmp_path)
+@pytest.mark.parametrize(("number", "family", "turn"), LATER)
+def test_files_that_were_rejected_later_are_accepted(
+    number: int, family: str, turn: int, tmp_path: Path
+) -> None:
+    post, _ = provable(number, family, turn).ask(tmp_path)
     accepted(post, tmp_path)
 
 

@@ -28,7 +28,7 @@ from gpcert.proofs.radial import leaf_on
 from gpcert.proofs.tree import Node
 from gpcert.validation import Float
 
-__all__ = ["FEW", "TRIALS", "BoxProver", "Envelope"]
+__all__ = ["FEW", "MANY_TRIALS", "TRIALS", "BoxProver", "Envelope"]
 
 #: Boxes of more features are not split further, nor are other references tried than the search's.
 FEW = 16
@@ -44,8 +44,8 @@ _LOWEST = -36.0
 _ROUNDING = 1e-10
 #: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
 _BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
-#: Leaves tried for one claim on boxes where none passes.
-TRIALS = 300
+#: Leaves tried for one claim on boxes where none passes, at first and of a patient export.
+TRIALS, MANY_TRIALS = 300, 10_000
 
 
 class Envelope(NamedTuple):
@@ -63,6 +63,7 @@ class BoxProver:
     ball: tuple[Float, Float] | None  #: centre and half widths (d,) of a ball of norm inf
     left: int = TRIALS  #: leaves that may be tried; then a box is tried from one reference
     floor: Level | None = None  #: the lowest level that a box had to be content with
+    patient: bool = False  #: whether boxes are split although that helps little
 
     def proof(self, node: Node, level: Level, anything: bool) -> Leaf | Envelope | None:
         """What proves the level on the box; `anything`: or the highest that can be proved."""
@@ -73,7 +74,7 @@ class BoxProver:
         if level.clears(mean):
             return Envelope(level)
         clear = -math.inf if found is None else found[0].clear
-        hopeless = node.stuck(clear) or clear > -_ROUNDING
+        hopeless = (node.stuck(clear) and not self.patient) or clear > -_ROUNDING
         if not anything and not hopeless:
             return None
         best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,12 @@ __all__ = ["ProofText"]
 
 #: Of the time that is left for a file, what one attempt at a claim may take.
 _SHARE = 0.5
-#: How far weaker claims are that are tried where time ends an attempt: the less, the coarser is their cover.
+#: Of a label, of which nothing weaker can be claimed, what a patient attempt may take.
+_LAST = 0.8
+#: Where a radius itself is not proved, these shares of it are tried; then so often one between the largest
+#: that is proved and the smallest that is not, unless they are as close as this.
+_SHARES, _BETWEEN, _CLOSE = (0.995, 0.95, 0.8, 0.5, 0.2, 0.05, 0.01), 8, 0.002
+#: How far weaker claims are that are tried where less is proved: the less, the coarser is their cover.
 _WEAKER = (0.0, 0.004, 0.04, 0.2)
 
 
@@ -87,6 +92,43 @@ class ProofText:
         start = None if tree is None else tree.roots.get(0)
         return self.above(label, region, threshold, threshold, start) >= threshold
 
+    def largest(
+        self,
+        label: int,
+        ball: Callable[[float], Region],
+        radius: float,
+        threshold: float,
+        tree: Tree | None,
+        fewer: Callable[[float], float],
+    ) -> float:
+        """Claim that the label holds on the ball of this radius, or of as large a one as can be proved: its
+        radius; `fewer`: rounds what is tried.
+        """
+        if self.holds(label, ball(radius), threshold, tree):
+            return radius
+        flat, high, best = self._several or threshold == 0.5, radius, (0.0, -np.inf, None)
+
+        def tried(share: float, patient: bool) -> bool:
+            nonlocal high, best
+            each = fewer(share)
+            if not best[0] < each < high:
+                return False
+            goal = Goal(label, ball(each), False, threshold, None, flat, True, patient)
+            found = self._attempt(goal)
+            if found is not None and found[0] >= threshold:
+                best = each, *found
+            else:
+                high = each
+            return best[0] > 0.0
+
+        if any(tried(share * radius, patient=False) for share in _SHARES):
+            for _ in range(_BETWEEN):
+                if high - best[0] > _CLOSE * radius:
+                    tried(0.5 * (best[0] + high), patient=True)
+            where = label, self._region(ball(best[0]))
+            self.claims.append(everywhere(*where, ">", best[1], best[2], self._quantity))
+        return best[0]
+
     def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> float:
         """Claim P(label) at a point of the region; the number that was claimed.
 
@@ -141,24 +183,36 @@ class ProofText:
         trivial = 1.0 if upper else -1.0 if margin else 0.0
         if value == trivial:
             return value
-        goal = Goal(label, region, upper, value, start, margin)
-        weaker = (value + less if upper else value - less for less in _WEAKER)
-        tries = (
-            self._within(goal._replace(value=each))
-            for each in weaker
-            if (each < 1.0 if upper else each > trivial)
-        )
-        found, proof = next(filter(None, tries), (trivial, None))
+        goal, sign = Goal(label, region, upper, value, start, margin), -1.0 if upper else 1.0
+        found, proof = trivial, None
+        for each in (value - sign * less for less in _WEAKER):
+            if sign * found >= sign * each or sign * each <= sign * trivial:
+                break
+            better = self._within(goal._replace(value=each))
+            if better is not None and sign * better[0] > sign * found:
+                found, proof = better
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))
         return found
 
     def _within(self, goal: Goal) -> tuple[float, Any] | None:
+        """What is proved of a goal in shares of the time that is left, with patience where less than it is;
+        None: there was not enough.
+        """
+        found = self._attempt(goal)
+        if found is None or _reaches(goal, found[0]):
+            return found
+        longer = self._attempt(goal._replace(patient=True))
+        better = longer is not None and (longer[0] < found[0] if goal.upper else longer[0] > found[0])
+        return longer if better else found
+
+    def _attempt(self, goal: Goal) -> tuple[float, Any] | None:
         """`_prove` in a share of the time that is left; None: that was not enough."""
         self.tried = True
         try:
-            with until(time.perf_counter() + _SHARE * left()):
+            share = _LAST if goal.only and goal.patient else _SHARE
+            with until(time.perf_counter() + share * left()):
                 return self._prove(goal)
         except OutOfTime:
             self.cut = True
@@ -175,3 +229,7 @@ class ProofText:
         if number == len(self._told):
             self._told.append(region_told(region))
         return number
+
+
+def _reaches(goal: Goal, value: float) -> bool:
+    return value <= goal.value if goal.upper else value >= goal.value

@@ -23,10 +23,10 @@ __all__ = ["exported", "unasked"]
 _Answer = TypeVar("_Answer", ProbabilityRange, Verdict, CertifiedRadius, Evaluation)
 
 #: An export may take this many times what the answer took, and in any case this many seconds, or this many
-#: times the limit that the answer was asked with, if that is less.
-_TIMES, _SECONDS, _LIMITS = 3.0, 10.0, 10.0
+#: times the limit that the answer was asked with, if that is less, but not less than so many seconds.
+_TIMES, _SECONDS, _LIMITS, _LEAST = 3.0, 10.0, 10.0, 5.0
 #: Seconds for what an interrupted search has proved: somebody waits.
-_AFTER = 2.0
+_AFTER = 3.0
 #: Seconds between two looks whether somebody wants it to end.
 _LOOK = 0.1
 
@@ -60,8 +60,9 @@ def exported(
         looked = time.perf_counter()
         return stop()
 
+    allowed = max(_LEAST, _TIMES * seconds, min(_SECONDS, _LIMITS * most))
     try:
-        with until(start + (_AFTER if cut else max(_TIMES * seconds, min(_SECONDS, _LIMITS * most))), asked):
+        with until(start + (_AFTER if cut else allowed), asked):
             found = prove()
     except KeyboardInterrupt:
         return {"unproved": Unproved.INTERRUPTED}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,6 @@ from gpcert.schema import digest
 from gpcert.validation import Float
 
 __all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
-
-#: Where the simple form does not prove the safe radius itself, these shares of it are tried.
-_SHARES = (1.0, 0.999, 0.99, 0.95, 0.8, 0.5)
-
 
 #: What rounding may take of a half width.
 _TOLD = 1e-3
@@ -107,13 +104,10 @@ class Prover:
         self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
     ) -> ProofFile | Unproved:
         """The label on the largest safe ball, or a smaller one; a point of the unsafe ball without it."""
-        text, safe = self._text(factory), 0.0
-        for share in _SHARES if answer.safe > 0 else ():
-            tree = trees.get(answer.safe) if share == 1.0 else None
-            region = around(answer.ball, share * answer.safe)
-            if text.holds(answer.label, region, self._zero(answer.threshold), tree):
-                safe = share * answer.safe
-                break
+        text, asked = self._text(factory), (answer.label, partial(around, answer.ball), answer.safe)
+        fewer = np.floor if answer.ball.norm == 0 else float  # norm 0 counts features
+        tree, zero = trees.get(answer.safe), self._zero(answer.threshold)
+        safe = text.largest(*asked, zero, tree, fewer) if answer.safe > 0 else 0.0
         if answer.counterexample is not None:
             unsafe = around(answer.ball, answer.unsafe)
             text.margin_at(answer.label, unsafe, "<", self._zero(answer.threshold), answer.counterexample)
