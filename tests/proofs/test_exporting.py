@@ -216,17 +216,6 @@ def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
             "FiveErf.*target='exact'",
         ),
         (
-            gc.Posterior(
-                [[0.0]],
-                [[1.0, 0.0]],
-                np.full((2, 1, 1), 0.5),
-                kernel=gc.RBF(),
-                likelihood=gc.OneVsRest(gc.Probit()),
-            ),
-            None,
-            "one-vs-rest of two classes",
-        ),
-        (
             gc.Posterior(np.zeros((1, 30)), [1.0], [[0.5]], kernel=gc.RBF(), likelihood="probit"),
             gc.Ball(np.zeros(30), 3, norm=0, domain=(-5, 5)),
             "norm 0 with more than 400 sets",

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.clock import OutOfTime, left, until
-from gpcert.likelihoods import Softmax
+from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
 from gpcert.proofs.few import prove
@@ -44,13 +44,8 @@ class ProofText:
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         self._post, self._factory = post, factory
         self._several = post.n_classes > 2
-        kind = (
-            Labels
-            if isinstance(post.likelihood, Softmax)
-            else SeveralClasses
-            if self._several
-            else TwoClasses
-        )
+        kinds: dict[type, type[Labels | SeveralClasses]] = {Softmax: Labels, OneVsRest: SeveralClasses}
+        kind = kinds.get(type(post.likelihood), TwoClasses)
         self._subject: Labels | SeveralClasses | TwoClasses = kind(post, factory)
         self._regions: dict[str, int] = {}
         self._told: list[Any] = []
@@ -78,7 +73,7 @@ class ProofText:
         threshold, or else nothing: -inf.
         """
         for level in dict.fromkeys((value, threshold)):
-            flat = self._several or level == 0.5
+            flat = self._sharp(level)
             goal = Goal(label, region, False, level, start, flat, level == threshold)
             found, proof = self._within(goal) or (-np.inf, None)
             if found >= threshold:
@@ -106,7 +101,7 @@ class ProofText:
         """
         if self.holds(label, ball(radius), threshold, tree):
             return radius
-        flat, high, best = self._several or threshold == 0.5, radius, (0.0, -np.inf, None)
+        flat, high, best = self._sharp(threshold), radius, (0.0, -np.inf, None)
 
         def tried(share: float, patient: bool) -> bool:
             nonlocal high, best
@@ -165,6 +160,10 @@ class ProofText:
         still = np.zeros(len(point), dtype=bool)
         where = shape_of(Box(point, point), still), point, still
         return self._factory.pair(label, *where)[0].at(np.empty(0))
+
+    def _sharp(self, level: float) -> bool:
+        """Whether a bound is sharp at a level of what decides the label (`Goal.flat`)."""
+        return self._several or (level == 0.5 and isinstance(self._subject, TwoClasses))
 
     @property
     def _quantity(self) -> str:

@@ -225,8 +225,6 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
         return "probabilities of a softmax (labels have proofs)"
     if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
         return "a softmax of two classes, or with a kernel for each"
-    if isinstance(link, OneVsRest) and post.n_classes < 3:
-        return "one-vs-rest of two classes"
     others = (
         () if isinstance(link, OneVsRest | Softmax) else (Matern12, Matern32, Matern52, RationalQuadratic)
     )
