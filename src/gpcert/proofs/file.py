@@ -13,7 +13,7 @@ from gpcert.clock import OutOfTime, left, until
 from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
-from gpcert.proofs.few import prove
+from gpcert.proofs.few import beyond, prove
 from gpcert.proofs.one_vs_rest import SeveralClasses
 from gpcert.proofs.softmax import Labels
 from gpcert.proofs.tree import Goal, Node, Tree
@@ -209,6 +209,8 @@ class ProofText:
     def _attempt(self, goal: Goal) -> tuple[float, Any] | None:
         """`_prove` in a share of the time that is left; None: that was not enough."""
         self.tried = True
+        if beyond(goal.region) is not None:
+            return (np.inf if goal.upper else -np.inf), None
         try:
             share = _LAST if goal.only and goal.patient else _SHARE
             with until(time.perf_counter() + share * left()):

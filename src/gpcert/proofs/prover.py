@@ -22,7 +22,7 @@ from gpcert.likelihoods import FiveErf, Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
-from gpcert.proofs.few import MOST_SUPPORTS, supports_of
+from gpcert.proofs.few import MOST_SUPPORTS, beyond, supports_of
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.influences import Line, influence
 from gpcert.proofs.tree import Tree
@@ -36,14 +36,11 @@ from gpcert.results import (
     Verdict,
     VerdictStatus,
 )
-from gpcert.rounding import LARGEST, down, up
+from gpcert.rounding import down, up
 from gpcert.schema import digest
 from gpcert.validation import Float
 
 __all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
-
-#: What rounding may take of a half width.
-_TOLD = 1e-3
 
 
 class ProofPath(os.PathLike[str]):
@@ -242,22 +239,4 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     few = [ball for ball in balls if ball.norm == 0]
     if any(supports_of(ball, ball.radius or None) > MOST_SUPPORTS for ball in few):
         return f"balls of norm 0 with more than {MOST_SUPPORTS} sets of features that may move"
-    balls = [ball for ball in balls if ball.norm > 0]
-    sizes = [x for ball in balls for x in (ball.radius, *(() if ball.scale is None else ball.scale)) if x > 0]
-    moderate = all(x * LARGEST >= 1.0 and x <= LARGEST for x in sizes)
-    if not moderate:
-        return f"balls with radii or scales such as {max(sizes, key=_extreme):g}"
-    narrow = any(_narrow(ball) for ball in balls)
-    return "balls so small that doubles hardly tell their ends from x" if narrow else None
-
-
-def _narrow(ball: Ball) -> bool:
-    """Whether the exact ends of a ball are lost in the doubles around them."""
-    half = ball.radius * (np.ones_like(ball.x) if ball.scale is None else ball.scale)
-    moving = slice(None) if ball.features is None else list(ball.features)
-    lost = np.spacing(np.abs(ball.x)) > _TOLD * half
-    return bool(ball.radius > 0 and lost[moving].any())
-
-
-def _extreme(x: float) -> float:
-    return float(abs(np.log(x)))
+    return next(filter(None, map(beyond, balls)), None)
