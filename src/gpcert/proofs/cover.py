@@ -69,7 +69,8 @@ def walk(
         node = stack.pop()
         halves = node.halves
         if not halves or node.bound >= enough:
-            final = not halves and (left == 0 or len(node.lower) > FEW or not _divisible(node, lengthscale))
+            whole = len(node.lower) > FEW and not patient
+            final = not halves and (left == 0 or whole or not _divisible(node, lengthscale))
             leaf = leaf_of(node, final)
             if leaf is not None:
                 yield leaf
