@@ -84,7 +84,7 @@ class Slice:
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
         n, d, hints = self.latent.n, len(self.moving), [leaf for *_, leaf in parts]
-        spend(len(parts) * (n * d + d**3 // 10) + extra(n, d, hints))
+        spend(len(parts) * (n * d + n * n // 20 + d**3 // 10) + extra(n, d, hints))
         size = max(1, _AT_ONCE // (n * (d + 8)))
         for start in range(0, len(parts), size):
             for value in self._values(parts[start : start + size], levels[start : start + size]):

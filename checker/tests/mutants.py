@@ -114,6 +114,8 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("model", "key, n, weights = (tuple(features), tuple(metric))", "key, n, weights = (*features, *metric)"),
     ("model", "spend(n * n * (len(features) + 100) // 100)", "spend(0)"),
     ("joint", "+ extra(n, d, hints)", "+ 0"),
+    ("joint", "(n * d + n * n // 20)", "(n * d)"),
+    ("leaves", "(n * d + n * n // 20 + d**3 // 10)", "(n * d + d**3 // 10)"),
     ("claims", "self.model.bits, 0, 0", "self.model.bits, 0, Work.spent"),
     ("few", "set(found) <= set(region.moving)", "True"),
     ("few", "    covers(supports, region)", "    pass"),

@@ -26,6 +26,7 @@ TESTS = (
     "anchors",
     "radial",
     "few",
+    "bounds",
     "tampering",
     "files",
 )
