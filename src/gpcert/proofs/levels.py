@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,10 +17,12 @@ from gpcert.bounds import (
     Covariances,
     Domain,
     KernelSum,
+    Model,
     RadialSlice,
     Slice,
 )
 from gpcert.proofs.facts import Fact
+from gpcert.rounding import UNIT
 from gpcert.validation import Float
 
 #: More than the rounding of a kernel's value, relative to the variance.
@@ -127,7 +130,7 @@ class Level(ABC):
         """V3': the ends of max(S, 0) on the domain, and how far S may lie below 0 there."""
         top = place.slice.model.variance * (1.0 + self.fact.negative)
         here, moved = variance_at(place), _moved(place)
-        change = self._change(place, moved) * moved
+        change = self._change(place, moved) * moved + _noise(place)
         below = min(max(change - here, 0.0), self.fact.lift)
         return max(here - change, 0.0), min(max(here + change, 0.0), top), below
 
@@ -156,6 +159,17 @@ def _moved(place: Place) -> float:
     slope = float(group.phi.derivatives(np.zeros(1), 1)[1][0]) / s2
     lost = 1.0 - float(group.phi.value(np.array([z]))[0]) / s2 + _BESIDE
     return math.sqrt(2.0 * min(lost, -slope * z * (1.0 + _BESIDE)))
+
+
+def _noise(place: Place) -> float:
+    """About how far rounding may move S at the reference: stiff precisions cancel."""
+    k = _visit(place)[1]
+    return 4.0 * UNIT * _size(place.slice.model) * float(k @ k)
+
+
+@lru_cache(maxsize=8)
+def _size(model: Model) -> float:
+    return float(np.linalg.norm(model.precision))
 
 
 def _visited(place: Place) -> tuple[Covariances, Float, float]:
