@@ -116,9 +116,9 @@ def test_a_tie_has_nothing_to_prove(tmp_path: Path) -> None:
     assert (answer.proof, answer.unproved) == (None, Unproved.NOTHING)
 
 
-@pytest.mark.parametrize("radius", [1e-200, 1e-17])
-def test_labels_on_balls_beyond_proof_are_claimed_nowhere(radius: float, tmp_path: Path) -> None:
+def test_labels_on_balls_beyond_proof_are_claimed_nowhere(tmp_path: Path) -> None:
     """Radii are not known before the work: a file that the checker would reject is not written."""
+    radius = 1e-200
     found = gc.evaluate(POST, X, POST.predict(X), [0.0, radius], proof=tmp_path)
     assert (found.proof, found.unproved) == ((), Unproved.WEAK)
     one = gc.certified_radius(POST, X[0], max_radius=radius, proof=tmp_path / "r.json")

@@ -16,7 +16,7 @@ from gpcert.regions import Ball, Box, Region
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
 
-__all__ = ["MOST_SUPPORTS", "Subject", "beyond", "prove", "supports_of"]
+__all__ = ["MOST_SUPPORTS", "Subject", "beyond", "narrow", "prove", "supports_of"]
 
 #: Boxes of one claim.
 MOST_SUPPORTS = 400
@@ -81,16 +81,22 @@ def _worst_point(post: Posterior, label: int, box: Box, features: list[int], upp
 
 
 def beyond(region: Region) -> str | None:
-    """Why a ball is beyond proof, if it is: by its size, or because its exact ends are lost in the doubles
-    around them.
-    """
+    """Why a ball is beyond proof by its size, if it is."""
     if not isinstance(region, Ball) or region.norm == 0:
         return None
     scale = np.ones_like(region.x) if region.scale is None else region.scale
     sizes = [x for x in (region.radius, *scale) if x > 0]
     if any(x * LARGEST < 1.0 or x > LARGEST for x in sizes):
         return f"balls with radii or scales such as {max(sizes, key=lambda x: abs(math.log(x))):g}"
+    return None
+
+
+def narrow(region: Region) -> str | None:
+    """Why numbers about a ball are beyond proof: its exact ends are lost in the doubles around them."""
+    if not isinstance(region, Ball) or region.norm == 0:
+        return None
+    scale = np.ones_like(region.x) if region.scale is None else region.scale
     lost = np.spacing(np.abs(region.x)) > _TOLD * region.radius * scale
     moving = slice(None) if region.features is None else list(region.features)
-    narrow = bool(region.radius > 0 and lost[moving].any())
-    return "balls so small that doubles hardly tell their ends from x" if narrow else None
+    hardly = bool(region.radius > 0 and lost[moving].any())
+    return "balls so small that doubles hardly tell their ends from x" if hardly else None

@@ -22,7 +22,7 @@ from gpcert.likelihoods import FiveErf, Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
-from gpcert.proofs.few import MOST_SUPPORTS, beyond, supports_of
+from gpcert.proofs.few import MOST_SUPPORTS, beyond, narrow, supports_of
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.influences import Line, influence
 from gpcert.proofs.tree import Tree
@@ -239,4 +239,4 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     few = [ball for ball in balls if ball.norm == 0]
     if any(supports_of(ball, ball.radius or None) > MOST_SUPPORTS for ball in few):
         return f"balls of norm 0 with more than {MOST_SUPPORTS} sets of features that may move"
-    return next(filter(None, map(beyond, balls)), None)
+    return next(filter(None, (*map(beyond, balls), *map(narrow, balls))), None)
