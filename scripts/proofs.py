@@ -7,12 +7,15 @@
 Random query number i is `Query.pick(i)` of the soak (tests/judge/queries.py), changed by `provable` to one of
 the family number i of `FAMILIES`, over and over, or of the one that --family names. A number
 counts as proved exactly if the file proves the very double of the answer; "rest within" is how far the others
-are from it at most. The exit status is 1 if the checker rejects a file or a question fails.
+are from it at most. Ends of a range, margins, safe radii, ends of every Delta; of an evaluated point, and of
+a softmax, whether the label is proved (1 or 0). The exit status is 1 if the checker rejects a file or a
+question fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -31,7 +34,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import gpcert as gc
 from gpcert.proofs import check_provable
-from gpcert.results import CertifiedRadius, ProbabilityRange, ProofFile, Unproved, Verdict, VerdictStatus
+from gpcert.results import (
+    CertifiedRadius,
+    Evaluation,
+    Explanation,
+    ProbabilityRange,
+    ProofFile,
+    Unproved,
+    Verdict,
+    VerdictStatus,
+)
 from gpcert.rounding import down
 from judge.proofs import FAMILIES, provable, rejected
 
@@ -105,7 +117,7 @@ def proved(asked: Any, deadline: float) -> Found:
         told = _numbers
         if isinstance(post.likelihood, gc.Softmax):
             told = _labels if _provable(post) else _nothing
-        numbers = [pair for answer in answers for pair in told(answer)]
+        numbers = [pair for answer in answers for pair in told(answer, post.n_classes > 2)]
         sentences = [f"{name}: REJECTED {sentence}" for sentence in wrong]
         far = [(a, b) for a, b in numbers if a != b and not abs(a - b) <= WITHIN]
         sentences += [f"{name}: the answer is {a!r}, proved is {b!r}" for a, b in far]
@@ -123,7 +135,15 @@ def random_one(asked: tuple[int, str], folder: Path) -> tuple[str, list[str], An
     shape = "norm inf" if query.question == "explain" else f"norm {query.norm:g}" if balls else "boxes"
     precision = "definite" if query.model.precision in ("laplace", "zero", "spectrum") else "indefinite"
     families = [query.model.kind, query.model.kernel, query.question, shape, f"{precision} precision"]
-    return name, [*families, "extreme" if number % 3 == 0 else "ordinary"], post, answers
+    return (
+        name,
+        [
+            *families,
+            "ordinary" if query.model.units == query.model.size == query.model.push == 0 else "extreme",
+        ],
+        post,
+        answers,
+    )
 
 
 def _real_keys() -> Iterator[tuple[str, float]]:
@@ -157,21 +177,24 @@ def _proofs(answer: Any) -> Iterator[ProofFile]:
 def _asked(answer: Any) -> bool:
     """Whether a file could be asked for, and the work for it went to its end."""
     why = getattr(answer, "unproved", None)
-    return getattr(answer, "proof", None) is not None or why in (Unproved.TIME, Unproved.NOTHING)
+    ended = why not in (None, Unproved.INTERRUPTED, Unproved.UNWRITTEN)
+    return ended or getattr(answer, "proof", None) is not None
 
 
-def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
+def _numbers(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
     """(reported, proved) for each number that a file may prove, without a file the trivial one; where the
     reported one is trivial, it does not count.
     """
     proof = getattr(answer, "proof", None)
+    if isinstance(proof, tuple):
+        yield from _of_points(answer)
     if not _asked(answer) or isinstance(proof, tuple):
         return
     lower, upper = (None, None) if proof is None else (proof.lower, proof.upper)
     if isinstance(answer, ProbabilityRange):
         pairs = (answer.lower, lower, 0.0), (answer.upper, upper, 1.0)
     elif isinstance(answer, Verdict):
-        pairs = ((answer.margin.lower, lower, -answer.threshold),)
+        pairs = ((answer.margin.lower, lower, -1.0 if several else -answer.threshold),)
     elif isinstance(answer, CertifiedRadius):
         pairs = ((answer.safe, lower, 0.0),)
     else:
@@ -181,7 +204,22 @@ def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
     )
 
 
-def _labels(answer: Any) -> Iterator[tuple[float, float]]:
+def _of_points(answer: Any) -> Iterator[tuple[float, float]]:
+    """Of each point that has a file: for an evaluation 1 and whether its label is proved, for an explanation
+    both ends of every Delta.
+    """
+    if isinstance(answer, Evaluation):
+        yield from ((1.0, float(file.exact)) for file in answer.proof or ())
+    if isinstance(answer, Explanation) and len(answer.proof or ()) == len(answer.balls):
+        for i, (file, ball) in enumerate(zip(answer.proof or (), answer.balls, strict=True)):
+            claims = json.loads(Path(file.path).read_text())["claims"]
+            told = [claim for claim in claims if claim["kind"] == "balance"]
+            for j, claim in zip(np.flatnonzero(ball.moving()), told, strict=True):
+                for end in ("lower", "upper"):
+                    yield float(getattr(answer, end)[i, j]), float.fromhex(claim[end])
+
+
+def _labels(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
     """The same of a softmax, whose files say who wins and not by how much: of a label that is safe (1, 1) if
     that is proved, (1, 0) if not.
     """
@@ -190,6 +228,8 @@ def _labels(answer: Any) -> Iterator[tuple[float, float]]:
         return
     if isinstance(answer, Verdict) and answer.status is VerdictStatus.SAFE:
         yield 1.0, float(proof is not None and down(0.0) <= (proof.lower or 0.0))
+    if isinstance(answer, Evaluation):
+        yield from _of_points(answer)
     if isinstance(answer, CertifiedRadius) and answer.safe > 0:
         yield answer.safe, 0.0 if proof is None else proof.lower or 0.0
 
@@ -203,7 +243,7 @@ def _provable(post: Any) -> bool:
     return True
 
 
-def _nothing(answer: Any) -> Iterator[tuple[float, float]]:
+def _nothing(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
     yield from ()
 
 

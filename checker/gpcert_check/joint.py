@@ -224,7 +224,7 @@ def prove_jointly(several: Any, region: Box, claim: Any, boxes: Sequence[Leaf]) 
     n, d = several.latents[0].n, len(region.moving)
     parts = [part for each in todo for part in listed(each.parts, several.classes, "classes")]
     hints = [part for part in parts if isinstance(part, dict)]
-    spend(len(todo) * (several.classes * n * d + d**3 // 5) + extra(n, d, hints))
+    spend(len(todo) * (several.classes * (n * d + n * n // 20) + d**3 // 5) + extra(n, d, hints))
     size = max(1, _AT_ONCE // (several.classes * n * (d + 8)))
     for start in range(0, len(todo), size):
         batch = todo[start : start + size]

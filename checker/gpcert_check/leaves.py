@@ -84,7 +84,7 @@ class Slice:
     def prove(self, parts: Sequence[Leaf], levels: Sequence[Any], strictly: bool) -> None:
         """Every leaf shows its level."""
         n, d, hints = self.latent.n, len(self.moving), [leaf for *_, leaf in parts]
-        spend(len(parts) * (n * d + d**3 // 10) + extra(n, d, hints))
+        spend(len(parts) * (n * d + n * n // 20 + d**3 // 10) + extra(n, d, hints))
         size = max(1, _AT_ONCE // (n * (d + 8)))
         for start in range(0, len(parts), size):
             for value in self._values(parts[start : start + size], levels[start : start + size]):
@@ -109,7 +109,7 @@ class Slice:
         for point, r in zip(bent, product(self.latent.R, [point.k for point in bent]), strict=True):
             point.r, point.q0 = r, dot(point.k, r)
         for point, level in todo:
-            x = point.x if self.gaussian else None
+            x = point.x if self.gaussian else (2 - 2 * self.latent.profile.value(point.x / 2)).upper()
             point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0, x)
             point.b = [a + point.plane.factor * x for a, x in zip(self.alpha, point.r, strict=True)]
         self._orders(todo)

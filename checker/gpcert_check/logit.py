@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from flint import acb, arb
 
 from gpcert_check.arithmetic import normal
+from gpcert_check.indefinite import variances
 from gpcert_check.model import Latent
 from gpcert_check.planes import Plane, falling, flat, rising
 from gpcert_check.reading import fields, need, real, reals
@@ -140,7 +141,7 @@ class LogitLevel:
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
         """Whether the plane needs r = R k(ref)."""
-        return self.p != 0.5 and "tau" not in leaf
+        return self.p != 0.5
 
     def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb, x: arb | None) -> Plane:
         """The plane of a leaf with these hints."""
@@ -149,15 +150,19 @@ class LogitLevel:
         if "tau" in leaf:
             need(real(leaf["tau"]) == 0, "V10: tau is 0 or absent")
         if self.p < 0.5 and "tau" in leaf:
-            return flat(m0 - (arb(self.p) / (1 - arb(self.p))).log())
+            return flat(m0 - self._lowest())
         if self.p < 0.5:
             steep = arb(real(leaf.get("nu")))
             need(steep >= 0, "V10: nu must be >= 0")
             return falling(latent, m0 - self._highest(steep), steep, self.c, q0, x)
         if "tau" in leaf:
-            return flat(m0 - self._above(latent, leaf))
+            return flat(m0 - self._above(variances(latent, q0, x)[1], leaf))
         at, height, slope = self._tangent(leaf)
-        return rising(latent, m0 - height, slope, q0, at, x)
+        return rising(latent, m0 - height, slope, q0, at, x, height - slope * at - self._lowest())
+
+    def _lowest(self) -> arb:
+        """m_p(0)."""
+        return (arb(self.p) / (1 - arb(self.p))).log()
 
     def _highest(self, steep: arb) -> arb:
         """At least the largest value of chord(S) + steep sqrt(c + S): concave on each cell."""
@@ -190,14 +195,14 @@ class LogitLevel:
             self._tangents[key] = arb(high), slope
         return arb(S), *self._tangents[key]
 
-    def _above(self, latent: Latent, leaf: dict[str, Any]) -> arb:
-        """At least m_p everywhere: above 1/2 it rises with S."""
+    def _above(self, most: arb, leaf: dict[str, Any]) -> arb:
+        """At least m_p(S), S <= most: above 1/2 it rises with S."""
         S, height, _ = self._tangent(leaf)
-        need(latent.top <= S, "V10: the tangent touches below the largest variance")
+        need(most <= S, "V10: the tangent touches below the largest variance")
         return height
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
         """>= 0 only if every latent with this mean and a variance in [0, top] has P >= p."""
         if self.p > 0.5:
-            return mean - self._above(latent, leaf)
-        return mean - (arb(self.p) / (1 - arb(self.p))).log()  # below 1/2 m_p falls with S
+            return mean - self._above(latent.top, leaf)
+        return mean - self._lowest()  # below 1/2 m_p falls with S

@@ -39,9 +39,11 @@ def falling(latent: Latent, constant: arb, steep: arb, c: arb, q0: arb, x: arb |
     return Plane(constant + weight * c - lost, still, -weight - 2 * rate, 2 * latent.lift * rate)
 
 
-def rising(latent: Latent, constant: arb, tau: arb, q0: arb, at: arb, x: arb | None = None) -> Plane:
-    """V3 (b), V3': below constant + mu - m0 - tau (max(S, 0) - at), tau >= 0; |d|^2 <= x."""
-    lost = tau * (latent.s2 + q0 + variances(latent, q0, x)[2] - at)
+def rising(latent: Latent, constant: arb, tau: arb, q0: arb, at: arb, x: Any = None, room: Any = 0) -> Plane:
+    """V3 (b), V4': below constant + mu - m0 - tau (S - at) where S >= 0, tau >= 0, and |d|^2 <= x; where
+    S < 0, below constant + mu - m0 + tau at + room.
+    """
+    lost = tau * (latent.s2 + q0 - at) + (tau * variances(latent, q0, x)[2] - room).nonnegative_part()
     return Plane(constant - lost, arb(0), 2 * tau, 2 * tau * latent.negative * latent.s2)
 
 
@@ -68,23 +70,25 @@ class ProbitLevel:
     """mu >= t sqrt(c + max(S, 0)), hence P >= Phi(t) (V4); `hints`: the fields of a leaf that it reads."""
 
     def __init__(self, t: float, c: arb) -> None:
-        self.t, self.c, self.probability = t, c, normal(arb(t))
-        self.hints = "tau"
+        self.t, self.c, self.probability, self.hints = t, c, normal(arb(t)), "tau"
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
         """Whether the plane needs r = R k(ref)."""
-        return self.t != 0 and not ("tau" in leaf and real(leaf["tau"]) == 0)
+        return self.t != 0
 
     def plane(self, latent: Latent, m0: float, leaf: dict[str, Any], q0: arb, x: arb | None) -> Plane:
         """The plane of a leaf with these hints, where |d|^2 <= x; q0 = k(ref).r."""
         t, c, constant = arb(self.t), self.c, arb(m0)
-        if not self.uses_precision(leaf):
-            return flat(constant - t * (c if self.t < 0 else c + latent.top).sqrt())
+        if self.t == 0:
+            return flat(constant)
+        if "tau" in leaf and real(leaf["tau"]) == 0:
+            return flat(constant - t * (c + variances(latent, q0, x)[self.t > 0]).sqrt())
         if self.t < 0:
             return falling(latent, constant, -t, c, q0, x)
         tau = arb(real(leaf.get("tau")))
         need(tau > 0, "V4: tau must be positive")
-        return rising(latent, constant - t * t / (4 * tau), tau, q0, -c, x)
+        above = tau * c + t * t / (4 * tau)  # at S = 0, where t sqrt(c) is needed
+        return rising(latent, constant - above, tau, q0, arb(0), x, above - t * c.sqrt())
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
         """V8: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""

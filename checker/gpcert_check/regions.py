@@ -96,16 +96,13 @@ def in_words(data: Any, region: Box) -> str:
 
 
 def _features(features: Any, D: int) -> list[int]:
-    if features is None:
-        return [*range(D)]
-    need(isinstance(features, list), "features must be a list")
-    found = [integer(j, 0, D - 1) for j in features]
+    need(features is None or isinstance(features, list), "features must be a list")
+    found = [*range(D)] if features is None else [integer(j, 0, D - 1) for j in features]
     need(found == sorted(set(found)), "features must increase")
     return found
 
 
 def _ends(infinite: str, side: Any, D: int) -> list[Fraction | None]:
     """One side of a domain; None where it has no end."""
-    if side is None:
-        return [None] * D
-    return [None if end == infinite else Fraction(real(end)) for end in listed(side, D)]
+    ends = [infinite] * D if side is None else listed(side, D)
+    return [None if end == infinite else Fraction(real(end)) for end in ends]

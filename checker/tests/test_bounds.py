@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from gpcert_check import Checker, Reject
+from gpcert_check import Checker, Reject, joint
+from gpcert_check import leaves as leaves_module
 from gpcert_check.__main__ import main
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
@@ -66,3 +69,24 @@ def test_the_name_of_a_file_cannot_forge_a_line(tmp_path: Path, capsys) -> None:
             assert said.count("\n") == count
             assert "\x1b" not in said
             assert "\r" not in said
+
+
+def test_products_with_the_precision_count_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each leaf has one, n^2 terms: with 5,000 centres 100,000 leaves would take half a day."""
+
+    def stop(work: int) -> None:
+        spent.append(work)
+        raise Reject("enough")
+
+    spent: list[int] = []
+    monkeypatch.setattr(leaves_module, "spend", stop)
+    monkeypatch.setattr(joint, "spend", stop)
+    monkeypatch.setattr(joint, "_comparisons", lambda *about: [SimpleNamespace(parts=[None, None])])
+    latent: Any = SimpleNamespace(n=5_000)
+    view: Any = SimpleNamespace(latent=latent, moving=[0])
+    several: Any = SimpleNamespace(latents=[latent] * 2, classes=2)
+    with pytest.raises(Reject):
+        Slice.prove(view, [([], [], {})] * 100, [None] * 100, False)
+    with pytest.raises(Reject):
+        joint.prove_jointly(several, view, None, [([], [], {})] * 100)
+    assert min(spent) >= 100 * 5_000**2 // 20

@@ -20,11 +20,13 @@ TESTS = (
     "claims",
     "sharper",
     "statements",
+    "clipped",
     "joint",
     "softmax",
     "anchors",
     "radial",
     "few",
+    "bounds",
     "tampering",
     "files",
 )

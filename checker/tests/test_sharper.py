@@ -86,7 +86,7 @@ def test_a_tangent_that_is_none_is_refused() -> None:
         with pytest.raises(Reject, match="V10"):
             level._tangent({"tangent": hexed(wrong)})
     with pytest.raises(Reject, match="below the largest variance"):
-        level._above(latent, {"tangent": hexed([0.5, m - 1e-6, m + 1e-6])})
+        level._above(latent.top, {"tangent": hexed([0.5, m - 1e-6, m + 1e-6])})
 
 
 @pytest.mark.parametrize("function", [SIGMA, SLOPE, CURVE])

@@ -63,6 +63,16 @@ def test_an_evaluation_is_shown_by_its_radii(campaign, capsys):
     assert "<h1>Campaign plane</h1>" in text
 
 
+def test_the_page_links_the_proof_of_each_evaluated_point(campaign, capsys):
+    campaign.write_text(HEAD + EVALUATE + 'proof = "proofs"\n')
+    assert main(["campaign", "run", str(campaign)]) == 0
+    files = sorted(campaign.with_name("proofs").iterdir())
+    assert len(files) == len(X)
+    status, text = page(campaign, capsys)
+    assert status == 0
+    assert {file: text.count(f"{file.name}</a>") for file in files} == dict.fromkeys(files, 1)
+
+
 def test_the_page_has_what_the_store_has(campaign, capsys):
     campaign.write_text(HEAD + EVALUATE + MORE)
     assert main(["campaign", "run", str(campaign)]) == 0

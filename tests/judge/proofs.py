@@ -43,10 +43,13 @@ def rejected(model: Path, files: list[Path]) -> list[str]:
     return wrong if wrong or run.returncode == 0 else [f"exit status {run.returncode}: {run.stderr[-300:]}"]
 
 
-def provable(number: int, family: str = "core") -> Query:
-    """Query number `number` of the soak, changed where it could not be proved, to one of a family."""
+def provable(number: int, family: str = "core", turn: int | None = None) -> Query:
+    """Query number `number` of the soak, changed where it could not be proved, to one of a family.
+
+    `turn`: which question, and whether of absurd magnitudes; by default so that every family has all.
+    """
     questions = LABELS if family == "softmax" else QUESTIONS
-    turn = number if family == "core" else number // 3
+    turn = number // len(FAMILIES) if turn is None else turn
     query = Query.pick(number, questions[turn % len(questions)])
     kind, norm = KINDS[number % len(KINDS)], NORMS[number % len(NORMS)]
     model = replace(query.model, kind=kind, kernel="rbf", classes=min(query.model.classes, 4))
@@ -59,6 +62,6 @@ def provable(number: int, family: str = "core") -> Query:
     if family == "norm 0":  # of up to five features, so that sets of them are few
         norm, model = 0.0, replace(model, d=min(model.d, 5))
         query = replace(query, shape="ball")
-    if number % 3 or family == "softmax":  # of the absurd magnitudes a third is enough: many are refused
+    if turn % 3 or family == "softmax":  # of the absurd magnitudes a third is enough: many are refused
         model = replace(model, units=0, size=0, push=0)
     return replace(query, model=model, norm=norm, batch="one")

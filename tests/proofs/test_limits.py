@@ -169,8 +169,8 @@ def test_weaker_claims_are_written_where_time_ends_an_attempt(
 
 def test_an_export_without_time_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends that no attempt had time for: the points alone are claimed, and of what has none nothing."""
-    monkeypatch.setattr(limits, "_SECONDS", 0.0)
-    monkeypatch.setattr(limits, "_TIMES", 0.0)
+    for name in ("_SECONDS", "_TIMES", "_LEAST"):
+        monkeypatch.setattr(limits, name, 0.0)
     answer = gc.probability_range(POST, BALLS[0], proof=tmp_path / "p.json")
     assert (answer.proof.lower, answer.proof.upper, answer.proof.exact) == (0.0, 1.0, False)
     radius = gc.certified_radius(POST, X[0], max_radius=0.01, proof=tmp_path / "r.json")

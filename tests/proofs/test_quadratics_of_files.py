@@ -34,7 +34,7 @@ def test_concave_quadratics_over_boxes_in_a_ball_of_norm_1_are_sharp() -> None:
 
 def test_a_ball_of_norm_1_is_proved_as_reported(tmp_path: Path) -> None:
     """0.03 was lost of the upper end."""
-    post, (answer,) = provable(302375).ask()
+    post, (answer,) = provable(302375, turn=302375).ask()
     found = gc.probability_range(post, answer.region, answer.label, max_nodes=30, proof=tmp_path / "p.json")
     assert found.proof.exact
     gc.save(post, tmp_path / "model.safetensors")

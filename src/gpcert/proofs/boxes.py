@@ -28,9 +28,10 @@ from gpcert.proofs.radial import leaf_on
 from gpcert.proofs.tree import Node
 from gpcert.validation import Float
 
-__all__ = ["FEW", "TRIALS", "BoxProver", "Envelope"]
+__all__ = ["FEW", "MANY_TRIALS", "TRIALS", "BoxProver", "Envelope"]
 
-#: Boxes of more features are not split further, nor are other references tried than the search's.
+#: Boxes of more features are not split further, nor are other references tried than the search's, but by a
+#: patient export.
 FEW = 16
 #: Boxes of more features are dearer to halve than higher orders are to bound by themselves.
 _MANY = 5
@@ -44,8 +45,8 @@ _LOWEST = -36.0
 _ROUNDING = 1e-10
 #: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
 _BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
-#: Leaves tried for one claim on boxes where none passes.
-TRIALS = 300
+#: Leaves tried for one claim on boxes where none passes, at first and of a patient export.
+TRIALS, MANY_TRIALS = 300, 10_000
 
 
 class Envelope(NamedTuple):
@@ -63,17 +64,18 @@ class BoxProver:
     ball: tuple[Float, Float] | None  #: centre and half widths (d,) of a ball of norm inf
     left: int = TRIALS  #: leaves that may be tried; then a box is tried from one reference
     floor: Level | None = None  #: the lowest level that a box had to be content with
+    patient: bool = False  #: whether boxes are split although that helps little
 
     def proof(self, node: Node, level: Level, anything: bool) -> Leaf | Envelope | None:
         """What proves the level on the box; `anything`: or the highest that can be proved."""
+        mean = self._mean(node)
+        if level.clears(mean):  # looked at first: that costs a tenth of one leaf, here and for a checker
+            return Envelope(level)
         found = self._leaf(node, level)
         if found is not None and found[0].passes:
             return found[0]
-        mean = self._mean(node)
-        if level.clears(mean):
-            return Envelope(level)
         clear = -math.inf if found is None else found[0].clear
-        hopeless = node.stuck(clear) or clear > -_ROUNDING
+        hopeless = (node.stuck(clear) and not self.patient) or clear > -_ROUNDING
         if not anything and not hopeless:
             return None
         best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level)
@@ -100,10 +102,10 @@ class BoxProver:
 
     def passing(self, node: Node, level: Level) -> Leaf | Envelope | None:
         """What proves the level on the box; None: nothing was found."""
+        if level.clears(self._mean(node)):
+            return Envelope(level)
         found = self._leaf(node, level)
-        if found is not None and found[0].passes:
-            return found[0]
-        return Envelope(level) if level.clears(self._mean(node)) else None
+        return found[0] if found is not None and found[0].passes else None
 
     def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
         """The first leaf that passes, or the best; None where no expansion says anything."""
@@ -131,7 +133,7 @@ class BoxProver:
     def places(self, node: Node) -> Iterator[Place]:
         """The search's references and prices for planes, then others."""
         bound, seen = self.bound, set()
-        plan = partial(_plan, partial(bound.planes, slack=lambda: math.inf))
+        plan = partial(_plan, partial(bound.planes, slack=lambda: math.inf), self.patient)
         places = bound.places(node.lower, node.upper, node.reference, plan)
         for place in places:
             if place is None:
@@ -197,9 +199,13 @@ class BoxProver:
 
 
 def _plan(
-    planes: Callable[[float, int], Sequence[tuple[float, tuple[bool, ...]]]], size: float, d: int
+    planes: Callable[[float, int], Sequence[tuple[float, tuple[bool, ...]]]],
+    patient: bool,
+    size: float,
+    d: int,
 ) -> list[tuple[float, bool]]:
     own = [(retreat, sharp) for retreat, prices in planes(size, d) for sharp in prices]
     cheap = [(own[0][0], False)] if own and d <= FEW else []
-    others = [(retreat, sharp) for retreat in _RETREATS for sharp in (False, True)] if d <= FEW else []
+    more = _RETREATS if patient or d <= FEW else ()
+    others = [(retreat, sharp) for retreat in more for sharp in (False, True)]
     return cheap + own + others

@@ -23,8 +23,8 @@ __all__ = ["Cover", "Split", "cover", "walk"]
 
 _Leaf = TypeVar("_Leaf")
 
-#: Splits beyond those of the search.
-_SPLITS = 64
+#: Splits beyond those of the search, at first and of a patient export.
+_SPLITS, _MANY = 64, 2048
 
 
 class Split(NamedTuple):
@@ -43,28 +43,34 @@ class Cover(NamedTuple):
 
 def cover(prover: BoxProver, root: Node, level: Level) -> Cover:
     """The leaves that prove the level on the region, or as much as they can."""
+    scale, patient = prover.bound.lengthscale, prover.patient
 
     def leaf(node: Node, anything: bool) -> Leaf | Envelope | None:
         return prover.proof(node, level, anything)
 
-    nodes: list[Split | Leaf | Envelope] = list(walk(root, level.p, prover.bound.lengthscale, leaf))
+    nodes: list[Split | Leaf | Envelope] = list(walk(root, level.p, scale, leaf, patient))
     return Cover(nodes, min(_proved(node) for node in nodes))
 
 
 def walk(
-    root: Node, enough: float, lengthscale: Float, leaf_of: Callable[[Node, bool], _Leaf | None]
+    root: Node,
+    enough: float,
+    lengthscale: Float,
+    leaf_of: Callable[[Node, bool], _Leaf | None],
+    patient: bool,
 ) -> Iterator[Split | _Leaf]:
     """Nodes in preorder; no recursion: trees may be deep.
 
     `leaf_of(node, anything)` makes a leaf where the search had proved `enough`; None: split it.
     """
-    left, stack = _SPLITS, [root]
+    left, stack = _MANY if patient else _SPLITS, [root]
     while stack:
         check()
         node = stack.pop()
         halves = node.halves
         if not halves or node.bound >= enough:
-            final = not halves and (left == 0 or len(node.lower) > FEW or not _divisible(node, lengthscale))
+            whole = len(node.lower) > FEW and not patient
+            final = not halves and (left == 0 or whole or not _divisible(node, lengthscale))
             leaf = leaf_of(node, final)
             if leaf is not None:
                 yield leaf

@@ -1,4 +1,6 @@
-"""Balls of norm 0: a proof for each set of as many features as may move, a box each (V14)."""
+"""Balls of norm 0: a proof for each set of as many features as may move, a box each (V14); and balls of other
+norms of which there are no proofs.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,18 @@ import numpy as np
 
 from gpcert.posterior import Posterior
 from gpcert.proofs.tree import Goal
-from gpcert.regions import Ball, Box
+from gpcert.regions import Ball, Box, Region
+from gpcert.rounding import LARGEST
 from gpcert.validation import Float
 
-__all__ = ["MOST_SUPPORTS", "Subject", "prove", "supports_of"]
+__all__ = ["MOST_SUPPORTS", "Subject", "beyond", "narrow", "prove", "supports_of"]
 
 #: Boxes of one claim.
 MOST_SUPPORTS = 400
 #: Features of a box up to which its corners are looked at for the worst point.
 _CORNERS = 5
+#: What rounding may take of a half width.
+_TOLD = 1e-3
 
 
 class Subject(Protocol):
@@ -73,3 +78,25 @@ def _worst_point(post: Posterior, label: int, box: Box, features: list[int], upp
             points.append(corner)
     p = post.probability(np.array(points))[:, label]
     return np.asarray(points[int(p.argmax() if upper else p.argmin())])
+
+
+def beyond(region: Region) -> str | None:
+    """Why a ball is beyond proof by its size, if it is."""
+    if not isinstance(region, Ball) or region.norm == 0:
+        return None
+    scale = np.ones_like(region.x) if region.scale is None else region.scale
+    sizes = [x for x in (region.radius, *scale) if x > 0]
+    if any(x * LARGEST < 1.0 or x > LARGEST for x in sizes):
+        return f"balls with radii or scales such as {max(sizes, key=lambda x: abs(math.log(x))):g}"
+    return None
+
+
+def narrow(region: Region) -> str | None:
+    """Why numbers about a ball are beyond proof: its exact ends are lost in the doubles around them."""
+    if not isinstance(region, Ball) or region.norm == 0:
+        return None
+    scale = np.ones_like(region.x) if region.scale is None else region.scale
+    lost = np.spacing(np.abs(region.x)) > _TOLD * region.radius * scale
+    moving = slice(None) if region.features is None else list(region.features)
+    hardly = bool(region.radius > 0 and lost[moving].any())
+    return "balls so small that doubles hardly tell their ends from x" if hardly else None

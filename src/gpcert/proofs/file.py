@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.clock import OutOfTime, left, until
-from gpcert.likelihoods import Softmax
+from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
-from gpcert.proofs.few import prove
+from gpcert.proofs.few import beyond, prove
 from gpcert.proofs.one_vs_rest import SeveralClasses
 from gpcert.proofs.softmax import Labels
 from gpcert.proofs.tree import Goal, Node, Tree
@@ -25,7 +25,12 @@ __all__ = ["ProofText"]
 
 #: Of the time that is left for a file, what one attempt at a claim may take.
 _SHARE = 0.5
-#: How far weaker claims are that are tried where time ends an attempt: the less, the coarser is their cover.
+#: Of a label, of which nothing weaker can be claimed, what a patient attempt may take.
+_LAST = 0.8
+#: Where a radius itself is not proved, these shares of it are tried; then so often one between the largest
+#: that is proved and the smallest that is not, unless they are as close as this.
+_SHARES, _BETWEEN, _CLOSE = (0.995, 0.95, 0.8, 0.5, 0.2, 0.05, 0.01), 8, 0.002
+#: How far weaker claims are that are tried where less is proved: the less, the coarser is their cover.
 _WEAKER = (0.0, 0.004, 0.04, 0.2)
 
 
@@ -39,18 +44,13 @@ class ProofText:
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         self._post, self._factory = post, factory
         self._several = post.n_classes > 2
-        kind = (
-            Labels
-            if isinstance(post.likelihood, Softmax)
-            else SeveralClasses
-            if self._several
-            else TwoClasses
-        )
+        kinds: dict[type, type[Labels | SeveralClasses]] = {Softmax: Labels, OneVsRest: SeveralClasses}
+        kind = kinds.get(type(post.likelihood), TwoClasses)
         self._subject: Labels | SeveralClasses | TwoClasses = kind(post, factory)
         self._regions: dict[str, int] = {}
         self._told: list[Any] = []
         self.claims: list[Any] = []
-        self.cut = False  #: whether time ended an attempt
+        self.tried = self.cut = False  #: whether there was something to prove; whether time ended an attempt
 
     def text(self, model: str) -> str:
         """The whole file, for a model file with this SHA-256."""
@@ -73,7 +73,7 @@ class ProofText:
         threshold, or else nothing: -inf.
         """
         for level in dict.fromkeys((value, threshold)):
-            flat = self._several or level == 0.5
+            flat = self._sharp(level)
             goal = Goal(label, region, False, level, start, flat, level == threshold)
             found, proof = self._within(goal) or (-np.inf, None)
             if found >= threshold:
@@ -86,6 +86,43 @@ class ProofText:
         """Claim that the label holds on the region, if that can be proved."""
         start = None if tree is None else tree.roots.get(0)
         return self.above(label, region, threshold, threshold, start) >= threshold
+
+    def largest(
+        self,
+        label: int,
+        ball: Callable[[float], Region],
+        radius: float,
+        threshold: float,
+        tree: Tree | None,
+        fewer: Callable[[float], float],
+    ) -> float:
+        """Claim that the label holds on the ball of this radius, or of as large a one as can be proved: its
+        radius; `fewer`: rounds what is tried.
+        """
+        if self.holds(label, ball(radius), threshold, tree):
+            return radius
+        flat, high, best = self._sharp(threshold), radius, (0.0, -np.inf, None)
+
+        def tried(share: float, patient: bool) -> bool:
+            nonlocal high, best
+            each = fewer(share)
+            if not best[0] < each < high:
+                return False
+            goal = Goal(label, ball(each), False, threshold, None, flat, True, patient)
+            found = self._attempt(goal)
+            if found is not None and found[0] >= threshold:
+                best = each, *found
+            else:
+                high = each
+            return best[0] > 0.0
+
+        if any(tried(share * radius, patient=False) for share in _SHARES):
+            for _ in range(_BETWEEN):
+                if high - best[0] > _CLOSE * radius:
+                    tried(0.5 * (best[0] + high), patient=True)
+            where = label, self._region(ball(best[0]))
+            self.claims.append(everywhere(*where, ">", best[1], best[2], self._quantity))
+        return best[0]
 
     def point(self, label: int, region: Region, sense: str, value: float, point: Float) -> float:
         """Claim P(label) at a point of the region; the number that was claimed.
@@ -124,6 +161,10 @@ class ProofText:
         where = shape_of(Box(point, point), still), point, still
         return self._factory.pair(label, *where)[0].at(np.empty(0))
 
+    def _sharp(self, level: float) -> bool:
+        """Whether a bound is sharp at a level of what decides the label (`Goal.flat`)."""
+        return self._several or (level == 0.5 and isinstance(self._subject, TwoClasses))
+
     @property
     def _quantity(self) -> str:
         return "margin" if self._several else "probability"
@@ -141,23 +182,38 @@ class ProofText:
         trivial = 1.0 if upper else -1.0 if margin else 0.0
         if value == trivial:
             return value
-        goal = Goal(label, region, upper, value, start, margin)
-        weaker = (value + less if upper else value - less for less in _WEAKER)
-        tries = (
-            self._within(goal._replace(value=each))
-            for each in weaker
-            if (each < 1.0 if upper else each > trivial)
-        )
-        found, proof = next(filter(None, tries), (trivial, None))
+        goal, sign = Goal(label, region, upper, value, start, margin), -1.0 if upper else 1.0
+        found, proof = trivial, None
+        for each in (value - sign * less for less in _WEAKER):
+            if sign * found >= sign * each or sign * each <= sign * trivial:
+                break
+            better = self._within(goal._replace(value=each))
+            if better is not None and sign * better[0] > sign * found:
+                found, proof = better
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))
         return found
 
     def _within(self, goal: Goal) -> tuple[float, Any] | None:
+        """What is proved of a goal in shares of the time that is left, with patience where less than it is;
+        None: there was not enough.
+        """
+        found = self._attempt(goal)
+        if found is None or _reaches(goal, found[0]):
+            return found
+        longer = self._attempt(goal._replace(patient=True))
+        better = longer is not None and (longer[0] < found[0] if goal.upper else longer[0] > found[0])
+        return longer if better else found
+
+    def _attempt(self, goal: Goal) -> tuple[float, Any] | None:
         """`_prove` in a share of the time that is left; None: that was not enough."""
+        self.tried = True
+        if beyond(goal.region) is not None:
+            return (np.inf if goal.upper else -np.inf), None
         try:
-            with until(time.perf_counter() + _SHARE * left()):
+            share = _LAST if goal.only and goal.patient else _SHARE
+            with until(time.perf_counter() + share * left()):
                 return self._prove(goal)
         except OutOfTime:
             self.cut = True
@@ -174,3 +230,7 @@ class ProofText:
         if number == len(self._told):
             self._told.append(region_told(region))
         return number
+
+
+def _reaches(goal: Goal, value: float) -> bool:
+    return value <= goal.value if goal.upper else value >= goal.value

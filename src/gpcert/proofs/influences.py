@@ -44,13 +44,12 @@ def influence(text: ProofText, post: Posterior, label: int, ball: Ball, line: Li
     right = _proved(text, post, label, regions[1], line.feature, line.above)
     least = right.max_lower - left.max_upper + right.min_lower - left.min_upper
     most = right.max_upper - left.max_lower + right.min_upper - left.min_lower
-    exact = (left, right) == (line.below, line.above)
-    lower, upper = max(least - _BESIDE, -2.0), min(most + _BESIDE, 2.0)
-    if exact:
-        lower, upper = float(ends[0]), float(ends[1])
+    known = (left, right) == (line.below, line.above)  # the sums of the answer are rounded outward
+    lower = float(ends[0]) if known else min(max(least - _BESIDE, -2.0), float(ends[0]))
+    upper = float(ends[1]) if known else max(min(most + _BESIDE, 2.0), float(ends[1]))
     terms = [(sign, extreme, regions[sign > 0]) for extreme in ("max", "min") for sign in (1, -1)]
     text.balance(label, terms, lower, upper)
-    return exact
+    return bool(lower == ends[0] and upper == ends[1])
 
 
 def _proved(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,11 +17,16 @@ from gpcert.bounds import (
     Covariances,
     Domain,
     KernelSum,
+    Model,
     RadialSlice,
     Slice,
 )
 from gpcert.proofs.facts import Fact
+from gpcert.rounding import UNIT
 from gpcert.validation import Float
+
+#: More than the rounding of a kernel's value, relative to the variance.
+_BESIDE = 1e-14
 
 __all__ = ["Level", "Place", "Plane", "variance_at"]
 
@@ -104,32 +110,66 @@ class Level(ABC):
         kernels = KernelSum(around, slice_.weights - (weight + 2.0 * rate) * r, sum(terms), still)
         return Plane(kernels, 2.0 * lift * rate, hints, sum(map(abs, terms)))
 
-    def rising(self, place: Place, constants: Sequence[float], tau: float, hints: dict[str, Any]) -> Plane:
-        """V3 (b), V3': below the sum of constants + mu - tau S."""
+    def rising(
+        self,
+        place: Place,
+        constants: Sequence[float],
+        tau: float,
+        hints: dict[str, Any],
+        room: float = 0.0,
+    ) -> Plane:
+        """V3 (b), V4': below the sum of constants + mu - tau S where S >= 0, plus room where S < 0."""
         around, r, q0 = _visited(place)
         slice_, s2 = place.slice, place.slice.model.variance
-        terms = *constants, slice_.mean, -tau * (s2 + q0 + self.variances(place)[2])
+        lost = max(tau * self.variances(place)[2] - room, 0.0)
+        terms = *constants, slice_.mean, -tau * (s2 + q0), -lost
         kernels = KernelSum(around, slice_.weights + 2.0 * tau * r, sum(terms))
         return Plane(kernels, 2.0 * tau * self.fact.negative * s2, hints, sum(map(abs, terms)))
 
     def variances(self, place: Place) -> tuple[float, float, float]:
         """V3': the ends of max(S, 0) on the domain, and how far S may lie below 0 there."""
         top = place.slice.model.variance * (1.0 + self.fact.negative)
-        if not isinstance(place.slice, Slice):
-            return 0.0, top, self.fact.lift
-        here, change = variance_at(place), self.change(place) * _length(place)
+        here, moved = variance_at(place), _moved(place)
+        change = self._change(place, moved) * moved + _noise(place)
         below = min(max(change - here, 0.0), self.fact.lift)
         return max(here - change, 0.0), min(max(here + change, 0.0), top), below
 
     def change(self, place: Place) -> float:
         """|S - S(reference)| is at most this times |d|."""
+        return self._change(place, _length(place))
+
+    def _change(self, place: Place, moved: float) -> float:
         s2, lift = place.slice.model.variance, self.fact.lift
         wide = s2 + lift + self.fact.negative * s2
-        return 2.0 * math.sqrt(max(variance_at(place) + lift, 0.0) * wide) + wide * _length(place)
+        return 2.0 * math.sqrt(max(variance_at(place) + lift, 0.0) * wide) + wide * moved
 
 
 def _length(place: Place) -> float:
     return place.domain.norm(np.ones(len(place.reference)))
+
+
+def _moved(place: Place) -> float:
+    """At least |k(x, .) - k(reference, .)| / s on the domain: |d|, or of another kernel than the Gaussian
+    (2 - 2 phi(|d|^2/2))^(1/2), which is no more than its tangent in 0 says.
+    """
+    length = _length(place)
+    if isinstance(place.slice, Slice):
+        return length
+    ((group,),), s2, z = place.slice.terms, place.slice.model.variance, 0.5 * length * length
+    slope = float(group.phi.derivatives(np.zeros(1), 1)[1][0]) / s2
+    lost = 1.0 - float(group.phi.value(np.array([z]))[0]) / s2 + _BESIDE
+    return math.sqrt(2.0 * min(lost, -slope * z * (1.0 + _BESIDE)))
+
+
+def _noise(place: Place) -> float:
+    """About how far rounding may move S at the reference: stiff precisions cancel."""
+    k = _visit(place)[1]
+    return 4.0 * UNIT * _size(place.slice.model) * float(k @ k)
+
+
+@lru_cache(maxsize=8)
+def _size(model: Model) -> float:
+    return float(np.linalg.norm(model.precision))
 
 
 def _visited(place: Place) -> tuple[Covariances, Float, float]:

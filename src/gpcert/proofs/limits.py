@@ -4,48 +4,77 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from gpcert.clock import OutOfTime, until
-from gpcert.results import ProofFile, Unproved
+from gpcert.results import (
+    CertifiedRadius,
+    Evaluation,
+    ProbabilityRange,
+    ProofFile,
+    Status,
+    Unproved,
+    Verdict,
+)
 
-__all__ = ["exported"]
+__all__ = ["exported", "unasked"]
+
+_Answer = TypeVar("_Answer", ProbabilityRange, Verdict, CertifiedRadius, Evaluation)
 
 #: An export may take this many times what the answer took, and in any case this many seconds, or this many
-#: times the limit that the answer was asked with, if that is less.
-_TIMES, _SECONDS, _LIMITS = 3.0, 10.0, 10.0
+#: times the limit that the answer was asked with, if that is less, but not less than so many seconds.
+_TIMES, _SECONDS, _LIMITS, _LEAST = 3.0, 10.0, 10.0, 5.0
+#: Seconds for what an interrupted search has proved: somebody waits.
+_AFTER = 3.0
 #: Seconds between two looks whether somebody wants it to end.
 _LOOK = 0.1
 
+#: Why a search knows nothing.
+_ENDINGS = {
+    Status.INTERRUPTED: Unproved.INTERRUPTED,
+    Status.TIME: Unproved.TIME,
+    Status.NODES: Unproved.NODES,
+}
+
 
 def exported(
-    prove: Callable[[], ProofFile | None], seconds: float, most: float, stop: Callable[[], bool]
+    prove: Callable[[], ProofFile | Unproved],
+    ended: Status,
+    seconds: float,
+    most: float,
+    stop: Callable[[], bool],
 ) -> dict[str, Any]:
     """Entries of an answer: its proof file, or why there is none.
 
-    `seconds`: what the answer took; `most`: the limit that it was asked with; `stop`: tells where the
-    question stands, and whether to stop.
+    `ended`: how the search did; `seconds`: what the answer took; `most`: the limit that it was asked with;
+    `stop`: tells where the question stands, and whether to stop, unless that was said already.
     """
     start = time.perf_counter()
-    looked, wanted = start, False
+    looked, cut = start, ended is Status.INTERRUPTED
 
     def asked() -> bool:
-        nonlocal looked, wanted
-        if time.perf_counter() < looked + _LOOK:
+        nonlocal looked
+        if cut or time.perf_counter() < looked + _LOOK:
             return False
         looked = time.perf_counter()
-        wanted = stop()
-        return wanted
+        return stop()
 
+    allowed = max(_LEAST, _TIMES * seconds, min(_SECONDS, _LIMITS * most))
     try:
-        with until(start + max(_TIMES * seconds, min(_SECONDS, _LIMITS * most)), asked):
-            file = prove()
+        with until(start + (_AFTER if cut else allowed), asked):
+            found = prove()
     except KeyboardInterrupt:
         return {"unproved": Unproved.INTERRUPTED}
     except OutOfTime:
-        return {"unproved": Unproved.TIME}
+        return {"unproved": Unproved.INTERRUPTED if cut else Unproved.TIME}
     except (OSError, MemoryError):
         return {"unproved": Unproved.UNWRITTEN}
-    if file is None:
-        return {"unproved": Unproved.INTERRUPTED if wanted else Unproved.NOTHING}
-    return {"proof": file}
+    if isinstance(found, ProofFile):
+        return {"proof": found}
+    return {"unproved": _ENDINGS.get(ended, found) if found is Unproved.NOTHING else found}
+
+
+def unasked(answer: _Answer, prover: object | None) -> _Answer:
+    """The answer to what a stopped call did not come to; `prover`: who would have proved it."""
+    return answer if prover is None else replace(answer, unproved=Unproved.INTERRUPTED)

@@ -26,6 +26,8 @@ _NEAR = 9
 _LEAST = 1e-30
 #: What a mean has above a level of the logistic is relative to it.
 _BELOW = 1e-14
+#: A variance this far below 0 costs a level something; noise of a probit that is like the logistic.
+_CLIPPED, _LIKE = 1e-9, 2.5
 #: How far apart they are at least, as a share of the largest variance.
 _APART = 1e-3
 
@@ -79,8 +81,15 @@ class ProbitAt(Level):
             return self.mean(place, self.height, {"tau": 0.0})
         if t < 0.0:
             return self.falling(place, 0.0, -t, self.noise, {})
-        tau = 0.5 * t / math.sqrt(self.noise + max(variance_at(place), 0.0))
-        return self.rising(place, (-tau * self.noise, -0.25 * t * t / tau), tau, {"tau": tau})
+        S, (_, most, below) = variance_at(place), self.variances(place)
+        # Slopes up to 1/2 t / (c^(1/2) + below^(1/2)) lose nothing where S < 0.
+        root = max(math.sqrt(self.noise + max(S, 0.0)), math.sqrt(self.noise) + math.sqrt(below))
+        tau, floor = 0.5 * t / root, t * math.sqrt(self.noise)
+        above = tau * self.noise + 0.25 * t * t / tau
+        height = t * math.sqrt(self.noise + most)
+        if height < above + tau * S:
+            return self.mean(place, height, {"tau": 0.0})
+        return self.rising(place, (-above,), tau, {"tau": tau}, above - floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +160,28 @@ class LogitAt(Level):
             p = self.probability
             return self.mean(place, math.log(p) - math.log1p(-p) + 1e-14, {"tau": 0.0})
         if self.probability > 0.5:
-            tangent = self._tangent(S)
-            slope, curl = Logit().expectation_gradient(tangent[2], S)
-            tau = -float(curl) / float(slope)
-            unknown = 4.0 * (tangent[2] - tangent[1]) * abs(place.slice.model.variance - S)  # of the slope
-            return self.rising(place, (tau * S, -tangent[2], -unknown), tau, {"tangent": tangent})
+            return self._above(place, S)
         c, grid, m = self._grid
         found = root_below(c, grid, [-height for height in m], S)
         steep, c, kappa = (0.0, c, -np.inf) if found is None else found
         return self.falling(place, kappa, steep, c, {"nu": steep})
+
+    def _above(self, place: Place, S: float) -> Plane:
+        """Of a level above 1/2: a tangent of m_p, which lies above m_p(0) by its room."""
+        _, most, below = self.variances(place)
+        if below > _CLIPPED:  # as with the probit: from this variance on nothing is lost where S < 0
+            S = min(max(S, below + 2.0 * math.sqrt(_LIKE * below)), self.top)
+        tangent = self._tangent(S)
+        slope, curl = Logit().expectation_gradient(tangent[2], S)
+        tau = -float(curl) / float(slope)
+        unknown = 4.0 * (tangent[2] - tangent[1]) * abs(place.slice.model.variance - S)  # of the slope
+        room = tangent[2] - tau * S - unknown - math.log(self.p) + math.log1p(-self.p)
+        if below > _CLIPPED:
+            flat = self._tangent(most * (1.0 + _BELOW) + _BELOW)
+            lost = max(tau * below - room, 0.0)
+            if flat[2] < tangent[2] + tau * (variance_at(place) - S) + lost:
+                return self.mean(place, flat[2], {"tau": 0.0, "tangent": flat})
+        return self.rising(place, (tau * S, -tangent[2], -unknown), tau, {"tangent": tangent}, room)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.bounds import BoundFactory, JointLabel, JointShare, OneVsRestBound, RbfBound, smallest_point
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
+from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver, Envelope
 from gpcert.proofs.cover import Split, walk
 from gpcert.proofs.document import part_told, real, split_told
 from gpcert.proofs.facts import facts_of
@@ -64,7 +64,7 @@ class SeveralClasses:
 
         Where less is of no use, the first leaf that proves less ends the work.
         """
-        label, region, upper, value, start, flat, only = goal
+        label, region, upper, value, start, flat, only, patient = goal
         make = self._factory.margin if flat else self._factory.pair
         made, moving = placed(make, label, region)
         bound = made if flat else made[int(upper)]
@@ -75,11 +75,11 @@ class SeveralClasses:
             return value, None
         reach = _half_up(value) if flat else complement_up(value) if upper else value
         joint = JointProver(bound, self._levels, cube_of(region, moving), flat)
-        covering = _Covering(bound, self._levels, reach, value, joint)
+        covering = _Covering(bound, self._levels, reach, value, joint, patient)
         with np.errstate(all="ignore"):
             nodes: list[Split | _Leaf | _Joint] = []
             walked: Iterator[Split | _Leaf | _Joint]
-            walked = walk(root, reach, covering.lengthscale, covering.leaf)
+            walked = walk(root, reach, covering.lengthscale, covering.leaf, patient)
             for node in walked:
                 nodes.append(node)
                 if only and not isinstance(node, Split) and node.value < reach:
@@ -94,10 +94,16 @@ class _Covering:
     """Leaves for a quantity that has to reach `goal`."""
 
     def __init__(
-        self, bound: OneVsRestBound, levels: list[Levels], goal: float, value: float, joint: JointProver
+        self,
+        bound: OneVsRestBound,
+        levels: list[Levels],
+        goal: float,
+        value: float,
+        joint: JointProver,
+        patient: bool,
     ) -> None:
         self._bound, self._levels, self._goal, self._value, self._joint = bound, levels, goal, value, joint
-        self._left = TRIALS * len(levels)
+        self._left, self._patient = (MANY_TRIALS if patient else TRIALS) * len(levels), patient
         c = np.arange(len(levels))
         self._rising = (c == bound.ratio.label) == (bound.ratio.sign > 0)
         self._own = [pair[0 if up else 1] for pair, up in zip(bound.classes, self._rising, strict=True)]
@@ -125,7 +131,7 @@ class _Covering:
                 high[j] = complement_up(p)
         value = self._bound.ratio.bounds(low, high)[0]
         lacks = value - self._goal  # which is rounded outward
-        final = anything or lacks >= 0.0 or node.stuck(lacks)
+        final = anything or lacks >= 0.0 or (node.stuck(lacks) and not self._patient)
         return _Leaf(parts, self._rising, value) if final else None
 
     def _part(self, j: int, node: Node, slack: float) -> tuple[Leaf | Envelope | None, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from gpcert.likelihoods import FiveErf, Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
-from gpcert.proofs.few import MOST_SUPPORTS, supports_of
+from gpcert.proofs.few import MOST_SUPPORTS, beyond, narrow, supports_of
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.influences import Line, influence
 from gpcert.proofs.tree import Tree
@@ -31,22 +32,15 @@ from gpcert.results import (
     CertifiedRadius,
     ProbabilityRange,
     ProofFile,
-    Status,
+    Unproved,
     Verdict,
     VerdictStatus,
 )
-from gpcert.rounding import LARGEST, down, up
+from gpcert.rounding import down, up
 from gpcert.schema import digest
 from gpcert.validation import Float
 
 __all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
-
-#: Where the simple form does not prove the safe radius itself, these shares of it are tried.
-_SHARES = (1.0, 0.999, 0.99, 0.95, 0.8, 0.5)
-
-
-#: What rounding may take of a half width.
-_TOLD = 1e-3
 
 
 class ProofPath(os.PathLike[str]):
@@ -73,10 +67,8 @@ class Prover:
     target: Path
     batch: bool
 
-    def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | None:
+    def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Both ends on the whole region, and the points that attain the inner ones."""
-        if answer.status is Status.INTERRUPTED:
-            return None
         text, where = self._text(factory), (answer.label, answer.region)
         lower = text.at_least(*where, answer.lower, tree.roots.get(0))
         upper = text.at_most(*where, answer.upper, tree.roots.get(1))
@@ -87,10 +79,8 @@ class Prover:
         exact = (lower, upper) == (answer.lower, answer.upper)
         return self._write(list(answer.key), text, exact, lower, upper)
 
-    def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | None:
+    def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Safe: the label holds on the whole region. Unsafe: a point where it does not. Else the margin."""
-        if answer.ended is Status.INTERRUPTED or answer.argmin is None:
-            return None
         text, where, threshold = (
             self._text(factory),
             (answer.label, answer.region),
@@ -100,7 +90,8 @@ class Prover:
         lower = text.above(*where, threshold, value, root) if answer.status is VerdictStatus.SAFE else -2.0
         if lower < threshold:
             lower = text.margin_at_least(*where, min(value, threshold), root)
-        text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
+        if answer.argmin is not None:
+            text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
         if answer.counterexample is not None:
             text.margin_at(*where, "<", threshold, answer.counterexample)
         margin = answer.margin.lower if lower == value else down(lower - threshold)
@@ -108,17 +99,12 @@ class Prover:
 
     def radius(
         self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
-    ) -> ProofFile | None:
+    ) -> ProofFile | Unproved:
         """The label on the largest safe ball, or a smaller one; a point of the unsafe ball without it."""
-        if answer.status is Status.INTERRUPTED:
-            return None
-        text, safe = self._text(factory), 0.0
-        for share in _SHARES if answer.safe > 0 else ():
-            tree = trees.get(answer.safe) if share == 1.0 else None
-            region = around(answer.ball, share * answer.safe)
-            if text.holds(answer.label, region, self._zero(answer.threshold), tree):
-                safe = share * answer.safe
-                break
+        text, asked = self._text(factory), (answer.label, partial(around, answer.ball), answer.safe)
+        fewer = np.floor if answer.ball.norm == 0 else float  # norm 0 counts features
+        tree, zero = trees.get(answer.safe), self._zero(answer.threshold)
+        safe = text.largest(*asked, zero, tree, fewer) if answer.safe > 0 else 0.0
         if answer.counterexample is not None:
             unsafe = around(answer.ball, answer.unsafe)
             text.margin_at(answer.label, unsafe, "<", self._zero(answer.threshold), answer.counterexample)
@@ -131,8 +117,8 @@ class Prover:
         factory: BoundFactory,
         safe: tuple[Region, Tree | None] | None,
         unsafe: tuple[Region, Float] | None,
-    ) -> ProofFile | None:
-        """The label on one ball, and a point of another without it; None where there is neither."""
+    ) -> ProofFile | Unproved:
+        """The label on one ball, and a point of another without it, where there are."""
         text, exact = self._text(factory), True
         if safe is not None:
             exact = text.holds(label, safe[0], self._zero(threshold), safe[1])
@@ -143,7 +129,7 @@ class Prover:
 
     def influences(
         self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[Line], ends: Float
-    ) -> ProofFile | None:
+    ) -> ProofFile | Unproved:
         """Delta of every feature of a ball in `ends` (2, D), from ranges on both sides of its centre."""
         text = self._text(factory)
         exact = [influence(text, self.post, label, ball, line, ends[:, line.feature]) for line in lines]
@@ -180,11 +166,11 @@ class Prover:
         exact: bool,
         lower: float | None = None,
         upper: float | None = None,
-    ) -> ProofFile | None:
+    ) -> ProofFile | Unproved:
         if not text.claims:
             if text.cut:
                 raise OutOfTime
-            return None
+            return Unproved.WEAK if text.tried else Unproved.NOTHING
         path, content = self.target, text.text(self.model)
         if self.batch:
             path = path / f"{digest([self.model, name])[:16]}.json"
@@ -236,8 +222,6 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
         return "probabilities of a softmax (labels have proofs)"
     if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
         return "a softmax of two classes, or with a kernel for each"
-    if isinstance(link, OneVsRest) and post.n_classes < 3:
-        return "one-vs-rest of two classes"
     others = (
         () if isinstance(link, OneVsRest | Softmax) else (Matern12, Matern32, Matern52, RationalQuadratic)
     )
@@ -255,22 +239,4 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     few = [ball for ball in balls if ball.norm == 0]
     if any(supports_of(ball, ball.radius or None) > MOST_SUPPORTS for ball in few):
         return f"balls of norm 0 with more than {MOST_SUPPORTS} sets of features that may move"
-    balls = [ball for ball in balls if ball.norm > 0]
-    sizes = [x for ball in balls for x in (ball.radius, *(() if ball.scale is None else ball.scale)) if x > 0]
-    moderate = all(x * LARGEST >= 1.0 and x <= LARGEST for x in sizes)
-    if not moderate:
-        return f"balls with radii or scales such as {max(sizes, key=_extreme):g}"
-    narrow = any(_narrow(ball) for ball in balls)
-    return "balls so small that doubles hardly tell their ends from x" if narrow else None
-
-
-def _narrow(ball: Ball) -> bool:
-    """Whether the exact ends of a ball are lost in the doubles around them."""
-    half = ball.radius * (np.ones_like(ball.x) if ball.scale is None else ball.scale)
-    moving = slice(None) if ball.features is None else list(ball.features)
-    lost = np.spacing(np.abs(ball.x)) > _TOLD * half
-    return bool(ball.radius > 0 and lost[moving].any())
-
-
-def _extreme(x: float) -> float:
-    return float(abs(np.log(x)))
+    return next(filter(None, (*map(beyond, balls), *map(narrow, balls))), None)

@@ -18,7 +18,7 @@ from gpcert.bounds import BoundFactory, Model, RbfBound, class_model_of, curves_
 from gpcert.likelihoods import Logit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.anchors import Near, near
-from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
+from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver, Envelope
 from gpcert.proofs.cover import Split, walk
 from gpcert.proofs.document import part_told, reals, split_told
 from gpcert.proofs.facts import Fact, facts_of
@@ -110,7 +110,7 @@ class Labels:
 
     def prove(self, goal: Goal) -> tuple[float, Any]:
         """(0, how) if the margin of the label is proved to be positive, which is all that can be; else -1."""
-        label, region, upper, value, start, flat, _ = goal
+        label, region, upper, value, start, flat, _, patient = goal
         assert flat > upper  # the margin, from below
         if value != 0.0:
             return -1.0, None
@@ -120,9 +120,9 @@ class Labels:
         if not root.lower.size:
             return (0.0 if self.decided(label, 1, x) else -1.0), None
         with np.errstate(all="ignore"):
-            covering = _Covering(self._post, label, region, moving, self._terms)
+            covering = _Covering(self._post, label, region, moving, self._terms, patient)
             nodes: list[Split | _Leaf] = []
-            for node in walk(root, up(0.5), covering.lengthscale, covering.leaf):
+            for node in walk(root, up(0.5), covering.lengthscale, covering.leaf, patient):
                 nodes.append(node)
                 if isinstance(node, _Leaf) and not node.proved:
                     return -1.0, None
@@ -187,11 +187,13 @@ def _rival(post: Posterior, c: int, j: int) -> _Rival:
 class _Covering:
     """Leaves that show the label against every rival."""
 
-    def __init__(self, post: Posterior, label: int, region: Region, moving: Any, terms: float) -> None:
+    def __init__(
+        self, post: Posterior, label: int, region: Region, moving: Any, terms: float, patient: bool
+    ) -> None:
         self._rivals = {j: _rival(post, label, j) for j in range(post.n_classes) if j != label}
         self._count, self._cube, s2 = post.n_classes, cube_of(region, moving), post.kernels[0].prior_variance
         self._shape, self._x = shape_of(region, moving), region.inner_box().lower
-        self._moving, self._left, self.terms = moving, TRIALS, terms
+        self._moving, self._left, self.terms = moving, MANY_TRIALS if patient else TRIALS, terms
         self._post, self._label = post, label
         features = np.flatnonzero(moving)
         curves = curves_of(Logit())
@@ -210,13 +212,16 @@ class _Covering:
         """What beats all rivals on the box; None: it should be split."""
         parts: list[list[_Part] | _Anchor | None] = [None] * self._count
         middle = 0.5 * node.lower + 0.5 * node.upper
-        around: Near | None = None
+        place, around = self._place(node, middle), None
         for j in sorted(self._rivals, key=lambda j: self._gap(j, node.reference)):
-            ordered = _beats(self._rivals[j], 1, self._point(node.reference), np.zeros(0, dtype=int))
+            # Of a box that misses the ball anything holds, whoever wins there.
+            ordered = place is None or _beats(
+                self._rivals[j], 1, self._point(node.reference), np.zeros(0, dtype=int)
+            )
             parts[j] = self._parts(j, node) if ordered else None
             if parts[j] is not None:
                 continue
-            around = around or self._near(j, node, middle)
+            around = around or self._near(place, middle)
             if around is not None and (cost := around.cost(self._label, j)) <= self.terms:
                 self.terms -= cost
                 parts[j] = _Anchor(middle)
@@ -233,10 +238,14 @@ class _Covering:
         whole[self._moving] = x
         return whole
 
-    def _near(self, j: int, node: Node, middle: Float) -> Near | None:
-        """Around the middle of the box."""
+    def _place(self, node: Node, middle: Float) -> Place | None:
+        """The middle of the box, whatever the rival; None: the box misses the region."""
+        j = next(iter(self._rivals))
         prover = BoxProver(self._bounds[j][0], lambda t: self._levels[j, "mean"], self._cube)
-        place = prover.place(node, middle, False)
+        return prover.place(node, middle, False)
+
+    def _near(self, place: Place | None, middle: Float) -> Near | None:
+        """Around it."""
         if place is None:
             return None
         square = place.domain.norm(np.ones(len(middle))) ** 2

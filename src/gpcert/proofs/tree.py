@@ -70,7 +70,8 @@ class Tree(Recorder):
 
 class Goal(NamedTuple):
     """P(label) >= value on the region, or <= where `upper`; `flat`: of what decides the label, sharp there;
-    `start`: a box of the search, or a point to begin with; `only`: less is of no use.
+    `start`: a box of the search, or a point to begin with; `only`: less is of no use; `patient`: boxes are
+    split as long as time and many splits last, whether or not that seems to help.
     """
 
     label: int
@@ -80,3 +81,4 @@ class Goal(NamedTuple):
     start: Node | Float | None
     flat: bool
     only: bool = False
+    patient: bool = False

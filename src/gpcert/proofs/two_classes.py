@@ -11,7 +11,7 @@ from gpcert.bounds import BoundFactory, BoxBound, LevelBound, shape_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs.boxes import BoxProver
+from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver
 from gpcert.proofs.cover import cover
 from gpcert.proofs.document import proof_told
 from gpcert.proofs.facts import facts_of
@@ -39,7 +39,7 @@ class TwoClasses:
 
     def prove(self, goal: Goal) -> tuple[float, Any]:
         """The bound of P(label) that is proved, the goal's if possible, and how: less costs no more here."""
-        label, region, upper, value, start, flat, _ = goal
+        label, region, upper, value, start, flat, _, patient = goal
         pair, moving = placed(self._factory.pair, label, region)
         bound = pair[int(upper)]
         assert isinstance(bound, LevelBound)
@@ -52,7 +52,13 @@ class TwoClasses:
             return 1.0 if upper else 0.0, None
         with np.errstate(all="ignore"):
             for _ in range(_ROUNDS):
-                prover = BoxProver(bound, lambda t: self._levels.at(t, flat, near), cube_of(region, moving))
+                prover = BoxProver(
+                    bound,
+                    lambda t: self._levels.at(t, flat, near),
+                    cube_of(region, moving),
+                    MANY_TRIALS if patient else TRIALS,
+                    patient=patient,
+                )
                 found = cover(prover, root, level)
                 if found.t >= level.t:
                     return value, proof_told(level, found.nodes, region)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from gpcert.bounds import BoundFactory
 from gpcert.engine import knows, knows_labels
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover, exported
+from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
@@ -30,7 +30,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import Decision, decide, decision, labelled, settled
 from gpcert.questions.rooted import Roots
 from gpcert.regions import Region, Regions
-from gpcert.results import About, Enclosure, Status, Verdict, VerdictStatus
+from gpcert.results import About, Enclosure, Status, Unproved, Verdict, VerdictStatus
 from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
@@ -96,7 +96,7 @@ def certify(
     found = ask_all(
         _ask, task, pieces, running, what="certify", stopped=_interrupted, blank=blank, together=together
     )
-    return [found[i] if i in found else blank(pieces[i]) for i in range(len(region))]
+    return [found[i] if i in found else unasked(blank(pieces[i]), prover) for i in range(len(region))]
 
 
 def settled_verdicts(
@@ -208,7 +208,8 @@ def _lot(
 def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:
     region, label = piece.region, piece.label
     if piece.tie:
-        return _nothing(task, region, label, Status.NUMERICAL)
+        answer = _nothing(task, region, label, Status.NUMERICAL)
+        return answer if task.prover is None else replace(answer, unproved=Unproved.NOTHING)
     tree = None if task.prover is None else Tree()
     question = region, label, task.threshold, task.settings, report, piece.start
     answer = _verdict(task, region, label, decide(task.post, task.factory, *question, recorder=tree))
@@ -216,7 +217,8 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:
         return answer
     prove = partial(task.prover.verdict, answer, task.factory, tree)
     stop = partial(report, answer.margin.lower, answer.margin.upper, answer.nodes, answer.seconds)
-    return replace(answer, **exported(prove, answer.seconds, task.settings.max_seconds, stop))
+    ended = answer.ended, answer.seconds
+    return replace(answer, **exported(prove, *ended, task.settings.max_seconds, stop))
 
 
 def _interrupted(answer: Verdict) -> bool:

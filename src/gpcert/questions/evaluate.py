@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from gpcert.bounds import BoundFactory
 from gpcert.engine import chosen, knows
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover, exported
+from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.brackets import Asked, Brackets
@@ -115,7 +115,7 @@ def evaluate(
     blank = partial(_blank, task)
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
     known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
-    points = [known[i] if i in known else blank([i])[0] for i in range(m)]
+    points = [known[i] if i in known else unasked(blank([i])[0], prover) for i in range(m)]
     return joined(task, points, time.perf_counter() - start)
 
 
@@ -197,6 +197,7 @@ def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: 
     safe, unsafe, point = int(known.safe[i]), int(known.unsafe[i]), known.point(i)
     candidate, start = unsafe if known.asked[i] else 0, time.perf_counter()
     tree: Tree | None = None
+    ended = Status.CONVERGED
     while candidate > safe:
         tree = None if task.prover is None else Tree()
         ball = _ball(task, balls, i, candidate)
@@ -204,6 +205,7 @@ def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: 
         d = decide(task.post, task.factory, *question, recorder=tree)
         if d.ended is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
             raise Stopped
+        ended = d.ended
         if d.status is VerdictStatus.SAFE:
             break
         candidate -= 1
@@ -214,7 +216,7 @@ def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: 
         return row
     prove, seconds = partial(_proof, task, task.prover, balls, i, row, tree), time.perf_counter() - start
     stop = partial(report, -np.inf, np.inf, 0, seconds)
-    return row._replace(**exported(prove, seconds, task.settings.max_seconds, stop))
+    return row._replace(**exported(prove, ended, seconds, task.settings.max_seconds, stop))
 
 
 def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:
@@ -222,7 +224,9 @@ def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:
     return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
 
 
-def _proof(task: Task, prover: Prover, balls: Balls, i: int, row: Row, tree: Tree | None) -> ProofFile | None:
+def _proof(
+    task: Task, prover: Prover, balls: Balls, i: int, row: Row, tree: Tree | None
+) -> ProofFile | Unproved:
     """Of the label on the largest safe ball, and of the counterexample."""
     safe = None if row.safe == 0 else (_ball(task, balls, i, row.safe), tree)
     unsafe = None if row.point is None else (_ball(task, balls, i, row.unsafe + 1), row.point)

@@ -100,7 +100,8 @@ def explain(
         lower[i], upper[i] = known.lower[0], known.upper[0]
     answer = Explanation.of(lower, upper, balls, c, names, task[2])
     files = tuple(file for i in sorted(found) for file in found[i].proof or ())
-    unproved = next((found[i].unproved for i in sorted(found) if found[i].unproved is not None), None)
+    cut = Unproved.INTERRUPTED if len(found) < len(balls) else None
+    unproved = next((found[i].unproved for i in sorted(found) if found[i].unproved is not None), cut)
     return answer if prover is None else replace(answer, proof=files, unproved=unproved)
 
 
@@ -131,7 +132,7 @@ def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
     seconds = time.perf_counter() - start
     prove = partial(prover.influences, label, BoundFactory(post), ball, lines, found)
     stop = partial(report, float(found[0].min()), float(found[1].max()), 0, seconds)
-    entries = exported(prove, seconds, settings.max_seconds, stop)
+    entries = exported(prove, Status.CONVERGED, seconds, settings.max_seconds, stop)
     return replace(answer, **({"proof": (entries["proof"],)} if "proof" in entries else entries))
 
 

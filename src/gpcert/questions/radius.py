@@ -21,7 +21,7 @@ import numpy as np
 from gpcert.answers import Answers
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs import checked_prover
+from gpcert.proofs import checked_prover, unasked
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.brackets import Asked
@@ -106,7 +106,7 @@ def certified_radius(
         _ask, task, blocks, running, what="certified_radius", stopped=_cut_short, size=len, blank=blank
     )
     found = {b + i: radius for b, radii in done.items() for i, radius in enumerate(radii)}
-    answers = [found[i] if i in found else blank([i])[0] for i in range(len(balls.X))]
+    answers = [found[i] if i in found else unasked(blank([i])[0], prover) for i in range(len(balls.X))]
     return answers[0] if balls.single else Answers(answers, balls.ids, post)
 
 

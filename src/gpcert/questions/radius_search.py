@@ -211,7 +211,8 @@ class RadiusSearch:
             return answer
         prove = partial(self._prover.radius, answer, self._factory, self._trees)
         stop = partial(self._tell, self._safe, self._unsafe, self._nodes, answer.seconds)
-        return replace(answer, **exported(prove, answer.seconds, self._settings.max_seconds, stop))
+        ended = answer.status, answer.seconds
+        return replace(answer, **exported(prove, *ended, self._settings.max_seconds, stop))
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover, exported
+from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
 from gpcert.questions import rooted
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
@@ -100,7 +100,7 @@ def probability_range(
         blank=blank,
         together=together,
     )
-    return [found[i] if i in found else blank(pieces[i]) for i in range(len(region))]
+    return [found[i] if i in found else unasked(blank(pieces[i]), prover) for i in range(len(region))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +204,7 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
         return answer
     prove = partial(task.prover.range, answer, task.factory, tree)
     stop = partial(report, *query.known(), query.nodes, query.seconds)
-    return replace(answer, **exported(prove, query.seconds, task.settings.max_seconds, stop))
+    return replace(answer, **exported(prove, answer.status, query.seconds, task.settings.max_seconds, stop))
 
 
 def _narrow(task: _Task, roots: Roots) -> Mask:

@@ -11,10 +11,12 @@ __all__ = ["ProofFile", "Unproved"]
 class Unproved(StrEnum):
     """Why an answer that was asked with `proof` has no file; the answer itself is as good as any."""
 
-    INTERRUPTED = "interrupted"  #: while the proof was made
-    TIME = "time limit"  #: of the export, before anything was proved
+    INTERRUPTED = "interrupted"  #: before anything was known, or while the proof was made
+    TIME = "time limit"  #: of the question before anything was known, or of the export
+    NODES = "node limit"  #: of the question, before anything was known
     UNWRITTEN = "not written"  #: a full disk, a folder that is gone, or no memory for the proof
-    NOTHING = "nothing to prove"  #: that does not hold anyway, or the simple form of files proves nothing
+    NOTHING = "nothing to prove"  #: that does not hold anyway
+    WEAK = "not provable"  #: the simple form of files proves nothing of what the answer says
 
 
 @dataclass(frozen=True)

@@ -98,4 +98,6 @@ def _shown(post: Posterior, answer: Answer) -> Answer:
         seconds=answer.seconds,
         ball=cast(Ball, around(answer.balls[0], 0.0)),
         about=answer.about,
+        proof=next(iter(answer.proof or ()), None),
+        unproved=answer.unproved,
     )

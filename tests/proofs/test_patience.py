@@ -1,0 +1,126 @@
+"""Where the first cover proves less than the answer: patience, weaker claims, smaller balls, clipped S."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpcert as gc
+from gpcert.bounds import BoundFactory
+from gpcert.claims import around
+from gpcert.proofs.file import ProofText
+from gpcert.proofs.softmax import _Covering
+from gpcert.proofs.tree import Goal, Node
+from helpers.exact import small_model
+from judge.proofs import provable, rejected
+
+POST = small_model()
+TOLD = {"t": "0x0.0p+0", "tree": []}
+
+
+def answered(
+    monkeypatch: pytest.MonkeyPatch, proved: Callable[[Goal], float]
+) -> tuple[ProofText, list[Goal]]:
+    """A file whose attempts prove these numbers; and what was tried."""
+    tried: list[Goal] = []
+
+    def attempt(self: ProofText, goal: Goal) -> tuple[float, Any]:
+        tried.append(goal)
+        return proved(goal), TOLD
+
+    monkeypatch.setattr(ProofText, "_attempt", attempt)
+    return ProofText(POST, BoundFactory(POST)), tried
+
+
+@pytest.mark.parametrize(
+    "kernel", [gc.RBF(1.0, 1.0), gc.Matern32(1.0, 1.0), gc.RationalQuadratic(1.0, 1.0, 2.0)]
+)
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+@pytest.mark.parametrize(("q", "at"), [(6.0, 0.02), (6.0, 0.8), (2.0, 0.5)])
+def test_variances_below_zero_cost_a_file_nothing(
+    kernel: gc.Kernel, likelihood: str, q: float, at: float, tmp_path: Path
+) -> None:
+    """R = 6/k: S is -5 at the centre and passes 0 nearby; what the search knows, the file proves."""
+    post = gc.Posterior([[0.0]], [1.5], [[q]], kernel=kernel, likelihood=likelihood)
+    box = gc.Box([at - 0.05], [at + 0.05])
+    for label in (0, 1):
+        answer = gc.probability_range(post, box, label, proof=tmp_path / f"{label}.json")
+        assert answer.proof.lower >= answer.lower - 0.001
+        assert answer.proof.upper <= answer.upper + 0.001
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", sorted(tmp_path.glob("*.json"))) == []
+
+
+@pytest.mark.parametrize("number", [302330, 310821, 310375])
+def test_ranges_of_which_files_proved_less_by_more_than_0_005(number: int, tmp_path: Path) -> None:
+    """A mean far from all centres where the precision is negative; variances below 0 on boxes that no halving
+    makes small.
+    """
+    post, (answer,) = provable(number, turn=number).ask(tmp_path)
+    lower = answer.lower if isinstance(answer, gc.ProbabilityRange) else answer.margin.lower
+    assert answer.proof.lower >= lower - 0.005
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [Path(answer.proof.path)]) == []
+
+
+def test_a_second_attempt_splits_although_halving_seemed_to_help_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = provable(330229, "norm 0", turn=1)
+    post, (answer,) = query.ask(tmp_path)
+    assert answer.proof.exact
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [Path(answer.proof.path)]) == []
+    attempt = ProofText._attempt
+    monkeypatch.setattr(ProofText, "_attempt", lambda self, goal: attempt(self, goal._replace(patient=False)))
+    assert not query.ask(tmp_path)[1][0].proof.exact
+
+
+def test_weaker_claims_are_tried_where_less_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = gc.Box([0.0, 0.0], [1.0, 1.0])
+    text, tried = answered(monkeypatch, lambda goal: goal.value if goal.value <= 0.5 else 0.1)
+    assert text.at_least(1, box, 0.503) == pytest.approx(0.499)
+    assert [goal.patient for goal in tried] == [False, True, False]
+    text, _ = answered(monkeypatch, lambda goal: goal.value if goal.value >= 0.5 else 0.9)
+    assert text.at_most(1, box, 0.497) == pytest.approx(0.501)
+    text, _ = answered(monkeypatch, lambda goal: 0.4995)  # nearer than the next one: that is it
+    assert text.at_least(1, box, 0.5) == 0.4995
+    text, _ = answered(monkeypatch, lambda goal: 0.0)
+    assert (text.at_least(1, box, 0.5), text.claims) == (0.0, [])
+
+
+def test_the_better_of_two_attempts_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = gc.Box([0.0, 0.0], [1.0, 1.0])
+    for first, second in ((0.4999, 0.3), (0.3, 0.4999)):
+        text, _ = answered(monkeypatch, lambda goal, pair=(first, second): pair[goal.patient])
+        assert text.at_least(1, box, 0.5) == 0.4999
+
+
+@pytest.mark.parametrize(("norm", "safe", "edge", "found"), [(2.0, 1.0, 0.7, 0.7), (0.0, 7.0, 5.5, 5.0)])
+def test_the_largest_ball_that_can_be_proved_is_claimed_alone(
+    norm: float, safe: float, edge: float, found: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ball = gc.Ball(np.zeros(8), 0.0, norm, domain=(-1, 1))
+    text, tried = answered(monkeypatch, lambda goal: 0.5 if goal.region.radius <= edge else -np.inf)
+    fewer = np.floor if norm == 0 else float
+    radius = text.largest(1, lambda r: around(ball, r), safe, 0.5, None, fewer)
+    assert found - 0.002 * safe <= radius <= found
+    assert len(text.claims) == len(text._told) == 1
+    assert len(tried) < 18
+    text, _ = answered(monkeypatch, lambda goal: -np.inf)
+    assert (text.largest(1, lambda r: around(ball, r), safe, 0.5, None, fewer), text.claims) == (0.0, [])
+
+
+def test_a_box_that_misses_a_ball_is_a_leaf_whoever_wins_there() -> None:
+    """Of a softmax as of two classes; only points of the ball are of interest."""
+    post, (answer,) = provable(340367, "softmax").ask()
+    box, c = answer.region.box(), answer.label
+    covering = _Covering(post, c, answer.region, np.ones(2, dtype=bool), 1e9, False)
+    corner = Node(box.lower, box.lower + 0.05, box.lower)
+    leaf = covering.leaf(corner, True)
+    assert leaf is not None
+    assert leaf.proved
