@@ -19,6 +19,7 @@ TESTS = (
     "regions",
     "claims",
     "sharper",
+    "five_erf",
     "statements",
     "joint",
     "softmax",

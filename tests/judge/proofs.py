@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from judge.models import TWO
 from judge.queries import Query
 
 KINDS = ("probit", "logit", "probit", "scaled probit", "one-vs-rest probit", "logit", "one-vs-rest logit")
@@ -21,8 +22,9 @@ QUESTIONS = ("probability_range", "certify", "certified_radius", "explain", "eva
 #: About labels alone.
 LABELS = ("certify", "certified_radius", "evaluate")
 #: What a random query may be about, by its number: two classes and one-vs-rest with the Gaussian kernel,
-#: labels of a softmax, two classes with another kernel, balls of norm 0.
-FAMILIES = ("core", "core", "softmax", "kernel", "norm 0")
+#: labels of a softmax, two classes with another kernel, balls of norm 0, links as libraries have them.
+FAMILIES = ("core", "core", "softmax", "kernel", "norm 0", "formula")
+FORMULAS = ("five erf", "one-vs-rest erf", "floored", "five erf", "floored logit")
 KERNELS = ("matern52", "matern32", "rational quadratic", "matern12")
 CHECKER = Path(__file__).resolve().parents[2] / "checker"
 
@@ -56,6 +58,10 @@ def provable(number: int, family: str = "core") -> Query:
         model = replace(model, kind=kind, **few)
     if family == "kernel":
         model = replace(model, kind=KINDS[number % 4], kernel=KERNELS[number // 2 % len(KERNELS)])
+    if family == "formula":
+        kind = FORMULAS[number % len(FORMULAS)]
+        other = kind in TWO and number % 4 == 0
+        model = replace(model, kind=kind, kernel=KERNELS[number // 2 % len(KERNELS)] if other else "rbf")
     if family == "norm 0":  # of up to five features, so that sets of them are few
         norm, model = 0.0, replace(model, d=min(model.d, 5))
         query = replace(query, shape="ball")

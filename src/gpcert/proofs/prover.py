@@ -17,7 +17,7 @@ from gpcert.clock import OutOfTime
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
-from gpcert.likelihoods import FiveErf, Logit, OneVsRest, Probit, Softmax
+from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
@@ -243,9 +243,9 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     )
     if not all(isinstance(kernel, (RBF, *others)) for kernel in post.kernels):
         return f"the kernel {post.kernel!r}"
-    if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit | Softmax):
-        exact = " (from_sklearn(model, target='exact') has proofs)" if isinstance(link, FiveErf) else ""
-        return f"the likelihood {link!r}{exact}"
+    inner = link.link if isinstance(link, OneVsRest | Floored) else link
+    if not isinstance(inner, Probit | Logit | Softmax | FiveErf):
+        return f"the likelihood {link!r}"
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
         return "a model of numbers too large or too small, or a precision unlike its kernel"
     balls = [region for region in regions if isinstance(region, Ball)]
