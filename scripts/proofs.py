@@ -182,9 +182,11 @@ def _numbers(answer: Any) -> Iterator[tuple[float, float]]:
 
 
 def _labels(answer: Any) -> Iterator[tuple[float, float]]:
-    """The same of a softmax, whose files say who wins and not by how much: of a label that is safe (1, 1) if
-    that is proved, (1, 0) if not.
+    """The same of a softmax, whose files about labels say who wins, not by how much: of a safe one (1, 1)
+    if that is proved, (1, 0) if not.
     """
+    if isinstance(answer, ProbabilityRange):
+        yield from _numbers(answer)
     proof = getattr(answer, "proof", None)
     if not _asked(answer):
         return
@@ -195,9 +197,9 @@ def _labels(answer: Any) -> Iterator[tuple[float, float]]:
 
 
 def _provable(post: Any) -> bool:
-    """Whether labels of the model have proofs at all: a third of the models is of absurd magnitudes."""
+    """Whether the model has proofs at all: a third of the models is of absurd magnitudes."""
     try:
-        check_provable(post, [], "proof", labels=True)
+        check_provable(post, [], "proof")
     except gc.InvalidInputError:
         return False
     return True

@@ -17,7 +17,7 @@ from gpcert_check.planes import Probit
 from joint_bases import joint_file
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
 from radial_toys import RadialToy
-from softmax_toys import anchored, wins
+from softmax_toys import SoftToy, anchored, wins
 from truth import needed_mean, psi_told
 
 LOGIT = {"name": "logit"}
@@ -190,6 +190,28 @@ def _anchored(seed: int) -> Base:
     return Base("softmax by integrals", toy, prover, prover.file([region], claims))
 
 
+def _share(seed: int, correlated: bool) -> Base:
+    """A range of one class of a softmax, and points that attain its inner ends, about."""
+    region = ball([0.1, 0.15], 0.02, "2")
+    toy = SoftToy(seed, correlated=correlated)
+    prover = Prover(toy, Path(mkdtemp()) / "m.safetensors", toy.facts())
+    exact = read_region(region, 2)
+    points = [sample(exact, random.Random(i)) for i in range(60)]
+    values = [toy.truth(z)[1] for z in points]
+    nodes = [{"split": 0, "at": (0.1).hex()}, {"ref": hexed([0.09, 0.15])}, {"split": 0, "at": (0.119).hex()}]
+    corner = [{"split": 1, "at": (0.169).hex()}, {"ref": hexed([0.1195, 0.15])}, {"outside": True}]
+    proof = {"tree": [*nodes, {"ref": hexed([0.11, 0.15])}, *corner]}
+    claims = [
+        everywhere(1, ">=", min(values) - 0.02, proof),
+        everywhere(1, "<=", max(values) + 0.02, proof),
+        at(1, "<=", min(values) + 1e-6, points[values.index(min(values))]),
+        at(1, ">=", max(values) - 1e-6, points[values.index(max(values))]),
+        everywhere(2, ">=", 0.0, None),
+    ]
+    name = "range of a softmax" if correlated else "range of independent latents"
+    return Base(name, toy, prover, prover.file([region], claims))
+
+
 def _own(toy: Toy, z: list[float], c: int) -> float:
     from making import expectation
 
@@ -265,6 +287,8 @@ def bases() -> list[Base]:
         _softmax(21, True),
         _softmax(21, False),
         _anchored(22),
+        _share(23, True),
+        _share(24, False),
         Base("joint", *joint_file(16, ONE_VS_REST["link"], 3, "2")),
         Base("joint logit", *joint_file(19, LOGIT, 2, "inf")),
         Base("joint five erf", *joint_file(19, FIVE_ERF, 2, "inf")),

@@ -139,9 +139,26 @@ def test_a_cell_far_from_its_middle_is_no_cell() -> None:
         above(psi, arb(0.1), arb("nan"), arb(1))
 
 
+def test_a_cell_is_bounded_from_below() -> None:
+    """At its ends as inside, on either side of where it is expanded; what is no number is no bound."""
+    for seed in range(60):
+        rng = random.Random(seed)
+        psi, _, low, _ = random_psi(rng)
+        base = min(2.58, psi.c) if psi.steep else 2.58
+        length = (base + low) / 16
+        for near in (low, low + length, low + rng.random() * length):
+            found = five_erf._smallest(psi, base, near, low, low + length)
+            for S in (low, low + length, *(low + rng.random() * length for _ in range(5))):
+                assert not found > exact_expectation(FIVE_ERF, psi.at(arb(S)), arb(S))
+    for a in (-1e300, -1e200, -1e100):
+        assert not above(Psi(a, 0.0, 0.0, 1.0, 0.0), arb(0.3), arb(0), arb(1))
+
+
 def test_the_rest_of_a_series_is_bounded() -> None:
     """Cauchy's estimate holds of the coefficients themselves."""
-    for psi in (Psi(2.0, 0.3, 0.0, 1.0, 0.0), Psi(-1.0, 0.0, 2.0, 0.5, 0.0), Psi(9.0, 0.0, 0.0, 1.0, 0.0)):
+    steep, rising = Psi(20 * 1.5**0.5, 0.0, 20.0, 0.5, 0.0), Psi(-5.0, 5.0, 0.0, 1.0, 0.0)  # 0 at 1
+    plain = Psi(2.0, 0.3, 0.0, 1.0, 0.0), Psi(-1.0, 0.0, 2.0, 0.5, 0.0), Psi(9.0, 0.0, 0.0, 1.0, 0.0)
+    for psi in (*plain, steep, rising):
         base = min(2.58, psi.c) if psi.steep else 2.58
         for near in (0.0, 1.0, 30.0):
             radius = (arb(base) + near) / 4

@@ -24,6 +24,7 @@ TESTS = (
     "joint",
     "softmax",
     "anchors",
+    "shares",
     "radial",
     "few",
     "tampering",

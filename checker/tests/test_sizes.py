@@ -23,6 +23,7 @@ FURTHER = (
     "joint",
     "softmax",
     "anchors",
+    "shares",
     "profiles",
     "radial",
     "families",

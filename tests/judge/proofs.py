@@ -22,8 +22,9 @@ QUESTIONS = ("probability_range", "certify", "certified_radius", "explain", "eva
 #: About labels alone.
 LABELS = ("certify", "certified_radius", "evaluate")
 #: What a random query may be about, by its number: two classes and one-vs-rest with the Gaussian kernel,
-#: labels of a softmax, two classes with another kernel, balls of norm 0, links as libraries have them.
-FAMILIES = ("core", "core", "softmax", "kernel", "norm 0", "formula")
+#: labels of a softmax, two classes with another kernel, balls of norm 0, links as libraries have them,
+#: ranges of a softmax.
+FAMILIES = ("core", "core", "softmax", "kernel", "norm 0", "formula", "shares")
 FORMULAS = ("five erf", "one-vs-rest erf", "floored", "five erf", "floored logit")
 KERNELS = ("matern52", "matern32", "rational quadratic", "matern12")
 CHECKER = Path(__file__).resolve().parents[2] / "checker"
@@ -47,12 +48,12 @@ def rejected(model: Path, files: list[Path]) -> list[str]:
 
 def provable(number: int, family: str = "core") -> Query:
     """Query number `number` of the soak, changed where it could not be proved, to one of a family."""
-    questions = LABELS if family == "softmax" else QUESTIONS
+    questions = LABELS if family == "softmax" else ("probability_range",) if family == "shares" else QUESTIONS
     turn = number if family == "core" else number // 3
     query = Query.pick(number, questions[turn % len(questions)])
     kind, norm = KINDS[number % len(KINDS)], NORMS[number % len(NORMS)]
     model = replace(query.model, kind=kind, kernel="rbf", classes=min(query.model.classes, 4))
-    if family == "softmax":
+    if family in ("softmax", "shares"):
         kind = ("softmax", "independent")[number % 2]
         few = {"n": min(model.n, 8), "d": min(model.d, 8), "classes": max(model.classes, 3)}
         model = replace(model, kind=kind, **few)
@@ -65,6 +66,9 @@ def provable(number: int, family: str = "core") -> Query:
     if family == "norm 0":  # of up to five features, so that sets of them are few
         norm, model = 0.0, replace(model, d=min(model.d, 5))
         query = replace(query, shape="ball")
-    if number % 3 or family == "softmax":  # of the absurd magnitudes a third is enough: many are refused
+    if number % 3 or family in (
+        "softmax",
+        "shares",
+    ):  # of the absurd magnitudes a third is enough: many are refused
         model = replace(model, units=0, size=0, push=0)
     return replace(query, model=model, norm=norm, batch="one")

@@ -198,17 +198,13 @@ def checked_prover(
     proof: str | os.PathLike[str] | None,
     regions: Sequence[Region],
     batch: bool,
-    labels: bool = False,
 ) -> Prover | None:
-    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work.
-
-    `labels`: the question is about labels, not about probabilities.
-    """
+    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
     if proof is None:
         return None
     if not isinstance(proof, str | os.PathLike):
         raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
-    check_provable(post, regions, "proof", labels)
+    check_provable(post, regions, "proof")
     target = Path(proof)
     folder = target if batch else target.parent
     try:
@@ -223,17 +219,15 @@ def checked_prover(
     return Prover(post, model, target, batch)
 
 
-def check_provable(post: Posterior, regions: Sequence[Region], name: str, labels: bool = False) -> None:
+def check_provable(post: Posterior, regions: Sequence[Region], name: str) -> None:
     """Whether there are proof files for questions about these regions; else an error about `name`."""
-    flaw = _flaw(post, regions, labels)
+    flaw = _flaw(post, regions)
     if flaw is not None:
         raise InvalidInputError(f"{name} must not be given for {flaw}, of which there are no proofs yet")
 
 
-def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | None:
+def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
     link = post.likelihood
-    if isinstance(link, Softmax) and not labels:
-        return "probabilities of a softmax (labels have proofs)"
     if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
         return "a softmax of two classes, or with a kernel for each"
     if isinstance(link, OneVsRest) and post.n_classes < 3:
