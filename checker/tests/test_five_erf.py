@@ -151,7 +151,9 @@ def test_a_cell_is_bounded_from_below() -> None:
             for S in (low, low + length, *(low + rng.random() * length for _ in range(5))):
                 assert not found > exact_expectation(FIVE_ERF, psi.at(arb(S)), arb(S))
     for a in (-1e300, -1e200, -1e100):
-        assert not above(Psi(a, 0.0, 0.0, 1.0, 0.0), arb(0.3), arb(0), arb(1))
+        assert not above(Psi(a, 0.0, 0.0, 1.0, 0.0), arb(0.3), arb(0), arb(0.1))
+    for unsure in (arb(0.5, 0.1), arb("nan")):
+        assert not above(Psi(0.0, 0.0, 0.0, 1.0, 0.0), unsure, arb(0), arb(0.1))
 
 
 def test_the_rest_of_a_series_is_bounded() -> None:
