@@ -263,6 +263,15 @@ def test_both_classes_at_a_point_and_free_claims(name: str, tmp_path: Path) -> N
                     checker.check(str(tmp_path / "p"))
 
 
+def test_class_1_has_no_spare(tmp_path: Path) -> None:
+    """V16 (b): what is left over belongs to class 0 alone."""
+    (base,) = [each for each in bases() if each.name == "five erf"]
+    for claim in (everywhere(1, ">=", 0.9e-8, None), everywhere(0, "<=", 1 - 0.9e-8, None)):
+        (tmp_path / "p").write_text(json.dumps(base.prover.file([base.file["regions"][0]], [claim])))
+        with pytest.raises(Reject, match="without a proof"):
+            base.prover.checker.check(str(tmp_path / "p"))
+
+
 def test_a_floor_lifts_every_level() -> None:
     link = Floored(FLOORED, link_of)
     level = link.level({"t": (0.7).hex()}, SimpleNamespace())
