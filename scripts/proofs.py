@@ -220,9 +220,11 @@ def _of_points(answer: Any) -> Iterator[tuple[float, float]]:
 
 
 def _labels(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
-    """The same of a softmax, whose files say who wins and not by how much: of a label that is safe (1, 1) if
-    that is proved, (1, 0) if not.
+    """The same of a softmax, whose files about labels say who wins, not by how much: of a safe one (1, 1)
+    if that is proved, (1, 0) if not.
     """
+    if isinstance(answer, ProbabilityRange):
+        yield from _numbers(answer, several)
     proof = getattr(answer, "proof", None)
     if not _asked(answer):
         return
@@ -235,9 +237,9 @@ def _labels(answer: Any, several: bool) -> Iterator[tuple[float, float]]:
 
 
 def _provable(post: Any) -> bool:
-    """Whether labels of the model have proofs at all: a third of the models is of absurd magnitudes."""
+    """Whether the model has proofs at all: a third of the models is of absurd magnitudes."""
     try:
-        check_provable(post, [], "proof", labels=True)
+        check_provable(post, [], "proof")
     except gc.InvalidInputError:
         return False
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, isfinite, prod, sqrt
 from typing import NamedTuple
 
@@ -69,14 +69,21 @@ class Near:
 
     def ahead(self, c: int, j: int) -> bool:
         """Whether P_c > P_j for certain."""
+        for p in self.sums():
+            gap = p[c] - p[j] - self.lost
+            if gap > 0 or gap < 0:
+                return bool(gap > 0)
+        return False
+
+    def sums(self) -> Iterator[list[arb]]:
+        """E softmax of the law, known better and better, as far as sums have few enough terms."""
         for exponent in _EXPONENTS:
             if exponent not in self._sums:
                 self._sums[exponent] = probabilities(self.law, exponent, self._spend)
             p = self._sums[exponent]
-            gap = arb(-1) if p is None else p[c] - p[j] - self.lost
-            if gap > 0 or gap < 0:
-                return bool(gap > 0)
-        return False
+            if p is None:
+                return
+            yield p
 
 
 def probabilities(law: Normal, exponent: int, spend: Spend) -> list[arb] | None:

@@ -39,7 +39,7 @@ def verify(model: Model, subject: Any, c: int, fact: Any) -> None:
 
 
 def holds_at(subject: Any, claim: Any, point: Sequence[float]) -> bool:
-    """Whether a claim certainly holds at a point; of a softmax only signs are known."""
+    """Whether a claim certainly holds at a point; of a softmax margins have signs only."""
     if isinstance(subject, Softmax):
         return subject.decided(claim, point)
     met: bool = claim.met(subject.value(claim, point))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from flint import arb, arb_mat
 
 from gpcert_check.arithmetic import dot, largest, quadratic
+from gpcert_check.five_erf import BENT, STEEPEST, FiveErfLevel, slope
 from gpcert_check.indefinite import variances
 from gpcert_check.leaves import Leaf, Point, Slice
 from gpcert_check.logit import SIGMA, SLOPE, mean_of
@@ -86,7 +87,16 @@ class Class:
 
     def rate(self) -> Rate:
         """V9' (b): how P grows with the plane."""
+        if isinstance(self.level, FiveErfLevel):
+            return self._five_erf()
         return self._probit() if isinstance(self.level, ProbitLevel) else self._logit()
+
+    def _five_erf(self) -> Rate:
+        """V16 (c)."""
+        psi, here = self.level.psi(self.point.leaf), self._variance()
+        least = variances(self.view.latent, self.point.q0, self.point.x)[0]
+        change = STEEPEST * psi.change(least) + BENT / 2
+        return Rate(slope(psi.at(here), here), arb(0), change * self._change(), STEEPEST)
 
     def _probit(self) -> Rate:
         roots, t = self.roots(self.level.c), arb(self.level.t)
@@ -169,7 +179,7 @@ class Comparison:
             return None
         need(isinstance(part, dict), "a class's part of a leaf must be an object")
         level = several.link.level(part, several.latents[c])
-        fields(part, "", f"forms {'t' if isinstance(level, ProbitLevel) else 'rate'} {level.hints}")
+        fields(part, "", f"forms {level.joint} {level.hints}")
         return 1 if self.weights[c] > 0 else -1, part, level
 
     def proved(self, region: Box) -> bool:

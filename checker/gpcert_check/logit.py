@@ -91,6 +91,7 @@ class Logit:
     """The link, and the levels that proofs use."""
 
     proof_fields = ("p tree", "curve")
+    floor = spare = arb(0)
 
     def __init__(self, description: Any) -> None:
         fields(description, "name")
@@ -110,6 +111,8 @@ class Logit:
 
 class LogitLevel:
     """mu >= m_p(max(S, 0))."""
+
+    joint = "rate"  # what V9' is told besides
 
     def __init__(self, p: float, curve: Any, latent: Latent) -> None:
         need(0 < p < 1, "V10: a level lies between 0 and 1")

@@ -51,6 +51,7 @@ class Probit:
     """P(1) = Phi(mu/sqrt(c + max(S, 0))), c = scale^-2."""
 
     proof_fields = ("t tree", "")
+    floor = spare = arb(0)  # P > floor; 1 - P of a latent is P of its negative plus the spare
 
     def __init__(self, description: Any) -> None:
         _, scale = fields(description, "name scale")
@@ -68,6 +69,8 @@ class Probit:
 
 class ProbitLevel:
     """mu >= t sqrt(c + max(S, 0)), hence P >= Phi(t) (V4); `hints`: the fields of a leaf that it reads."""
+
+    joint = "t"  # what V9' is told besides
 
     def __init__(self, t: float, c: arb) -> None:
         self.t, self.c, self.probability, self.hints = t, c, normal(arb(t)), "tau"

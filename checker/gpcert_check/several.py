@@ -10,10 +10,10 @@ from flint import arb
 
 from gpcert_check.joint import prove_jointly
 from gpcert_check.leaves import Slice, leaves
+from gpcert_check.links import link_of
 from gpcert_check.model_file import Model
 from gpcert_check.reading import fields, listed, need
 from gpcert_check.regions import Box
-from gpcert_check.two_classes import link_of
 
 Ends = tuple[arb, arb]
 
@@ -28,7 +28,7 @@ class OneVsRest:
 
     def value(self, claim: Any, point: Sequence[float]) -> arb:
         """An enclosure of P(label), or of its margin, at a point."""
-        p = [self.link.expectation(*latent.at(point)) for latent in self.latents]
+        p: list[arb] = [self.link.expectation(*latent.at(point)) for latent in self.latents]
         total = sum(p, arb(0))
         own = p.pop(claim.label)
         if claim.quantity == "probability":

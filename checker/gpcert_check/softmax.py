@@ -17,13 +17,13 @@ from flint import arb, arb_mat
 
 from gpcert_check.anchors import Near, around
 from gpcert_check.arithmetic import ball, dot, largest
-from gpcert_check.indefinite import variances
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.model import Latent
 from gpcert_check.model_file import Model
 from gpcert_check.planes import Plane, flat
 from gpcert_check.reading import fields, listed, need, reals
 from gpcert_check.regions import Box, Ends
+from gpcert_check.shares import Slopes, holds, prove_share
 
 __all__ = ["Softmax"]
 
@@ -107,7 +107,9 @@ class Softmax:
         need(self.rho < 1, "V11: the precision is not W (I + K W)^-1 for these sites")
 
     def prove(self, claim: Any, region: Box, proof: Any) -> None:
-        """A tree whose leaves show that the label beats every rival."""
+        """A tree whose leaves show that the label beats every rival, or how probable it is (V18)."""
+        if claim.quantity == "probability":
+            return prove_share(self, claim, region, proof)
         _known(claim)
         need(claim.sense > 0, "a margin is bounded below everywhere, above at points")
         boxes = list(leaves(fields(proof, "tree")[0], region))
@@ -119,7 +121,7 @@ class Softmax:
             own = [(*ends[:2], each[j]) for ends, each in zip(boxes, told, strict=True)]
             for lower, upper, parts in own:
                 if isinstance(parts, dict):
-                    near = self._on(region, lower, upper, parts)
+                    near = self.on(region, lower, upper, parts)
                     need(near.ahead(claim.label, j), "V15: the label does not win near the reference")
             ordered = [each for each in own if not isinstance(each[2], dict)]
             self._beaten(self._contrasts(claim.label, j), region, ordered)
@@ -141,18 +143,20 @@ class Softmax:
             view.prove(own, [Ahead("plane" if i else "mean")] * len(own), True)
 
     def decided(self, claim: Any, point: Sequence[float]) -> bool:
-        """Whether the margin at a point certainly has the sign that is claimed."""
+        """Whether the margin at a point certainly has the sign that is claimed, or P is on the right side."""
+        if claim.quantity == "probability":
+            return holds(self, claim, point)
         _known(claim)
         c, rivals = claim.label, [j for j in range(self.classes) if j != claim.label]
         unsure = [j for j in rivals if not self._beats(c, j, claim.sense, point)]
         if not unsure or (claim.sense < 0 and len(unsure) < len(rivals)):
             return True
-        near = self._near([arb(x) for x in point], arb(0))
+        near = self.near([arb(x) for x in point], arb(0))
         if claim.sense > 0:
             return all(near.ahead(c, j) for j in unsure)
         return any(near.ahead(j, c) for j in unsure)
 
-    def _on(self, region: Box, lower: Ends, upper: Ends, anchor: Any) -> Near:
+    def on(self, region: Box, lower: Ends, upper: Ends, anchor: Any) -> Near:
         """The latents on a cell, seen from a reference."""
         base, reference = self.latents[0], reals(fields(anchor, "ref")[0], len(region.moving))
         need(base.profile.gaussian, "V15: cells are of the Gaussian kernel")
@@ -160,42 +164,47 @@ class Softmax:
         x = [ball(a) for a in region.lower]
         for j, a in zip(region.moving, reference, strict=True):
             x[j] = arb(a)
-        return self._near(x, cell.reach([1] * len(reference)))
+        far = dict(zip(region.moving, cell.far, strict=True))
+        return self.near(x, cell.reach([1] * len(reference)), [far.get(j, arb(0)) for j in range(base.D)])
 
-    def _near(self, x: list[arb], square: arb) -> Near:
-        """V15: the latents where |d|^2 <= square around x."""
+    def near(self, x: list[arb], square: arb, far: Sequence[arb] | None = None) -> Near:
+        """V15: the latents where |d|^2 <= square and |d_j| <= far_j (None: not known) around x."""
         base, C, s2, rho = self.latents[0], self.classes, self.latents[0].s2, self.rho
         self._spend((C * base.n) ** 2 // 20)  # products, each a small part of a term
         k = base.covariances(x)
         mean = [each.m0 + dot(each.alpha, k) for each in self.latents]
-        V = [[self._covariance(a, b, k) for b in range(C)] for a in range(C)]
+        r = [[self._explained(a, b, k) for b in range(C)] for a in range(C)]
+        V = [[(s2 if a == b else 0) - dot(k, r[a][b]) for b in range(C)] for a in range(C)]
         clipped = [row[:] for row in V]
         for c in range(C):
             clipped[c][c] = V[c][c].nonnegative_part()
         law, apart, ends = around(mean, clipped), {}, {}
+        slope = Slopes(base, x, k, square, far)
         pair: Any = SimpleNamespace(s2=2 * s2, lift=arb(0), negative=rho, top=2 * (1 + rho) * s2)
         for a, b in combinations(range(C), 2):
-            moved = (self._norm(a, b) * s2 * square).sqrt()
+            alpha = [arb(p) - q for p, q in zip(self.latents[a].alpha, self.latents[b].alpha, strict=True)]
+            moved = slope.moved(alpha, self._norm(a, b))
             apart[a, b] = abs(mean[a] - mean[b] - (arb(law.mean[a]) - law.mean[b])) + moved
             if self.blocks is None:
-                both = [variances(self.latents[c], s2 - V[c][c], square) for c in (a, b)]
+                both = [slope.ends(self.latents[c], V[c][c], r[c][c]) for c in (a, b)]
                 ends[a, b] = both[0][0] + both[1][0], both[0][1] + both[1][1]
             else:
                 difference = V[a][a] + V[b][b] - V[a][b] - V[b][a]
-                ends[a, b] = variances(pair, pair.s2 - difference, square)[:2]
+                four = zip(r[a][a], r[b][b], r[a][b], r[b][a], strict=True)
+                ends[a, b] = slope.ends(pair, difference, [p + q - u - v for p, q, u, v in four])
         return Near(law, apart, ends, self._spend)
 
     def _spend(self, terms: int) -> None:
         self.spent += terms
         need(self.spent <= MOST_TERMS, "V15: the integrals ask for more work than this checker will do")
 
-    def _covariance(self, a: int, b: int, k: list[arb]) -> arb:
-        """Sigma_ab, not clipped."""
+    def _explained(self, a: int, b: int, k: list[arb]) -> list[arb]:
+        """R_ab k: Sigma_ab is [a = b] s2 less k times it."""
         if a != b and self.blocks is None:
-            return arb(0)
+            return [arb(0)] * len(k)
         R = self.latents[a].R if self.blocks is None else self.blocks[a][b]
-        column = arb_mat(len(k), 1, k)
-        return arb(self.latents[0].s2 if a == b else 0) - (column.transpose() * (R * column))[0, 0]
+        entries: list[arb] = (R * arb_mat(len(k), 1, k)).entries()
+        return entries
 
     def _norm(self, a: int, b: int) -> arb:
         """The squared norm of the difference of two mean functions."""
@@ -233,6 +242,5 @@ class Softmax:
 
 def _known(claim: Any) -> None:
     """margin > 0 and what follows from it."""
-    need(claim.quantity == "margin", "of a softmax this checker knows margins")
     follows = claim.value <= 0 if claim.sense > 0 else claim.value >= 0
-    need(follows, "of a softmax this checker knows the sign of the margin")
+    need(follows, "of the margins of a softmax this checker knows the sign")

@@ -8,19 +8,11 @@ from typing import Any
 from flint import arb
 
 from gpcert_check.leaves import leaves
-from gpcert_check.logit import Logit
+from gpcert_check.links import two_class_link
 from gpcert_check.model_file import Model
-from gpcert_check.planes import Probit
 from gpcert_check.radial import view_of
 from gpcert_check.reading import fields, need
 from gpcert_check.regions import Box
-
-
-def link_of(description: Any) -> Probit | Logit:
-    """The link that a likelihood names."""
-    name = description.get("name") if isinstance(description, dict) else None
-    need(name in ("probit", "logit"), f"this checker does not know the likelihood {str(name)[:40]}")
-    return (Probit if name == "probit" else Logit)(description)
 
 
 class TwoClasses:
@@ -30,23 +22,25 @@ class TwoClasses:
 
     def __init__(self, model: Model) -> None:
         need(model.C == 1, "a two-class likelihood has one latent")
-        self.latent, self.link = model.latents[0], link_of(model.likelihood)
+        self.latent, self.link = model.latents[0], two_class_link(model.likelihood)
 
     def value(self, claim: Any, point: Sequence[float]) -> arb:
         """An enclosure of P(label) at a point."""
         need(claim.quantity == "probability", "two classes have probabilities, not margins")
         mean, variance = self.latent.at(point)
-        return self.link.expectation(mean if claim.label == 1 else -mean, variance)
+        own: arb = self.link.expectation(mean if claim.label == 1 else -mean, variance)
+        return own + (0 if claim.label == 1 else self.link.spare)
 
     def prove(self, claim: Any, region: Box, proof: Any) -> None:
         """P(label) >= value, or > where the claim is strict; likewise <=, by the other class."""
         need(claim.quantity == "probability", "two classes have probabilities, not margins")
         up = claim.sense > 0
-        p = arb(claim.value) if up else 1 - arb(claim.value)
+        sign = 1 if (claim.label == 1) == up else -1
+        p = (arb(claim.value) if up else 1 - arb(claim.value)) - (self.link.spare if sign < 0 else 0)
         if proof is None:
-            return need(p == 0 and not claim.strictly, "a claim without a proof")
+            return need(p <= self.link.floor and not claim.strictly, "a claim without a proof")
         fields(proof, *self.link.proof_fields)
         parts, common = list(leaves(proof["tree"], region)), self.link.level(proof, self.latent)
         own = [self.link.level(leaf, self.latent) if {"t", "p"} & set(leaf) else common for *_, leaf in parts]
         need(all(level.probability >= p for level in own), "V4: the level lies below the claim")
-        view_of(self.latent, region, 1 if (claim.label == 1) == up else -1).prove(parts, own, claim.strictly)
+        view_of(self.latent, region, sign).prove(parts, own, claim.strictly)

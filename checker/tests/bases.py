@@ -17,10 +17,12 @@ from gpcert_check.planes import Probit
 from joint_bases import joint_file
 from making import Prover, Toy, at, ball, box, everywhere, hexed, leaf_for, level_down, proved_range, sample
 from radial_toys import RadialToy
-from softmax_toys import anchored, wins
-from truth import needed_mean
+from softmax_toys import SoftToy, anchored, wins
+from truth import needed_mean, psi_told
 
 LOGIT = {"name": "logit"}
+FIVE_ERF = {"name": "five_erf"}
+FLOORED = {"name": "floored", "link": {"name": "probit", "scale": (1.0).hex()}, "floor": (0.02).hex()}
 ONE_VS_REST = {"name": "one_vs_rest", "link": {"name": "probit", "scale": (1.0).hex()}}
 
 
@@ -86,6 +88,34 @@ def _logit(seed: int) -> Base:
         claims.append(everywhere(1, sense, value, proof | {"tree": [leaf]}))
     claims.append(at(1, "<=", toy.truth(middle)[1] + 1e-6, middle))
     return Base("logit", toy, prover, prover.file([region], claims))
+
+
+def _five_erf(seed: int) -> Base:
+    """scikit-learn's formula: a root below 1/2, a line above, and a number where the mean alone decides."""
+    toy = Toy(seed, 3, 2, link=FIVE_ERF)
+    prover = Prover(toy, Path(mkdtemp()) / "m.safetensors")
+    region = box([0.0, 0.1], [0.2, 0.3])
+    exact = read_region(region, 2)
+    latent, claims, middle = prover.checker.model.latents[0], [], [0.1, 0.2]
+    lower, upper = ([end[j] for j in exact.moving] for end in (exact.lower, exact.upper))
+    values = [toy.truth(sample(exact, random.Random(i)))[1] for i in range(200)]
+    told = (
+        (">=", min(values) - 0.05, False),
+        ("<=", max(values) + 0.05, False),
+        (">=", min(values) - 0.2, True),
+    )
+    for sense, value, flat in told:
+        p = value if sense == ">=" else 1 - value
+        level = prover.checker.subject.link.level({"p": p.hex()}, latent)
+        hints = psi_told(FIVE_ERF, p, toy.latent(middle)[1], toy.s2, flat)
+        view = Slice(latent, exact, 1 if sense == ">=" else -1)
+        found, leaf = leaf_for(view, level, lower, upper, hints)
+        assert found > 0, (sense, p, found)
+        nodes = [leaf] if not flat else [{"envelope": True} | hints]
+        claims.append(everywhere(1, sense, value, {"p": p.hex(), "tree": nodes}))
+    claims.append(at(1, "<=", toy.truth(middle)[1] + 1e-9, middle))
+    claims.append(at(0, ">=", toy.truth(middle)[0] - 1e-9, middle))
+    return Base("five erf", toy, prover, prover.file([region], claims))
 
 
 def _one_vs_rest(seed: int) -> Base:
@@ -160,6 +190,28 @@ def _anchored(seed: int) -> Base:
     return Base("softmax by integrals", toy, prover, prover.file([region], claims))
 
 
+def _share(seed: int, correlated: bool) -> Base:
+    """A range of one class of a softmax, and points that attain its inner ends, about."""
+    region = ball([0.1, 0.15], 0.02, "2")
+    toy = SoftToy(seed, correlated=correlated)
+    prover = Prover(toy, Path(mkdtemp()) / "m.safetensors", toy.facts())
+    exact = read_region(region, 2)
+    points = [sample(exact, random.Random(i)) for i in range(60)]
+    values = [toy.truth(z)[1] for z in points]
+    nodes = [{"split": 0, "at": (0.1).hex()}, {"ref": hexed([0.09, 0.15])}, {"split": 0, "at": (0.119).hex()}]
+    corner = [{"split": 1, "at": (0.169).hex()}, {"ref": hexed([0.1195, 0.15])}, {"outside": True}]
+    proof = {"tree": [*nodes, {"ref": hexed([0.11, 0.15])}, *corner]}
+    claims = [
+        everywhere(1, ">=", min(values) - 0.02, proof),
+        everywhere(1, "<=", max(values) + 0.02, proof),
+        at(1, "<=", min(values) + 1e-6, points[values.index(min(values))]),
+        at(1, ">=", max(values) - 1e-6, points[values.index(max(values))]),
+        everywhere(2, ">=", 0.0, None),
+    ]
+    name = "range of a softmax" if correlated else "range of independent latents"
+    return Base(name, toy, prover, prover.file([region], claims))
+
+
 def _own(toy: Toy, z: list[float], c: int) -> float:
     from making import expectation
 
@@ -226,6 +278,8 @@ def bases() -> list[Base]:
         _two("witness", 12, box([-0.3, -0.4], [0.4, 0.3]), "plane", facts=[{"witness": hexed(Toy(12).W[0])}]),
         _two("far", 13, box([9.0, 9.0], [9.5, 9.5]), "envelope", 0.2),
         _logit(14),
+        _five_erf(14),
+        _two("floored", 7, box([-0.3, -0.4], [0.4, 0.3]), "plane", link=FLOORED),
         _one_vs_rest(15),
         _two("matern", 4, box([-0.1, -0.1], [0.2, 0.1]), "plane", kind=partial(RadialToy, kind="matern32")),
         _two("rational", 6, ball([0.1, 0.0], 0.15, "2"), "plane", 0.05, kind=_RATIONAL),
@@ -233,7 +287,10 @@ def bases() -> list[Base]:
         _softmax(21, True),
         _softmax(21, False),
         _anchored(22),
+        _share(23, True),
+        _share(24, False),
         Base("joint", *joint_file(16, ONE_VS_REST["link"], 3, "2")),
         Base("joint logit", *joint_file(19, LOGIT, 2, "inf")),
+        Base("joint five erf", *joint_file(19, FIVE_ERF, 2, "inf")),
         _lines(),
     ]

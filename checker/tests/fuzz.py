@@ -22,6 +22,7 @@ from gpcert_check.arithmetic import quadratic
 from gpcert_check.balls import read_region
 from gpcert_check.claims import Claim
 from gpcert_check.explain import Extremes, balance
+from gpcert_check.five_erf import FiveErf
 from gpcert_check.indefinite import contractions
 from gpcert_check.leaves import Slice
 from gpcert_check.logit import Logit
@@ -32,9 +33,10 @@ from gpcert_check.reading import Reject
 from gpcert_check.several import extreme
 from gpcert_check.sharper import envelope, tail
 from making import Toy, ball, box, hexed, leaf_for, sample
-from truth import exact_expectation, exact_latent, needed_mean
+from truth import exact_expectation, exact_latent, needed_mean, psi_told
 
 LOGIT = {"name": "logit"}
+FIVE_ERF = {"name": "five_erf"}
 
 
 def region_of(toy: Toy, rng: random.Random, kind: str) -> dict[str, Any]:
@@ -76,7 +78,8 @@ class Case:
 
     def __init__(self, seed: int, folder: str) -> None:
         rng = self.rng = random.Random(seed)
-        link = LOGIT if rng.random() < 0.15 else None
+        chance = rng.random()
+        link = LOGIT if chance < 0.15 else FIVE_ERF if chance > 0.85 else None
         indefinite = rng.random() < 0.25
         toy = self.toy = Toy(seed, rng.randint(1, 5), rng.randint(1, 3), link=link, indefinite=indefinite)
         if rng.random() < 0.3:
@@ -108,7 +111,7 @@ class Case:
             if self.lower[j] < cut < self.upper[j]:
                 (self.lower if rng.random() < 0.5 else self.upper)[j] = cut
         self.hints: dict[str, Any] = {}
-        self._logit() if link else self._probit()
+        self._logit() if link == LOGIT else self._five_erf() if link else self._probit()
         if rng.random() < 0.3:
             d = len(self.lower)
             thetas = [rng.uniform(0.05, 2) for _ in range(rng.randint(0, 2))]
@@ -154,6 +157,18 @@ class Case:
                 self.hints["tau"] = (0.0).hex()
         self.level = Logit(LOGIT).level(proof, self.latent)
         self.required = lambda S: arb(needed_mean(LOGIT, p, float(S.mid())) - 1e-8)
+
+    def _five_erf(self) -> None:
+        rng, toy = self.rng, self.toy
+        p = rng.choice([0.5, rng.uniform(0.02, 0.98), rng.uniform(0.9, 0.999), rng.uniform(0.001, 0.1)])
+        self.link = FIVE_ERF
+        top = float(self.latent.top.upper())
+        self.hints = psi_told(FIVE_ERF, p, rng.random() * toy.s2, top, rng.random() < 0.3)
+        for name, told in self.hints.items():
+            wrong = rng.choice([0.0, 0.0, 0.3, -0.3, -1e-4])
+            self.hints[name] = [(float.fromhex(told[0]) + wrong).hex(), *told[1:]]
+        self.level = FiveErf(FIVE_ERF).level({"p": p.hex()}, self.latent)
+        self.required = lambda S: arb(needed_mean(FIVE_ERF, p, float(S.mid())) - 1e-8)
 
     def point(self) -> list[float] | None:
         """A point of the leaf's part of the region."""

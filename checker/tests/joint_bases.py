@@ -14,7 +14,7 @@ from gpcert_check.claims import Claim
 from gpcert_check.joint import Comparison, _look, weights
 from gpcert_check.leaves import Slice
 from making import Prover, Toy, at, ball, box, everywhere, expectation, hexed, level_down, sample, solved
-from truth import needed_mean
+from truth import needed_mean, psi_told
 
 LOGIT = {"name": "logit"}
 
@@ -22,6 +22,8 @@ LOGIT = {"name": "logit"}
 def _part(toy: Toy, c: int, p: float, x: list[float]) -> dict[str, Any]:
     """The level p of a class, whose plane touches at x."""
     link, variance = toy.likelihood["link"], toy.latent(x, c)[1]
+    if link["name"] == "five_erf":
+        return {"p": p.hex()} | psi_told(link, p, variance, toy.s2)
     if link != LOGIT:
         t = level_down(p)
         return {"t": t.hex()} | ({"tau": (t / (2 * math.sqrt(1 + variance))).hex()} if t > 0 else {})
@@ -100,8 +102,8 @@ def joint_file(
         claim = Claim("probability", label, sign, False, value)
         leaf = {"joint": [_compared(prover, exact, claim, None, False)]}
         claims.append(everywhere(label, sense, value, {"tree": [leaf]}))
-    if link == LOGIT:  # integrals take their time: one claim
-        return toy, prover, prover.file([region], claims[:1])
+    if link["name"] != "probit":  # integrals take their time: one claim
+        return toy, prover, prover.file([region], claims[: 1 if link == LOGIT else 2])
     for value, order in ((margin - 0.03, False), (0.0, True)):
         claim = Claim("margin", label, 1, order, value)
         told = [_compared(prover, exact, claim, rival, order) for rival in rivals]

@@ -18,9 +18,9 @@ from gpcert_check.claims import Claim
 from gpcert_check.indefinite import contractions
 from gpcert_check.joint import Comparison, _look, weights
 from gpcert_check.leaves import Slice
+from gpcert_check.links import link_of
 from gpcert_check.model_file import Model
 from gpcert_check.reading import Reject
-from gpcert_check.two_classes import link_of
 from making import Toy, expectation, hexed, level_down, sample, solved
 from truth import exact_expectation, exact_latent, needed_mean
 

@@ -128,7 +128,20 @@ class Toy:
         return [1 - p[0], p[0]] if self.C == 1 else [each / sum(p) for each in p]
 
 
+#: scikit-learn's formula, as its source has it.
+LAMBDAS = [0.41, 0.4, 0.37, 0.44, 0.39]
+COEFFICIENTS = [-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654]
+
+
 def expectation(link: dict[str, Any], mean: float, variance: float) -> float:
+    if link["name"] == "floored":
+        floor = float.fromhex(link["floor"])
+        return floor + (1 - 2 * floor) * expectation(link["link"], mean, variance)
+    if link["name"] == "five_erf":
+        spread = [math.sqrt(1 + 2 * a * a * variance) for a in LAMBDAS]
+        below = [0.5 * math.erfc(a * abs(mean) / s) for a, s in zip(LAMBDAS, spread, strict=True)]
+        p = sum(c * b for c, b in zip(COEFFICIENTS, below, strict=True))
+        return sum(COEFFICIENTS) - p if mean > 0 else p
     if link["name"] == "probit":
         c = float.fromhex(link["scale"]) ** -2
         return 0.5 * math.erfc(-mean / math.sqrt(c + variance) / math.sqrt(2))
@@ -310,7 +323,11 @@ class Prover:
         up = claim.sense > 0
         view = view_of(self.checker.model.latents[0], region, 1 if (claim.label == 1) == up else -1)
         link, toy = self.checker.subject.link, self.toy
-        t = level_down(claim.value if up else 1 - claim.value) if t is None else t
+        p = claim.value if up else 1 - claim.value
+        if hasattr(link, "inner"):
+            floor = float(link.floor.mid())
+            link, p = link.inner, (p - floor) / (1 - 2 * floor)
+        t = level_down(p) if t is None else t
         level = link.level({"t": t.hex()}, view.latent)
         moving = region.moving
 

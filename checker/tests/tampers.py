@@ -156,25 +156,28 @@ def _names(text: str) -> list[str]:
 FIELDS = _names("""
     claims claims.count claims.kind claims.label claims.point claims.proof claims.quantity claims.region
     claims.sense claims.sums claims.sums[] claims[] classes.curve classes.lower classes.rate classes.tangent
-    classes.upper curve.S curve.m facts
+    classes.upper classes.line classes.root curve.S curve.m facts
     facts.witness facts[] format forms.metric forms.own forms.thetas joint.classes joint.classes[]
     joint.programmes joint.programmes[] joint.ref lower.D lower.ref lower.y model programmes.D
     programmes.ball programmes.y proof.curve proof.tree proof.tree[] regions regions.domain
     regions.features regions.features[]
     regions.kind regions.lower regions.norm regions.scale regions.upper regions.x regions[] sums.extreme
     sums.region sums.sign tree.D tree.ball tree.classes tree.classes[] tree.envelope tree.forms tree.ref
-    tree.joint tree.joint[] tree.split tree.tangent tree.y upper.D upper.ref upper.y
+    tree.joint tree.joint[] tree.line tree.outside tree.root tree.split tree.tangent tree.y
+    upper.D upper.ref upper.y
     facts.sites proof.supports proof.supports[]
     supports.features supports.features[] supports.proof tree.rivals tree.rivals[] rivals.D rivals.ref
     rivals.y
 """)
 REALS = _names("""
     claims.lower claims.point[] claims.upper claims.value classes.nu classes.p classes.rate[] classes.t
-    classes.tangent[] classes.tau joint.ref[] programmes.D[] programmes.ball[] programmes.y[] curve.S[]
+    classes.line[] classes.root[] classes.tangent[] classes.tau joint.ref[]
+    programmes.D[] programmes.ball[] programmes.y[] curve.S[]
     curve.c curve.m[] facts.contraction
     facts.jitter facts.negative facts.witness[] forms.metric[] forms.thetas[] lower.D[] lower.ref[] lower.t
     lower.tau lower.y[] proof.p proof.t regions.domain[] regions.lower[] regions.radius regions.scale[]
-    regions.upper[] regions.x[] tree.D[] tree.at tree.ball[] tree.nu tree.ref[] tree.t tree.tangent[]
+    regions.upper[] regions.x[] tree.D[] tree.at tree.ball[] tree.line[] tree.nu tree.root[]
+    tree.ref[] tree.t tree.tangent[]
     tree.tau tree.value tree.y[] upper.D[] upper.ref[] upper.t upper.tau upper.y[]
     facts.sites[] rivals.D[] rivals.ref[]
     rivals.y[] tree.touch

@@ -142,7 +142,7 @@ def test_what_a_cell_says_holds_at_its_points(correlated: bool, excess: float, t
         half = (1e-3, 0.05, 0.3)[seed % 3]
         region = read_region(box([a - half for a in x], [a + half for a in x]), 2)
         with mock.patch("gpcert_check.softmax.Near") as made:
-            subject._on(region, region.lower, region.upper, {"ref": hexed(x)})
+            subject.on(region, region.lower, region.upper, {"ref": hexed(x)})
         law, apart, ends, _ = made.call_args.args
         for z in [x, *(sample(region, rng) for _ in range(40))]:
             mean, S = toy.joint(z)

@@ -161,8 +161,15 @@ def test_a_large_residual_widens_what_it_should(tmp_path: Path) -> None:
                 assert abs(shared(S, c, j, 3 - c - j)) < one.crude
         for half in (1e-3, 2.0):
             region = read_region(box([a - half for a in x], [a + half for a in x]), 2)
+            square = region.cell(region.lower, region.upper, x, toy.scale).reach([1, 1])
+            with mock.patch("gpcert_check.softmax.Near") as sharper:
+                subject.on(region, region.lower, region.upper, {"ref": hexed(x)})
             with mock.patch("gpcert_check.softmax.Near") as made:
-                subject._on(region, region.lower, region.upper, {"ref": hexed(x)})
+                subject.near([arb(a) for a in x], square)
+            points = [sample(region, rng) for _ in range(30)]
+            for (a, b), ends in sharper.call_args.args[2].items():
+                for S in (toy.joint(z)[1] for z in points):
+                    assert ends[0] - 1e-9 <= S[a][a] + S[b][b] - S[a][b] - S[b][a] <= ends[1] + 1e-9
             S, most = toy.joint(x)[1], 2 * (1 + rho) * toy.s2
             wide = most * sum((half / scale) ** 2 for scale in toy.scale)
             for (a, b), ends in made.call_args.args[2].items():

@@ -6,7 +6,7 @@ from typing import Any
 
 from flint import acb, arb
 
-from making import Toy, expectation
+from making import COEFFICIENTS, LAMBDAS, Toy, expectation
 
 
 def exact_latent(toy: Toy, x: list[float], c: int = 0) -> tuple[arb, arb]:
@@ -28,7 +28,14 @@ def exact_latent(toy: Toy, x: list[float], c: int = 0) -> tuple[arb, arb]:
 
 
 def exact_expectation(link: dict[str, Any], mean: arb, variance: arb) -> arb:
-    """E sigma(f): erf of the probit, an integral of the logistic."""
+    """E sigma(f): erf of the probit and of scikit-learn's formula, an integral of the logistic."""
+    if link["name"] == "floored":
+        floor = arb(float.fromhex(link["floor"]))
+        return floor + (1 - 2 * floor) * exact_expectation(link["link"], mean, variance)
+    if link["name"] == "five_erf":
+        terms = zip(COEFFICIENTS, LAMBDAS, strict=True)
+        scaled = [(c, arb(a) * mean / (1 + 2 * arb(a) * arb(a) * variance).sqrt()) for c, a in terms]
+        return sum((arb(c) * (1 + z.erf()) / 2 for c, z in scaled), arb(0))
     if link["name"] == "probit":
         z = mean / (arb(1) / arb(float.fromhex(link["scale"])) ** 2 + variance).sqrt()
         return (1 + (z / arb(2).sqrt()).erf()) / 2
@@ -57,3 +64,15 @@ def needed_mean(link: dict[str, Any], p: float, variance: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if expectation(link, middle, variance) < p else (low, middle)
     return high
+
+
+def psi_told(link: dict[str, Any], p: float, S: float, top: float, flat: bool = False) -> dict[str, Any]:
+    """A line or a root a little above m_p(S) on all variances up to `top`; `flat`: a number."""
+    grid = [1.001 * top * i / 40 for i in range(41)] + [S]
+    m, step = [needed_mean(link, p, x) for x in grid], 1e-3
+    slope = 0.0 if flat else (needed_mean(link, p, S + step) - m[-1]) / step
+    steep, rate = max(0.0, -2 * slope * (2 + S) ** 0.5), max(0.0, slope)
+    over = [y - rate * x + steep * (2 + x) ** 0.5 for x, y in zip(grid, m, strict=True)]
+    a, touch = max(over) + 1e-6, grid[over.index(max(over))]
+    numbers = [a, steep, 2.0, touch] if steep else [a, rate, touch]
+    return {"root" if steep else "line": [x.hex() for x in numbers]}

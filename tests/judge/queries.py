@@ -165,8 +165,7 @@ class _Asking:
             return {}
         try:
             asked = [regions] if isinstance(regions, Box | Ball) else regions
-            labels = self.query.question in ("certify", "certified_radius", "evaluate")
-            check_provable(self.post, asked, "proof", labels)
+            check_provable(self.post, asked, "proof")
         except InvalidInputError:
             return {}
         return {"proof": self.folder / "proof.json" if self.single and not folder else self.folder}

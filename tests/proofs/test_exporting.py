@@ -82,9 +82,7 @@ def test_other_models_are_proved(likelihood: str, classes: int, inference: str, 
 
 @pytest.mark.parametrize("kind", ["correlated", "loose", "independent"])
 def test_labels_of_a_softmax_are_proved(kind: str, tmp_path: Path) -> None:
-    """Who wins, not by how much; probabilities are refused before the work. Of correlated latents a residual
-    below 1 will do (V11).
-    """
+    """Who wins, not by how much, and ranges (V18). Of correlated latents a residual below 1 will do (V11)."""
     post = fitted("softmax", 3)
     R = np.array(post.precision)
     if kind == "loose":
@@ -94,8 +92,11 @@ def test_labels_of_a_softmax_are_proved(kind: str, tmp_path: Path) -> None:
         R = np.stack([R[c, c] for c in range(3)])
     post = gc.Posterior(X, post.weights, R, kernel=post.kernel, likelihood="softmax", mean=post.mean)
     assert kind != "loose" or 0.05 < facts_of(post)[0].negative < 0.5
-    with pytest.raises(InvalidInputError, match="proof must not be given for probabilities of a softmax"):
-        gc.probability_range(post, gc.Ball(X[0], 0.1), 0, proof=tmp_path / "range.json")
+    for i, region in enumerate((gc.Ball(X[0], 0.1), gc.Ball(X[0], 0.2, norm=2), gc.Box(X[0], X[0]))):
+        found = gc.probability_range(post, region, 0, proof=tmp_path / f"range{i}.json")
+        assert found.proof.lower <= found.lower <= found.proof.lower + 0.005
+        assert found.proof.upper - 0.005 <= found.upper <= found.proof.upper
+    gc.explain(post, X[0], 0.1, proof=tmp_path)
     balls = [gc.Ball(X[0], 0.05), gc.Ball(X[3], 0.1, norm=2), gc.Ball(X[0], 3.0)]
     verdicts = gc.certify(post, [X[0], X[3], X[0]], balls, proof=tmp_path)
     assert [str(verdict.status) for verdict in verdicts] == ["safe", "safe", "unsafe"]
@@ -211,9 +212,15 @@ def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
         ),
         (fitted(), gc.Ball(X[0], 0.1, norm=3), "norm 3"),
         (
-            gc.Posterior([[0.0]], [1.0], [[0.5]], kernel=gc.RBF(), likelihood=gc.FiveErf()),
+            gc.Posterior(
+                [[0.0]],
+                [[1.0, 0.0, 0.0]],
+                np.full((3, 1, 1), 0.5),
+                kernel=gc.RBF(),
+                likelihood=gc.OneVsRest(gc.Floored()),
+            ),
             None,
-            "FiveErf.*target='exact'",
+            "Floored",
         ),
         (
             gc.Posterior(np.zeros((1, 30)), [1.0], [[0.5]], kernel=gc.RBF(), likelihood="probit"),

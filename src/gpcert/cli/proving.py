@@ -27,7 +27,7 @@ def proof_paths(
     folder: Path | None = parsed.proof
     if folder is None:
         return [None] * count
-    check_provable(model.post, regions, "--proof", labels=parsed.verb in ("certify", "radius"))
+    check_provable(model.post, regions, "--proof")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,28 +49,45 @@ class Near(NamedTuple):
         return self.sums[-1][1]
 
 
-def near(post: Posterior, x: Float, square: float) -> Near | None:
-    """The latents where |d|^2 <= square around x (D,); None where they have no probabilities."""
+def near(post: Posterior, x: Float, square: float, far: Float | None = None) -> Near | None:
+    """The latents where |d|^2 <= square and |d_j| <= far_j (D,) around x (D,); None where they have no
+    probabilities.
+    """
     try:
         p = post.probability(x[None])[0]
     except InvalidInputError:
         return None
-    V, C = _covariance(post, x), post.n_classes
+    assert isinstance(post.kernel, Kernel)
+    k, R, C = post.kernel(post.centres, x[None])[:, 0], np.asarray(post.precision), post.n_classes
+    r = R @ k
     a, b = np.triu_indices(C, 1)
     s2 = post.kernels[0].prior_variance
-    here, least, most = _ends(post, V, a, b, square)
-    apart = float(np.sqrt(_norms(post)[a, b] * s2 * square).max())
+    V = s2 * np.eye(C) - (np.diag(r @ k) if R.ndim == 3 else r @ k)
+    slopes = _Slopes(post, x, k, square, far)
+    here, least, most = _ends(post, V, r, a, b, slopes)
+    whole = np.sqrt(_norms(post)[a, b] * s2)
+    along = slopes.along(post.weights[:, a] - post.weights[:, b])
+    apart = float(np.minimum(whole * math.sqrt(square), along + whole * square).max())
     lost = 0.5 * apart + 0.25 * (max(float((here - least).max()), 0.0) + max(float((most - here).max()), 0.0))
     beside = (C * post.n_centres) ** 2 // 20  # products, counted as a checker does
     return Near(p, lost, tuple(_sums(V, beside))) if np.isfinite(lost) else None
 
 
-def _covariance(post: Posterior, x: Float) -> Float:
-    """Sigma (C, C) at x, not clipped."""
-    assert isinstance(post.kernel, Kernel)
-    k, R, C = post.kernel(post.centres, x[None])[:, 0], np.asarray(post.precision), post.n_classes
-    explained = np.diag((R @ k) @ k) if R.ndim == 3 else (R @ k) @ k
-    return np.asarray(post.kernel.prior_variance * np.eye(C) - explained)
+class _Slopes:
+    """Gradients at x, on a set around it."""
+
+    def __init__(self, post: Posterior, x: Float, k: Float, square: float, far: Float | None) -> None:
+        lengthscale: Any = getattr(post.kernel, "lengthscale", 1.0)
+        self.square, self._far = square, far
+        self._slopes = k[:, None] * (post.centres - x) / lengthscale
+
+    def along(self, weights: Float) -> Float:
+        """At least |gradient . d| of sums of kernels with weights (n, m): (m,)."""
+        if self._far is None:
+            return np.full(weights.shape[1], np.inf)
+        gradient = np.abs(self._slopes.T @ weights) * (self._far > 0.0)[:, None]
+        steep = np.sqrt((gradient**2).sum(axis=0) * self.square)
+        return np.asarray(np.minimum(self._far @ gradient, steep))
 
 
 @lru_cache(maxsize=8)
@@ -82,23 +99,30 @@ def _norms(post: Posterior) -> Float:
     return np.maximum(own[:, None] + own[None, :] - 2.0 * inner, 0.0) + 1e-12 * float(np.abs(inner).max())
 
 
-def _ends(post: Posterior, V: Float, a: Pairs, b: Pairs, square: float) -> tuple[Float, Float, Float]:
-    """Variances of differences f_a - f_b at the point, and their ends around it."""
+def _ends(
+    post: Posterior, V: Float, r: Float, a: Pairs, b: Pairs, slopes: _Slopes
+) -> tuple[Float, Float, Float]:
+    """Variances of differences f_a - f_b at the point, and their ends around it; r = R k."""
     facts, s2 = facts_of(post), post.kernels[0].prior_variance
     own = np.diagonal(V)
     if np.asarray(post.precision).ndim == 3:
         lift, negative = np.array([fact.lift for fact in facts]), np.array([fact.negative for fact in facts])
-        least, most = _moved(own, s2, lift, negative * s2, square)
+        least, most = _moved(own, s2, lift, negative * s2, slopes, r.T)
         here = np.maximum(own, 0.0)
         return here[a] + here[b], least[a] + least[b], most[a] + most[b]
     here = own[a] + own[b] - 2.0 * V[a, b]
-    return here, *_moved(here, 2.0 * s2, np.zeros(1), np.array(2.0 * s2 * facts[0].negative), square)
+    both = (r[a, a] + r[b, b] - r[a, b] - r[b, a]).T
+    return here, *_moved(here, 2.0 * s2, np.zeros(1), np.array(2.0 * s2 * facts[0].negative), slopes, both)
 
 
-def _moved(here: Float, s2: float, lift: Float, negative: Float, square: float) -> tuple[Float, Float]:
-    """V3': the ends of a variance where |d|^2 <= square."""
-    wide = (s2 + lift + negative) * square
-    change = 2.0 * np.sqrt(np.maximum(here + lift, 0.0) * wide) + wide
+def _moved(
+    here: Float, s2: float, lift: Float, negative: Float, slopes: _Slopes, r: Float
+) -> tuple[Float, Float]:
+    """V3', V15 (c): the ends of a variance on the set, by its gradient -2 r . dk or without."""
+    square, wide = slopes.square, s2 + lift + negative
+    root = 2.0 * np.sqrt(np.maximum(here + lift, 0.0) * wide)
+    crude = root * math.sqrt(square) + wide * square
+    change = np.minimum(crude, 2.0 * slopes.along(r) + (root + wide) * square)
     return np.maximum(here - change, 0.0), np.minimum(np.maximum(here + change, 0.0), s2 + negative)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds import Domain
+from gpcert.proofs.five_erf import FiveErfAt
 from gpcert.proofs.leaf import CLEAR, Expansion
 from gpcert.proofs.levels import Level, Place, variance_at
 from gpcert.proofs.links import ProbitAt
@@ -24,6 +25,8 @@ __all__ = ["NOTHING", "ClassAt", "Rate", "Total"]
 #: |sigma''| of the logistic is at most this; how E sigma' changes along a level's curve with the variance.
 _STEEPEST = 1.0 / (6.0 * math.sqrt(3.0))
 _CHANGE = 1.0 / 16.0 + 0.5 * _STEEPEST
+#: |s''| and |s^(3)| of scikit-learn's formula are at most these.
+_FIVE_ERF = 0.098, 0.126
 
 
 class Rate(NamedTuple):
@@ -125,6 +128,10 @@ class ClassAt:
             around = self.most / roots.least
             curve = _steepest(level.t - around, level.t + around) / roots.least**2
             return Rate(slope, 0.0, slope * roots.change / roots.least, curve)
+        if isinstance(level, FiveErfAt):
+            steep = level.psi(self.place).change(level.variances(self.place)[0])
+            change = (_FIVE_ERF[0] * steep + 0.5 * _FIVE_ERF[1]) * level.change(self.place)
+            return Rate(slope, 0.0, change, _FIVE_ERF[0])
         S, _, high = level.growth(self.place)[1]["rate"]
         change = level.change(self.place)
         convex = high + 0.5 * change * self.x + self.most <= 0.0

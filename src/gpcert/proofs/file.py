@@ -129,6 +129,8 @@ class ProofText:
 
         Nothing is written of what holds of any probability: no precision tells 1 - e^-5000 from 1.
         """
+        if isinstance(self._subject, Labels):
+            value = self._subject.told_at(label, sense, value, point)
         least = self._subject.least
         value = max(value, least) if sense == "<=" else value if value > least else 0.0
         if value > 0.0 if sense == ">=" else value < 1.0:

@@ -15,7 +15,7 @@ from gpcert.proofs.classes import NOTHING, ClassAt, Total
 from gpcert.proofs.document import class_told, programme_told, reals
 from gpcert.proofs.leaf import CLEAR, expansion
 from gpcert.proofs.levels import Level
-from gpcert.proofs.links import Levels, ProbitAt, variances
+from gpcert.proofs.links import AnyLevels, ProbitAt, variances
 from gpcert.proofs.quadratic import Multipliers, Outside
 from gpcert.proofs.tree import Node
 from gpcert.regions import Region
@@ -25,8 +25,6 @@ __all__ = ["Comparison", "JointProver"]
 
 #: Probabilities closer to 0 than this are bounded by 0.
 _LEAST = 1e-12
-#: Levels of the logistic above it are not known well: quadratures have an absolute error.
-_MOST = 1.0 - 1e-9
 #: References tried on a box.
 _PLACES = 6
 
@@ -59,7 +57,7 @@ class JointProver:
     """Compares the classes of a one-vs-rest bound; `margin`: the label with each of the others."""
 
     bound: OneVsRestBound
-    levels: list[Levels]
+    levels: list[AnyLevels]
     cube: tuple[Float, Float] | None
     margin: bool
 
@@ -143,7 +141,7 @@ class JointProver:
             if not _LEAST < p[c] < 1.0:
                 continue
             near, levels = variances(bound, node.lower, node.upper, reference), self.levels[c]
-            level = levels.of(p[c] if levels.mixed else min(p[c], _MOST), False, False, near)
+            level = levels.of(min(p[c], levels.most), False, False, near)
             one = self._at(node, reference, sharp, c, up, level)
             if one is None:
                 return None, -np.inf

@@ -5,25 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
 from scipy.special import ndtr, ndtri
 
 from gpcert.bounds import LevelBound, LogitCurves, LogitLevel, root_below
-from gpcert.likelihoods import Logit, Probit
+from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
 from gpcert.proofs.facts import Fact
+from gpcert.proofs.five_erf import FiveErfLevels
+from gpcert.proofs.floored import FlooredLevels
 from gpcert.proofs.levels import Level, Place, Plane, variance_at
 from gpcert.rounding import normal_cdf_down
 from gpcert.validation import Float
 
-__all__ = ["Levels", "LogitAt", "ProbitAt", "levels_of", "variances"]
+__all__ = ["AnyLevels", "Levels", "LogitAt", "ProbitAt", "levels_of", "variances"]
 
 #: Points near the variances of a box at which the curve of a logistic level is told.
 _NEAR = 9
 #: Expectations of the logistic below it are 0 to a checker, which knows them to an absolute error.
 _LEAST = 1e-30
+_MOST = 1.0 - 1e-9
 #: What a mean has above a level of the logistic is relative to it.
 _BELOW = 1e-14
 #: A variance this far below 0 costs a level something; noise of a probit that is like the logistic.
@@ -191,11 +194,22 @@ class Levels:
     likelihood: Probit | Logit
     fact: Fact
     top: float
+    free: ClassVar[float] = 0.0  #: P is at least that, without a proof
+
+    @property
+    def other(self) -> Levels:
+        """Of the other class: the same."""
+        return self
 
     @property
     def least(self) -> float:
         """Probabilities up to it are not told from 0."""
         return _LEAST if isinstance(self.likelihood, Logit) else 0.0
+
+    @property
+    def most(self) -> float:
+        """Levels above it are not known well: quadratures have an absolute error."""
+        return _MOST if isinstance(self.likelihood, Logit) else 1.0
 
     @property
     def mixed(self) -> bool:
@@ -222,6 +236,10 @@ class Levels:
         return ProbitAt(t, self.fact, self.likelihood.scale, self.top, flat)
 
 
+#: The levels of any link that has proofs.
+AnyLevels = Levels | FiveErfLevels | FlooredLevels
+
+
 def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:
     """Some between the smallest and the largest S at corners and in the middle of a box."""
     points = (lower, upper, reference, 0.5 * lower + 0.5 * upper)
@@ -229,6 +247,12 @@ def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -
     return tuple(np.linspace(max(min(found), 0.0), max(*found, 0.0), _NEAR).tolist())
 
 
-def levels_of(likelihood: Probit | Logit, fact: Fact, variance: float) -> Levels:
+def levels_of(likelihood: BinaryLikelihood, fact: Fact, variance: float) -> AnyLevels:
     """For a model with this prior variance."""
-    return Levels(likelihood, fact, variance * (1.0 + fact.negative) * (1.0 + 1e-12))
+    top = variance * (1.0 + fact.negative) * (1.0 + 1e-12)
+    if isinstance(likelihood, Floored):
+        return FlooredLevels(levels_of(likelihood.link, fact, variance), likelihood.floor)
+    if isinstance(likelihood, FiveErf):
+        return FiveErfLevels(fact, top)
+    assert isinstance(likelihood, Probit | Logit)
+    return Levels(likelihood, fact, top)

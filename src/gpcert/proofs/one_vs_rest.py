@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.bounds import BoundFactory, JointLabel, JointShare, OneVsRestBound, RbfBound, smallest_point
-from gpcert.likelihoods import Logit, OneVsRest, Probit
+from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver, Envelope
 from gpcert.proofs.cover import Split, walk
@@ -16,7 +16,7 @@ from gpcert.proofs.document import part_told, real, split_told
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.joint import Comparison, JointProver
 from gpcert.proofs.leaf import Leaf
-from gpcert.proofs.links import Levels, levels_of, variances
+from gpcert.proofs.links import AnyLevels, levels_of, variances
 from gpcert.proofs.tree import Goal, Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region
@@ -52,7 +52,6 @@ class SeveralClasses:
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         assert isinstance(post.likelihood, OneVsRest)
         link = post.likelihood.link
-        assert isinstance(link, Probit | Logit)
         facts = facts_of(post)
         self._factory, self.facts = factory, [fact.told for fact in facts]
         pairs = zip(facts, post.kernels, strict=True)
@@ -96,7 +95,7 @@ class _Covering:
     def __init__(
         self,
         bound: OneVsRestBound,
-        levels: list[Levels],
+        levels: list[AnyLevels],
         goal: float,
         value: float,
         joint: JointProver,

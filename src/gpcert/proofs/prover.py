@@ -18,7 +18,7 @@ from gpcert.clock import OutOfTime
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
-from gpcert.likelihoods import FiveErf, Logit, OneVsRest, Probit, Softmax
+from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit, Softmax
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
@@ -184,17 +184,13 @@ def checked_prover(
     proof: str | os.PathLike[str] | None,
     regions: Sequence[Region],
     batch: bool,
-    labels: bool = False,
 ) -> Prover | None:
-    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work.
-
-    `labels`: the question is about labels, not about probabilities.
-    """
+    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
     if proof is None:
         return None
     if not isinstance(proof, str | os.PathLike):
         raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
-    check_provable(post, regions, "proof", labels)
+    check_provable(post, regions, "proof")
     target = Path(proof)
     folder = target if batch else target.parent
     try:
@@ -209,17 +205,15 @@ def checked_prover(
     return Prover(post, model, target, batch)
 
 
-def check_provable(post: Posterior, regions: Sequence[Region], name: str, labels: bool = False) -> None:
+def check_provable(post: Posterior, regions: Sequence[Region], name: str) -> None:
     """Whether there are proof files for questions about these regions; else an error about `name`."""
-    flaw = _flaw(post, regions, labels)
+    flaw = _flaw(post, regions)
     if flaw is not None:
         raise InvalidInputError(f"{name} must not be given for {flaw}, of which there are no proofs yet")
 
 
-def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | None:
+def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
     link = post.likelihood
-    if isinstance(link, Softmax) and not labels:
-        return "probabilities of a softmax (labels have proofs)"
     if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
         return "a softmax of two classes, or with a kernel for each"
     others = (
@@ -227,9 +221,9 @@ def _flaw(post: Posterior, regions: Sequence[Region], labels: bool) -> str | Non
     )
     if not all(isinstance(kernel, (RBF, *others)) for kernel in post.kernels):
         return f"the kernel {post.kernel!r}"
-    if not isinstance(link.link if isinstance(link, OneVsRest) else link, Probit | Logit | Softmax):
-        exact = " (from_sklearn(model, target='exact') has proofs)" if isinstance(link, FiveErf) else ""
-        return f"the likelihood {link!r}{exact}"
+    inner = link.link if isinstance(link, OneVsRest | Floored) else link
+    if not isinstance(inner, Probit | Logit | Softmax | FiveErf):
+        return f"the likelihood {link!r}"
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
         return "a model of numbers too large or too small, or a precision unlike its kernel"
     balls = [region for region in regions if isinstance(region, Ball)]

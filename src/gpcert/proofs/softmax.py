@@ -24,6 +24,7 @@ from gpcert.proofs.document import part_told, reals, split_told
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level, Place, Plane
+from gpcert.proofs.shares import Shares
 from gpcert.proofs.tree import Goal, Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.regions import Region
@@ -107,11 +108,17 @@ class Labels:
         self._post, self._factory = post, factory
         self.facts = [fact.told for fact in facts_of(post)]
         self._terms: float = _TERMS  # left for what is still to be claimed
+        self._shares = Shares(post, factory)
 
     def prove(self, goal: Goal) -> tuple[float, Any]:
-        """(0, how) if the margin of the label is proved to be positive, which is all that can be; else -1."""
+        """(0, how) if the margin of the label is proved to be positive, which is all that can be; else -1. Of
+        P(label) the bound that is proved, and how.
+        """
         label, region, upper, value, start, flat, _, patient = goal
-        assert flat > upper  # the margin, from below
+        if not flat:
+            *found, self._terms = self._shares.prove(goal, self._terms)
+            return found[0], found[1]
+        assert not upper  # the margin, from below
         if value != 0.0:
             return -1.0, None
         bound, moving = placed(self._factory.margin, label, region)
@@ -128,6 +135,14 @@ class Labels:
                     return -1.0, None
         self._terms = covering.terms
         return 0.0, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
+
+    def told_at(self, label: int, sense: str, value: float, point: Float) -> float:
+        """What a checker sees of P(label) <= (>=) a number at a point (D,): it, a little less, or nothing."""
+        value, terms = self._shares.told_at(label, sense, value, point)
+        if terms > self._terms:
+            return 1.0 if sense == "<=" else 0.0
+        self._terms -= terms
+        return value
 
     def decided(self, label: int, sign: int, x: Float) -> bool:
         """Whether the label surely wins (sign 1) or loses at a point (D,)."""

@@ -9,7 +9,7 @@ from flint import arb
 
 from gpcert.bounds import BoundFactory, BoxBound, LevelBound, shape_of
 from gpcert.kernels import Kernel
-from gpcert.likelihoods import Logit, Probit
+from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver
 from gpcert.proofs.cover import cover
@@ -30,7 +30,7 @@ class TwoClasses:
     """Proves claims about a posterior with one latent."""
 
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
-        assert isinstance(post.likelihood, Probit | Logit)
+        assert isinstance(post.likelihood, BinaryLikelihood)
         assert isinstance(post.kernel, Kernel)
         (fact,) = facts_of(post)
         self._factory, self.facts = factory, [fact.told]
@@ -46,15 +46,18 @@ class TwoClasses:
         root = root_of(bound, region, moving, start)
         if not root.lower.size:  # one point: the checker evaluates it
             return value, None
+        levels = self._levels.other if (label == 1) == upper else self._levels
+        if (1 - arb(value) if upper else arb(value)) <= levels.free:  # of any model with this link
+            return value, None
         near = variances(bound, root.lower, root.upper, root.reference)
-        level = self._levels.of(value, upper, flat, near)
+        level = levels.of(value, upper, flat, near)
         if level.p <= self.least:
             return 1.0 if upper else 0.0, None
         with np.errstate(all="ignore"):
             for _ in range(_ROUNDS):
                 prover = BoxProver(
                     bound,
-                    lambda t: self._levels.at(t, flat, near),
+                    lambda t: levels.at(t, flat, near),
                     cube_of(region, moving),
                     MANY_TRIALS if patient else TRIALS,
                     patient=patient,
@@ -64,9 +67,9 @@ class TwoClasses:
                     return value, proof_told(level, found.nodes, region)
                 if found.t == -np.inf:
                     break
-                level = self._levels.at(found.t, flat, near)
+                level = levels.at(found.t, flat, near)
                 value = complement_up(level.p) if upper else level.p
-                if self._levels.mixed:
+                if levels.mixed:
                     return value, proof_told(level, found.nodes, region)
         return 1.0 if upper else 0.0, None
 
