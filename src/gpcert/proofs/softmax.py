@@ -179,9 +179,8 @@ def _rival(post: Posterior, c: int, j: int) -> _Rival:
     """D = f_c - f_j."""
     whole, facts, s2 = class_model_of(post), facts_of(post), post.kernels[0].prior_variance
     C, R = post.n_classes, np.asarray(post.precision)
-    base = whole.functional(np.zeros(C), np.zeros((C, C)))
     base = replace(
-        base,
+        whole.functional(np.zeros(C), np.zeros((C, C))),
         weights=whole.weights[:, c] - whole.weights[:, j],
         mean=float(whole.mean[c] - whole.mean[j]),
     )
@@ -273,10 +272,9 @@ class _Covering:
     def _parts(self, j: int, node: Node) -> list[_Part] | None:
         """By the mean alone, or by m_D > 0 and a plane for each k."""
         bounds, crude = self._bounds[j], self._levels[j, "crude"]
-        if self._gap(j, node.reference) > crude.height:
-            alone = self._part(bounds[0], node, crude)
-            if alone is not None:
-                return [alone]
+        clear = self._gap(j, node.reference) > crude.height
+        if clear and (alone := self._part(bounds[0], node, crude)) is not None:
+            return [alone]
         found: list[_Part] = []
         for i, bound in enumerate([bounds[0], *bounds]):
             part = self._part(bound, node, self._levels[j, "plane" if i else "mean"])
