@@ -96,5 +96,7 @@ def test_two_who_write_at_once_both_succeed(tmp_path):
     assert [one.wait() for one in two] == [0, 0]
     found = gc.probability_range(POST, BALLS, store=path)
     assert set(gc.Store(path).load()) == set(found)
-    plain = gc.probability_range(POST, BALLS)
-    assert [(a.min, a.max, a.nodes) for a in found] == [(a.min, a.max, a.nodes) for a in plain]
+    for mine, plain in zip(found, gc.probability_range(POST, BALLS), strict=True):
+        for a, b in ((mine.min, plain.min), (mine.max, plain.max)):  # of other batches
+            assert max(a.lower, b.lower) <= min(a.upper, b.upper)
+            assert max(a.upper, b.upper) - min(a.lower, b.lower) <= 2 * mine.tolerance
