@@ -183,3 +183,24 @@ def test_unsafe_labels_of_a_batch_need_no_search():
     points = np.stack([each.counterexample for each in found])
     assert (post.probability(points).argmax(axis=1) != labels).all()
     assert (np.abs(points - X) <= 6.0).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_rival_with_the_larger_mean_need_not_be_more_probable(share):
+    """J22: class 0 has the largest mean, class 1 the largest variance, and the larger probability: only the
+    functionals with s_k tell. Latents alone, and correlated ones.
+    """
+    variance, n = 6.0, 4
+    known = 0.95 / variance * np.diag([1.0, 0.0, 1.0, 1.0])
+    known[0, 2] = known[2, 0] = -share / variance
+    blocks = known[:, :, None, None] if share else np.diagonal(known)[:, None, None]
+    weights, mean = np.zeros((1, n)), [0.05, 0.0, -0.5, -0.5]
+    kernel = gc.RBF(1.0, variance)
+    post = gc.Posterior([[0.0]], weights, blocks, kernel=kernel, likelihood="softmax", mean=mean)
+    labels, regions = np.ones(16, dtype=np.intp), gc.balls(np.zeros((16, 1)), 1e-3)
+    (found,) = rooted.decisions(post, regions, labels, 0.5, Settings(0.02), "cpu")
+    with bits(BITS):
+        assert Truth(post).margin(np.zeros(1), 1) > 0
+    assert (found.upper == 1.0).all()
+    (rest,) = rooted.decisions(post, regions, 2 * labels, 0.5, Settings(0.02), "cpu")
+    assert (rest.upper < 0.5).all()  # and where the variances are alike, it does

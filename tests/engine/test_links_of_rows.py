@@ -9,7 +9,7 @@ from flint import arb
 import gpcert as gc
 from gpcert.bounds import curves_of
 from gpcert.engine import Backend, knows, smallest, verdicts
-from gpcert.engine.lines import probabilities
+from gpcert.engine.lines import Lines, after_deficit, probabilities
 from gpcert.questions.rooted import classes
 from helpers.exact import small_model
 from helpers.oracle import BITS, bits, examples
@@ -61,6 +61,12 @@ def test_deficits_cost_at_most_the_slope(link):
     below, above = (curves.bounds_of_rows((m, m), (S, S)) for m in (mu - h, mu + h))
     assert (above[0] - below[1] <= 2.0 * h * curves.slope).all()
     assert (above[1] - below[0] >= 0.0).all()
+    certified = curves.bounds_of_rows((mu, mu), (S, S))[0]
+    known = Lines(mu > 0, *(mu * 0.0 for _ in range(3)), certified, mu * 0.0)
+    for deficit in (mu * 0.0 + 0.05, rng.random(200)):  # steep near 0: half the slope would not do
+        left = after_deficit(Backend(), curves, known, deficit)
+        assert (left <= curves.bounds_of_rows((mu - deficit,) * 2, (S, S))[1]).all()
+        assert ((left > 0.0) | (certified < deficit)).all()
 
 
 @pytest.mark.parametrize("link", LINKS, ids=repr)

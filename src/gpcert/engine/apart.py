@@ -130,7 +130,6 @@ def _overtaken(parts: tuple[Posterior, ...], facts: Facts, rows: Rows | Around) 
         at = [points(each, witness, near) for each, near, _ in seen]
         ends = [probabilities(backend, c, x.mean(), x.variance) for c, x in zip(curves, at, strict=True)]
         low, high = (xp.stack([end[side] for end in ends], axis=1) for side in (0, 1))
-        low[here, labels] = low[here, labels] * 0.0
         one = xp.zeros_like(few.sign) + 1.0
         lost = xp.max(low, axis=1) > high[here, labels]
         return one * 0.0, xp.where(lost, one * LOSES, one), witness, one

@@ -17,6 +17,8 @@ from gpcert.rounding import UNDERFLOW, UNIT, gamma
 _STEPS, _AGAIN = 12, 10
 #: Rounds of Q1.
 _FACES = 16
+#: Matrices of doubles that a row takes, without and with the best diagonals.
+MATRICES = 5.0, 20.0
 #: Share of the slack that D may spend.
 _SPENT = 0.9
 

@@ -18,6 +18,7 @@ from gpcert.engine.later import passes
 from gpcert.engine.lines import after_deficit, after_surplus, lines, probabilities
 from gpcert.engine.planes import Plane, mean_plane, plane
 from gpcert.engine.profiles import Gaussian
+from gpcert.engine.quadratic import MATRICES
 from gpcert.engine.radial import RadialSums
 from gpcert.engine.rows import Around, Rows, consistent
 from gpcert.engine.search import Guide, descend, in_balls, objective
@@ -265,7 +266,8 @@ def values_of(sums: Sums | RadialSums, tries: int, sharp: int) -> Array:
     left = xp.nonzero(~(values >= 0))[0]
     n, d = sums.plane.b.shape[1], sums.boxes.low.shape[1]
     # Forms need more than the rest.
-    step = backend.rows(5.0 * d**2 + 4.0 * sharp**2 + 3.0 * sharp * d + bool(sharp) * 4.0 * n)
+    matrices = MATRICES[bool(sharp)] * d**2
+    step = backend.rows(matrices + 4.0 * sharp**2 + 3.0 * sharp * d + bool(sharp) * 4.0 * n)
     for start in range(0, len(left), step):
         check()
         some = left[start : start + step]

@@ -141,7 +141,9 @@ def test_cells_of_scales_lie_above_the_truth(kind):
 
 @pytest.mark.parametrize("kind", ["correlated", "independent"])
 def test_the_scale_of_any_anchor_in_a_cell(kind):
-    """T8, in balls: cells just around the scales of points, anchors at other points and between them."""
+    """T8, in balls: cells around the scales of points, or with these at an end, anchors at other points and
+    between them.
+    """
     for seed, half in ((0, 0.05), (2, 0.1), (3, 0.15), (5, 0.1), (7, 0.15)):
         post, bound, lower, upper, points = _box(kind, seed, half, d=26)
         x, far = bound.expansion(lower, upper), latents_on(bound.model, bound.slice, points[0])
@@ -151,10 +153,11 @@ def test_the_scale_of_any_anchor_in_a_cell(kind):
             covariance = Latents(post).all(point)[1]
             scale = float((1 + _scale(seen.whole.scale, covariance)).mid())
             near = latents_on(bound.model, bound.slice, points[i - 1])
-            ends = scale * (1.0 - 1e-12), scale * (1.0 + 1e-12)
-            own = seen.seen_from(ends, near.mean, (0.6 + 0.3 * i) * near.covariance).scale
-            assert bool(arb(own.low) <= _scale(own, covariance))
-            assert bool(_scale(own, covariance) <= arb(own.high))
+            for below, above in ((1e-12, 1e-12), (1e-12, 0.3), (0.3, 1e-12)):
+                ends = scale * (1.0 - below), scale * (1.0 + above)
+                own = seen.seen_from(ends, near.mean, (0.6 + 0.3 * i) * near.covariance).scale
+                assert bool(arb(own.low) <= _scale(own, covariance))
+                assert bool(_scale(own, covariance) <= arb(own.high))
 
 
 @pytest.mark.parametrize("kind", ["correlated", "independent"])
@@ -175,6 +178,34 @@ def test_anchors_that_follow_the_worst_point_lie_above_the_truth(kind, monkeypat
             assert found is None or truth <= found[0] + 1e-12
         moved += seen is not None and any(len(anchors) > 1 for anchors in seen.anchors.values())
     assert moved > 1
+
+
+@pytest.mark.parametrize("kind", ["correlated", "independent"])
+def test_the_bound_of_a_box_is_the_largest_of_its_cells(kind, monkeypatch):
+    """Every cell is above the truth at its own points, and the box above every cell."""
+    monkeypatch.setattr(scaling, "_HOPELESS", math.inf)
+    apart = 0
+    for seed, half in ((2, 0.2), (3, 0.15), (7, 0.15), (12, 0.2)):
+        post, bound, lower, upper, points = _box(kind, seed, half, d=26)
+        x, beta = bound.expansion(lower, upper), np.array([0.0, 1.0, 0.5, 0.5])
+        latents = latents_on(bound.model, bound.slice, 0.4 * lower + 0.6 * upper)
+        anchor = anchor_at(latents.mean, latents.covariance, bound.correlated)
+        seen = None if anchor is None else Scales.of(x, anchor, bound.correlated)
+        if seen is None or len(seen.cells) < 2:
+            continue
+        scales = [1 + _scale(seen.whole.scale, Latents(post).all(point)[1]) for point in points]
+        truth = np.log(np.maximum(at_least(post, points) @ beta, 1e-300))
+        found = [seen._in_cell(ends, beta, truth.max(), x.smallest, scaling._ANCHORS) for ends in seen.cells]
+        for (first, last), one in zip(seen.cells, found, strict=True):
+            inside = [bool(arb(first) <= scale <= arb(last)) for scale in scales]
+            assert one is None or (truth[inside] <= one.exponent + 1e-12).all()
+        if all(found):
+            whole = seen._worst(seen.cells, beta, truth.max(), x.smallest)
+            bounds = [one.exponent for one in found]
+            assert whole is not None
+            assert whole.exponent >= max(bounds)
+            apart += min(bounds) < max(bounds)
+    assert apart
 
 
 def _scale(scale, covariance):
