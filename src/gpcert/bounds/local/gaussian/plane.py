@@ -70,12 +70,16 @@ class Plane(KernelSum):
         if theta is None:
             return None
         forms = [symmetric(kv.T @ (model.precision @ kv))]
-        error = 2.02 * model.weighted(c.rough) * model.weighted(c.rough * c.unit) + UNDERFLOW
+        step = c.most * np.minimum(c.domain.absolute(c.v), c.norm)  # at least k_i sum_j |v_ij d_j|
+        long, wrong = model.weighted(step), model.weighted(step * c.unit)
+        error = 2.02 * long * wrong + UNDERFLOW
         if bend.falls:
             forms = [prior * np.eye(len(y)), -forms[0], -np.outer(q1, q1) / A2]
             reach = float(c.domain.absolute(q1[None])[0])
-            error += (2.0 * reach * error + error * error) / A2
-        kept = scale * (1.0 - theta - 4 * UNIT)
+            mixed = long * model.weighted(c.most * c.unit) + wrong * model.weighted(c.most)
+            mixed = 1.01 * mixed + UNDERFLOW
+            error += (2.0 * reach * mixed + mixed * mixed) / A2
+        kept = scale * max(1.0 - theta - 4 * UNIT, 0.0)
         lost = scale * (1.0 / theta - 1.0 + 8 * UNIT / theta) * worst * (1.0 + 16 * UNIT)
         remainder = Remainder(None, np.full(len(y), lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
         return [kept * form for form in forms], remainder
