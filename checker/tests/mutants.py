@@ -142,6 +142,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("radial", "start = first - chord * low", "start = first"),
     ("radial", "return Below(b * start, b * chord", "return Below(b * value, b * chord"),
     ("radial", "near = w.max(a).min(b)", "near = a"),
+    ("radial", "(start - value) + value / 2**30", "(start - value) - value / 2**30"),
     ("radial", "(a * (a / 2 - w)).max(b * (b / 2 - w))", "a * (a / 2 - w)"),
     ("radial", "profile.value(z + at) - steep * at", "profile.value(z + at) - 3 * steep * at"),
     ("radial", "most = cell.reach([1] * d) / 2", "most = cell.reach([1] * d) / 20"),
