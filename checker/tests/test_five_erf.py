@@ -28,11 +28,6 @@ from truth import exact_expectation, needed_mean
 LINK = FiveErf(FIVE_ERF)
 
 
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    Work.spent = 0
-
-
 def density(w: arb, power: int) -> arb:
     """sum_i c_i lambda_i^power e^{-lambda_i^2 w}, w = f^2."""
     terms = zip(COEFFICIENTS, LAMBDAS, strict=True)
