@@ -306,6 +306,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("five_erf", "(S + v).rsqrt()", "(S + v).sqrt()"),
     ("five_erf", "        ctx.cap = kept\n", "        pass\n"),
     ("five_erf", "spend(_COST)", "pass"),
+    ("five_erf", "S = arb(left).union(arb(right))", "S = arb(right)"),
     ("five_erf", "spare = 1 - sum(map(arb, COEFFICIENTS), arb(0))", "spare = arb(0)"),
     ("five_erf", "3516.89893646", "3516.89893647"),
     ("five_erf", "arb(self.steep) / (2 * (self.c + least).sqrt())", "0 * least"),
