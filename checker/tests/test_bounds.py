@@ -97,7 +97,7 @@ def test_products_with_the_precision_count_as_work(monkeypatch: pytest.MonkeyPat
 
 
 def test_points_slices_and_integrals_count_as_work(tmp_path: Path) -> None:
-    """50,000 points of a model with 5,000 centres would take a day, as would 50,000 claims in which one of
+    """50,000 points of a model with 5,000 centres take many hours, as do 50,000 claims in which one of
     3,000 features moves, or a tangent of its own for each of 100,000 leaves.
     """
     n, D = 30, 40
