@@ -66,7 +66,7 @@ def above(psi: Psi, p: arb, low: arb, high: arb) -> bool:
         left, right, tries = stack.pop()
         near = min(max(psi.touch, left), right)
         short = right - left <= (base + near) / 15
-        if short and _smallest(psi, base, near, left, right) >= p:
+        if short and (_roughly(psi, left, right) >= p or _smallest(psi, base, near, left, right) >= p):
             continue
         middle = near if left < near < right else left + (right - left) / 2
         if not (left < middle < right and tries > 0):
@@ -75,11 +75,17 @@ def above(psi: Psi, p: arb, low: arb, high: arb) -> bool:
     return True
 
 
+def _roughly(psi: Psi, left: float, right: float) -> arb:
+    """P(psi(S), S) on a cell, by balls alone: where psi is so high that Cauchy's estimate says nothing."""
+    spend(_COST)
+    S = arb(left).union(arb(right))
+    return share(psi.at(S), S)
+
+
 def _smallest(psi: Psi, base: float, near: float, left: float, right: float) -> arb:
     """At most P(psi(S), S) on a cell around `near`: g0 + g1 t + q t^2, q of all orders up to a last one, less
     what Cauchy's estimate says of the others, on a disc in which all is analytic.
     """
-    spend(_COST)
     g, ends = _series(psi, arb(near)), [arb(left) - near, arb(right) - near]
     half, radius = largest(map(abs, ends)), (arb(base) + near) / 4
     t, q = arb(0, 1) * half, arb(0)
@@ -121,6 +127,12 @@ def _largest(psi: Psi, middle: arb, radius: arb) -> arb:
     return total.upper()
 
 
+def share(mean: arb, variance: arb) -> arb:
+    """P(1) at a latent mean and variance."""
+    terms = zip(COEFFICIENTS, _NOISES, strict=True)
+    return sum((c * normal(mean / (v + variance).sqrt()) for c, v in terms), arb(0))
+
+
 def slope(mean: arb, variance: arb) -> arb:
     """dP/dm."""
     total = arb(0)
@@ -142,8 +154,7 @@ class FiveErf:
 
     def expectation(self, mean: arb, variance: arb) -> arb:
         """P(1) at a latent mean and variance."""
-        terms = zip(COEFFICIENTS, _NOISES, strict=True)
-        return sum((c * normal(mean / (v + variance).sqrt()) for c, v in terms), arb(0))
+        return share(mean, variance)
 
     def level(self, proof: dict[str, Any], latent: Latent) -> FiveErfLevel:
         """The level of a proof or a leaf."""

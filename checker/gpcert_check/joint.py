@@ -142,7 +142,7 @@ class Total:
         rough = rate.spread * x + rate.curve * (abs(v) + one.along + point.cell.reach(one.N) / 4)
         self.constant += weight * plane.constant
         self.value += weight * still
-        self.value -= paid * (rate.apart * one.most + rate.spread * x * abs(v) + rate.curve * v**2 / 2)
+        self.value -= paid * (rate.apart * one.most + rate.spread * x * abs(v) + rate.curve * v * v / 2)
         for j, a in enumerate(ratio):
             self.g[j] += a * f1[j] * (weight - paid * rate.curve * v)
             self.H[j, j] += a**2 * weight * (still * tilt[j] - abs(tilt[j]) * wide - bent)

@@ -68,13 +68,14 @@ class Slice:
 
     def __init__(self, latent: Latent, region: Box, sign: int) -> None:
         need(latent.profile.gaussian is self.gaussian, "this family has proofs for the Gaussian kernel only")
+        spend(latent.n * latent.D // 5)  # for each claim, whatever moves
         self.latent, self.region, self.moving = latent, region, region.moving
         self.scale = [latent.scale[j] for j in self.moving]
         self.alpha, self.m0 = [sign * a for a in latent.alpha], sign * latent.m0
         self.Z = [[arb(row[j]) / latent.scale[j] for j in self.moving] for row in latent.X]
         moves = set(self.moving)
         still = [(j, ball(a), latent.scale[j]) for j, a in enumerate(region.lower) if j not in moves]
-        self.away = [sum((((row[j] - a) / s) ** 2 for j, a, s in still), arb(0)) for row in latent.X]
+        self.away = [dot(v, v) for v in ([(row[j] - a) / s for j, a, s in still] for row in latent.X)]
         self.amplitude = [latent.s2 * latent.profile.value(square / 2) for square in self.away]
 
     def kernel(self, i: int, square: arb) -> arb:

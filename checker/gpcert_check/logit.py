@@ -16,11 +16,13 @@ from gpcert_check.indefinite import variances
 from gpcert_check.model import Latent
 from gpcert_check.planes import Plane, falling, flat, rising
 from gpcert_check.reading import fields, need, real, reals
+from gpcert_check.work import spend
 
 __all__ = ["Logit"]
 
 MOST_POINTS = 1_000
 _MOST_VALUES = 20_000  # of one integrand: hostile parameters end as balls too wide to prove anything
+_COST = 100  # of one value, as work is counted
 _FAR = 12  # standard deviations; beyond, sigma and its derivatives are between -1 and 1, and Phi(-12) < 2e-33
 _WIDE = 10  # variances above it: the latent itself is integrated, from 0 to _END
 _END = 200
@@ -75,14 +77,21 @@ def _wide(function: Smooth, mean: arb, variance: arb) -> arb:
 
     most = 2 / (root * (2 * arb.pi()).sqrt())  # at least both densities together
     beyond = (arb(-_END).exp() * most).union(-arb(-_END).exp() * most)
-    inside = _integral(integrand, 0, _END) * (-(mean**2) / (2 * variance)).exp() * most
+    inside = _integral(integrand, 0, _END) * (-mean * mean / (2 * variance)).exp() * most
     return inside + beyond + (normal(mean / root) if function.step else 0)
 
 
 def _integral(integrand: Callable[[acb], acb], low: int, high: int) -> arb:
     """Poles make the values infinite, which the integrator notices."""
     limits: Any = {"eval_limit": _MOST_VALUES, "abs_tol": _LEAST, "rel_tol": _SHARP}
-    found = acb.integral(lambda u, _: integrand(u), low, high, **limits)
+    values = [0]
+
+    def counted(u: acb, _: bool) -> acb:
+        values[0] += 1
+        return integrand(u)
+
+    found = acb.integral(counted, low, high, **limits)
+    spend(_COST * values[0])
     need(found.imag.contains(0), "V10: an integral cannot be enclosed")
     return found.real
 

@@ -90,6 +90,7 @@ class Latent:
 
     def at(self, x: Sequence[float]) -> tuple[arb, arb]:
         """The latent mean and the variance, clipped at 0, at a point of doubles."""
+        spend(self.n * self.D + self.n**2 // 20)
         k = self.covariances(x)
         column = arb_mat(self.n, 1, k)
         explained = (column.transpose() * (self.R * column))[0, 0]

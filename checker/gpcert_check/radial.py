@@ -103,7 +103,8 @@ def below(profile: Profile, b: arb, z: arb, low: arb, high: arb) -> Below:
     inside = low < -step or z >= step  # else phi may not be known so far
     curve = _bend(profile, z, low.min(-step)) if inside else arb("nan")
     bent = value + slope * high + curve * high * high / 2 - last  # too much at the end
-    if bent.is_finite() and float(bent.mid()) <= 3 * float((start - value).mid()):
+    beside = 3 * (start - value) + value / 2**30  # at a corner, where high is 0, both are 0: then the first
+    if bent.is_finite() and float(bent.mid()) <= float(beside.mid()):
         return Below(b * value, b * slope, b * curve)
     return Below(b * start, b * chord, arb(0))
 

@@ -59,7 +59,7 @@ class Forms:
         """V2 (a): all other orders are at most this times |L d|^2; `norm`: the square of that of all."""
         weights = [1 / arb(m if self.own else 1) for m in self.metric]
         rows = [dot([x * x for x in row], weights) for row in point.f2.tolist()]
-        known = point.f0**2 + dot([x * x for x in point.f1], weights) + dot(rows, weights) / 2
+        known = point.f0 * point.f0 + dot([x * x for x in point.f1], weights) + dot(rows, weights) / 2
         known += self.square if self.own else 0
         reach: arb = point.cell.reach(self.metric) if self.own else point.x
         return largest([(norm - known) * tail(self.order, reach)]).sqrt() / reach

@@ -24,6 +24,7 @@ from gpcert_check.planes import Plane, flat
 from gpcert_check.reading import fields, listed, need, reals
 from gpcert_check.regions import Box, Ends
 from gpcert_check.shares import Slopes, holds, prove_share
+from gpcert_check.work import spend
 
 __all__ = ["Softmax"]
 
@@ -147,6 +148,7 @@ class Softmax:
         if claim.quantity == "probability":
             return holds(self, claim, point)
         _known(claim)
+        spend((self.classes * self.latents[0].n) ** 2 // 4)  # the contrasts with every rival
         c, rivals = claim.label, [j for j in range(self.classes) if j != claim.label]
         unsure = [j for j in rivals if not self._beats(c, j, claim.sense, point)]
         if not unsure or (claim.sense < 0 and len(unsure) < len(rivals)):

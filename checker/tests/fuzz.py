@@ -32,6 +32,7 @@ from gpcert_check.planes import Probit, falling, rising
 from gpcert_check.reading import Reject
 from gpcert_check.several import extreme
 from gpcert_check.sharper import envelope, tail
+from gpcert_check.work import Work
 from making import Toy, ball, box, hexed, leaf_for, sample
 from truth import exact_expectation, exact_latent, needed_mean, psi_told
 
@@ -474,6 +475,7 @@ ALL = [
 def main(count: int) -> int:
     for seed in range(count):
         for each in ALL:
+            Work.spent = 0
             if found := each(seed):
                 print(found[0])
                 return 1

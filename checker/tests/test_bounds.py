@@ -9,13 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from flint import arb
 
 from gpcert_check import Checker, Reject, joint
 from gpcert_check import leaves as leaves_module
 from gpcert_check.__main__ import main
 from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
+from gpcert_check.logit import SIGMA, mean_of
+from gpcert_check.work import Work
 from making import Toy, at, box, hexed
+from softmax_toys import SoftToy
 
 WIDE = 10_000
 
@@ -90,3 +94,33 @@ def test_products_with_the_precision_count_as_work(monkeypatch: pytest.MonkeyPat
     with pytest.raises(Reject):
         joint.prove_jointly(several, view, None, [([], [], {})] * 100)
     assert min(spent) >= 100 * 5_000**2 // 20
+
+
+def test_points_slices_and_integrals_count_as_work(tmp_path: Path) -> None:
+    """50,000 points of a model with 5,000 centres take many hours, as do 50,000 claims in which one of
+    3,000 features moves, or a tangent of its own for each of 100,000 leaves.
+    """
+    n, D = 30, 40
+    Toy(1, n, D).write(tmp_path / "m")
+    latent, region = Checker(str(tmp_path / "m")).model.latents[0], read_region(box([0.0] * D, [1.0] * D), D)
+    latent.settle(arb(0), arb(0))
+    for least, ask in (
+        (n * n // 20 + n * D, lambda: latent.at([0.5] * D)),
+        (n * D // 5, lambda: Slice(latent, region, 1)),
+        (2_000, lambda: mean_of(SIGMA, arb(0.3), arb(2))),
+        (2_000, lambda: mean_of(SIGMA, arb(0.3), arb(12))),
+    ):
+        before = Work.spent
+        ask()
+        assert Work.spent >= before + least
+
+
+def test_points_of_a_softmax_count_as_work(tmp_path: Path) -> None:
+    """Every rival has contrasts of its own, sums of blocks."""
+    toy = SoftToy(1, 4, 2)
+    toy.write(tmp_path / "m")
+    subject, before = Checker(str(tmp_path / "m")).subject, Work.spent
+    subject.rho = arb(0)
+    claim: Any = SimpleNamespace(quantity="margin", label=0, sense=-1, value=0.0)
+    subject.decided(claim, [0.1, 0.2])
+    assert Work.spent >= before + (3 * 4) ** 2 // 4

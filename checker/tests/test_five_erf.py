@@ -28,11 +28,6 @@ from truth import exact_expectation, needed_mean
 LINK = FiveErf(FIVE_ERF)
 
 
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    Work.spent = 0
-
-
 def density(w: arb, power: int) -> arb:
     """sum_i c_i lambda_i^power e^{-lambda_i^2 w}, w = f^2."""
     terms = zip(COEFFICIENTS, LAMBDAS, strict=True)
@@ -322,3 +317,11 @@ def test_a_leaf_tells_one_psi_of_the_right_signs() -> None:
     with pytest.raises(Reject, match="a level is a number"):
         level.outright(SimpleNamespace(top=arb(1)), arb(9), {"line": [one] * 3})  # type: ignore[arg-type]
     assert Psi(0.0, 1.0, 2.0, 3.0, 0.0).change(arb(1)) == 1.5
+
+
+def test_lines_far_above_the_curve_at_small_variances_are_seen_to_be() -> None:
+    """Of variances of 1e12: at 0 z is a million, and Cauchy's estimate says nothing."""
+    psi, top = five_erf.Psi(1433130.1228009416, 1.6658560678126057e-06, 0.0, 1.0, 860296486776.3184), 1.08e12
+    assert five_erf.above(psi, arb(0.999), arb(0), arb(top))
+    assert not five_erf.above(psi._replace(a=psi.a * (1 - 1e-6)), arb(0.999), arb(0), arb(top))
+    assert not five_erf.above(psi._replace(a=-psi.a), arb(0.999), arb(0), arb(1))

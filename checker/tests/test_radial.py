@@ -46,6 +46,15 @@ def test_profiles_and_their_slopes(kind: str) -> None:
 
 
 @KINDS
+def test_at_a_corner_the_bent_tangent_is_chosen_whatever_rounds(kind: str) -> None:
+    """There it equals the chord at both ends and is nearer between; an exporter has to know which."""
+    rng, one = random.Random(5), profile(kind)
+    for _ in range(50):
+        z = rng.uniform(0.1, 40.0)
+        assert below(one, arb(-1), arb(z), arb(-rng.uniform(0.01, 0.9) * z), arb(0)).curve < 0
+
+
+@KINDS
 @pytest.mark.parametrize("sign", [1, -1])
 def test_one_centre_is_bounded_on_its_range(kind: str, sign: int) -> None:
     """b phi(z + delta) >= the quadratic everywhere, and nearly so somewhere."""

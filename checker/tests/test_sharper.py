@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import factorial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from flint import arb
+from flint import arb, arb_mat
 
 from fuzz import LOGIT
 from gpcert_check import logit
@@ -139,3 +141,11 @@ def test_the_gram_matrix_of_a_metric() -> None:
     latent = Latent([[0.0], [1.5]], KERNEL, [0.0, 0.0], [0.5, 0.0, 0.0, 0.5], 0.0)
     exact = (-(arb(1.5) ** 2) / (2 * arb(0.25))).exp()
     assert abs(latent.gram([0], [0.25])[0, 1] - exact) < arb(10) ** -25
+
+
+def test_balls_around_0_have_squares() -> None:
+    """`ball ** 2` is NaN where the ball holds 0: a sum that may vanish at its reference was rejected."""
+    total: Any = SimpleNamespace(f0=arb(0, 1e-30), f1=[arb(1)], f2=arb_mat([[1]]), x=arb(1))
+    assert Forms(None, 1).rest(total, arb(3)) > 0
+    mean = arb(-1e-9).union(arb(1e-9))
+    assert abs(mean_of(SLOPE, mean, arb(11)) - mean_of(SLOPE, arb(0), arb(11))) < 1e-9

@@ -39,3 +39,14 @@ def test_a_ball_of_norm_1_is_proved_as_reported(tmp_path: Path) -> None:
     assert found.proof.exact
     gc.save(post, tmp_path / "model.safetensors")
     assert rejected(tmp_path / "model.safetensors", [tmp_path / "p.json"]) == []
+
+
+def test_chord_or_bent_tangent_is_chosen_as_the_checker_chooses(tmp_path: Path) -> None:
+    """From a corner of its box a leaf sees both end alike: the multipliers fitted one, the checker took the
+    other.
+    """
+    post, (answer,) = provable(530200, "formula", turn=128).ask(tmp_path)
+    gc.save(post, tmp_path / "model.safetensors")
+    files = [Path(file.path) for file in answer.proof]
+    assert len(files) == 1
+    assert rejected(tmp_path / "model.safetensors", files) == []

