@@ -108,6 +108,16 @@ def test_gpfgs_is_the_sign_of_the_gradient_of_the_mean():
     assert np.allclose(a.x, x - 0.01 * np.sign(post.latent_gradient([x])[0][0]))
 
 
+@pytest.mark.parametrize("radius", [0.0, 1.0])
+@pytest.mark.parametrize("norm", [1.5, 3.0, 200.0])
+def test_a_gradient_that_overflows_leaves_a_point_of_the_region(norm, radius):
+    post = gc.Posterior([[0.0], [2e-291]], [1e6, -1e6], np.zeros((2, 2)), kernel=gc.RBF(1.5e-291, 1.0))
+    ball = gc.Ball([1e-291], radius, norm, scale=[1e148])
+    found = gc.attack(post, ball, method="gpfgs")
+    assert np.isfinite(found.x).all()
+    assert ball.contains(found.x)
+
+
 def test_gpjm_moves_no_more_features_than_allowed():
     post = small_model(n=20, d=6)
     for k in range(4):

@@ -114,7 +114,8 @@ def test_a_killed_worker_costs_nothing_but_time(folder: Path, old: Path) -> None
     assert "gpcert: a worker ran out of memory or was killed: its work was repeated" in told
     ended = {r.row: r.answer.status for r in read_results(folder / "new.json")[1]}
     assert ended.pop(0) != "time limit"
-    assert ended == dict.fromkeys((1, 2, 3), "time limit")
+    assert set(ended) == {1, 2, 3}
+    assert set(ended.values()) <= {"time limit", "numerical limit"}  # what a fast machine comes to
 
 
 def test_workers_killed_again_and_again_cost_only_their_rows(folder: Path, old: Path) -> None:

@@ -136,6 +136,8 @@ def strongest(
             else:
                 found = gpjm(post, sets, labels[rows])
             points[rows] = [settle(regions[int(i)], point) for i, point in zip(rows, found, strict=True)]
+    lost = ~np.isfinite(points).all(axis=1)  # a gradient overflows where lengthscales are tiny
+    points[lost] = X[lost]
     at = np.arange(len(labels))
     worse = ~(post.probability(points)[at, labels] < post.probability(X)[at, labels])
     points[worse] = X[worse]
