@@ -157,7 +157,7 @@ class BoxProver:
     def _exact(self, domain: Domain, reference: Float) -> Domain:
         """The set as a checker sees it: the ends of a ball of norm inf need not be doubles."""
         if isinstance(domain, BallDomain):
-            return CheckedBall(domain.low, domain.high, domain.offset, domain.unit, domain.ball)
+            return CheckedBall.of(domain)
         if self.ball is None:
             return domain
         (o, unit), l = self.ball, self.bound.lengthscale

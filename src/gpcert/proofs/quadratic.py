@@ -51,6 +51,10 @@ class Multipliers(NamedTuple):
 class CheckedBall(BallDomain):
     """A ball whose reach is the checker's: |offset| and the longest half axis."""
 
+    @classmethod
+    def of(cls, ball: BallDomain) -> CheckedBall:
+        return cls(ball.low, ball.high, ball.offset, ball.unit, ball.ball)
+
     def norm(self, metric: Float) -> float:
         o, reach = self.offset, self.reach
         root = float(np.sqrt(metric @ (o * o))) + float(np.sqrt((metric * self.unit**2).max()))

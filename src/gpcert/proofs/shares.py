@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BallDomain, BoundFactory, shape_of
 from gpcert.clock import check
 from gpcert.posterior import Posterior
 from gpcert.proofs.anchors import near
 from gpcert.proofs.cover import Split
 from gpcert.proofs.document import reals, split_told
+from gpcert.proofs.quadratic import CheckedBall
 from gpcert.proofs.tree import Goal
 from gpcert.proofs.two_classes import placed
 from gpcert.regions import Ball, Region
@@ -120,6 +121,8 @@ class _Cells:
         if self._misses(lower, upper):
             return _Box(lower, upper, None, math.inf, 0.0)
         domain = self._shape.domain(lower, upper, middle, self._scale)
+        if isinstance(domain, BallDomain):
+            domain = CheckedBall.of(domain)
         half = np.maximum(upper - middle, middle - lower) / self._scale
         square = float(half @ half) if domain is None else domain.norm(np.ones(len(middle))) ** 2
         x, far = self._x.copy(), np.zeros(len(self._x))
