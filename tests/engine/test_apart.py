@@ -45,9 +45,8 @@ def test_a_label_that_is_kept_wins_on_the_whole_row(link):
                 lost += 1
                 assert ((low[row] <= found.witness[row]) & (found.witness[row] <= high[row])).all()
                 assert truth.margin(found.witness[row], int(labels[row])) < 0
-    assert lost > examples(6)
     assert told > 0.5 * examples(6)
-    assert kept > examples(6)
+    assert min(kept, lost) >= examples(6)
 
 
 def test_most_of_an_easy_batch_is_settled_at_the_root():

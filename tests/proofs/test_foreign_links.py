@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
@@ -17,6 +17,7 @@ import gpcert as gc
 from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfAt, FiveErfLevels, Psi
+from helpers.oracle import bits
 from judge.proofs import rejected
 
 RNG = np.random.default_rng(20)
@@ -82,7 +83,7 @@ def test_psi_lies_above_the_level_and_touches_it(p: float) -> None:
     for i, psi in enumerate(psis):
         low, high = (0.2, 4.0) if i else (0.0, 9.0)
         S = np.append(np.linspace(low, high, 200), psi.touch).tolist()
-        with ctx.workprec(120):
+        with bits(120):
             above = [formula(arb(float(psi.at(x))), arb(x)) - p for x in S]
             lower = formula(arb(float(psi.at(psi.touch)) - 1e-3), arb(psi.touch))
         assert all(value >= 0 for value in above)
