@@ -28,7 +28,7 @@ from gpcert.validation import Float
 #: More than the rounding of a kernel's value, relative to the variance.
 _BESIDE = 1e-14
 
-__all__ = ["Level", "Place", "Plane", "variance_at"]
+__all__ = ["Level", "Place", "Plane", "terms_at", "variance_at"]
 
 
 class Place(NamedTuple):
@@ -201,3 +201,9 @@ def variance_at(place: Place) -> float:
     """S at the reference, which may lie below 0."""
     _, k, _, r = _visit(place)
     return place.slice.model.variance - float(k @ r)
+
+
+def terms_at(place: Place) -> float:
+    """The sizes of what a plane takes a slope times, as balls add them: s2 + k.r and 2 r_i k_i (V3 (b))."""
+    _, k, _, r = _visit(place)
+    return place.slice.model.variance + 3.0 * float(k @ np.abs(r))

@@ -16,7 +16,7 @@ from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
 from gpcert.proofs.floored import FlooredLevels
-from gpcert.proofs.levels import Level, Place, Plane, variance_at
+from gpcert.proofs.levels import Level, Place, Plane, terms_at, variance_at
 from gpcert.rounding import normal_cdf_down
 from gpcert.validation import Float
 
@@ -177,7 +177,7 @@ class LogitAt(Level):
         tangent = self._tangent(S)
         slope, curl = Logit().expectation_gradient(tangent[2], S)
         tau = -float(curl) / float(slope)
-        unknown = 4.0 * (tangent[2] - tangent[1]) * abs(place.slice.model.variance - S)  # of the slope
+        unknown = (tangent[2] - tangent[1]) * (terms_at(place) + S)  # a checker's slope is a ball
         room = tangent[2] - tau * S - unknown - math.log(self.p) + math.log1p(-self.p)
         if below > _CLIPPED:
             flat = self._tangent(most * (1.0 + _BELOW) + _BELOW)
