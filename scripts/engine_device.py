@@ -2,9 +2,9 @@
 
     PYTHONPATH=src python scripts/engine_device.py [--device cuda] [--verdicts 65536] [--ranges 65536]
 
-needs numpy, scipy, python-flint, safetensors, joblib, torch and array-api-compat. Trains on 1,000 digits
-(MNIST 3/8), then for each setting: rates of the root pass from columns of boxes to columns of answers,
-both numpy's, and, of what it settles, from rows of numbers to answers in Python; shares settled, and
+needs numpy, scipy, python-flint, safetensors, joblib, threadpoolctl, torch and array-api-compat. Trains on
+1,000 digits (MNIST 3/8), then for each setting: rates of the root pass from columns of boxes to columns of
+answers, both numpy's, and, of what it settles, from rows of numbers to answers in Python; shares settled, and
 sampled points and attacks that would contradict a bound. Also the batched against the scalar answers, on
 a few. Exit status 1 if the device is refused or anything is contradicted.
 """

@@ -167,7 +167,7 @@ class FiveErfLevel:
     touch].
     """
 
-    hints, joint = "p line root", ""
+    hints, joint = "p line root spread", ""
 
     def __init__(self, p: float) -> None:
         need(0 < p < 1, "V16: a level lies between 0 and 1")
@@ -203,10 +203,12 @@ class FiveErfLevel:
         return rising(latent, constant, arb(psi.rate), q0, arb(0), x)
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
-        """>= 0 only if every latent with this mean and a variance in [0, top] has P >= p."""
+        """>= 0 only if every latent with this mean and a variance in [bottom, top] has P >= p."""
         psi = self.psi(leaf)
         need(not self.uses_precision(leaf), "V16: without a precision a level is a number")
         if not latent.top <= self._tops.get(psi.a, arb(-1)):
-            need(above(psi, self.probability, arb(0), latent.top), "V16: a number lies below the curve")
-            self._tops[psi.a] = latent.top.upper()
+            ends = latent.bottom, latent.top
+            need(above(psi, self.probability, *ends), "V16: a number lies below the curve")
+            if latent.bottom.is_zero():
+                self._tops[psi.a] = latent.top.upper()
         return mean - psi.a

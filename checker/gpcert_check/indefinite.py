@@ -40,11 +40,12 @@ def contractions(latent: Latent, fact: Any) -> None:
 def variances(latent: Latent, q0: arb, x: arb | None) -> tuple[arb, arb, arb]:
     """V3': the ends of max(S, 0) where |d|^2 <= x (None: anywhere), and how far S may lie below 0 there."""
     if x is None:
-        return arb(0), latent.top, latent.lift
+        return latent.bottom, latent.top, latent.lift
     here, wide = latent.s2 - q0, (latent.s2 + latent.lift + latent.negative * latent.s2) * x
     change = 2 * ((here + latent.lift).nonnegative_part().upper() * wide).sqrt() + wide
     below = (change - here).nonnegative_part().min(latent.lift)
-    return (here - change).nonnegative_part(), (here + change).nonnegative_part().min(latent.top), below
+    least = (here - change).nonnegative_part().max(latent.bottom)
+    return least, (here + change).nonnegative_part().min(latent.top), below
 
 
 def lifted(latent: Latent, c: arb, q0: arb, x: arb | None) -> tuple[arb, arb]:

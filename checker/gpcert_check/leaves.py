@@ -13,7 +13,7 @@ from gpcert_check.model import Latent
 from gpcert_check.planes import Plane
 from gpcert_check.reading import fields, integer, need, real, reals
 from gpcert_check.regions import Box, Cell, Ends
-from gpcert_check.sharper import envelope, extra, higher
+from gpcert_check.sharper import envelope, extra, higher, narrowed
 from gpcert_check.work import spend
 
 MOST_NODES = 200_000  # of up to 100 features that move, of more fewer
@@ -47,7 +47,7 @@ class Point:
     """A leaf seen from its reference: displacements v of the centres, kernel values k, and its cell."""
 
     def __init__(self, view: Slice, lower: Ends, upper: Ends, leaf: dict[str, Any]) -> None:
-        self.leaf, d = leaf, len(lower)
+        self.leaf, self.ends, d = leaf, (lower, upper), len(lower)
         reference = reals(leaf["ref"], d)
         self.cell: Cell = view.region.cell(lower, upper, reference, view.scale)
         shift = [arb(x) / s for x, s in zip(reference, view.scale, strict=True)]
@@ -97,7 +97,7 @@ class Slice:
         for (lower, upper, leaf), level in zip(parts, levels, strict=True):
             if "envelope" in leaf:
                 need(fields(leaf, "envelope", f"t {level.hints}")[0] is True, "envelope must be true")
-                yield level.outright(self.latent, envelope(self, lower, upper), leaf)
+                yield level.outright(narrowed(self, lower, upper, leaf), envelope(self, lower, upper), leaf)
             else:
                 fields(leaf, self.required, f"{self.optional} {level.hints}")
                 todo.append((Point(self, lower, upper, leaf), level))
@@ -111,7 +111,8 @@ class Slice:
             point.r, point.q0 = r, dot(point.k, r)
         for point, level in todo:
             x = point.x if self.gaussian else (2 - 2 * self.latent.profile.value(point.x / 2)).upper()
-            point.plane = level.plane(self.latent, self.m0, point.leaf, point.q0, x)
+            latent = narrowed(self, *point.ends, point.leaf)
+            point.plane = level.plane(latent, self.m0, point.leaf, point.q0, x)
             point.b = [a + point.plane.factor * x for a, x in zip(self.alpha, point.r, strict=True)]
         self._orders(todo)
 

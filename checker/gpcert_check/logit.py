@@ -126,7 +126,7 @@ class LogitLevel:
     def __init__(self, p: float, curve: Any, latent: Latent) -> None:
         need(0 < p < 1, "V10: a level lies between 0 and 1")
         self.p, self.probability = p, arb(p)
-        self.hints = "p curve " + ("nu tau" if p < 0.5 else "tangent tau" if p > 0.5 else "")
+        self.hints = "p curve " + ("" if p == 0.5 else "tangent tau spread" + " nu" * (p < 0.5))
         need((curve is not None) == (p < 0.5), "V10: a level below 1/2 has a curve, others have none")
         if curve is not None:
             self._read(curve, latent)
@@ -162,7 +162,7 @@ class LogitLevel:
         if "tau" in leaf:
             need(real(leaf["tau"]) == 0, "V10: tau is 0 or absent")
         if self.p < 0.5 and "tau" in leaf:
-            return flat(m0 - self._lowest())
+            return flat(m0 - self._below(variances(latent, q0, x)[0], leaf))
         if self.p < 0.5:
             steep = arb(real(leaf.get("nu")))
             need(steep >= 0, "V10: nu must be >= 0")
@@ -213,8 +213,16 @@ class LogitLevel:
         need(most <= S, "V10: the tangent touches below the largest variance")
         return height
 
+    def _below(self, least: arb, leaf: dict[str, Any]) -> arb:
+        """At least m_p(S), S >= least: below 1/2 it falls with S, from m_p(0)."""
+        if "tangent" not in leaf:
+            return self._lowest()
+        S, height, _ = self._tangent(leaf)
+        need(least >= S, "V8': the tangent touches above the smallest variance")
+        return height
+
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
-        """>= 0 only if every latent with this mean and a variance in [0, top] has P >= p."""
+        """>= 0 only if every latent with this mean and a variance in [bottom, top] has P >= p."""
         if self.p > 0.5:
             return mean - self._above(latent.top, leaf)
-        return mean - self._lowest()  # below 1/2 m_p falls with S
+        return mean - self._below(latent.bottom, leaf)

@@ -81,7 +81,7 @@ class Latent:
     def settle(self, surplus: arb, negative: arb) -> None:
         """What follows from the two contractions."""
         self.surplus, self.negative = surplus, negative
-        self.lift, self.top = surplus * self.s2, (1 + negative) * self.s2
+        self.lift, self.top, self.bottom = surplus * self.s2, (1 + negative) * self.s2, arb(0)
 
     def covariances(self, x: Sequence[Any]) -> list[arb]:
         """k(x) at a point of doubles, or of balls."""

@@ -73,7 +73,7 @@ class ProbitLevel:
     joint = "t"  # what V9' is told besides
 
     def __init__(self, t: float, c: arb) -> None:
-        self.t, self.c, self.probability, self.hints = t, c, normal(arb(t)), "tau"
+        self.t, self.c, self.probability, self.hints = t, c, normal(arb(t)), "tau spread"
 
     def uses_precision(self, leaf: dict[str, Any]) -> bool:
         """Whether the plane needs r = R k(ref)."""
@@ -94,6 +94,5 @@ class ProbitLevel:
         return rising(latent, constant - above, tau, q0, arb(0), x, above - t * c.sqrt())
 
     def outright(self, latent: Latent, mean: arb, leaf: dict[str, Any]) -> arb:
-        """V8: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [0, top]."""
-        t = arb(self.t)
-        return mean - (t * self.c.sqrt() if self.t < 0 else t * (self.c + latent.top).sqrt())
+        """V8: >= 0 (> 0) only if this mean has P >= (>) p with every variance in [bottom, top]."""
+        return mean - arb(self.t) * (self.c + (latent.bottom if self.t < 0 else latent.top)).sqrt()

@@ -15,6 +15,7 @@ from gpcert_check.leaves import leaves
 from gpcert_check.model import Latent
 from gpcert_check.reading import fields, need
 from gpcert_check.regions import Box, Ends
+from gpcert_check.work import spend
 
 __all__ = ["Slopes", "holds", "misses", "prove_share"]
 
@@ -28,6 +29,7 @@ class Slopes:
         self.square, self.s2, self._known = square, base.s2, far is not None
         moving = [j for j, a in enumerate(far or ()) if not a.is_zero()]
         self._far = [far[j] for j in moving]
+        spend(base.n * len(moving))
         steps = [[(row[j] - x[j]) / base.scale[j] for j in moving] for row in base.X]
         self._slopes = [[c * a for a in row] for c, row in zip(k, steps, strict=True)]  # of every k_i
 
@@ -35,6 +37,7 @@ class Slopes:
         """At least |gradient of the sum of weights times k_i, times d|; where no far is known, anything."""
         if not self._known:
             return arb("inf")
+        spend(len(weights) * len(self._far))  # for every pair of classes
         columns = zip(*self._slopes, strict=True)
         gradient = [abs(dot(weights, column)) for column in columns]
         steep = largest([dot(gradient, gradient) * self.square]).sqrt()

@@ -1,8 +1,11 @@
-"""Two strengths that a leaf may ask for: higher orders as forms (V2), and the envelope of the mean (V8)."""
+"""Strengths that a leaf may ask for: higher orders as forms (V2), the envelope of the mean (V8), and that of
+the variance (V8').
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from math import factorial
 from typing import Any
 
@@ -11,6 +14,7 @@ from flint import arb, arb_mat
 from gpcert_check.arithmetic import ball, dot, largest, product
 from gpcert_check.reading import fields, need, real, reals
 from gpcert_check.regions import Cell, Ends
+from gpcert_check.work import spend
 
 _MOST_FORMS = 4
 _SMALL = 24  # features up to which the cubic form is made from its tensor
@@ -139,10 +143,46 @@ def tail(m: int, x: arb) -> arb:
 
 def envelope(view: Any, lower: Ends, upper: Ends) -> arb:
     """V8: at most the mean anywhere in the box: every kernel between its values far and near."""
-    ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, view.scale, strict=True)]
     total = arb(view.m0)
-    for i, (a, row) in enumerate(zip(view.alpha, view.Z, strict=True)):
-        gaps = [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
-        steps = [p.min(q) if a > 0 else p.max(q).nonnegative_part() for p, q in gaps]
-        total += a * view.kernel(i, dot(steps, steps))
+    for i, (a, gaps) in enumerate(zip(view.alpha, _gaps(view, lower, upper), strict=True)):
+        total += a * (_far(view, i, gaps) if a > 0 else _near(view, i, gaps))
     return total
+
+
+def narrowed(view: Any, lower: Ends, upper: Ends, leaf: dict[str, Any]) -> Any:
+    """V8': the latent with the ends of max(S, 0) that its kernels leave on the box, if a leaf asks for it."""
+    latent = view.latent
+    if "spread" not in leaf:
+        return latent
+    need(leaf["spread"] is True, "V8': spread must be true")
+    spend(latent.n * (latent.n // 10 + 2 * len(lower)))
+    gaps = enumerate(_gaps(view, lower, upper))
+    k = [_far(view, i, each).union(_near(view, i, each)) for i, each in gaps]
+    m = [x.mid() for x in k]
+    e = [x - y for x, y in zip(k, m, strict=True)]
+    r, s = product(latent.R, [m, e])
+    S = latent.s2 - dot(m, r) - 2 * dot(e, r) - dot(e, s)
+    latent = copy(latent)
+    latent.bottom, latent.top = S.lower().nonnegative_part(), latent.top.min(S.upper().nonnegative_part())
+    return latent
+
+
+def _gaps(view: Any, lower: Ends, upper: Ends) -> Iterator[list[tuple[arb, arb]]]:
+    """For each centre, feature by feature, how far it lies below and above the box, in lengthscales."""
+    ends = [(ball(a) / s, ball(b) / s) for a, b, s in zip(lower, upper, view.scale, strict=True)]
+    for row in view.Z:
+        yield [(low - z, z - high) for (low, high), z in zip(ends, row, strict=True)]
+
+
+def _far(view: Any, i: int, gaps: Sequence[tuple[arb, arb]]) -> arb:
+    """The smallest k_i on the box."""
+    steps = [p.min(q) for p, q in gaps]
+    smallest: arb = view.kernel(i, dot(steps, steps))
+    return smallest
+
+
+def _near(view: Any, i: int, gaps: Sequence[tuple[arb, arb]]) -> arb:
+    """The largest k_i on the box."""
+    steps = [p.max(q).nonnegative_part() for p, q in gaps]
+    largest_: arb = view.kernel(i, dot(steps, steps))
+    return largest_

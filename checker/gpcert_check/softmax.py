@@ -148,7 +148,8 @@ class Softmax:
         if claim.quantity == "probability":
             return holds(self, claim, point)
         _known(claim)
-        spend((self.classes * self.latents[0].n) ** 2 // 4)  # the contrasts with every rival
+        base = self.latents[0]  # contrasts and kernels of every rival
+        spend((self.classes * base.n) ** 2 // 4 + self.classes * base.n * base.D)
         c, rivals = claim.label, [j for j in range(self.classes) if j != claim.label]
         unsure = [j for j in rivals if not self._beats(c, j, claim.sense, point)]
         if not unsure or (claim.sense < 0 and len(unsure) < len(rivals)):
@@ -173,6 +174,7 @@ class Softmax:
         """V15: the latents where |d|^2 <= square and |d_j| <= far_j (None: not known) around x."""
         base, C, s2, rho = self.latents[0], self.classes, self.latents[0].s2, self.rho
         self._spend((C * base.n) ** 2 // 20)  # products, each a small part of a term
+        spend(base.n * base.D)
         k = base.covariances(x)
         mean = [each.m0 + dot(each.alpha, k) for each in self.latents]
         r = [[self._explained(a, b, k) for b in range(C)] for a in range(C)]
@@ -182,7 +184,9 @@ class Softmax:
             clipped[c][c] = V[c][c].nonnegative_part()
         law, apart, ends = around(mean, clipped), {}, {}
         slope = Slopes(base, x, k, square, far)
-        pair: Any = SimpleNamespace(s2=2 * s2, lift=arb(0), negative=rho, top=2 * (1 + rho) * s2)
+        pair: Any = SimpleNamespace(
+            s2=2 * s2, lift=arb(0), negative=rho, top=2 * (1 + rho) * s2, bottom=arb(0)
+        )
         for a, b in combinations(range(C), 2):
             alpha = [arb(p) - q for p, q in zip(self.latents[a].alpha, self.latents[b].alpha, strict=True)]
             moved = slope.moved(alpha, self._norm(a, b))

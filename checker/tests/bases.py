@@ -52,6 +52,14 @@ def _own_levels(base: Base) -> Base:
     return base
 
 
+def _spread(base: Base) -> Base:
+    """Envelopes of the variance as well (V8')."""
+    for claim in base.file["claims"]:
+        if claim["kind"] == "everywhere":
+            claim["proof"]["tree"] = [node | {"spread": True} for node in claim["proof"]["tree"]]
+    return base
+
+
 def _logit(seed: int) -> Base:
     """Both sides of 1/2 of the logistic, by hand: one leaf each on a small box."""
     toy = Toy(seed, 3, 2, link=LOGIT)
@@ -277,6 +285,7 @@ def bases() -> list[Base]:
         _two("indefinite", 11, box([-0.3, -0.4], [0.4, 0.3]), "plane", indefinite=True, facts=indefinite),
         _two("witness", 12, box([-0.3, -0.4], [0.4, 0.3]), "plane", facts=[{"witness": hexed(Toy(12).W[0])}]),
         _two("far", 13, box([9.0, 9.0], [9.5, 9.5]), "envelope", 0.2),
+        _spread(_two("spread", 13, box([3.0, 3.0], [3.1, 3.1]), "envelope", 0.2)),
         _logit(14),
         _five_erf(14),
         _two("floored", 7, box([-0.3, -0.4], [0.4, 0.3]), "plane", link=FLOORED),

@@ -31,7 +31,7 @@ from gpcert_check.model_file import Model
 from gpcert_check.planes import Probit, falling, rising
 from gpcert_check.reading import Reject
 from gpcert_check.several import extreme
-from gpcert_check.sharper import envelope, tail
+from gpcert_check.sharper import envelope, narrowed, tail
 from gpcert_check.work import Work
 from making import Toy, ball, box, hexed, leaf_for, sample
 from truth import exact_expectation, exact_latent, needed_mean, psi_told
@@ -134,6 +134,8 @@ class Case:
             ).hex()
         if t < 0 and rng.random() < 0.3:
             self.hints["tau"] = (0.0).hex()
+        if rng.random() < 0.4:
+            self.hints["spread"] = True
         c = 1 / arb(float.fromhex(self.link["scale"])) ** 2
         self.required = lambda S: arb(t) * (c + S).sqrt()
 
@@ -146,11 +148,16 @@ class Case:
         if p < 0.5:
             proof["curve"] = bent_curve(p, top, rng)
             self.hints["nu"] = rng.choice([0.0, 0.2, 0.5, 1.0, 2.0]).hex()
-            if rng.random() < 0.2:
+            if rng.random() < 0.4:
                 self.hints["tau"] = (0.0).hex()
+                S = rng.random() ** 2 * toy.s2
+                m = needed_mean(LOGIT, p, S)
+                self.hints |= {"spread": True, "tangent": hexed([S, m - 1e-9, m + 1e-9])}
         if p > 0.5:
             flat = rng.random() < 0.3
-            S = top * 1.01 if flat else rng.random() * toy.s2
+            S = top * rng.choice([1.01, rng.random()]) if flat else rng.random() * toy.s2
+            if flat:
+                self.hints["spread"] = True
             m = needed_mean(LOGIT, p, S)
             wrong = rng.choice([0.0, 0.0, 0.3, -0.3])
             self.hints["tangent"] = hexed([S, m - 1e-9 + max(0.0, wrong), m + 1e-9 + wrong])
@@ -168,6 +175,8 @@ class Case:
         for name, told in self.hints.items():
             wrong = rng.choice([0.0, 0.0, 0.3, -0.3, -1e-4])
             self.hints[name] = [(float.fromhex(told[0]) + wrong).hex(), *told[1:]]
+        if rng.random() < 0.4:
+            self.hints["spread"] = True
         self.level = FiveErf(FIVE_ERF).level({"p": p.hex()}, self.latent)
         self.required = lambda S: arb(needed_mean(FIVE_ERF, p, float(S.mid())) - 1e-8)
 
@@ -209,7 +218,9 @@ def leaf_complaints(seed: int, points: int = 25) -> list[str]:
         return []
     found = []
     try:
-        outright = case.level.outright(case.latent, envelope(case.view, case.lower, case.upper), case.hints)
+        ends = case.lower, case.upper
+        known = narrowed(case.view, *ends, case.hints)
+        outright = case.level.outright(known, envelope(case.view, *ends), case.hints)
         if any(outright > case.value(z, None) for z in samples):
             found.append(f"{seed}: the envelope lies above a point")
     except Reject:

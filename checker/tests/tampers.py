@@ -163,7 +163,7 @@ FIELDS = _names("""
     regions.features regions.features[]
     regions.kind regions.lower regions.norm regions.scale regions.upper regions.x regions[] sums.extreme
     sums.region sums.sign tree.D tree.ball tree.classes tree.classes[] tree.envelope tree.forms tree.ref
-    tree.joint tree.joint[] tree.line tree.outside tree.root tree.split tree.tangent tree.y
+    tree.joint tree.joint[] tree.line tree.outside tree.root tree.split tree.spread tree.tangent tree.y
     upper.D upper.ref upper.y
     facts.sites proof.supports proof.supports[]
     supports.features supports.features[] supports.proof tree.rivals tree.rivals[] rivals.D rivals.ref

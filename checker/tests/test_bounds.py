@@ -18,7 +18,7 @@ from gpcert_check.balls import read_region
 from gpcert_check.leaves import Slice, leaves
 from gpcert_check.logit import SIGMA, mean_of
 from gpcert_check.work import Work
-from making import Toy, at, box, hexed
+from making import Prover, Toy, at, box, everywhere, hexed
 from softmax_toys import SoftToy
 
 WIDE = 10_000
@@ -116,11 +116,45 @@ def test_points_slices_and_integrals_count_as_work(tmp_path: Path) -> None:
 
 
 def test_points_of_a_softmax_count_as_work(tmp_path: Path) -> None:
-    """Every rival has contrasts of its own, sums of blocks."""
-    toy = SoftToy(1, 4, 2)
-    toy.write(tmp_path / "m")
-    subject, before = Checker(str(tmp_path / "m")).subject, Work.spent
-    subject.rho = arb(0)
-    claim: Any = SimpleNamespace(quantity="margin", label=0, sense=-1, value=0.0)
-    subject.decided(claim, [0.1, 0.2])
-    assert Work.spent >= before + (3 * 4) ** 2 // 4
+    """Every rival has contrasts of its own, sums of blocks, and kernels at the point."""
+    for D in (2, 40):
+        toy = SoftToy(1, 4, D)
+        toy.write(tmp_path / "m")
+        subject, before = Checker(str(tmp_path / "m")).subject, Work.spent
+        subject.rho = arb(0)
+        claim: Any = SimpleNamespace(quantity="margin", label=0, sense=-1, value=0.0)
+        subject.decided(claim, [0.1] * D)
+        assert Work.spent >= before + (3 * 4) ** 2 // 4 + 2 * 4 * D
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_slopes_of_a_softmax_count_as_work(
+    correlated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leaf of a softmax takes a product with the slopes of all kernels for every pair of classes, of
+    independent latents three: with 100 centres and 10,000 features, a reference in as many strings, each of
+    100 leaves would take minutes.
+    """
+    n, D, pairs = 5, 30, 3
+    toy = SoftToy(1, n, D, correlated)
+    prover = Prover(toy, tmp_path / "m", toy.facts())
+    subject, x, far = prover.checker.subject, [arb(0.1)] * D, [arb(0.01)] * (D - 10) + [arb(0)] * 10
+    before = Work.spent
+    subject.near(x, arb(0))
+    point = Work.spent - before
+    assert point >= n * D
+    subject.near(x, arb(1), far)
+    assert Work.spent - before - 2 * point >= (1 + (2 if correlated else 3) * pairs) * n * (D - 10)
+    region = box([0.0] * D, [1e-6] * D)
+    split = {"split": 0, "at": (5e-7).hex()}
+    leaf = {"ref": hexed([0.0] * D)}
+    claims = [everywhere(1, ">=", 1e-9, {"tree": tree}) for tree in ([leaf], [split, leaf, leaf])]
+    spent = []
+    for claim in claims:
+        (tmp_path / "p").write_text(json.dumps(prover.file([region], [claim])))
+        prover.checker.check(str(tmp_path / "p"))
+        spent.append(Work.spent)
+    assert spent[1] - spent[0] >= (1 + 2 * pairs) * n * D
+    monkeypatch.setattr("gpcert_check.work.MOST_WORK", spent[1] - 1)
+    with pytest.raises(Reject, match="more work than this checker"):
+        prover.checker.check(str(tmp_path / "p"))

@@ -191,7 +191,7 @@ def test_a_number_is_proved_again_for_a_larger_variance() -> None:
     """What is kept of one file says nothing about another one's variances."""
     level = FiveErfLevel(0.9)
     leaf = {"line": [needed_mean(FIVE_ERF, 0.9, 1.0).hex(), (0.0).hex(), (1.0).hex()]}
-    small, large = SimpleNamespace(top=arb(0.5)), SimpleNamespace(top=arb(9))
+    small, large = (SimpleNamespace(bottom=arb(0), top=arb(x)) for x in (0.5, 9))
     for _ in range(2):
         assert level.outright(small, arb(3), leaf) > 0  # type: ignore[arg-type]
         with pytest.raises(Reject, match="below the curve"):
@@ -214,7 +214,7 @@ def test_a_rate_bounds_the_probability_from_below() -> None:
         psi = Psi(m + steep * (2 + S) ** 0.5 - max(0.0, rate) * S, max(0.0, rate), steep, 2.0, S)
         one = Class.__new__(Class)
         one.level = SimpleNamespace(psi=lambda _, psi=psi: psi)
-        latent = SimpleNamespace(s2=S, lift=arb(0), negative=arb(0), top=arb(9))
+        latent = SimpleNamespace(s2=S, lift=arb(0), negative=arb(0), top=arb(9), bottom=arb(0))
         one.view = SimpleNamespace(latent=latent)  # type: ignore[assignment]
         one.point = SimpleNamespace(leaf={}, q0=arb(0), x=arb(x) ** 2)  # type: ignore[assignment]
         one._change = lambda change=change: arb(change)  # type: ignore[method-assign]
@@ -315,7 +315,7 @@ def test_a_leaf_tells_one_psi_of_the_right_signs() -> None:
         with pytest.raises(Reject, match="between 0 and 1"):
             FiveErfLevel(p)
     with pytest.raises(Reject, match="a level is a number"):
-        level.outright(SimpleNamespace(top=arb(1)), arb(9), {"line": [one] * 3})  # type: ignore[arg-type]
+        level.outright(SimpleNamespace(bottom=arb(0), top=arb(1)), arb(9), {"line": [one] * 3})  # type: ignore[arg-type]
     assert Psi(0.0, 1.0, 2.0, 3.0, 0.0).change(arb(1)) == 1.5
 
 

@@ -1,26 +1,31 @@
-"""The sharper forms one by one, where they are tight: higher orders, the logistic."""
+"""The sharper forms one by one, where they are tight: higher orders, the logistic, ends of variances."""
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 from math import factorial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from flint import arb, arb_mat
 
-from fuzz import LOGIT
+from fuzz import FIVE_ERF, LOGIT
 from gpcert_check import logit
+from gpcert_check.balls import read_region
+from gpcert_check.five_erf import FiveErf
 from gpcert_check.leaves import Point, Slice
 from gpcert_check.logit import CURVE, SIGMA, SLOPE, LogitLevel, mean_of
 from gpcert_check.model import Latent
 from gpcert_check.planes import Probit
 from gpcert_check.reading import Reject
 from gpcert_check.regions import Box
-from gpcert_check.sharper import Forms
-from making import hexed
-from truth import needed_mean
+from gpcert_check.sharper import Forms, narrowed
+from gpcert_check.work import Work
+from making import Prover, Toy, box, hexed, sample
+from truth import exact_latent, needed_mean
 
 PROBIT = {"name": "probit", "scale": (1.0).hex()}
 KERNEL = {"type": "rbf", "lengthscale": (1.0).hex(), "variance": (1.0).hex()}
@@ -149,3 +154,71 @@ def test_balls_around_0_have_squares() -> None:
     assert Forms(None, 1).rest(total, arb(3)) > 0
     mean = arb(-1e-9).union(arb(1e-9))
     assert abs(mean_of(SLOPE, mean, arb(11)) - mean_of(SLOPE, arb(0), arb(11))) < 1e-9
+
+
+@pytest.mark.parametrize("R", [0.5, 0.9, -0.4])
+def test_kernels_leave_ends_of_the_variance(R: float) -> None:
+    """V8': of one centre S = s2 - R k^2 is extreme where k is, at two corners: there the ends are met."""
+    latent = Latent([[0.2, -0.1]], KERNEL, [0.0], [R], 0.0)
+    latent.settle(arb(0), arb(1))
+    region = read_region(box([0.4, -0.3], [1.1, 0.6]), 2)
+    view = Slice(latent, region, 1)
+    before = Work.spent
+    known = narrowed(view, region.lower, region.upper, {"spread": True})
+    assert Work.spent >= before + 4
+    exact = [latent.s2 - R * (-arb(z) / 2).exp() ** 2 for z in (0.2**2, 0.9**2 + 0.7**2)]
+    low, high = sorted(exact, key=lambda x: float(x.mid()))
+    near, far = ((-arb(z) / 2).exp() for z in (0.2**2, 0.9**2 + 0.7**2))
+    slack = abs(R) * (near - far) ** 2 / 2 + arb("1e-8")  # of e^2 the sign is not used
+    assert low - slack <= known.bottom <= low
+    assert high <= known.top <= high + slack
+    assert narrowed(view, region.lower, region.upper, {}) is latent
+    with pytest.raises(Reject, match="V8': spread must be true"):
+        narrowed(view, region.lower, region.upper, {"spread": 1})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_variances_stay_between_what_kernels_leave(seed: int, tmp_path: Path) -> None:
+    """V8' at points of boxes of every size, in balls; nothing is lost where a box is a point, nearly."""
+    rng, toy = random.Random(seed), Toy(seed, 4, 2)
+    latent = Prover(toy, tmp_path / "m").checker.model.latents[0]
+    width = (1e-9, 0.1, 0.6, 3.0)[seed % 4]
+    low = [rng.uniform(-1, 1) for _ in range(2)]
+    region = read_region(box(low, [a + width for a in low]), 2)
+    known = narrowed(Slice(latent, region, 1), region.lower, region.upper, {"spread": True})
+    assert 0 <= known.bottom <= known.top <= latent.top
+    for _ in range(60):
+        S = exact_latent(toy, sample(region, rng))[1]
+        assert known.bottom <= S.nonnegative_part() <= known.top
+    assert seed % 4 or known.top - known.bottom < 1e-6
+
+
+def test_a_mean_between_ends_of_the_variance_clears_a_level() -> None:
+    """V8': all links, on both sides of 1/2, with the end that counts; numbers are proved again from 0 on."""
+    ends: Any = SimpleNamespace(bottom=arb(0.3), top=arb(0.8))
+    wide: Any = SimpleNamespace(bottom=arb(0), top=arb(0.8))
+    for p in (0.2, 0.7):
+        S = 0.3 if p < 0.5 else 0.8
+        m = needed_mean(LOGIT, p, S)
+        latent = Latent([[0.0]], KERNEL, [0.0], [0.5], 0.0)
+        latent.verify([1.0])
+        curve = {
+            "c": (1.0).hex(),
+            "S": hexed([0.0, 6.0]),
+            "m": hexed([needed_mean(LOGIT, p, 0.0) + 1e-6] * 2),
+        }
+        level = LogitLevel(p, curve if p < 0.5 else None, latent)
+        leaf = {"tangent": hexed([S, m - 1e-6, m + 1e-6])}
+        assert abs(level.outright(ends, arb(m), leaf)) < 1e-5
+        far: Any = SimpleNamespace(bottom=arb(0.2), top=arb(0.9))
+        with pytest.raises(Reject, match="variance"):
+            level.outright(far, arb(m), leaf)
+        t = {0.2: -0.8, 0.7: 0.5}[p]
+        probit = Probit({"name": "probit", "scale": (1.0).hex()}).level({"t": t.hex()}, latent)
+        assert abs(probit.outright(ends, t * (1 + arb(S)).sqrt(), {})) < 1e-12
+        five, told = FiveErf(FIVE_ERF).level({"p": p.hex()}, latent), needed_mean(FIVE_ERF, p, S) + 1e-9
+        line = {"line": hexed([told, 0.0, S])}
+        assert five.outright(ends, arb(told), line) >= 0
+        if p < 0.5:  # what was shown from 0.3 on is not known from 0 on
+            with pytest.raises(Reject, match="V16"):
+                five.outright(wide, arb(told), line)

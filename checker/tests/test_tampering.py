@@ -34,7 +34,7 @@ def test_an_untouched_file_is_accepted_and_true(base, tmp_path: Path) -> None:
 
 
 #: A kind that changes nothing.
-NOTHING = {("tree.envelope", "true"), ("tree.outside", "true")}
+NOTHING = {("tree.envelope", "true"), ("tree.outside", "true"), ("tree.spread", "true")}
 CHANGES = ANYWHERE | NUMBERS
 
 

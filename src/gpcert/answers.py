@@ -28,8 +28,6 @@ from gpcert.running import Lot, made
 from gpcert.tables import same_rows
 from gpcert.validation import require, shown
 
-__all__ = ["Answers", "load_answers", "report"]
-
 A = TypeVar("A", bound=Answer, covariant=True)
 _SHOWN = 10  # answers in a repr
 

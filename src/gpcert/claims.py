@@ -15,8 +15,6 @@ import numpy as np
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
-__all__ = ["Balance", "Claim", "Everywhere", "Quantity", "Share", "Term", "Witness", "around", "one_sided"]
-
 
 @dataclass(frozen=True)
 class Quantity:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["OutOfTime", "check", "heed", "left", "until"]
-
 _deadline: ContextVar[float] = ContextVar("gpcert deadline", default=float("inf"))
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("gpcert stop", default=None)
 

@@ -7,17 +7,6 @@ from __future__ import annotations
 
 import warnings
 
-__all__ = [
-    "ContradictionWarning",
-    "GpcertError",
-    "InvalidInputError",
-    "ModelFileError",
-    "NotFittedError",
-    "StoreError",
-    "UnitsWarning",
-    "contradicted",
-]
-
 
 class GpcertError(Exception):
     """Base of everything gpcert raises on purpose."""

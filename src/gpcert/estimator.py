@@ -32,10 +32,9 @@ from gpcert.inference import (
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.running import one_thread
 from gpcert.tables import same_rows
 from gpcert.validation import Float, meant, require, shown
-
-__all__ = ["GPClassifier"]
 
 Labels = NDArray[Any]
 
@@ -124,7 +123,8 @@ class GPClassifier:
         kernel, link, settings = self._checked_parameters(points.shape[1])
         random = _generator(self.random_state)
         targets = _targets(codes, len(classes), together=isinstance(link, Softmax))
-        models = [train(points, target, kernel, link, settings, random) for target in targets]
+        with one_thread(len(points), len(points)):
+            models = [train(points, target, kernel, link, settings, random) for target in targets]
         self.classes_ = classes
         self.n_features_in_ = points.shape[1]
         vars(self).pop("feature_names_in_", None)

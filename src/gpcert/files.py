@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-__all__ = ["write_whole"]
-
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: a temporary file beside it, which then takes its place.

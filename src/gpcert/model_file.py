@@ -27,8 +27,6 @@ from gpcert.posterior import Posterior
 from gpcert.validation import Float
 from gpcert.version import __version__
 
-__all__ = ["file_digest", "load", "load_hashed", "model_bytes", "model_of", "save"]
-
 FORMAT = 1
 _HEADER = {
     "format",

@@ -7,22 +7,6 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
-__all__ = [
-    "Exact",
-    "Lower",
-    "Upper",
-    "at_least",
-    "at_most",
-    "between",
-    "exact_mean",
-    "exactly",
-    "percent",
-    "percent_at_least",
-    "percent_at_most",
-    "radius_at_least",
-    "radius_at_most",
-]
-
 #: A number that is what it is: a double, or what follows from doubles without rounding.
 Exact = float | Fraction
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from gpcert.html import Html, tag
 from gpcert.validation import Float
 
-__all__ = ["changes", "grey_image", "heat_image", "image_shape", "influence"]
-
 # Readable on white and on near-black, and to colour-blind readers: blue down, orange up.
 _DOWN, _UP = (11, 132, 198), (224, 123, 0)
 #: Sides of images: below are tables with a square number of columns, above no notebook stays small.

@@ -39,8 +39,6 @@ from gpcert.schema import digest
 from gpcert.tables import matrix
 from gpcert.validation import Float, as_matrix, as_names, freeze, require
 
-__all__ = ["Posterior"]
-
 _QUIETLY = np.errstate(all="ignore")  # numbers beyond the doubles: a limit that is right, or NaN
 _CHUNK = 2**21  # entries of one kernel block during evaluation: 16 MB
 

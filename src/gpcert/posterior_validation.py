@@ -16,18 +16,6 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest, likelihood_from
 from gpcert.validation import Float, as_floats, freeze, require
 
-__all__ = [
-    "checked_classes",
-    "checked_factors",
-    "checked_kernel",
-    "checked_likelihood",
-    "checked_mean",
-    "checked_precision",
-    "checked_training",
-    "checked_weights",
-    "described",
-]
-
 _ASYMMETRY = 1e-10  # relative to the largest entry; inverses computed in float64 stay far below it
 
 

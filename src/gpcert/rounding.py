@@ -24,30 +24,6 @@ from scipy.linalg import lapack
 from gpcert.clock import check
 from gpcert.validation import Float
 
-__all__ = [
-    "LARGEST",
-    "POWER",
-    "TINY",
-    "UNDERFLOW",
-    "UNIT",
-    "down",
-    "exp_down",
-    "exp_up",
-    "expm1_up",
-    "gamma",
-    "is_certainly_psd",
-    "norm_up",
-    "normal_cdf_bounds",
-    "normal_cdf_down",
-    "normal_cdf_up",
-    "sqrt_down",
-    "sqrt_up",
-    "sum_up",
-    "symmetric",
-    "tail_norm_up",
-    "up",
-]
-
 #: Unit roundoff of float64, rounding to nearest.
 UNIT = 2.0**-53
 #: Larger than any absolute error that gradual underflow can cause in one operation, times 2**70.

@@ -25,19 +25,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.html import facts
 from gpcert.validation import Float, Index, Mask
 
-__all__ = [
-    "LARGEST",
-    "SCHEMA",
-    "NotNegative",
-    "Point",
-    "Record",
-    "Share",
-    "digest",
-    "encoded",
-    "optional",
-    "read",
-]
-
 SCHEMA = 1
 _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 LARGEST = float(np.finfo(np.float64).max)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from gpcert.schema import NotNegative, Record
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True)
 class Settings(Record):

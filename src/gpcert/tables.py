@@ -15,25 +15,6 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, as_doubles, as_floats, as_matrix, as_vector, meant, require, shown
 
-__all__ = [
-    "Table",
-    "arranged",
-    "column",
-    "column_names",
-    "ends",
-    "framed",
-    "matrix",
-    "named_row",
-    "order",
-    "position",
-    "positions",
-    "read",
-    "row",
-    "row_names",
-    "same_rows",
-    "units",
-]
-
 Names = Sequence[str] | None
 
 

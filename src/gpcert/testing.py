@@ -15,8 +15,6 @@ from gpcert.results import Evaluation
 from gpcert.results.wording import sentences
 from gpcert.validation import require
 
-__all__ = ["assert_certified"]
-
 _SHOWN = 20  # rows named in a message
 
 

@@ -11,22 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
 
-__all__ = [
-    "Float",
-    "Index",
-    "Mask",
-    "as_doubles",
-    "as_floats",
-    "as_matrix",
-    "as_names",
-    "as_vector",
-    "freeze",
-    "meant",
-    "positive",
-    "require",
-    "shown",
-]
-
 Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory
@@ -28,9 +29,28 @@ def cancelling() -> gc.Posterior:
     return gc.Posterior(X, W, R, kernel=gc.RBF(), likelihood=gc.OneVsRest(gc.Logit()))
 
 
-def test_a_sum_at_its_edge_is_accepted(tmp_path: Path) -> None:
+def stiff(link: object) -> gc.Posterior:
+    """Three latents of nearly no noise: residuals of 1e-5, variances next to 0 that rounding moves."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(24, 2))
+    K = gc.RBF()(X)
+    R = np.stack([np.linalg.inv(K + np.diag(10.0 ** rng.uniform(-11.0, -9.0, len(X)))) for _ in range(3)])
+    W = np.stack([each @ rng.uniform(-1.0, 1.0, len(X)) for each in R], axis=1)
+    W *= 2.0 / float(np.abs(K @ W).max())
+    return gc.Posterior(
+        X, 0.01 * W, 0.5 * (R + R.transpose(0, 2, 1)), kernel=gc.RBF(), likelihood=gc.OneVsRest(link)
+    )
+
+
+CASES = [
+    (cancelling(), gc.Ball([0.3], 0.17)),
+    *((stiff(link), gc.Box([0.2, -0.3], [0.4, -0.15])) for link in (gc.FiveErf(), gc.Probit(), gc.Logit())),
+]
+
+
+@pytest.mark.parametrize(("post", "region"), CASES)
+def test_a_sum_at_its_edge_is_accepted(post: gc.Posterior, region: gc.Ball | gc.Box, tmp_path: Path) -> None:
     """The largest number that one comparison proves, by bisection: multipliers fit it to the last digits."""
-    post, region = cancelling(), gc.Ball([0.3], 0.17)
     model, files = tmp_path / "model.safetensors", []
     gc.save(post, model)
     factory = BoundFactory(post)

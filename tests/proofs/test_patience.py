@@ -67,6 +67,19 @@ def test_ranges_of_which_files_proved_less_by_more_than_0_005(number: int, tmp_p
     assert rejected(tmp_path / "model.safetensors", [Path(answer.proof.path)]) == []
 
 
+@pytest.mark.parametrize(
+    ("number", "family"),
+    [(900502, "kernel"), (900545, "formula"), (1101290, "kernel"), (1101515, "kernel")],
+)
+def test_far_from_all_centres_kernels_bound_the_variance(number: int, family: str, tmp_path: Path) -> None:
+    """V8': regions of many lengthscales on which S hardly changes; files lacked 0.004 to 0.09 there."""
+    post, (answer,) = provable(number, family).ask(tmp_path)
+    assert answer.proof.lower >= answer.lower - 1e-6
+    assert answer.proof.upper <= answer.upper + 1e-6
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [Path(answer.proof.path)]) == []
+
+
 def test_a_second_attempt_splits_although_halving_seemed_to_help_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,13 +97,28 @@ def test_weaker_claims_are_tried_where_less_is_proved(monkeypatch: pytest.Monkey
     box = gc.Box([0.0, 0.0], [1.0, 1.0])
     text, tried = answered(monkeypatch, lambda goal: goal.value if goal.value <= 0.5 else 0.1)
     assert text.at_least(1, box, 0.503) == pytest.approx(0.499)
-    assert [goal.patient for goal in tried] == [False, True, False]
+    assert [goal.value for goal in tried] == pytest.approx([0.503, 0.499, 0.503, 0.5025])
+    assert [goal.patient for goal in tried] == [False, False, True, True]
+    text, tried = answered(monkeypatch, lambda goal: goal.value if goal.value <= 0.50299 else 0.1)
+    assert text.at_least(1, box, 0.503) == pytest.approx(0.50297)  # nearer and nearer
     text, _ = answered(monkeypatch, lambda goal: goal.value if goal.value >= 0.5 else 0.9)
     assert text.at_most(1, box, 0.497) == pytest.approx(0.501)
     text, _ = answered(monkeypatch, lambda goal: 0.4995)  # nearer than the next one: that is it
     assert text.at_least(1, box, 0.5) == 0.4995
     text, _ = answered(monkeypatch, lambda goal: 0.0)
     assert (text.at_least(1, box, 0.5), text.claims) == (0.0, [])
+
+
+@pytest.mark.parametrize(("number", "family"), [(1200000, "kernel"), (1200133, "kernel"), (1200090, "core")])
+def test_points_make_up_for_what_bounds_of_an_explanation_lack(
+    number: int, family: str, tmp_path: Path
+) -> None:
+    """Extremes between the points at which explain evaluates P."""
+    post, (answer,) = provable(number, family).ask(tmp_path)
+    assert isinstance(answer, gc.Explanation)
+    assert all(file.exact for file in answer.proof)
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [Path(file.path) for file in answer.proof]) == []
 
 
 def test_the_better_of_two_attempts_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_beyond_the_largest_radius_the_domain_is_the_region(seed, p):
     reach = radius * scale * 10.0 ** rng.uniform(-3, 0, d) * (rng.random((2, d)) < 0.8)
     domain = x - reach[0], x + reach[1]
     features = None if rng.random() < 0.6 else np.flatnonzero(rng.random(d) < 0.7).tolist()
-    largest = Balls(x[None], p, np.array([INF]), features, domain, scale).largest(0)
+    largest = Balls(Ball(x, 0.0, p, features, domain, scale), x[None], np.array([INF])).largest(0)
     corners = np.array(np.meshgrid(*np.transpose(domain))).reshape(d, -1).T
     if features is not None:
         corners = np.where(np.isin(np.arange(d), features), corners, x)

@@ -13,8 +13,6 @@ from gpcert.adapters.foreign import library_of, refuse
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.posterior import Posterior
 
-__all__ = ["posterior_of"]
-
 _RULE = "a Posterior, a fitted GPClassifier, pipeline or search, or a model of GPy, GPyTorch or GPflow"
 #: Model -> (digest of its contents, its posterior): a model that was changed is converted again.
 _known: WeakKeyDictionary[Any, tuple[str | None, Posterior]] = WeakKeyDictionary()

@@ -18,8 +18,6 @@ from gpcert.errors import UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.running import Bar, Listener, Progress, Report, Running, ask_all
 
-__all__ = ["Answer", "Ask", "Outcome", "answer_all", "size"]
-
 Answer = dict[str, Any]
 #: Asks one question: (posterior, query, progress) -> {"answer": ...}, or {"answers": [...]} of a query that
 #: has a `size`. A module's function: it travels.

@@ -19,8 +19,6 @@ from gpcert.records.rows import Row
 from gpcert.results import Verdict
 from gpcert.validation import require
 
-__all__ = ["NOT_MET", "Gate", "add_gate", "read_gate"]
-
 #: The exit status where less is proved than was required.
 NOT_MET = 3
 

@@ -17,8 +17,6 @@ from uuid import uuid4
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["Kept", "check_output", "check_outputs", "files_of_store", "keep", "rescue"]
-
 
 class Kept(NamedTuple):
     """Where it is, None: nowhere; what to tell if that is not where it was wanted; whether saving failed."""

@@ -17,8 +17,6 @@ from gpcert.errors import GpcertError
 from gpcert.running import THREADS, on_signals
 from gpcert.validation import meant
 
-__all__ = ["VERBS", "declare", "main", "make_parser"]
-
 #: What the verbs do, in the order of `gpcert --help`; each is a module of this package with DESCRIPTION,
 #: EXAMPLES, configure(parser) and run(parsed), and is imported only when it is asked for.
 VERBS = {

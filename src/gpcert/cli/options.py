@@ -6,19 +6,6 @@ import argparse
 import csv
 from pathlib import Path
 
-__all__ = [
-    "add_data",
-    "add_device",
-    "add_jobs",
-    "add_limits",
-    "add_output",
-    "add_region",
-    "add_shape",
-    "count",
-    "names",
-    "number",
-]
-
 
 def add_data(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """The model, the data, and which rows and columns of it."""

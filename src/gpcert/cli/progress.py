@@ -10,8 +10,6 @@ from typing import Self
 
 from gpcert.running import Bar, on_signals
 
-__all__ = ["Interrupt", "duration", "line"]
-
 
 class Interrupt:
     """While active, the first Ctrl-C, TERM or HUP sets `requested`, the second raises KeyboardInterrupt.

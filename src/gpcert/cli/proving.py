@@ -11,8 +11,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.proofs import ProofPath, check_provable
 from gpcert.regions import Region
 
-__all__ = ["add_proof", "proof_paths"]
-
 
 def add_proof(parser: argparse.ArgumentParser) -> None:
     """Declare the option."""

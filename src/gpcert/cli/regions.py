@@ -19,8 +19,6 @@ from gpcert.regions import Ball, Box, Region, checked_spread
 from gpcert.tables import position
 from gpcert.validation import Float, require
 
-__all__ = ["Shape", "ball_around", "balls", "boxes", "read_radii", "read_shape"]
-
 
 @dataclass(frozen=True, eq=False)
 class Shape:

@@ -34,8 +34,6 @@ from gpcert.results.wording import few
 from gpcert.running import cores
 from gpcert.validation import meant, require
 
-__all__ = ["Model", "Rows", "class_position", "describe_data", "open_model", "run_session"]
-
 #: Answers, by number, to as many queries as it can at once; given where answers are kept.
 Together = Callable[[Any], Mapping[int, Any]]
 

@@ -11,9 +11,6 @@ from fractions import Fraction
 from gpcert.numbers import exactly
 from gpcert.records.rows import Row
 
-__all__ = ["by_radius", "columns", "printable", "row_cells", "say", "tell", "warn"]
-
-
 #: Characters written at once: of a longer text Python loses the rest if a signal comes while a pipe is full.
 _PIECE = 2048
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["CATALOGUE", "SPAM_COLUMNS", "SPAM_NAMES", "Entry"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -15,8 +15,6 @@ from gpcert.datasets.catalogue import CATALOGUE, Entry
 from gpcert.errors import GpcertError
 from gpcert.validation import Float, freeze, meant, require
 
-__all__ = ["Dataset", "load"]
-
 Labels = NDArray[Any]
 
 

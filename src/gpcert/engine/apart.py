@@ -22,8 +22,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import down, up
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["WINS", "kept_apart", "knows_apart", "parts_of"]
-
 #: Stand for "the label wins by more than nothing", and loses: (1 + margin) / 2.
 WINS, LOSES = up(0.5), down(0.5)
 #: How sharp the bounds of probabilities are, first and for what that leaves.

@@ -19,8 +19,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.rounding import gamma, is_certainly_psd
 from gpcert.validation import Float
 
-__all__ = ["DEVICES", "Array", "Backend", "chosen"]
-
 #: An array of a backend: numpy's or torch's.
 Array = Any
 
@@ -80,9 +78,9 @@ class Backend:
         """In float64."""
         return values.astype(np.float64)
 
-    def concat(self, arrays: list[Array]) -> Array:
-        """Along the first axis."""
-        return np.concatenate(arrays)
+    def concat(self, arrays: list[Array], axis: int = 0) -> Array:
+        """Along the first axis, or another."""
+        return np.concatenate(arrays, axis=axis)
 
     def transposed(self, values: Array) -> Array:
         """Each matrix of a batch (N, a, b)."""
@@ -90,7 +88,10 @@ class Backend:
 
     def grams(self, values: Array) -> Array:
         """V V^T of each matrix V (N, a, b): by itself, with its own transpose it takes half the time."""
-        return np.stack([each @ each.T for each in values])
+        found = np.empty((len(values), values.shape[1], values.shape[1]))
+        for each, gram in zip(values, found, strict=True):
+            np.matmul(each, each.T, out=gram)
+        return found
 
     def erfc(self, values: Array) -> Array:
         """The library's, whose error is assumed in `engine.rounding`."""
@@ -187,8 +188,8 @@ class Torch(Backend):
     def double(self, values: Array) -> Array:
         return values.to(self.torch.float64)
 
-    def concat(self, arrays: list[Array]) -> Array:
-        return self.torch.cat(arrays)
+    def concat(self, arrays: list[Array], axis: int = 0) -> Array:
+        return self.torch.cat(arrays, dim=axis)
 
     def transposed(self, values: Array) -> Array:
         return values.mT

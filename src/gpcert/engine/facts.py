@@ -7,7 +7,7 @@ Distances come from products of these, not from differences: E2 with the errors 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from weakref import WeakKeyDictionary
 
@@ -17,17 +17,15 @@ from gpcert.bounds import Model, class_model_of, curves_of, model_of
 from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.model import kept
 from gpcert.engine.backend import Array, Backend
-from gpcert.engine.profiles import GAUSSIAN, Profile, profile_of
+from gpcert.engine.fewer import Fewer, fewer_of
+from gpcert.engine.profiles import GAUSSIAN, Gaussian, Profile, profile_of
 from gpcert.engine.sketch import Sketch, sketch_of
-from gpcert.engine.tails import Tails, tails_of
-from gpcert.engine.thin import Thin, between, thin_of
+from gpcert.engine.thin import Thin, basis_of, between, thin_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
-
-__all__ = ["Facts", "facts_of", "knows", "once", "within_reach"]
 
 #: J1: what the numbers of a model may be, so that underflow changes less than 2^-400 in any bound.
 _LARGEST = 2.0**30
@@ -53,6 +51,7 @@ class Facts:
     origin: Float  #: of all features (D,)
     round: bool = False  #: for balls of norm 2, not for boxes
     profile: Profile = GAUSSIAN  #: of the kernel
+    which: Index | None = None  #: only these centres, for sums over them
 
     @cached_property
     def moving(self) -> Float:
@@ -61,7 +60,8 @@ class Facts:
 
     @cached_property
     def _scaled(self) -> Float:
-        return np.asarray((self.model.centres - self.origin) / self.model.lengthscale)
+        centres = self.model.centres if self.which is None else self.model.centres[self.which]
+        return np.asarray((centres - self.origin) / self.model.lengthscale)
 
     def scaled(self, x: Array, standing: bool = False) -> Array:
         """Scaled coordinates of raw points (N, d) of the moving, or of the standing, features."""
@@ -176,12 +176,6 @@ class Facts:
         return self.backend.array(np.exp(half)), _longest(units)
 
     @cached_property
-    def tails(self) -> Tails | None:
-        """J18: these exponentials in few directions, where that pays."""
-        found = tails_of(self.moving, self.metric, self.model.weights, self.model.variance)
-        return None if found is None else Tails(*(self.backend.array(each) for each in found))
-
-    @cached_property
     def gram(self) -> tuple[Array, float]:
         """K / s2 (n, n) of all features, and a bound of its entries' errors."""
         return self.backend.array(self.model.unit_gram[0]), self.model.unit_gram[1]
@@ -210,8 +204,19 @@ class Facts:
     @cached_property
     def thin(self) -> Thin | None:
         """J17: predictors of few directions, where they pay."""
-        scaled, profile, s2 = self._scaled, self.profile, self.model.variance
-        return thin_of(self.model, lambda: self.lift, self.backend, lambda: s2 * between(scaled, profile))
+        basis = basis_of(self.model, self._between)
+        return None if basis is None else thin_of(self.model, basis, self.lift, self.backend)
+
+    def _between(self) -> Float:
+        return self.model.variance * between(self._scaled, self.profile)
+
+    @cached_property
+    def fewer(self) -> tuple[Facts, Fewer] | None:
+        """J23: the facts of a few centres that stand for all, where that pays."""
+        if not isinstance(self.profile, Gaussian):
+            return None
+        found = fewer_of(self.model, basis_of(self.model, self._between), self._between)
+        return None if found is None else (replace(self, which=found.which), found.on(self.backend))
 
     @cached_property
     def sketch(self) -> Sketch:
@@ -280,9 +285,7 @@ def _geometry(post: Posterior) -> Model:
 
 
 def facts_of(post: Posterior, features: Index, backend: Backend, round_: bool = False) -> Facts:
-    """The facts of a model on its moving features (d,), for boxes or for balls, kept as long as the posterior
-    lives.
-    """
+    """Of a model on its moving features (d,), for boxes or for balls, kept as long as the posterior lives."""
     cache = _facts.setdefault(post, _Kept()).facts
 
     def make() -> Facts:

@@ -28,8 +28,6 @@ from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, gamma
 
-__all__ = ["classes_of", "kept_labels", "knows_labels"]
-
 #: At least the trace of the positive, and of the negative part of s_k as a functional: sqrt(3)/2.
 _TRACE = 0.8661
 #: Doubles that the blocks of a model may take.

@@ -20,8 +20,6 @@ from gpcert.engine.rows import Rows, consistent
 from gpcert.engine.search import Objective, objective
 from gpcert.engine.values import amplitudes, points
 
-__all__ = ["Answer", "Enough", "passes"]
-
 #: Bounds of rows: (lower, upper, witness, nodes). From given points (N, d) if there are any, and no sharper
 #: than some numbers above the minimum (N,) ask: those of a larger box. Last: with order three as a form of so
 #: many centres, if not 0.

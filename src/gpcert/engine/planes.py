@@ -16,7 +16,8 @@ from gpcert.rounding import UNIT, gamma
 class Plane(NamedTuple):
     """mu - m_p(S) >= sum_i b_i k_i(x) + still k(x, xh)/s2 + constant - lost - bend 2(1 - e^{-r}), b (N, n).
 
-    `size` (N,): at least sum_i |b_i| amplitude_i; `blur` (N,): of the rounding of b, in e^r f e^{-R}.
+    `size` (N,): at least sum_i |b_i| amplitude_i; `blur` (N,): of the rounding of b, in e^r f e^{-R};
+    `parts` (N, j): b in terms of the functions that J23 knows, or None.
     """
 
     b: Array
@@ -26,13 +27,19 @@ class Plane(NamedTuple):
     bend: Array
     size: Array
     blur: Array
+    parts: Array = None
+
+    def take(self, rows: Array) -> Plane:
+        """Those of some rows."""
+        return Plane(*(None if each is None else each[rows] for each in self))
 
 
 def mean_plane(at: Points, sign: Array) -> Plane:
     """The mean of a class alone: sign (N,) = 1 for class 1, -1 for class 0."""
     facts, zero = at.facts, sign * 0.0
     size = zero + at.amplitudes.sum(facts.backend.xp.abs(facts.alpha))
-    return Plane(sign[:, None] * facts.alpha, zero, sign * facts.model.mean, zero, zero, size, zero)
+    own = sign[:, None]
+    return Plane(own * facts.alpha, zero, sign * facts.model.mean, zero, zero, size, zero, own)
 
 
 def plane(at: Points, sign: Array, line: Lines) -> Plane:
@@ -59,8 +66,11 @@ def plane(at: Points, sign: Array, line: Lines) -> Plane:
     bend = xp.where(rising, slope, slope * 0.0) * (
         model.contraction_negative * model.variance * (1.0 + 8 * UNIT)
     )
-    b = sign[:, None] * facts.alpha + beta[:, None] * at.r
+    own = sign[:, None]
+    b = own * facts.alpha + beta[:, None] * at.r
+    c = at.coefficients
+    in_parts = None if c is None else backend.concat([own, beta[:, None] * c], axis=1)
     parts = at.amplitudes.sum(xp.abs(facts.alpha)) + xp.abs(beta) * at.amplitudes.sum(xp.abs(at.r))
     blur = xp.abs(beta) * at.wrong() + gamma(8) * parts
     lost = xp.where(rising, lost_rising, lost_falling)
-    return Plane(b, still, constant, lost, bend, parts * (1.0 + 8 * UNIT), blur)
+    return Plane(b, still, constant, lost, bend, parts * (1.0 + 8 * UNIT), blur, in_parts)

@@ -12,8 +12,6 @@ from gpcert.engine.backend import Array, Backend
 from gpcert.engine.rounding import exp_up, sqrt_up, tail_squares
 from gpcert.kernels import RBF, Kernel, Matern32, Matern52, RationalQuadratic
 
-__all__ = ["GAUSSIAN", "Ends", "Gaussian", "Profile", "profile_of"]
-
 #: What a few operations on positive numbers round.
 _MORE = 1.0 + 1e-12
 #: Matern 3/2: where the tangent of x^(3/4) on [0, 1] touches; any point is sound.

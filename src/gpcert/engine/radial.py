@@ -56,9 +56,7 @@ class RadialSums:
 
     def take(self, rows: Array) -> RadialSums:
         """Those of some rows, with what is known of them."""
-        few = RadialSums(
-            self.at.take(rows), self.boxes.take(rows), Plane(*(each[rows] for each in self.plane))
-        )
+        few = RadialSums(self.at.take(rows), self.boxes.take(rows), self.plane.take(rows))
         if "data" in self.__dict__:
             few.__dict__["data"] = self.data.take(rows)
         return few

@@ -22,11 +22,9 @@ from gpcert.engine.quadratic import MATRICES
 from gpcert.engine.radial import RadialSums
 from gpcert.engine.rows import Around, Rows, consistent
 from gpcert.engine.search import Guide, descend, in_balls, objective
-from gpcert.engine.sums import Sums
+from gpcert.engine.sums import Sums, seen_by_few
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
-
-__all__ = ["Settled", "attained", "smallest", "verdicts"]
 
 #: References, and Cholesky factorisations of each: of the first two, and of one with order three as a form.
 _TRIES, _SHARP = ((0, 2), (1, 4)), ((2, 2),)
@@ -179,7 +177,7 @@ def _references(
     if known is not None and not bool(xp.any(retreat > 0)):
         return witness, known
     start = xp.minimum(xp.maximum(witness + retreat * (middle - witness), rows.lower), rows.upper)
-    return start, points(facts, start, around, exact=True)
+    return start, points(facts, start, around)
 
 
 def _smallest(
@@ -197,24 +195,14 @@ def _smallest(
     witness = _witnesses(facts, rows, around, curves.noise) if witness is None else witness
     at, mean = _at(facts, rows, witness, around)
     upper = probabilities(backend, curves, mean, at.variance)[1]
-
-    def aims() -> tuple[Array, Array]:
-        """What a bound should reach, and what is enough."""
-        least = upper if above is None else xp.minimum(upper, above)
-        wanted = least - 0.999 * tolerance if target is None else upper * 0.0 + target
-        return wanted, least - tolerance if target is None else wanted
-
-    wanted, enough = aims()
+    least = upper if above is None else xp.minimum(upper, above)
+    wanted = least - 0.999 * tolerance if target is None else upper * 0.0 + target
+    enough = least - tolerance if target is None else wanted
     ask = (wanted > 0.0) & (wanted < upper) if facts.has_planes else upper < 0.0
     lower, nodes, todo = upper * 0.0, ask * 1.0, xp.nonzero(ask)[0]
     for attempt, tries in _SHARP if sharp else _TRIES:
         if not len(todo):
             break
-        if attempt and at.thin is not None:  # the witnesses once more: what predictors miss counts here
-            exact = points(facts, witness[todo], around.take(todo), exact=True).variance
-            found = probabilities(backend, curves, (mean[0][todo], mean[1][todo]), exact)[1]
-            upper[todo] = xp.minimum(upper[todo], found)
-            wanted, enough = aims()
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
         found = _planes(facts, curves, few, start, here, wanted[todo], tolerance, tries, sharp)
@@ -251,10 +239,12 @@ def _certain(xp: Any, bound: Array) -> Array:
     return xp.where(bound > 0.0, bound, xp.zeros_like(bound))
 
 
-def sums_of(at: Points, where: Boxes, plane: Plane) -> Sums | RadialSums:
-    """By the kernel."""
-    gaussian = isinstance(at.facts.profile, Gaussian)
-    return Sums(at, where, plane) if gaussian else RadialSums(at, where, plane)
+def sums_of(at: Points, where: Boxes, plane: Plane, all_centres: bool = False) -> Sums | RadialSums:
+    """By the kernel; `all_centres`: also where fewer stand for them."""
+    if not isinstance(at.facts.profile, Gaussian):
+        return RadialSums(at, where, plane)
+    sums = Sums(at, where, plane)
+    return sums if all_centres else seen_by_few(sums)
 
 
 def values_of(sums: Sums | RadialSums, tries: int, sharp: int) -> Array:
@@ -291,7 +281,7 @@ def _signs(
             break
         few, known = rows.take(todo), at.take(todo) if attempt == 0 else None
         start, here = _references(facts, few, witness[todo], around.take(todo), attempt, known)
-        sums = sums_of(here, boxes(facts, few, start), mean_plane(here, few.sign))
+        sums = sums_of(here, boxes(facts, few, start), mean_plane(here, few.sign), bool(sharp))
         means = sums.latent(values_of(sums, tries, sharp))
         largest = here.amplitudes.largest_variance + means * 0.0
         found = probabilities(backend, curves, (means, means), (largest * 0.0, largest))[0]

@@ -13,8 +13,6 @@ from gpcert.errors import contradicted
 from gpcert.regions import hulls
 from gpcert.validation import Float, Index
 
-__all__ = ["Around", "Rows", "consistent"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:

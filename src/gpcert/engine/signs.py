@@ -10,8 +10,6 @@ from gpcert.engine.facts import Facts
 from gpcert.engine.values import amplitudes, points
 from gpcert.validation import Float
 
-__all__ = ["signs"]
-
 #: J9: a standardised mean of this size is a probability that differs from 1/2.
 _CLEAR = 1e-6
 #: J9: a predictor's error of a covariance, per feature and per centre, in units of the variance.

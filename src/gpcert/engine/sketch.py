@@ -14,8 +14,6 @@ from gpcert.bounds import Model
 from gpcert.engine.backend import Array, Backend
 from gpcert.validation import Float
 
-__all__ = ["Sketch", "sketch_of"]
-
 #: Centres from which some stand for all, and how many do.
 MANY, SOME = 3072, 2048
 #: Rank of the precision.

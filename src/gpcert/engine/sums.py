@@ -9,7 +9,7 @@ Hessian. What lies beyond is bounded by one norm in the metric L, a product with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gpcert.engine.backend import Array
@@ -28,15 +28,20 @@ _THETA = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The sums of a batch of planes, expanded at their points over their boxes."""
+    """The sums of a batch of planes, expanded at their points over their boxes; `few` and `missed` (N,):
+    J23's sums of fewer centres, which stand for these from order two on, and what they miss, in norm.
+    """
 
     at: Points
     boxes: Boxes
     plane: Plane
+    few: Sums | None = None
+    missed: Array = None
 
     def take(self, rows: Array) -> Sums:
         """Those of some rows, with what is known of them."""
-        few = Sums(self.at.take(rows), self.boxes.take(rows), Plane(*(each[rows] for each in self.plane)))
+        seen = (None, None) if self.few is None else (self.few.take(rows), self.missed[rows])
+        few = Sums(self.at.take(rows), self.boxes.take(rows), self.plane.take(rows), *seen)
         for name in ("bk", "value", "gradient", "_form", "_size", "excess", "slope", "_grow"):
             if name in self.__dict__:
                 few.__dict__[name] = self.__dict__[name][rows]
@@ -45,6 +50,19 @@ class Sums:
     @property
     def _facts(self) -> Facts:
         return self.at.facts
+
+    @property
+    def _seen(self) -> Sums:
+        """The sums of order two and beyond."""
+        return self if self.few is None else self.few
+
+    @cached_property
+    def _apart(self) -> Array:
+        """J23: t (N,), t |d|^2 is at least what orders from two on of these differ by from those of `few`."""
+        if self.few is None:
+            return self.value * 0.0
+        backend, squares = self._facts.backend, self.boxes.squares
+        return self.missed * sqrt_up(backend, tail_squares(backend, 2, squares)) / squares * (1.0 + 1e-9)
 
     @property
     def _features(self) -> int:
@@ -95,23 +113,14 @@ class Sums:
         found = (plane.lost + plane.blur + 1.02 * moved * plane.size) * self._grow
         found = found + 3.1 * gamma(n + 32) * xp.sum(xp.abs(self.bk), axis=1) * polynomial
         sizes = xp.abs(self.value) + plane.still + xp.abs(plane.constant)
-        return found * (1.0 + 1e-9) + gamma(80) * sizes * self._grow + UNDERFLOW
+        found = found * (1.0 + 1e-9) + gamma(80) * sizes * self._grow + UNDERFLOW
+        return found if self.few is None else found + self.few.excess
 
     @cached_property
     def _form(self) -> Array:
         """J2: sum_ij bk_i bk_j exp(v_i L^-2 v_j) (N,)."""
         u = self._tilted
         return self._facts.backend.xp.sum((u @ self._facts.exponentials) * u, axis=1) * self._turned**2
-
-    def _above(self) -> Array:
-        """J18: at least that (N,), with many centres at a smaller price: next to the remainder from order
-        two on what it adds is little.
-        """
-        xp, u, tails = self._facts.backend.xp, self._tilted, self._facts.tails
-        if tails is None:
-            return self._form
-        seen = u @ tails.factor
-        return (xp.sum(seen * seen, axis=1) + (u * u) @ tails.rest) * self._turned**2
 
     @cached_property
     def _tilted(self) -> Array:
@@ -144,7 +153,7 @@ class Sums:
         entry = 16.0 * UNIT * (d + 16) * squared + 160 * UNIT + gamma(2 * n + 16)
         # (ii) the head in norm: sums over n of terms (1, |v|, |v|^2/sqrt 2) with |v| <= |z| + |y|
         head = 3.1 * gamma(n + 32) * xp.sqrt(1.0 + squared + 0.5 * squared * squared) * (1.0 + 1e-9)
-        size, form = self._size, self._above() if order == 2 else self._form
+        size, form = self._size, self._form
         slack = size * size * (2.0 * entry + head * head) + 2.0 * head * size * xp.sqrt(known)
         square = xp.clip(form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
         usable = xp.where(squared < _FARTHEST, square, square * 0.0 + float("inf"))
@@ -157,12 +166,12 @@ class Sums:
 
     def order_two(self) -> Array:
         """J5: a lower bound of e^r f on the box (N,), without a Hessian."""
-        facts, xp = self._facts, self._facts.backend.xp
-        (metric, inverse), g, box = facts.metrics, self.gradient, self.boxes
-        known = self.value**2 + (g * g) @ inverse
-        lam = self.remainder(known, 2)[:, None] * metric
-        lam = lam + 0.5 * xp.clip(-self.slope, 0.0, None)[:, None]
-        least, size = box.separable(g, lam)
+        xp, seen = self._facts.backend.xp, self._seen
+        metric, inverse = seen._facts.metrics
+        known = seen.value**2 + (seen.gradient * seen.gradient) @ inverse
+        lam = seen.remainder(known, 2)[:, None] * metric
+        lam = lam + (self._apart + 0.5 * xp.clip(-self.slope, 0.0, None))[:, None]
+        least, size = self.boxes.separable(self.gradient, lam)
         total = self.value + self.plane.still + self.plane.constant
         return total + least - self.excess - gamma(2 * self._features + 80) * size
 
@@ -225,20 +234,35 @@ class Sums:
         """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two. `sharp`: order
         three as a form (J11) of so many centres.
         """
-        facts, xp, box, g = self._facts, self._facts.backend.xp, self.boxes, self.gradient
-        H = self.hessian()
-        metric, inverse = facts.metrics
-        known = self.value**2 + (g * g) @ inverse + 0.5 * (((H * H) @ inverse) @ inverse)
+        xp, box, g, seen = self._facts.backend.xp, self.boxes, self.gradient, self._seen
+        H = seen.hessian()
+        metric, inverse = seen._facts.metrics
+        first = (seen.gradient * seen.gradient) @ inverse
+        known = seen.value**2 + first + 0.5 * (((H * H) @ inverse) @ inverse)
         norm = xp.sqrt(xp.sum(H * H, axis=(1, 2)))
         if sharp:
-            H, rest, taken = self._order_three_as_form(H, known, sharp)
+            H, rest, taken = seen._order_three_as_form(H, known, sharp)
             norm = norm + taken
         else:
-            rest = self.remainder(known, 3)
-        diagonal = self.slope[:, None] - 2.0 * rest[:, None] * metric
+            rest = seen.remainder(known, 3)
+        diagonal = (self.slope - 2.0 * self._apart)[:, None] - 2.0 * rest[:, None] * metric
         size = xp.sum(xp.abs(diagonal) * box.reach * box.reach, axis=1) + norm * box.squares
         base = self.value + self.plane.still + self.plane.constant
         return box.quadratic(g, H, diagonal, base, self.excess, size, tries, bool(sharp))
+
+
+def seen_by_few(sums: Sums) -> Sums:
+    """The same with J23's fewer centres, where these know the planes."""
+    at, where, plane = sums.at, sums.boxes, sums.plane
+    if plane.parts is None or at.facts.fewer is None:
+        return sums
+    facts, fewer = at.facts.fewer
+    around, zero = at.amplitudes.seen(facts, fewer.which), plane.still * 0.0
+    b = fewer.of(plane.parts)
+    size = around.sum(facts.backend.xp.abs(b)) + zero
+    here = Points(facts, around, at.y, at.k[:, fewer.which], at.unit)
+    few = Sums(here, replace(where, facts=facts), Plane(b, zero, zero, zero, zero, size, zero))
+    return replace(sums, few=few, missed=fewer.missed(facts.backend.xp, plane.parts))
 
 
 def unpacked(facts: Facts, weights: Array, first: Array, y: Array) -> Array:

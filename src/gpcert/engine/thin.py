@@ -20,23 +20,23 @@ from gpcert.engine.profiles import Profile
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["Predictors", "Thin", "between", "thin_of"]
-
 #: Centres from which it pays, and directions that predictors have.
-MANY, RANK = 2048, 256
+MANY, RANK = 2048, 512
 #: J17: the precision is (K + N)^-1 to this, and the entries of 1 / N are within these.
 _NEARLY, _FAINT, _LARGEST = 1e-6, 1e-100, 2.0**30
 #: Directions suffice if the residual is at most this share of 1 + S at nine in ten points.
-_SMALL, _SAMPLES = 0.02, 64
+_SMALL, _SAMPLES = 0.005, 64
 _MORE = 1.0 + 1e-8
 
 
 class Predictors(NamedTuple):
-    """Of one point per row: w (N, n); S from below and above, not clipped; what a plane made of w takes for
-    S: `least` where the curve rises (G2), `most` where it falls (G1). All (N,) but w.
+    """Of one point per row: w (N, n), of coefficients c (N, q); S from below and above, not clipped; what a
+    plane made of w takes for S: `least` where the curve rises (G2), `most` where it falls (G1). All (N,) but
+    these two.
     """
 
     w: Array
+    c: Array
     low: Array
     high: Array
     least: Array
@@ -56,6 +56,10 @@ class Basis(NamedTuple):
     U: Float
     Y: Float
     scale: Float
+
+    def coefficients(self, k: Array) -> Array:
+        """c (N, q) for covariances k (N, n)."""
+        return ((k * self.roots) @ self.U) / self.scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,7 @@ class Thin:
         error = error * 1.01 + 16 * UNIT * sizes + UNDERFLOW
         S, slack = self.prior - 2.0 * cross + form, (error + 2.02 * blur + self.lift) * _MORE
         left = self.prior - form
-        return Predictors(h * roots, S - missed - slack, S + slack, left - error, left + missed + error)
+        return Predictors(h * roots, c, S - missed - slack, S + slack, left - error, left + missed + error)
 
 
 def _length(xp: Any, rows: Array) -> Array:
@@ -97,27 +101,22 @@ def _length(xp: Any, rows: Array) -> Array:
     return xp.sqrt(xp.sum(rows * rows, axis=1)) * _MORE
 
 
-def thin_of(
-    model: Model, lift: Callable[[], float], backend: Backend, between: Callable[[], Float]
-) -> Thin | None:
-    """None where it does not pay, or where the precision is not known to be (K + N)^-1. `between`: see
-    `_basis_of`.
-    """
-    basis = _basis_of(model, between)
-    if basis is None:
-        return None
+def thin_of(model: Model, basis: Basis, lift: float, backend: Backend) -> Thin:
+    """On a backend."""
     n, q = basis.U.shape
     size = 1.0 + model.variance * float(basis.roots @ basis.roots) * _MORE
     rounding = 1.05 * size * (2.0 * gamma(n + 2 * q + 64) + model.unit_gram[1])
     arrays = Basis(*(backend.array(each) for each in basis))
-    return Thin(backend, model.prior, lift(), arrays, (rounding, 1.05 * gamma(q + 16)))
+    return Thin(backend, model.prior, lift, arrays, (rounding, 1.05 * gamma(q + 16)))
 
 
 _bases: WeakKeyDictionary[Model, Basis | None] = WeakKeyDictionary()
 
 
-def _basis_of(model: Model, between: Callable[[], Float]) -> Basis | None:
-    """Kept as long as the model. `between` (m, n): covariances with points like those that will be asked."""
+def basis_of(model: Model, between: Callable[[], Float]) -> Basis | None:
+    """Kept as long as the model; None where it does not pay, or where the precision is not known to be
+    (K + N)^-1. `between` (m, n): covariances with points like those that will be asked.
+    """
     if model not in _bases:
         known = len(model.weights) >= MANY and _is_inverse(model)
         _bases[model] = _checked(_basis(model), model, between()) if known else None
@@ -151,8 +150,7 @@ def _basis(model: Model) -> Basis:
 
 def _checked(basis: Basis, model: Model, between: Float) -> Basis | None:
     """None if so few directions predict too badly: matters to what is settled, not to what is true."""
-    seen = between * basis.roots
-    c = (seen @ basis.U) / basis.scale
+    seen, c = between * basis.roots, basis.coefficients(between)
     rest, h = seen - c @ basis.Y.T, c @ basis.U.T
     S = model.prior - np.einsum("ij,ij->i", h, seen + rest)
     missed = np.einsum("ij,ij->i", rest, rest) / (1.0 + np.maximum(S, 0.0))

@@ -17,8 +17,6 @@ from gpcert.engine.backend import Torch
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
-__all__ = ["flaw", "trusted"]
-
 #: Shapes of products: (rows, inner, columns), from those of one row to those of a chunk.
 _SHAPES = ((1, 64, 64), (17, 1000, 196), (256, 1000, 1000), (4096, 1000, 128))
 

@@ -33,6 +33,12 @@ class Amplitudes:
             return Amplitudes(self.facts, self.value, self.error[rows])
         return Amplitudes(self.facts, self.value[rows], self.error[rows], self.exponent[rows])
 
+    def seen(self, facts: Facts, which: Array) -> Amplitudes:
+        """Those of some centres, on their facts."""
+        if isinstance(self.value, float):
+            return Amplitudes(facts, self.value, self.error)
+        return Amplitudes(facts, self.value[:, which], self.error, self.exponent[:, which])
+
     def sum(self, weights: Array) -> Array:
         """At least sum_i weights_i amplitude_i, for weights (n,) or (N, n) >= 0: (N,) or one number."""
         if isinstance(self.value, float):
@@ -145,6 +151,11 @@ class Points:
         """R k (N, n); R is symmetric. Or what stands for it."""
         return self.k @ self.facts.precision if self.thin is None else self._predictors.w
 
+    @property
+    def coefficients(self) -> Array:
+        """Of r, where predictors stand for it (N, q)."""
+        return None if self.thin is None else self._predictors.c
+
     @cached_property
     def _predictors(self) -> Predictors:
         assert self.thin is not None
@@ -193,9 +204,9 @@ class Points:
         return 1.02 * self._relative * self.weighted * self.amplitudes.weighted
 
 
-def points(facts: Facts, x: Array, around: Amplitudes, exact: bool = False) -> Points:
-    """At x (N, d), raw units of the moving features; `exact`: by the precision itself."""
-    backend, thin = facts.backend, None if exact else facts.thin
+def points(facts: Facts, x: Array, around: Amplitudes) -> Points:
+    """At x (N, d), raw units of the moving features."""
+    backend, thin = facts.backend, facts.thin
     xp, moving = backend.xp, facts.features
     y = facts.scaled(x)
     norms = xp.sum(y * y, axis=1)

@@ -24,6 +24,10 @@ COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.1232380
 #: sum_i c_i to one rounding: what the probability tends to for large latents, 1 - 1e-8.
 TOTAL = math.fsum(COEFFICIENTS)
 
+#: More than |TOTAL - 1|/2: so near to 1/2, P may say one class and the sign of the mean, which is what
+#: scikit-learn's `predict` looks at, the other (docs/maths.md, D3).
+TIE = 6e-9
+
 #: At least sup_f |five error functions - logistic|; swept in ball arithmetic by the tests.
 GAP = 4.4e-4
 

@@ -25,8 +25,6 @@ from gpcert.pages.svg import Plot, captioned, ticks
 from gpcert.regions import Ball
 from gpcert.results.wording import median
 
-__all__ = ["distributions", "point_map"]
-
 _E = TypeVar("_E", float, Fraction)
 _MARKS = 2000  # points drawn one by one
 _STOPS = 100  # positions of the slider

@@ -21,8 +21,6 @@ from gpcert.pages.summary import (
 from gpcert.pages.table import data_table
 from gpcert.results.phrases import while_moving
 
-__all__ = ["comparison", "overview"]
-
 _NAMED = 3  # results that a sentence calls by their names
 _LINES = 12  # of an index that is seen at a glance; longer ones sort and filter
 

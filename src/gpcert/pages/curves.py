@@ -11,8 +11,6 @@ from gpcert.pages.groups import Group
 from gpcert.pages.summary import AtRadius, Shares, clean_accuracy, radii_asked
 from gpcert.pages.svg import Plot, captioned
 
-__all__ = ["curves", "together"]
-
 _COLOURS = 8  # looks of curves, then they repeat
 
 

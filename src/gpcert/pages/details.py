@@ -18,8 +18,6 @@ from gpcert.results import ProbabilityRange, ProofFile
 from gpcert.results.phrases import Words
 from gpcert.validation import Float
 
-__all__ = ["Pictures", "card", "details"]
-
 _MOVES = 12  # features listed of a counterexample without a click, the largest moves first
 _SHORT = 6  # characters of a radius that somebody typed
 

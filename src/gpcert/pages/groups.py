@@ -18,8 +18,6 @@ from gpcert.results import CertifiedRadius, Verdict
 from gpcert.results.phrases import Words
 from gpcert.validation import require
 
-__all__ = ["Group", "common_threshold", "differences", "grouped"]
-
 
 @dataclass(frozen=True, eq=False)
 class Group:

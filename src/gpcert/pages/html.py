@@ -12,8 +12,6 @@ from importlib.resources import files
 
 from gpcert.html import Html, join, tag
 
-__all__ = ["packaged", "page"]
-
 
 def page(title: str, subtitle: str, sections: Iterable[tuple[str, str]], lead: str = Html("")) -> str:
     """A whole document from (heading, content) pairs with a list of contents: one file, nothing fetched.

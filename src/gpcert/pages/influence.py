@@ -15,8 +15,6 @@ from gpcert.pages.words import word
 from gpcert.pictures import heat_image
 from gpcert.results.phrases import Words
 
-__all__ = ["influences", "own_influences"]
-
 _BARS = 15  # features of an explanation that are drawn, the most influential first
 _OWN = 8  # of one row
 _LETTERS = 30  # of a feature's name beside its bar, for which there is room

@@ -22,8 +22,6 @@ from gpcert.records.results_file import read_results
 from gpcert.regions import Ball
 from gpcert.validation import require
 
-__all__ = ["render", "report", "report_on"]
-
 _CARDS = 12
 
 

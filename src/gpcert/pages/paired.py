@@ -14,8 +14,6 @@ from gpcert.pages.points import Point
 from gpcert.pages.table import data_table
 from gpcert.pages.words import word
 
-__all__ = ["Pair", "chance", "decided", "mcnemar", "paired"]
-
 
 def mcnemar(only_first: int, only_second: int) -> Fraction:
     """The exact two-sided p of McNemar's test: as uneven a split of the rows that differ, by fair coins."""

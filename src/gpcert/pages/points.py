@@ -22,8 +22,6 @@ from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRang
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
 
-__all__ = ["Explained", "Point", "Ranged", "Result", "Verdict", "merged"]
-
 #: A results file: where it is, its document, its answers.
 Result = tuple[Path, dict[str, Any], list[Row]]
 

@@ -29,8 +29,6 @@ from gpcert.records.results_file import summary
 from gpcert.results.phrases import while_moving
 from gpcert.results.wording import proved
 
-__all__ = ["claim", "claims", "classes", "headline", "only_attacked", "settings", "stated"]
-
 _LONG = 90  # characters of a setting shown without a click
 _DIGITS = 5  # of a number that is shown for people
 _NAMES = 12  # classes of a confusion matrix

@@ -13,20 +13,6 @@ import numpy as np
 from gpcert.pages.points import Point
 from gpcert.validation import Mask
 
-__all__ = [
-    "AtRadius",
-    "Shares",
-    "clean_accuracy",
-    "main_radius",
-    "median_radius",
-    "own_statuses",
-    "radii_asked",
-    "radii_attacked",
-    "radii_decided",
-    "shown_radius",
-    "typical_radius",
-]
-
 
 @dataclass(frozen=True)
 class AtRadius:

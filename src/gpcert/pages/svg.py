@@ -9,8 +9,6 @@ from typing import Any
 
 from gpcert.html import Html, tag
 
-__all__ = ["Plot", "captioned", "ticks"]
-
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 12.0, 44.0
 
 

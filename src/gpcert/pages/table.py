@@ -20,8 +20,6 @@ from gpcert.pages.points import Point
 from gpcert.pages.summary import radii_asked, radii_decided
 from gpcert.pages.words import meaning
 
-__all__ = ["data_table", "points_table"]
-
 #: Headings that the list of words explains.
 _MEANS = {
     "probability": "probability",

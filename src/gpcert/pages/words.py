@@ -10,9 +10,6 @@ from gpcert.html import Html, tag
 from gpcert.numbers import exactly
 from gpcert.pages.html import packaged
 
-__all__ = ["glossary", "meaning", "word"]
-
-
 #: What is proved above another threshold than one half, which is not that a class stays.
 _ABOVE = {
     "safe": "For every input of the region around the row, tried or not, the probability of the predicted "

@@ -12,8 +12,6 @@ from gpcert.validation import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["robustness_boxes"]
-
 
 def robustness_boxes(groups: Mapping[str, Sequence[Robustness]], *, title: str | None = None) -> Figure:
     """Box plots of delta per group, by its proved upper ends; diamonds: the medians of the lower ends."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BAD", "DARK", "GOOD", "LIGHT", "canvas", "tidy"]
-
 #: Dark and light of one meaning differ in grey, too.
 GOOD, BAD, DARK, LIGHT = "#1b7837", "#d95f02", "#222222", "#bbbbbb"
 

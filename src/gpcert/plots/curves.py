@@ -16,8 +16,6 @@ from gpcert.validation import as_vector, require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Trace", "accuracy_curve", "gap_over_time", "safety_curve"]
-
 
 def safety_curve(
     radii: ArrayLike,

@@ -14,8 +14,6 @@ from gpcert.validation import as_floats, require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["feature_bars", "heat_map"]
-
 
 def heat_map(
     explanation: Explanation,

@@ -6,8 +6,6 @@ import io
 
 from matplotlib.figure import Figure
 
-__all__ = ["Shown"]
-
 
 class Shown(Figure):
     """matplotlib's figure, with the picture that IPython asks for."""

@@ -21,8 +21,6 @@ from gpcert.validation import Float
 
 Pairs = npt.NDArray[np.int_]
 
-__all__ = ["Near", "near"]
-
 #: The checker's: errors of about e^-x are tried, with sums of at most so many terms, in such a strip.
 _EXPONENTS, _MOST_TERMS, _STRIP, _WIDEST = (8, 14, 22, 32), 1_000_000, 1.3, 1e4
 #: What decides by more than this does so whatever the rounding here.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,12 @@ from gpcert.bounds import (
 )
 from gpcert.clock import check
 from gpcert.proofs.leaf import TENSOR, Leaf
-from gpcert.proofs.levels import Level, Place
+from gpcert.proofs.levels import Ends, Level, Place
 from gpcert.proofs.quadratic import CheckedBall, Outside
 from gpcert.proofs.radial import leaf_on
 from gpcert.proofs.tree import Node
+from gpcert.rounding import UNIT
 from gpcert.validation import Float
-
-__all__ = ["FEW", "MANY_TRIALS", "TRIALS", "BoxProver", "Envelope"]
 
 #: Boxes of more features are not split further, nor are other references tried than the search's, but by a
 #: patient export.
@@ -45,14 +44,32 @@ _LOWEST = -36.0
 _ROUNDING = 1e-10
 #: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
 _BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
+#: More than the rounding of kernels and their sums in S, relative to its terms; radii of balls have 30 bits.
+_KERNELS, _RADII = 1e-13, 1.0 + 2e-8
 #: Leaves tried for one claim on boxes where none passes, at first and of a patient export.
 TRIALS, MANY_TRIALS = 300, 10_000
 
 
 class Envelope(NamedTuple):
-    """A box on which every kernel is taken between its extremes (E4); None: nothing is proved of it."""
+    """A box on which every kernel is taken between its extremes (E4); None: nothing is proved of it. `ends`:
+    of max(S, 0), where those count as well (V8').
+    """
 
     level: Level | None
+    ends: Ends | None = None
+
+    def clears(self, mean: float) -> bool:
+        """Whether this mean proves the level."""
+        assert self.level is not None
+        found = None if self.ends is None else self.level.between(self.ends)
+        return self.level.clears(mean) if found is None else mean >= found[0]
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """What a checker is told."""
+        assert self.level is not None
+        found = None if self.ends is None else self.level.between(self.ends)
+        return self.level.outright if found is None else found[1]
 
 
 @dataclass(eq=False)
@@ -74,31 +91,71 @@ class BoxProver:
         found = self._leaf(node, level)
         if found is not None and found[0].passes:
             return found[0]
+        ends = self._ends(node)
+        narrow = self._between(node, level, mean, ends)
+        if narrow is not None and (isinstance(narrow, Envelope) or narrow[0].passes):
+            return narrow if isinstance(narrow, Envelope) else narrow[0]
+        if narrow is not None and (found is None or narrow[0].clear > found[0].clear):
+            found = narrow
         clear = -math.inf if found is None else found[0].clear
         hopeless = (node.stuck(clear) and not self.patient) or clear > -_ROUNDING
         if not anything and not hopeless:
             return None
-        best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level)
-        if best is not None and best.passes and (outright is None or outright.t <= best.level.t):
+        best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level, ends)
+        if best is not None and best.passes and (outright.level is None or outright.level.t <= best.level.t):
             return best
-        return Envelope(outright)
+        return outright
 
     def outright(self, node: Node, level: Level) -> Envelope | None:
         """The level, or a higher one, by the mean alone: no expansion is needed."""
         mean = self._mean(node)
-        best = self._cleared(mean, level) if level.clears(mean) else None
-        return None if best is None or best.p < level.p else Envelope(best)
+        best = self._cleared(mean, level) if level.clears(mean) else Envelope(None)
+        return None if best.level is None or best.level.p < level.p else best
 
     def _mean(self, node: Node) -> float:
         """At most the mean anywhere in the box."""
         return mean_between(self.bound.slice, *self.bound.slice.extremes(node.lower, node.upper))[0]
 
-    def _cleared(self, mean: float, level: Level) -> Level | None:
+    def _ends(self, node: Node) -> Ends:
+        """V8': of max(S, 0) on the box, every kernel between its extremes; about as a checker finds them."""
+        slice_, R, size = self.bound.slice, self.bound.slice.model.precision, self._size
+        small, large = slice_.extremes(node.lower, node.upper)
+        middle, half = 0.5 * (small + large), 0.5 * (large - small)
+        r = R @ middle
+        S, terms = slice_.model.variance - float(middle @ r), float(middle @ (size @ middle))
+        spread = 2.0 * float(half @ np.abs(r)) + float(half @ (size @ half))
+        error = _RADII * spread + 4.0 * UNIT * abs(S) + _KERNELS * terms
+        return max(S - error, 0.0), max(S + error, 0.0)
+
+    @cached_property
+    def _size(self) -> Float:
+        return np.abs(self.bound.slice.model.precision)
+
+    def _between(
+        self, node: Node, level: Level, mean: float, ends: Ends
+    ) -> Envelope | tuple[Leaf, Place] | None:
+        """The level by the mean alone, between these ends of max(S, 0)."""
+        found = level.between(ends)
+        if found is None or not np.isfinite(found[0]):
+            return None
+        if mean >= found[0]:
+            return Envelope(level, ends)
+        place = next(iter(self.places(node)), None)
+        if place is None or isinstance(place.domain, Outside):
+            return None
+        return self._better(None, place._replace(ends=ends), level)
+
+    def _cleared(self, mean: float, level: Level, ends: Ends | None = None) -> Envelope:
         """About the highest level that a lower bound of the mean proves outright."""
-        t = level.cleared(mean) if np.isfinite(mean) else -np.inf
-        rooms = (room * (1.0 + abs(t)) for room in _BELOWS if t > _LOWEST)
-        lower = map(self.levels, (t - room for room in rooms))
-        return next((each for each in lower if each.clears(mean)), None)
+        best = Envelope(None)
+        for known in (None, ends) if ends else (None,):
+            t = level.cleared(mean, known) if np.isfinite(mean) else -np.inf
+            if best.level is not None and not t > best.level.t:
+                continue
+            rooms = (room * (1.0 + abs(t)) for room in _BELOWS if t > _LOWEST)
+            lower = (Envelope(self.levels(t - room), known) for room in rooms)
+            best = next((each for each in lower if each.clears(mean)), best)
+        return best
 
     def passing(self, node: Node, level: Level) -> Leaf | Envelope | None:
         """What proves the level on the box; None: nothing was found."""

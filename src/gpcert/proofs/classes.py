@@ -15,12 +15,10 @@ import numpy as np
 from gpcert.bounds import Domain
 from gpcert.proofs.five_erf import FiveErfAt
 from gpcert.proofs.leaf import CLEAR, Expansion
-from gpcert.proofs.levels import Level, Place, variance_at
+from gpcert.proofs.levels import Level, Place, slope_at, variance_at
 from gpcert.proofs.links import ProbitAt
 from gpcert.proofs.quadratic import Multipliers, multipliers
 from gpcert.validation import Float
-
-__all__ = ["NOTHING", "ClassAt", "Rate", "Total"]
 
 #: |sigma''| of the logistic is at most this; how E sigma' changes along a level's curve with the variance.
 _STEEPEST = 1.0 / (6.0 * math.sqrt(3.0))
@@ -52,11 +50,14 @@ class Roots(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassAt:
-    """A plane of one class at a place: e^r f = value + f1.d + rho, |rho| <= d^T N d/2, |f| <= most."""
+    """A plane of one class at a place: e^r f = value + f1.d + rho, |rho| <= d^T N d/2, |f| <= most; `least`:
+    with the least that a checker may find of what rounding hides.
+    """
 
     place: Place
     level: Level
     expanded: Expansion
+    least: bool = False
 
     @property
     def lengthscale(self) -> Float:
@@ -106,7 +107,12 @@ class ClassAt:
     @cached_property
     def known(self) -> ClassAt:
         """As a checker may find it, who knows the rest better."""
-        return ClassAt(self.place, self.level, self.expanded.known)
+        return ClassAt(self.place, self.level, self.expanded.known, least=True)
+
+    @cached_property
+    def noise(self) -> float:
+        """About how far rounding of S may move the plane."""
+        return slope_at(self.place, self.expanded.plane) * self.level.noise_at(self.place)
 
     def reach(self, metric: Float) -> float:
         """sup d^T metric d/2."""
@@ -116,7 +122,7 @@ class ClassAt:
         """How A moves."""
         least, most, _ = self.level.variances(self.place)
         here = math.sqrt(c + max(variance_at(self.place), 0.0))
-        change = self.level.change(self.place) / (here + math.sqrt(c + least))
+        change = self.level.change(self.place, self.least) / (here + math.sqrt(c + least))
         return Roots(here, math.sqrt(c + least), math.sqrt(c + most), change)
 
     @cached_property
@@ -130,10 +136,10 @@ class ClassAt:
             return Rate(slope, 0.0, slope * roots.change / roots.least, curve)
         if isinstance(level, FiveErfAt):
             steep = level.psi(self.place).change(level.variances(self.place)[0])
-            change = (_FIVE_ERF[0] * steep + 0.5 * _FIVE_ERF[1]) * level.change(self.place)
+            change = (_FIVE_ERF[0] * steep + 0.5 * _FIVE_ERF[1]) * level.change(self.place, self.least)
             return Rate(slope, 0.0, change, _FIVE_ERF[0])
         S, _, high = level.growth(self.place)[1]["rate"]
-        change = level.change(self.place)
+        change = level.change(self.place, self.least)
         convex = high + 0.5 * change * self.x + self.most <= 0.0
         return Rate(slope, 1e-14 * S, _CHANGE * change, 0.0 if convex else _STEEPEST)
 
@@ -200,7 +206,7 @@ class Total:
         )
         value = base + best.value
         if value > 0.0:
-            value -= sum(self._drift(best.y, *each) for each in self._added)
+            value -= sum(self._drift(best.y, *each) + each[2] * each[1].noise for each in self._added)
         return (best, value / self.size) if best.finite else None
 
     def _drift(self, y: Float, part: _Part, one: ClassAt, weight: float, paid: float, rate: Rate) -> float:

@@ -19,8 +19,6 @@ from gpcert.proofs.levels import Level
 from gpcert.proofs.tree import Node
 from gpcert.validation import Float
 
-__all__ = ["Cover", "Split", "cover", "walk"]
-
 _Leaf = TypeVar("_Leaf")
 
 #: Splits beyond those of the search, at first and of a patient export.

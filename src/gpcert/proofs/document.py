@@ -16,21 +16,6 @@ from gpcert.proofs.quadratic import Multipliers
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
-__all__ = [
-    "at",
-    "balance",
-    "class_told",
-    "document",
-    "everywhere",
-    "part_told",
-    "programme_told",
-    "proof_told",
-    "real",
-    "reals",
-    "region_told",
-    "split_told",
-]
-
 FORMAT = "gpcert-proof-1"
 
 
@@ -107,7 +92,7 @@ def part_told(leaf: Leaf | Envelope, region: Region, common: Level | None = None
     assert leaf.level is not None
     told: dict[str, Any] = {} if leaf.level is common else _told(leaf.level.told)
     if isinstance(leaf, Envelope):
-        told |= _told(leaf.level.outright)
+        told |= _told(leaf.hints)
         return told | {"envelope": True}
     told |= {"ref": reals(leaf.reference)} | programme_told(leaf.programme, region) | _told(leaf.hints)
     return told | forms_told(leaf.forms)
@@ -146,7 +131,9 @@ def _told(value: Any) -> Any:
         return {name: _told(each) for name, each in value.items()}
     if isinstance(value, np.ndarray) and value.ndim == 2:
         return [reals(row) for row in value]
-    return reals(value) if isinstance(value, list | np.ndarray) else real(value)
+    if isinstance(value, list | np.ndarray):
+        return reals(value)
+    return value if isinstance(value, bool) else real(value)
 
 
 def _end(x: float) -> str:

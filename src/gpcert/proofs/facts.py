@@ -19,14 +19,14 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
 
-__all__ = ["Fact", "facts_of"]
-
 #: The checker wants the residual below 2^-10, that of correlated latents below 1; room for its balls.
 _SMALL, _JOINT = 2.0**-11, 0.5
 #: Relative room of the eigenvalues that bound an indefinite precision.
 _ROOM = 1e-6
 #: What a checker's residual adds to them, relative to the trace.
 _BESIDE = 1e-13
+#: More than what rounding does to a residual, relative to its terms: in the kernels, mostly.
+_TERMS = 1e-15
 #: Shapes alpha of a rational quadratic kernel between which a checker's balls tell its values.
 _SHAPES = 1e-6, 1e9
 
@@ -34,12 +34,13 @@ _SHAPES = 1e-6, 1e9
 @dataclass(frozen=True, eq=False)
 class Fact:
     """`lift`: about how far S lies below 0 at most, inf: not known; S <= (1 + `negative`) s2; `told`: for the
-    file.
+    file; `unsure`: by how much the lift that a checker finds may be less.
     """
 
     lift: float
     negative: float
     told: dict[str, Any] | None
+    unsure: float = 0.0
 
 
 @lru_cache(maxsize=8)
@@ -128,10 +129,10 @@ def _fact(post: Posterior, stored: Float | None) -> Fact:
         if not _moderate(post, s2):
             return Fact(np.inf, np.inf, None)
         for witness in (stored, _witness(K, R)):
-            rho = _residual(K, R, witness)
+            rho, noise = _residual(K, R, witness)
             if rho < _SMALL:
                 told = None if witness is stored else {"witness": witness}
-                return Fact(1.1 * rho * s2, 0.0, told)
+                return Fact((rho + noise) * s2, 0.0, told, 2.0 * noise * s2)
         return _indefinite(K, R, s2)
 
 
@@ -144,14 +145,15 @@ def _witness(K: Float, R: Float) -> Float | None:
     return np.asarray(1.0 / np.maximum(noise, 1e-14 * np.diagonal(K)))
 
 
-def _residual(K: Float, R: Float, witness: Float | None) -> float:
-    """||R (K + diag(1/W)) - I||_1; inf where W is no witness."""
+def _residual(K: Float, R: Float, witness: Float | None) -> tuple[float, float]:
+    """||R (K + diag(1/W)) - I||_1, and more than its rounding; inf where W is no witness."""
     if witness is None or not (witness > 0).all():
-        return np.inf
+        return np.inf, np.inf
     residual = R @ K + R / witness
     residual[np.diag_indices(len(K))] -= 1.0
     worst = float(np.abs(residual).sum(axis=0).max())
-    return worst + 1e-14 if worst < np.inf else np.inf
+    terms = float((np.abs(R) @ K + np.abs(R) / witness).sum(axis=0).max())
+    return (worst, _TERMS * (1.0 + terms)) if worst < np.inf else (np.inf, np.inf)
 
 
 def _indefinite(K: Float, R: Float, s2: float) -> Fact:
@@ -167,4 +169,4 @@ def _indefinite(K: Float, R: Float, s2: float) -> Fact:
     negative = max(0.0, room - float(values[0]))
     told = {"jitter": jitter, "contraction": contraction, "negative": negative}
     beside = _BESIDE * len(K) * (contraction + negative)
-    return Fact((contraction - 1.0 + beside) * s2, negative + beside, told)
+    return Fact((contraction - 1.0 + beside) * s2, negative + beside, told, beside * s2)

@@ -16,8 +16,6 @@ from gpcert.regions import Ball, Box, Region
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
 
-__all__ = ["MOST_SUPPORTS", "Subject", "beyond", "narrow", "prove", "supports_of"]
-
 #: Boxes of one claim.
 MOST_SUPPORTS = 400
 #: Features of a box up to which its corners are looked at for the worst point.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,6 @@ from gpcert.proofs.two_classes import TwoClasses
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
-__all__ = ["ProofText"]
-
 #: Of the time that is left for a file, what one attempt at a claim may take.
 _SHARE = 0.5
 #: Of a label, of which nothing weaker can be claimed, what a patient attempt may take.
@@ -30,8 +29,9 @@ _LAST = 0.8
 #: Where a radius itself is not proved, these shares of it are tried; then so often one between the largest
 #: that is proved and the smallest that is not, unless they are as close as this.
 _SHARES, _BETWEEN, _CLOSE = (0.995, 0.95, 0.8, 0.5, 0.2, 0.05, 0.01), 8, 0.002
-#: How far weaker claims are that are tried where less is proved: the less, the coarser is their cover.
-_WEAKER = (0.0, 0.004, 0.04, 0.2)
+#: How far weaker claims are that are tried where less is proved, the first that holds first of all: the
+#: less, the coarser is their cover. Then, with patience, the number itself, or nearer and nearer ones.
+_WEAKER, _NEARER = (0.004, 0.04, 0.2), (5e-4, 3e-5, 1e-6, 1e-9)
 
 
 class ProofText:
@@ -51,6 +51,11 @@ class ProofText:
         self._told: list[Any] = []
         self.claims: list[Any] = []
         self.tried = self.cut = False  #: whether there was something to prove; whether time ended an attempt
+
+    @staticmethod
+    def sharing(others: int) -> AbstractContextManager[None]:
+        """Inside, what is left of the time is shared with as many others."""
+        return until(time.perf_counter() + left() / (others + 1))
 
     def text(self, model: str) -> str:
         """The whole file, for a model file with this SHA-256."""
@@ -186,12 +191,22 @@ class ProofText:
             return value
         goal, sign = Goal(label, region, upper, value, start, margin), -1.0 if upper else 1.0
         found, proof = trivial, None
-        for each in (value - sign * less for less in _WEAKER):
-            if sign * found >= sign * each or sign * each <= sign * trivial:
-                break
-            better = self._within(goal._replace(value=each))
-            if better is not None and sign * better[0] > sign * found:
-                found, proof = better
+
+        def tried(less: float, *patience: bool) -> bool:
+            """Whether a claim weaker by `less` is proved, or a better one."""
+            nonlocal found, proof
+            each = value - sign * less
+            for patient in patience:
+                if sign * found >= sign * each or sign * each <= sign * trivial:
+                    break
+                better = self._attempt(goal._replace(value=each, patient=patient))
+                if better is not None and sign * better[0] > sign * found:
+                    found, proof = better
+            return sign * found >= sign * each
+
+        if not tried(0.0, False):
+            any(tried(less, False, True) for less in _WEAKER)
+            _ = tried(0.0, True) or all(tried(less, True) for less in _NEARER)
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))

@@ -15,11 +15,9 @@ from gpcert.bounds import Slice
 from gpcert.likelihoods import FiveErf
 from gpcert.likelihoods.five_erf import COEFFICIENTS, TOTAL
 from gpcert.proofs.facts import Fact
-from gpcert.proofs.levels import Level, Place, Plane, variance_at
+from gpcert.proofs.levels import Ends, Level, Place, Plane, variance_at
 from gpcert.rounding import down
 from gpcert.validation import Float
-
-__all__ = ["FiveErfAt", "FiveErfLevels"]
 
 _FORMULA = FiveErf()
 #: The least of the formula's variances; a root's c is one about the logistic's.
@@ -95,8 +93,14 @@ class FiveErfAt(Level):
     def clears(self, mean: float) -> bool:
         return bool(mean >= self.number[0])
 
-    def cleared(self, mean: float) -> float:
-        return float(ndtri(_FORMULA.expectation(mean, self.top if mean > 0.0 else 0.0)))
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
+        least, most = ends or (0.0, self.top)
+        return float(ndtri(_FORMULA.expectation(mean, most if mean > 0.0 else least)))
+
+    def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
+        S = ends[self.probability >= 0.5]
+        a = _reaching(self._height(S), self.probability, S)
+        return a, {"line": [a, 0.0, S], "spread": True}
 
     def curve(self, S: Float, start: Float | None = None) -> Float:
         """m_p(S), (n,): Newton's method, by default from the logistic's scale."""

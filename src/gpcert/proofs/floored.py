@@ -7,10 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from gpcert.proofs.facts import Fact
-from gpcert.proofs.levels import Level, Place, Plane
+from gpcert.proofs.levels import Ends, Level, Place, Plane
 from gpcert.rounding import down, up
-
-__all__ = ["FlooredLevels"]
 
 #: Of the inner link: levels below it are left to the floor.
 _LEAST = 1e-12
@@ -47,8 +45,11 @@ class _FlooredAt(Level):
     def clears(self, mean: float) -> bool:
         return self.inner.clears(mean)
 
-    def cleared(self, mean: float) -> float:
-        return self.inner.cleared(mean)
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
+        return self.inner.cleared(mean, ends)
+
+    def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
+        return self.inner.between(ends)
 
     def plane(self, place: Place) -> Plane:
         return self.inner.plane(place)

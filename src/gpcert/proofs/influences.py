@@ -12,10 +12,9 @@ from gpcert.proofs.file import ProofText
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 
-__all__ = ["Line", "Range", "influence"]
-
-#: Points of a side at which its extremes are looked for: those at which explain evaluates P, about.
-_NODES = 24
+#: Points of a side at which its extremes are looked for, about those at which explain evaluates P; and how
+#: often again between the neighbours of the most extreme one, where they do not do.
+_NODES, _ROUNDS = 24, 5
 #: More than the rounding of a sum of four numbers in [0, 1].
 _BESIDE = 2e-15
 
@@ -38,36 +37,84 @@ class Line(NamedTuple):
 
 
 def influence(text: ProofText, post: Posterior, label: int, ball: Ball, line: Line, ends: Float) -> bool:
-    """Claim that Delta lies between the ends (2,), or in what can be proved: whether it was the former."""
+    """Claim that Delta lies between the ends (2,), or in what can be proved: whether it was the former.
+
+    Only sums count: points more extreme than those of the answer make up for what bounds lack.
+    """
     regions = one_sided(ball, line.feature, -1), one_sided(ball, line.feature, 1)
-    left = _proved(text, post, label, regions[0], line.feature, line.below)
-    right = _proved(text, post, label, regions[1], line.feature, line.above)
-    least = right.max_lower - left.max_upper + right.min_lower - left.min_upper
-    most = right.max_upper - left.max_lower + right.min_upper - left.min_lower
-    known = (left, right) == (line.below, line.above)  # the sums of the answer are rounded outward
-    lower = float(ends[0]) if known else min(max(least - _BESIDE, -2.0), float(ends[0]))
-    upper = float(ends[1]) if known else max(min(most + _BESIDE, 2.0), float(ends[1]))
+    sides = [_Side(text, post, label, region, line.feature) for region in regions]
+    with text.sharing(1):
+        left = sides[0].proved(line.below)
+    right = sides[1].proved(line.above)
+    lower, upper = _balance(left, right)
+    if lower < ends[0] or upper > ends[1]:
+        left, right = sides[0].sharper(left), sides[1].sharper(right)
+        lower, upper = _balance(left, right)
+    lower, upper = min(max(lower, -2.0), float(ends[0])), max(min(upper, 2.0), float(ends[1]))
     terms = [(sign, extreme, regions[sign > 0]) for extreme in ("max", "min") for sign in (1, -1)]
     text.balance(label, terms, lower, upper)
     return bool(lower == ends[0] and upper == ends[1])
 
 
-def _proved(
-    text: ProofText, post: Posterior, label: int, region: Region, feature: int, known: Range
-) -> Range:
-    """What is proved of P(label) on one side of the centre."""
-    inner = region.inner_box()
-    points = np.tile(inner.lower, (_NODES + 1, 1))
-    points[:, feature] = np.linspace(inner.lower[feature], inner.upper[feature], _NODES + 1)
-    p = post.probability(points)[:, label]
-    low, high = points[p.argmin()], points[p.argmax()]
-    inner_ends = (
-        max(known.min_upper, text.value(label, low)[1]),
-        min(known.max_lower, text.value(label, high)[0]),
-    )
-    return Range(
-        text.at_least(label, region, known.min_lower, low),
-        text.point(label, region, "<=", inner_ends[0], low),
-        text.point(label, region, ">=", inner_ends[1], high),
-        text.at_most(label, region, known.max_upper, high),
-    )
+def _balance(left: Range, right: Range) -> tuple[float, float]:
+    """What follows of Delta; the sums of an answer are rounded outward by more."""
+    least = right.max_lower - left.max_upper + right.min_lower - left.min_upper
+    most = right.max_upper - left.max_lower + right.min_upper - left.min_lower
+    return least - _BESIDE, most + _BESIDE
+
+
+class _Side:
+    """P(label) on one side of a centre along a feature."""
+
+    def __init__(self, text: ProofText, post: Posterior, label: int, region: Region, feature: int) -> None:
+        self._text, self._post, self._label, self._region = text, post, label, region
+        inner = region.inner_box()
+        self._line, self._feature = inner.lower, feature
+        self._ends = float(inner.lower[feature]), float(inner.upper[feature])
+        t = np.linspace(*self._ends, _NODES + 1)
+        p = self._values(t)
+        self._low, self._high = float(t[p.argmin()]), float(t[p.argmax()])
+
+    def proved(self, known: Range) -> Range:
+        """What is proved of it."""
+        text, where = self._text, (self._label, self._region)
+        low, high = self._point(self._low), self._point(self._high)
+        with text.sharing(1):
+            least = text.at_least(*where, known.min_lower, low)
+        return Range(
+            least,
+            text.point(*where, "<=", text.value(self._label, low)[1], low),
+            text.point(*where, ">=", text.value(self._label, high)[0], high),
+            text.at_most(*where, known.max_upper, high),
+        )
+
+    def sharper(self, known: Range) -> Range:
+        """With points that are more extreme."""
+        text, where = self._text, (self._label, self._region)
+        low, high = self._point(self._extreme(self._low, 1)), self._point(self._extreme(self._high, -1))
+        p, q = text.value(self._label, low)[1], text.value(self._label, high)[0]
+        if p < known.min_upper:
+            known = known._replace(min_upper=text.point(*where, "<=", p, low))
+        if q > known.max_lower:
+            known = known._replace(max_lower=text.point(*where, ">=", q, high))
+        return known
+
+    def _extreme(self, best: float, sign: int) -> float:
+        """About where P times the sign is smallest, between the neighbours of a node."""
+        reach = (self._ends[1] - self._ends[0]) / _NODES
+        for _ in range(_ROUNDS):
+            t = np.linspace(max(best - reach, self._ends[0]), min(best + reach, self._ends[1]), _NODES + 1)
+            best, reach = float(t[(sign * self._values(t)).argmin()]), 2.0 * reach / _NODES
+        return best
+
+    def _point(self, t: float) -> Float:
+        return np.asarray(self._points(np.array([t]))[0])
+
+    def _points(self, t: Float) -> Float:
+        """Of the line (len(t), D)."""
+        points = np.tile(self._line, (len(t), 1))
+        points[:, self._feature] = t
+        return points
+
+    def _values(self, t: Float) -> Float:
+        return np.asarray(self._post.probability(self._points(t))[:, self._label])

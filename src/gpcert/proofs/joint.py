@@ -21,8 +21,6 @@ from gpcert.proofs.tree import Node
 from gpcert.regions import Region
 from gpcert.validation import Float
 
-__all__ = ["Comparison", "JointProver"]
-
 #: Probabilities closer to 0 than this are bounded by 0.
 _LEAST = 1e-12
 #: References tried on a box.

@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.bounds import Domain, KernelSum
-from gpcert.proofs.levels import Level, Place, Plane
+from gpcert.proofs.levels import Level, Place, Plane, slope_at
 from gpcert.proofs.quadratic import Multipliers, multipliers
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
-
-__all__ = ["CLEAR", "TENSOR", "Expansion", "Forms", "Leaf", "expansion", "leaf_at"]
 
 #: What a value has above 0, relative to the terms it is made of, passes surely.
 CLEAR = 1e-12
@@ -80,10 +78,10 @@ class Expansion(NamedTuple):
 
 def expansion(place: Place, level: Level) -> Expansion | None:
     """None where e^r says nothing any more."""
-    plane = level.plane(place)
-    kernels, H = plane.kernels, plane.kernels.head[2]
-    if not kernels.around.radius < 50.0:
+    plane = level.below(place)
+    if plane is None or not plane.kernels.around.radius < 50.0:
         return None
+    kernels, H = plane.kernels, plane.kernels.head[2]
     H, forms = _with_orders(kernels, H, place.sharp)
     metric, tail, known = _tail(kernels, forms)
     hidden = 2.0 * (tail - known) * metric
@@ -126,9 +124,7 @@ def _drift(domain: Domain, hidden: Float, best: Multipliers) -> float:
 def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float:
     """More than the rounding of a leaf's value, and than what a checker's guess of a factor costs it."""
     kernels, c = found.plane.kernels, found.plane.kernels.around
-    r = np.abs(c.slice.visit(place.reference).r)
-    twist = float(np.abs(kernels.b - place.slice.weights).max()) / max(float(r.max()), 1e-300)
-    terms = twist * float(c.k @ (np.abs(place.slice.model.precision) @ c.k))
+    terms = slope_at(place, found.plane) * float(c.k @ (np.abs(place.slice.model.precision) @ c.k))
     inner = float((np.abs(kernels.b) * c.k) @ c.relative)
     factor = 2e-14 * (float(np.abs(np.diagonal(H)).sum()) + float(best.D.sum())) * c.s * c.s
     return 32.0 * UNIT * (found.size + terms) + 2.0 * inner + factor

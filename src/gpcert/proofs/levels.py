@@ -28,18 +28,20 @@ from gpcert.validation import Float
 #: More than the rounding of a kernel's value, relative to the variance.
 _BESIDE = 1e-14
 
-__all__ = ["Level", "Place", "Plane", "terms_at", "variance_at"]
+Ends = tuple[float, float]
 
 
 class Place(NamedTuple):
     """A reference (d,), raw units, the displacements from it, and how many higher orders are bounded by
-    themselves: 0 none, 1 what is cheap, 2 as many as pay.
+    themselves: 0 none, 1 what is cheap, 2 as many as pay; `ends`: those of max(S, 0), if the mean alone is
+    to decide between them (V8').
     """
 
     slice: Slice | RadialSlice
     domain: Domain
     reference: Float
     sharp: int
+    ends: Ends | None = None
 
 
 class Plane(NamedTuple):
@@ -74,8 +76,21 @@ class Level(ABC):
         """Whether this mean proves the level whatever the variance (V8)."""
 
     @abstractmethod
-    def cleared(self, mean: float) -> float:
-        """`t` of about the highest level that a mean clears whatever the variance."""
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
+        """`t` of about the highest level that a mean clears whatever the variance; `ends`: between these."""
+
+    def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
+        """A mean that surely clears the level whatever the variance between the ends (V8'), and what a
+        checker is told; None where that is no help.
+        """
+        return None
+
+    def below(self, place: Place) -> Plane | None:
+        """Below mu - m_p, as the place wants it."""
+        if place.ends is None:
+            return self.plane(place)
+        found = self.between(place.ends)
+        return None if found is None else self.mean(place, *found)
 
     @property
     def outright(self) -> dict[str, Any]:
@@ -130,18 +145,23 @@ class Level(ABC):
         """V3': the ends of max(S, 0) on the domain, and how far S may lie below 0 there."""
         top = place.slice.model.variance * (1.0 + self.fact.negative)
         here, moved = variance_at(place), _moved(place)
-        change = self._change(place, moved) * moved + _noise(place)
+        change = self._change(place, moved, 0.0) * moved + _noise(place)
         below = min(max(change - here, 0.0), self.fact.lift)
         return max(here - change, 0.0), min(max(here + change, 0.0), top), below
 
-    def change(self, place: Place) -> float:
-        """|S - S(reference)| is at most this times |d|."""
-        return self._change(place, _length(place))
+    def change(self, place: Place, least: bool = False) -> float:
+        """|S - S(reference)| is at most this times |d|; `least`: about the least that a checker may find."""
+        noise = self.noise_at(place)
+        return self._change(place, _length(place), -noise if least else noise)
 
-    def _change(self, place: Place, moved: float) -> float:
+    def noise_at(self, place: Place) -> float:
+        """About how far S and the lift at the reference may be from those that a checker finds."""
+        return _noise(place) + self.fact.unsure
+
+    def _change(self, place: Place, moved: float, noise: float) -> float:
         s2, lift = place.slice.model.variance, self.fact.lift
         wide = s2 + lift + self.fact.negative * s2
-        return 2.0 * math.sqrt(max(variance_at(place) + lift, 0.0) * wide) + wide * moved
+        return 2.0 * math.sqrt(max(variance_at(place) + lift + noise, 0.0) * wide) + wide * moved
 
 
 def _length(place: Place) -> float:
@@ -207,3 +227,10 @@ def terms_at(place: Place) -> float:
     """The sizes of what a plane takes a slope times, as balls add them: s2 + k.r and 2 r_i k_i (V3 (b))."""
     _, k, _, r = _visit(place)
     return place.slice.model.variance + 3.0 * float(k @ np.abs(r))
+
+
+def slope_at(place: Place, plane: Plane) -> float:
+    """How much of r is in the weights of a plane: what its value has of S."""
+    r = np.abs(_visit(place)[3])
+    twist = np.abs(plane.kernels.b - place.slice.weights)
+    return float(twist.max()) / max(float(r.max()), 1e-300)

@@ -18,8 +18,6 @@ from gpcert.results import (
     Verdict,
 )
 
-__all__ = ["exported", "unasked"]
-
 _Answer = TypeVar("_Answer", ProbabilityRange, Verdict, CertifiedRadius, Evaluation)
 
 #: An export may take this many times what the answer took, and in any case this many seconds, or this many

@@ -16,11 +16,9 @@ from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
 from gpcert.proofs.floored import FlooredLevels
-from gpcert.proofs.levels import Level, Place, Plane, terms_at, variance_at
+from gpcert.proofs.levels import Ends, Level, Place, Plane, terms_at, variance_at
 from gpcert.rounding import normal_cdf_down
 from gpcert.validation import Float
-
-__all__ = ["AnyLevels", "Levels", "LogitAt", "ProbitAt", "levels_of", "variances"]
 
 #: Points near the variances of a box at which the curve of a logistic level is told.
 _NEAR = 9
@@ -69,8 +67,13 @@ class ProbitAt(Level):
         variance = 1 / arb(self.scale) ** 2 + (arb(self.top) if self.t > 0.0 else 0)
         return bool(arb(mean) >= arb(self.t) * variance.sqrt())
 
-    def cleared(self, mean: float) -> float:
-        return mean / math.sqrt(self.noise + (self.top if mean > 0.0 else 0.0))
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
+        least, most = ends or (0.0, self.top)
+        return mean / math.sqrt(self.noise + (most if mean > 0.0 else least))
+
+    def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
+        height = self.t * math.sqrt(self.noise + ends[self.t > 0.0])
+        return height + _BELOW * abs(height), {"tau": 0.0, "spread": True}
 
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
         root = math.sqrt(self.noise + max(variance_at(place), 0.0))
@@ -138,8 +141,16 @@ class LogitAt(Level):
         height = self._tangent(self.top)[2] if p > 0.5 else math.log(p) - math.log1p(-p)
         return bool(mean >= height + _BELOW * abs(height))
 
-    def cleared(self, mean: float) -> float:
-        return float(ndtri(Logit().expectation(mean, self.top if mean > 0.0 else 0.0)))
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
+        least, most = ends or (0.0, self.top)
+        return float(ndtri(Logit().expectation(mean, most if mean > 0.0 else least)))
+
+    def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
+        if self.probability == 0.5:
+            return None
+        tangent = self._tangent(ends[self.probability > 0.5])
+        height = tangent[2] + _BELOW * abs(tangent[2])
+        return height, {"tau": 0.0, "tangent": tangent, "spread": True}
 
     @property
     def outright(self) -> dict[str, Any]:

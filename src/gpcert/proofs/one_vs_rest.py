@@ -24,8 +24,6 @@ from gpcert.rounding import down
 from gpcert.rounding import up as rounded_up
 from gpcert.validation import Float
 
-__all__ = ["SeveralClasses"]
-
 #: Which share of the room between a box and what is claimed of it the classes may use up together.
 _SHARE = 0.3
 

@@ -40,8 +40,6 @@ from gpcert.rounding import down, up
 from gpcert.schema import digest
 from gpcert.validation import Float
 
-__all__ = ["ProofPath", "Prover", "check_provable", "checked_prover"]
-
 
 class ProofPath(os.PathLike[str]):
     """A path for proofs about a model file whose SHA-256 is known."""
@@ -70,7 +68,8 @@ class Prover:
     def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Both ends on the whole region, and the points that attain the inner ones."""
         text, where = self._text(factory), (answer.label, answer.region)
-        lower = text.at_least(*where, answer.lower, tree.roots.get(0))
+        with text.sharing(1):
+            lower = text.at_least(*where, answer.lower, tree.roots.get(0))
         upper = text.at_most(*where, answer.upper, tree.roots.get(1))
         if answer.argmin is not None:
             text.point(*where, "<=", answer.min.upper, answer.argmin)
@@ -131,9 +130,11 @@ class Prover:
         self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[Line], ends: Float
     ) -> ProofFile | Unproved:
         """Delta of every feature of a ball in `ends` (2, D), from ranges on both sides of its centre."""
-        text = self._text(factory)
-        exact = [influence(text, self.post, label, ball, line, ends[:, line.feature]) for line in lines]
-        return self._write([label, ball.digest, "influences"], text, all(exact))
+        text, exact = self._text(factory), True
+        for others, line in zip(reversed(range(len(lines))), lines, strict=True):
+            with text.sharing(others):
+                exact &= influence(text, self.post, label, ball, line, ends[:, line.feature])
+        return self._write([label, ball.digest, "influences"], text, exact)
 
     def served(self, answer: Answer) -> Answer | None:
         """An answer that a store has, if its proof lies where it would be written; else it is asked again: a

@@ -22,9 +22,6 @@ from gpcert.bounds import (
 )
 from gpcert.validation import Float
 
-__all__ = ["CheckedBall", "Multipliers", "Outside", "multipliers"]
-
-
 #: Of a multiplier that has to show that a box misses a ball.
 _DOUBLINGS = 60
 
@@ -107,7 +104,10 @@ def _of_ball(domain: BallDomain, g: Float, H: Float, enough: float) -> Multiplie
     o, unit, ball = domain.offset, domain.unit, domain.ball
     constant, slope, matrix = _normalised(domain, g, H)
     low, high = ball.low, np.maximum(ball.high, ball.low + 1e-300)
-    if ball.norm == 2.0:
+    far = np.maximum(np.abs(low), np.abs(high))
+    if ball.norm == 2.0 and (len(g) == 1 or far @ far <= 1.0):  # the box lies in the ball
+        best = _of_box(slope, matrix, low, high, enough - constant)
+    elif ball.norm == 2.0:
         ones = np.ones_like(g)
         D, E, u = ellipsoid_multipliers(slope, matrix, low, high, ones, enough - constant, 1e-6)
         best = _valued(slope, matrix, low, high, Multipliers(D, u, 0.0, float(E)))

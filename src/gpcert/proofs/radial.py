@@ -17,8 +17,6 @@ from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.quadratic import multipliers
 from gpcert.validation import Float
 
-__all__ = ["leaf_on"]
-
 #: Where a kernel's own tangent may touch, as a share of the largest r.
 _TOUCHES = (0.25, 0.0)
 #: Up to this relative size of a step its second difference is taken from derivatives.
@@ -42,7 +40,9 @@ def leaf_on(place: Place, level: Level) -> Leaf | None:
     slice_, domain = place.slice, place.domain
     if not isinstance(slice_, RadialSlice):
         return leaf_at(place, level)
-    plane = level.plane(place)
+    plane = level.below(place)
+    if plane is None:
+        return None
     ((group,),) = slice_.terms
     v, s2 = plane.kernels.around.v, slice_.model.variance
     z = group.still + 0.5 * np.einsum("ij,ij->i", v, v)

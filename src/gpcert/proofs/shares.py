@@ -25,8 +25,6 @@ from gpcert.proofs.two_classes import placed
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 
-__all__ = ["Shares"]
-
 #: Boxes of one claim at most.
 _BOXES = 400
 #: Terms of their integrals at most: some ten seconds of a checker.

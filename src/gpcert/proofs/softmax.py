@@ -23,15 +23,13 @@ from gpcert.proofs.cover import Split, walk
 from gpcert.proofs.document import part_told, reals, split_told
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import Leaf
-from gpcert.proofs.levels import Level, Place, Plane
+from gpcert.proofs.levels import Ends, Level, Place, Plane
 from gpcert.proofs.shares import Shares
 from gpcert.proofs.tree import Goal, Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.regions import Region
 from gpcert.rounding import up
 from gpcert.validation import Float
-
-__all__ = ["Labels"]
 
 #: What decides at a point by more than this, relative to its terms, does so in balls.
 _CLEAR = 1e-11
@@ -65,7 +63,7 @@ class _Ahead(Level):
     def clears(self, mean: float) -> bool:
         return bool(mean > self.height * (1.0 + 1e-14))  # strictly: at 0 nobody wins
 
-    def cleared(self, mean: float) -> float:
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
         return 0.0
 
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:

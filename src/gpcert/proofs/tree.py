@@ -10,8 +10,6 @@ from gpcert.regions import Region
 from gpcert.search import OpenBox, Recorder, Why
 from gpcert.validation import Float
 
-__all__ = ["Goal", "Node", "Tree"]
-
 #: Splitting is given up where a box lacks more than this share of what one twice as wide lacked.
 _LESS = 0.75
 

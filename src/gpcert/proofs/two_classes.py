@@ -20,8 +20,6 @@ from gpcert.proofs.tree import Goal, Node
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 
-__all__ = ["TwoClasses", "complement_up", "cube_of", "placed", "root_of"]
-
 #: Where all leaves share a level, covers are tried at so many, each what the one before could prove.
 _ROUNDS = 3
 

@@ -20,10 +20,8 @@ from gpcert.posterior import Posterior
 from gpcert.questions.checks import warn_of_units
 from gpcert.regions import Ball, Box, Region, Regions
 from gpcert.results import Answer
-from gpcert.running import made
+from gpcert.running import made, one_thread
 from gpcert.validation import Float, meant, require, shown
-
-__all__ = ["about_regions", "of_points", "question"]
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Answer, covariant=True)
@@ -87,14 +85,21 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
         given = _bound(ask.__name__, signature, args, kwargs)
         post = given["post"] = posterior_of(given["post"])
         if "region" not in signature.parameters:
-            return ask(**given)
+            with one_thread(post.n_centres, _rows(given.get("X", given.get("x")))):
+                return ask(**given)
         if given.get("region") is None:
             given["region"], given["x"] = given.pop("x", None), None
         regions = given["region"] = _in_order(post, given["region"], given.get("x"))
-        found = ask(**given)
+        with one_thread(post.n_centres, len(regions)):
+            found = ask(**given)
         return made(found[0], 0) if regions.single else Answers(found, regions.ids, post)
 
     return asked
+
+
+def _rows(X: Any) -> int:
+    """About how many points: one, or as many as there are rows."""
+    return len(X) if getattr(X, "ndim", 2) == 2 and hasattr(X, "__len__") else 1
 
 
 def _bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:

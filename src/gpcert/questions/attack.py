@@ -31,8 +31,6 @@ from gpcert.settings import Settings
 from gpcert.tables import same_rows
 from gpcert.validation import Float, Index
 
-__all__ = ["attack", "strongest"]
-
 
 @about_regions
 def attack(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import check_number, warn_of_units
-from gpcert.regions import Alike, Ball, Regions, checked_spread
+from gpcert.regions import Alike, Ball, Regions, alike, checked_spread
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, ends, positions, read, units
 from gpcert.validation import Float, Index, as_matrix, freeze, require
-
-__all__ = ["Balls", "checked_balls"]
 
 #: No default radius moves a feature farther.
 _MOST = 1e300
@@ -25,30 +23,33 @@ _MOST = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Balls:
-    """Balls around the rows of X (m, d), each up to a radius of its own, `limits` (m,)."""
+    """Balls like `kind` around the rows of X (m, d), each up to a radius of its own, `limits` (m,); X is
+    read-only, and every row has such a ball.
+    """
 
+    kind: Ball
     X: Float
-    norm: float
     limits: Float
-    features: Sequence[int] | None
-    domain: tuple[ArrayLike, ArrayLike] | None
-    scale: ArrayLike | None
     single: bool = False  #: one point (d,) was given
     ids: tuple[Any, ...] | None = None  #: what the rows are called
 
+    @property
+    def norm(self) -> float:
+        """That of all balls."""
+        return self.kind.norm
+
     def ball(self, row: int, radius: float) -> Ball:
         """The ball of this radius around one point."""
-        return Ball(self.X[row], radius, self.norm, self.features, self.domain, self.scale)
+        return self.kind.moved(self.X[row], float(radius))
 
-    def regions(self, rows: Index, radii: Float) -> Regions:
+    def regions(self, rows: Index, radii: Float, ids: Sequence[Any] | None = None) -> Regions:
         """The balls of radii (k,) around some of the points (k,), as columns."""
-        kind = self.ball(0, 0.0)
         whole = np.floor(radii) if self.norm == 0 else radii
-        return Regions(Alike(kind, freeze(self.X[rows]), freeze(whole)))
+        return Regions(Alike(self.kind, freeze(self.X[rows]), freeze(whole)), ids)
 
     def rows(self, index: Index) -> Balls:
         """The balls around some of the points."""
-        return replace(self, X=self.X[index], limits=self.limits[index])
+        return replace(self, X=freeze(self.X[index]), limits=self.limits[index])
 
     def limit(self, row: int) -> float:
         """The largest radius that was asked for."""
@@ -60,21 +61,24 @@ class Balls:
 
     def covering(self, row: int) -> float:
         """B8: a radius whose ball holds the whole domain; inf where there is none."""
-        ball = self.ball(row, 0.0)
+        return float(self.coverings[row])
+
+    @cached_property
+    def coverings(self) -> Float:
+        """The same of every row (m,)."""
+        ball = self.kind
         if ball.domain is None:
-            return math.inf
+            return np.full(len(self.X), np.inf)
         moving = ball.moving()
         scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
         with np.errstate(all="ignore"):
-            reach = np.maximum(ball.x - ball.domain[0], ball.domain[1] - ball.x)[moving]
+            reach = np.maximum(self.X - ball.domain[0], ball.domain[1] - self.X)[:, moving]
             if self.norm == 0:
-                return float(np.count_nonzero(reach))
+                return np.asarray((reach != 0).sum(axis=1), dtype=np.float64)
             steps = np.where(reach > 0, np.nextafter(_above(reach) / scale[moving], np.inf), 0.0)  # never 0
-            top = float(steps.max(initial=0.0))
-            if not 0.0 < top < np.inf:
-                return top
-            size = top * (float(norm_up(steps / top, self.norm)) * (1.0 + 8 * UNIT))
-        return float(_above(np.array(size)))
+            top = steps.max(axis=1, initial=0.0)
+            size = top * (norm_up(steps / top[:, None], self.norm) * (1.0 + 8 * UNIT))
+        return np.where((top > 0.0) & (top < np.inf), _above(size), top)
 
     def radius_of(self, row: int, point: Float) -> float:
         """The smallest radius, up to a rounding, whose ball around the row contains the point (d,)."""
@@ -93,7 +97,7 @@ class Balls:
     @property
     def budget(self) -> int:
         """Nodes for one radius: many where boxes are cheap and splitting helps, few where it does not."""
-        d = self.X.shape[1] if self.features is None else max(len(self.features), 1)
+        d = max(int(np.count_nonzero(self.kind.moving())), 1)
         return int(np.clip(20_000 / d**2, 1, 2000))
 
 
@@ -112,25 +116,24 @@ def checked_balls(
     """
     table, d = read(what, x), post.n_features
     single, names = table.values.ndim == 1, post.feature_names or table.names
-    X = as_matrix(what, np.atleast_2d(arranged(what, table, post.feature_names)), d)
+    X = np.array(as_matrix(what, np.atleast_2d(arranged(what, table, post.feature_names)), d))
     require(len(X) > 0, f"{what} must hold at least one point, got none")
     if max_radius is not None:
         check_number("max_radius", max_radius, least=0.0, strict=False)
-    limits = np.full(len(X), np.inf if max_radius is None else float(max_radius))
     moving = positions(features, names, d)
     spread = checked_spread(post.spread, moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
-    balls = Balls(X, norm, limits, *shape, single, table.ids)
+    kind = alike(X, np.zeros(len(X)), norm, *shape).kind
     if scale is None:
         warn_of_units(post, moving, shape[1])
-    for row in range(len(X)):
-        if max_radius is None:
-            limits[row] = _far(post, balls.ball(row, 0.0))
-        require(
-            math.isfinite(balls.largest(row)),
-            f"max_radius must be finite where no finite radius covers the domain, got {max_radius}",
-        )
-        balls.ball(row, balls.largest(row))  # checks the rest
+    limits = np.full(len(X), np.inf if max_radius is None else float(max_radius))
+    if max_radius is None:
+        limits[:] = [_far(post, kind.moved(x, 0.0)) for x in X]
+    balls = Balls(kind, X, limits, single, table.ids)
+    require(
+        bool(np.isfinite(np.minimum(limits, balls.coverings)).all()),
+        f"max_radius must be finite where no finite radius covers the domain, got {max_radius}",
+    )
     return balls
 
 

@@ -3,7 +3,8 @@
 Balls around one point are nested: what is safe at one radius is safe at all smaller ones, what is unsafe at
 one is so at all larger ones. First counterexamples alone, which are cheap: their bisection takes log2 k
 rounds for k radii. Then proofs, from the largest radius that is not lost downwards: most points need one.
-What the roots of a batch (`rooted`) do not settle stays open.
+What the roots of a batch (`rooted`) do not settle stays open. On a GPU, where a round costs the same for some
+thousand balls, the radii of the next rounds are asked along.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpcert.engine import chosen
 from gpcert.posterior import Posterior
 from gpcert.questions import rooted
 from gpcert.questions.balls import Balls
@@ -21,10 +23,10 @@ from gpcert.questions.rooted import Roots
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["Asked", "Brackets"]
-
 #: Balls of one round that pay, once the arrays they need are there.
 _FEWEST = 2
+#: Balls of one round that cost a GPU about what one does.
+_ROUND = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,11 @@ class Asked:
     threshold: float
     settings: Settings
     device: str
+
+    def radii_at_once(self, points: int) -> int:
+        """How many radii of each of so many points a round takes."""
+        on_gpu = points > 0 and chosen(self.device, points).name != "cpu"
+        return max(_ROUND // points, 1) if on_gpu else 1
 
     def roots(
         self, rows: Index, radii: Float, fewest: int = rooted.FEWEST, prove: bool = True
@@ -94,11 +101,13 @@ class Brackets:
         any_, told = False, True
         while told:
             rows = np.flatnonzero(self.asked & (kept + 1 < self.unsafe))  # a proof looks for one, too
-            at = (kept[rows] + self.unsafe[rows]) // 2
+            count, wide = question.radii_at_once(len(rows)), self.unsafe[rows] - kept[rows]
+            shares = np.arange(1, count + 1)[:, None]
+            rows, at = _each(rows, kept[rows] + wide * shares // (count + 1))
             told = self._round(question, radii, rows, at, prove=False)
             any_ |= told
             seem = self.unsafe[rows] > at
-            kept[rows[seem]] = at[seem] + 1
+            np.maximum.at(kept, rows[seem], at[seem] + 1)
         return any_
 
     def prove(self, question: Asked, radii: Float) -> None:
@@ -109,23 +118,35 @@ class Brackets:
         while told:
             below = np.minimum(vain, self.unsafe)
             rows = np.flatnonzero(self.asked & (self.safe < below))
-            # Farther and farther down where proofs fail.
-            at = np.maximum((self.safe + below) // 2, below - np.maximum(failed, 1))[rows]
+            steps, below = [], below[rows]
+            for more in range(question.radii_at_once(len(rows))):
+                # Farther and farther down where proofs fail.
+                down = below - np.maximum(failed[rows] + more, 1)
+                below = np.maximum((self.safe[rows] + below) // 2, down)
+                steps.append(below)
+            rows, at = _each(rows, np.array(steps))
             told = self._round(question, radii, rows, at, prove=True)
             neither = (self.safe[rows] <= at) & (at < self.unsafe[rows])
-            vain[rows[neither]] = at[neither]
-            failed[rows[neither]] += 1
+            np.minimum.at(vain, rows[neither], at[neither])
+            np.add.at(failed, rows[neither], 1)
 
     def _round(self, question: Asked, radii: Float, rows: Index, at: Index, prove: bool) -> bool:
-        """One radius for each of some points; whether anything was told."""
+        """One radius for each of some points, which may come again; whether anything was told."""
         told = False
         for roots, safe, unsafe in question.roots(rows, radii[at], fewest=_FEWEST, prove=prove):
             told, few = True, roots.numbers
-            self.safe[rows[few[safe]]] = at[few[safe]] + 1
+            np.maximum.at(self.safe, rows[few[safe]], at[few[safe]] + 1)
             for place in np.flatnonzero(~safe).tolist():
                 i, radius, point = int(rows[few[place]]), int(at[few[place]]), roots.points(0, place)
-                if unsafe[place]:
+                if unsafe[place] and radius < self.unsafe[i]:
                     self.lose(i, radius, point)
-                else:
+                elif not unsafe[place]:
                     self._starts[i, radius] = point
         return told
+
+
+def _each(rows: Index, at: Index) -> tuple[Index, Index]:
+    """Points (k,) and radii (t, k) of each, monotone, as pairs without repetitions."""
+    new = np.ones(at.shape, dtype=bool)
+    new[1:] = at[1:] != at[:-1]
+    return np.broadcast_to(rows, at.shape)[new], at[new]

@@ -13,8 +13,6 @@ from gpcert.regions import Ball, Region
 from gpcert.results import Enclosure, Extremes
 from gpcert.validation import Float, Index
 
-__all__ = ["CellSweep"]
-
 #: Fewer regions are asked one by one.
 _FEWEST = 8
 #: Numbers in one block of displacements: 16 MB.

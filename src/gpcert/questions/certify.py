@@ -35,8 +35,6 @@ from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, sett
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["certify"]
-
 #: A margin that is known to within this and still holds 0 is a tie.
 _TIE = 1e-9
 #: More than the rounding of a margin, and more than the next double above a threshold is away from it.

@@ -25,30 +25,6 @@ from gpcert.validation import Float, Index, as_vector, meant, require, shown
 if TYPE_CHECKING:
     from gpcert.store import Store
 
-__all__ = [
-    "Kept",
-    "Label",
-    "about",
-    "check_classifier",
-    "check_count",
-    "check_device",
-    "check_method",
-    "check_model",
-    "check_number",
-    "check_seed",
-    "check_threshold",
-    "checked_labels",
-    "checked_points",
-    "checked_radii",
-    "checked_running",
-    "checked_settings",
-    "class_index",
-    "class_indices",
-    "interrupted",
-    "units_apart",
-    "warn_of_units",
-]
-
 #: Where answers are kept: nowhere, in the store at a path, in a `gc.Store`.
 Kept: TypeAlias = "Store | str | os.PathLike[str] | None"
 #: A class by its index or by its value.

@@ -17,7 +17,8 @@ import numpy as np
 from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
 from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods import BinaryLikelihood, Softmax
+from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
+from gpcert.likelihoods.five_erf import TIE
 from gpcert.posterior import Posterior
 from gpcert.questions.rooted import Roots, classes
 from gpcert.regions import Box, Region
@@ -26,17 +27,6 @@ from gpcert.running import Report
 from gpcert.search import Minimiser, Recorder, Search, run
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
-
-__all__ = [
-    "Decision",
-    "decide",
-    "decision",
-    "enclosed",
-    "labelled",
-    "only_the_mean_matters",
-    "refutes",
-    "settled",
-]
 
 _CLEAR = 1e-6
 #: Boxes for the sign of a value that is known to the tolerance: mostly a few decide, or none.
@@ -62,6 +52,13 @@ def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
     return threshold == 0.5 and (two_latents or (isinstance(link, BinaryLikelihood) and link.symmetric))
 
 
+def room(post: Posterior, threshold: float) -> float:
+    """How far from the threshold a probability has to be to decide a label: 0 but for scikit-learn's formula,
+    next to 1/2, where its `predict` may contradict its probabilities (docs/maths.md, D3).
+    """
+    return TIE if threshold == 0.5 and isinstance(post.likelihood, FiveErf) else 0.0
+
+
 def labelled(post: Posterior, X: Float, device: str = "cpu") -> tuple[Index, Mask]:
     """The label of each point X (m, d), and where it is a tie: no label to keep, so nothing is asked."""
     labels, ties = classes(post, X, device), np.zeros(len(X), dtype=bool)
@@ -69,7 +66,8 @@ def labelled(post: Posterior, X: Float, device: str = "cpu") -> tuple[Index, Mas
     if rest.size:
         p = post.probability(X[rest])
         labels[rest] = p.argmax(axis=1)
-        ties[rest] = np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) > 1
+        near = p.max(axis=1, keepdims=True) - 2.0 * room(post, 0.5)
+        ties[rest] = np.count_nonzero(p >= near, axis=1) > 1
     return labels, ties
 
 
@@ -92,8 +90,9 @@ def refutes(post: Posterior, factory: BoundFactory, point: Float, label: int, th
         p = post.probability(point[None])[0]
     except InvalidInputError:  # an indefinite covariance: the predictor does not confirm it
         return False
-    rival = threshold if len(p) == 2 else np.delete(p, label).max()
-    return bool(p[label] < rival) and enclosed(post, factory, point, label, threshold)[1] < threshold
+    most = threshold - room(post, threshold)
+    rival = most if len(p) == 2 else np.delete(p, label).max()
+    return bool(p[label] < rival) and enclosed(post, factory, point, label, threshold)[1] < most
 
 
 def _bound(
@@ -135,7 +134,8 @@ def settled(post: Posterior, roots: Roots, labels: Index, threshold: float, devi
     """Which regions (m,) the roots of a batch prove safe, and which unsafe: the same tests as below, the
     predictor asked at once; labels (m,) are theirs.
     """
-    safe, low = roots.lower[0] > threshold, np.flatnonzero(roots.upper[0] < threshold)
+    away = room(post, threshold)
+    safe, low = roots.lower[0] > threshold + away, np.flatnonzero(roots.upper[0] < threshold - away)
     unsafe = np.zeros(len(safe), dtype=bool)
     # A predictor without an answer at one of them: each is asked about by itself.
     with suppress(InvalidInputError):
@@ -171,6 +171,7 @@ class _Search(Search):
     ) -> None:
         super().__init__(region)
         self._post, self._factory, self._label, self._threshold = post, factory, label, threshold
+        self._goal = threshold + room(post, threshold)
         self._start_at, self._settings = start_at, settings
         self._verdict = VerdictStatus.UNKNOWN
         self._attacked = False
@@ -182,7 +183,7 @@ class _Search(Search):
         where, ends = self.place()
         mean_decides = self._post.n_classes > 2 or only_the_mean_matters(self._post, self._threshold)
         bound = _bound(self._post, self._factory, self._threshold, (self._label, *where))
-        self.sides = (side,) = self.minimisers((bound,), ends, goal=self._threshold)
+        self.sides = (side,) = self.minimisers((bound,), ends, goal=self._goal)
         # The objective of such a bound is the mean, or has its sign: below 0 is a counterexample.
         known = None if self._start_at is None else self._start_at[self._moving]
         side.start(-_CLEAR if mean_decides else -np.inf, known)
@@ -191,7 +192,7 @@ class _Search(Search):
     def choose(self) -> Minimiser | None:
         """The search, until one of the two answers is certain, or the value is known and the sign is not."""
         (side,) = self.sides
-        if side.lower > self._threshold:
+        if side.lower > self._goal:
             self._verdict = VerdictStatus.SAFE
         elif self._refuted(side):
             self._verdict = VerdictStatus.UNSAFE
@@ -213,7 +214,7 @@ class _Search(Search):
     def stepped(self) -> None:
         """The first bound did not decide: a stronger search for a counterexample, once."""
         (side,) = self.sides
-        if side.nodes == 1 and not side.lower > self._threshold and not self._attacked:
+        if side.nodes == 1 and not side.lower > self._goal and not self._attacked:
             self._attacked = True
             self._attack(side)
 
@@ -243,7 +244,7 @@ class _Search(Search):
         if self.sides:
             (side,) = self.sides
             smallest, point = Enclosure(side.lower, side.upper), self.point(side.witness)
-            if side.lower > self._threshold:  # decided by the last box, after which the search was stopped
+            if side.lower > self._goal:  # decided by the last box, after which the search was stopped
                 self._verdict = VerdictStatus.SAFE
         ended = self.status
         undecided = self._verdict is VerdictStatus.UNKNOWN and ended is Status.CONVERGED

@@ -36,7 +36,7 @@ from gpcert.questions.checks import (
     checked_settings,
     class_indices,
 )
-from gpcert.questions.decision import decide, enclosed, labelled, refutes
+from gpcert.questions.decision import decide, enclosed, labelled, refutes, room
 from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball
@@ -45,8 +45,6 @@ from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import same_rows
 from gpcert.validation import Index
-
-__all__ = ["evaluate"]
 
 #: How finely the attack searches for its radius, relative.
 _RTOL = 1e-3
@@ -166,7 +164,9 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
             stopped = True
             continue
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
-        sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5
+        sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5 + room(
+            task.post, 0.5
+        )
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
         row = row._replace(right=label == truth and sure, wrong=wrong)
         rows[i] = point_of(task, int(index[i]), row)

@@ -43,8 +43,6 @@ from gpcert.settings import Settings
 from gpcert.tables import arranged, ends, positions, read
 from gpcert.validation import Float, Index, as_matrix
 
-__all__ = ["explain"]
-
 _Task = tuple[Posterior, int, About, Prover | None]
 
 

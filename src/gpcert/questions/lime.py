@@ -15,8 +15,6 @@ from gpcert.results import LimeComparison
 from gpcert.tables import matrix
 from gpcert.validation import Float, require
 
-__all__ = ["compare_with_lime", "lime_weights"]
-
 
 @question
 def compare_with_lime(

@@ -11,8 +11,6 @@ from gpcert.questions.balls import Balls
 from gpcert.questions.decision import only_the_mean_matters
 from gpcert.validation import Float, Index
 
-__all__ = ["nearest"]
-
 #: Counterexamples lie this far beyond the threshold (relative in the mean, absolute in log odds): beyond
 #: rounding, and too little to matter for the radius.
 _CLEAR = 1e-7

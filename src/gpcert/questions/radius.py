@@ -42,8 +42,6 @@ from gpcert.results import CertifiedRadius
 from gpcert.running import Listener, Report, ask_all
 from gpcert.validation import Index
 
-__all__ = ["certified_radius"]
-
 #: Points attacked at once: enough for the matrix products, few enough for processes to share.
 _BLOCK = 32
 #: Points from which the arrays of a batch pay, which grow with the features: at most, and for each.

@@ -38,8 +38,6 @@ from gpcert.validation import Float, Index, Mask, require
 if TYPE_CHECKING:
     from gpcert_experiments.paper import PaperFactory
 
-__all__ = ["probability_range"]
-
 #: A local search ends where it would gain less than this share of the tolerance.
 _WORTH = 0.1
 

@@ -14,8 +14,6 @@ from gpcert.results import ProbabilityRange, Robustness, Status
 from gpcert.running import Listener
 from gpcert.validation import Float
 
-__all__ = ["robustness"]
-
 
 @about_regions
 def robustness(

@@ -38,8 +38,6 @@ from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, ha
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
-__all__ = ["FEWEST", "Root", "Roots", "classes", "decisions", "lots", "ranges"]
-
 #: Regions that share their moving features; fewer do not pay for the arrays they need.
 FEWEST = 16
 #: Seconds per region below which the limit is left to the search, which looks at the clock between boxes.

@@ -13,8 +13,6 @@ from gpcert.errors import GpcertError
 from gpcert.questions.evaluate import evaluate
 from gpcert.validation import require
 
-__all__ = ["certified_score"]
-
 
 @dataclass(frozen=True)
 class _Score:

@@ -14,13 +14,10 @@ from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.certify import certify
 from gpcert.questions.checks import Kept, checked_radii, class_indices
-from gpcert.regions import Regions
 from gpcert.results import Verdict
 from gpcert.running import Listener
 from gpcert.tables import column, column_names, framed, row_names
 from gpcert.validation import require
-
-__all__ = ["certify_table"]
 
 
 @question
@@ -66,10 +63,8 @@ def certify_table(
     m = len(balls.X)
     ids = range(m) if names is None else names
     labels = None if truth is None else class_indices(post, truth, m, "target")
-    regions = Regions(
-        [balls.ball(i, balls.whole(float(radius))) for i in range(m) for radius in chosen],
-        [each for each in ids for _ in chosen],
-    )
+    rows, names = np.repeat(np.arange(m), len(chosen)), [each for each in ids for _ in chosen]
+    regions = balls.regions(rows, np.tile(chosen, m), names)
     found = certify(
         post,
         None,

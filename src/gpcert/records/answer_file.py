@@ -14,8 +14,6 @@ from gpcert.results import Answer, answer_from_dict
 from gpcert.validation import require
 from gpcert.version import __version__
 
-__all__ = ["read_answers", "save_answers"]
-
 _NAME = "gpcert answers"
 
 

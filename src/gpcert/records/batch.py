@@ -18,8 +18,6 @@ from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
 from gpcert.settings import Settings
 from gpcert.validation import Float, require
 
-__all__ = ["batch_document", "image_of", "shape_told", "unit_of"]
-
 _VERBS: dict[type, str] = {
     ProbabilityRange: "range",
     Verdict: "certify",

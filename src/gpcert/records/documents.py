@@ -12,8 +12,6 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["dumps", "parsed"]
-
 _MOST = 1 << 30  # bytes; a larger file is not one of ours
 _DEEP = 64  # lists and objects inside each other
 

@@ -17,8 +17,6 @@ from gpcert.records.rows import Row
 from gpcert.regions import Ball
 from gpcert.results import Answer, Explanation
 
-__all__ = ["TABLES", "check_extension", "columns", "flat", "line_of", "write_table"]
-
 TABLES = (".csv", ".parquet")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from gpcert.schema import LARGEST
 
-__all__ = ["upgraded"]
-
 _ROW = ("row", "id", "label", "predicted", "probability", "x", "radius")
 _EFFORT = ("status", "nodes", "seconds")
 _KINDS = {

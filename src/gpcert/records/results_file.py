@@ -24,19 +24,6 @@ from gpcert.results.wording import sentences
 from gpcert.running import THREADS
 from gpcert.validation import require
 
-__all__ = [
-    "FORMAT",
-    "NAME",
-    "describe_model",
-    "document",
-    "nouns",
-    "read_results",
-    "read_rows",
-    "summary",
-    "surroundings",
-    "words_of",
-]
-
 NAME = "gpcert results"
 FORMAT = 2
 _PARTS: dict[str, type | tuple[type, ...]] = {

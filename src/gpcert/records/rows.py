@@ -11,8 +11,6 @@ from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRang
 from gpcert.schema import NotNegative, Point, encoded, read
 from gpcert.validation import Float
 
-__all__ = ["Row"]
-
 #: Probabilities at a row are estimates: they may leave [0, 1], and their sum 1, by this.
 _SLACK = 1e-6
 

@@ -1,6 +1,6 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
-from gpcert.regions.batch import Regions, balls, checked_spread
+from gpcert.regions.batch import Regions, alike, balls, checked_spread
 from gpcert.regions.columns import Alike, Columns, columns_of, half_axes, hulls
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Region, region_from_dict
@@ -12,6 +12,7 @@ __all__ = [
     "Columns",
     "Region",
     "Regions",
+    "alike",
     "balls",
     "checked_spread",
     "columns_of",

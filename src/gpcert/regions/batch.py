@@ -12,9 +12,6 @@ from gpcert.regions.sets import Ball, Region
 from gpcert.tables import column, column_names, ends, framed, positions, read, row_names, same_rows, units
 from gpcert.validation import Float, as_vector, freeze, require
 
-__all__ = ["Regions", "balls", "checked_spread"]
-
-
 _SHOWN = 5  # regions in a repr
 
 
@@ -112,22 +109,37 @@ def balls(
     moving = positions(features, names, d)
     spread = checked_spread(values.std(axis=0), moving, names) if isinstance(scale, str) else None
     shape = moving, ends(domain, names, d), units(scale, names, d, spread)
-    made = (Ball(x, float(r), norm, *shape, names=names) for x, r in zip(values, each, strict=True))
-    first = next(made, None)
-    if first is not None and _are_all(first, values, each):
-        return Regions(Alike(first, freeze(values), freeze(each)), ids)
-    return Regions([] if first is None else [first, *made], ids)  # or the sentence of a row that is none
+    return Regions(alike(values, each, norm, *shape, names=names) if m else (), ids)
 
 
-def _are_all(first: Ball, x: Float, radius: Float) -> bool:
-    """Whether there is a ball like the first around every row."""
+def alike(
+    x: Float,
+    radius: Float,
+    norm: float,
+    features: Sequence[int | str] | None,
+    domain: Any,
+    scale: Any,
+    names: Sequence[str] | None = None,
+) -> Alike:
+    """Balls of one kind around the rows of x (m, d), with radius (m,); else the sentence of the first row
+    that has none.
+    """
+    first = Ball(x[0], float(radius[0]), norm, features, domain, scale, names)
     right = radius >= 0 if first.norm else (radius >= 0) & (radius == np.floor(radius))
+    if not (right.all() and _inside(first, x)):
+        for each, r in zip(x, radius, strict=True):
+            Ball(each, float(r), norm, features, domain, scale, names)
+    return Alike(first, freeze(x), freeze(radius))
+
+
+def _inside(first: Ball, x: Float) -> bool:
+    """Whether the domain holds every row."""
     if first.domain is None:
-        return bool(right.all())
+        return True
     low, high = first.domain
-    inside = low.max() <= x.min() and x.max() <= high.min()  # one domain for all features: one look
-    inside = inside or ((low <= x.min(axis=0)) & (x.max(axis=0) <= high)).all()
-    return bool(right.all() and inside)
+    if low.max() <= x.min() and x.max() <= high.min():  # one domain for all features: one look
+        return True
+    return bool(((low <= x.min(axis=0)) & (x.max(axis=0) <= high)).all())
 
 
 def _without(frame: Any, aside: list[str]) -> dict[Any, Any]:

@@ -15,8 +15,6 @@ from gpcert.regions.sets import Ball, Region
 from gpcert.tables import order
 from gpcert.validation import Float, freeze
 
-__all__ = ["Alike", "Columns", "columns_of", "half_axes", "hulls"]
-
 
 @dataclass(frozen=True, eq=False)
 class Alike:

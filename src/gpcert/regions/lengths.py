@@ -19,8 +19,6 @@ import numpy as np
 if TYPE_CHECKING:  # imported where it is used: a model is exported where there is no python-flint
     from flint import arb
 
-__all__ = ["add", "length_at_most", "length_up", "round_down", "round_up"]
-
 #: Bits of the balls, until one decides.
 _PRECISIONS = (64, 256, 1024)
 

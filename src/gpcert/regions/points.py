@@ -14,8 +14,6 @@ import numpy as np
 from gpcert.regions.sets import Ball
 from gpcert.validation import Float
 
-__all__ = ["lowest", "nearest", "project"]
-
 #: Below, the ball is that of norm 1 to within rounding that matters, and powers 1 / (norm - 1) underflow.
 _NEARLY_1 = 1.0 + 1e-6
 _ROOT_STEPS = 100

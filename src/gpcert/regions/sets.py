@@ -25,8 +25,6 @@ from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import ends, named_row, order, positions, row, units
 from gpcert.validation import Float, Mask, as_doubles, as_floats, freeze, positive, require, shown
 
-__all__ = ["Ball", "Box", "Region", "region_from_dict"]
-
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box(Record):

@@ -14,8 +14,6 @@ from gpcert.settings import Settings
 from gpcert.validation import Float
 from gpcert.version import __version__
 
-__all__ = ["About", "Answer", "Key"]
-
 
 class Key(NamedTuple):
     """Digests that together identify a question: two answers with one key answer the same."""

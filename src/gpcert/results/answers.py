@@ -19,14 +19,6 @@ from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import NotNegative, Point, Share, optional
 from gpcert.validation import Float
 
-__all__ = [
-    "CertifiedRadius",
-    "ProbabilityRange",
-    "Robustness",
-    "Verdict",
-    "VerdictStatus",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProbabilityRange(Extremes, Answer):

@@ -12,8 +12,6 @@ from gpcert.results.about import About, Answer
 from gpcert.results.parts import Extremes, Status
 from gpcert.schema import NotNegative
 
-__all__ = ["LatentRange"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LatentRange(Answer):

@@ -12,8 +12,6 @@ from gpcert.numbers import Lower, Upper, between
 from gpcert.regions import Region
 from gpcert.schema import Point, Record
 
-__all__ = ["Enclosure", "Extremes", "Status", "told"]
-
 
 class Status(StrEnum):
     """How a search ended. The bounds are valid under every status; only their width differs.

@@ -11,8 +11,6 @@ import numpy as np
 from gpcert.numbers import exactly
 from gpcert.regions import Ball, Region
 
-__all__ = ["PLAIN", "Words", "far", "while_moving"]
-
 _FEW = 3  # features that are called by their names
 
 

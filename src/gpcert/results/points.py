@@ -10,8 +10,6 @@ from gpcert.results.about import About, Answer
 from gpcert.schema import Point, Share
 from gpcert.validation import Float
 
-__all__ = ["Attack"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attack(Answer):

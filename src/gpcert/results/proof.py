@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["ProofFile", "Unproved"]
-
 
 class Unproved(StrEnum):
     """Why an answer that was asked with `proof` has no file; the answer itself is as good as any."""

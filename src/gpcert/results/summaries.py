@@ -21,8 +21,6 @@ from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import LARGEST, NotNegative, optional
 from gpcert.validation import Float, Index, Mask, require
 
-__all__ = ["Evaluation", "Explanation", "LimeComparison"]
-
 _LINES = 10  # of radii or features, in what is printed
 
 

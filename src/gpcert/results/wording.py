@@ -32,8 +32,6 @@ from gpcert.results.phrases import PLAIN, Words, far, while_moving
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 
-__all__ = ["few", "median", "proved", "sentences", "wilson"]
-
 _Z = Fraction(196, 100)  # two-sided 95 % of the normal law, rounded up
 _RADII = 8  # more than these are "the radius of its row", where every row has one
 

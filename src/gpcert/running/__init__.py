@@ -5,6 +5,7 @@ from gpcert.running.keeper import Keeper
 from gpcert.running.pieces import Numbered, Pieces, among
 from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
 from gpcert.running.signals import SIGNALS, THREADS, on_signals
+from gpcert.running.threads import one_thread
 from gpcert.running.ways import Ask, Lot, Running, made, settle_together
 from gpcert.running.workers import cores
 
@@ -28,6 +29,7 @@ __all__ = [
     "listener",
     "made",
     "on_signals",
+    "one_thread",
     "settle_together",
     "wants_to_stop",
 ]

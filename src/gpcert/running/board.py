@@ -14,9 +14,6 @@ import numpy as np
 
 from gpcert.validation import Index
 
-__all__ = ["BEGUN", "ENDED", "SENT", "Board"]
-
-
 #: How far a piece is; 0 before. A worker on another machine has no board: its pieces stay sent.
 SENT, BEGUN, ENDED = 1, 2, 3
 #: Columns: state, reports so far, and the last report: lower, upper, nodes, seconds, which of its regions.

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from gpcert.errors import GpcertError, InvalidInputError
 
-__all__ = ["cluster"]
-
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:

@@ -29,8 +29,6 @@ from gpcert.running.ways import Ask, Running, Together
 from gpcert.running.worker import Call
 from gpcert.running.workers import TRIED, cores, deaf, deaths, feed, kill, packed, parallel, remote, wanted
 
-__all__ = ["ask_all"]
-
 #: Expected seconds of work below which processes do not pay.
 _WORTH = 5.0
 #: Pieces done here, or else seconds spent on fewer, before that is estimated.

@@ -6,8 +6,6 @@ from typing import Any
 
 from gpcert.running.pieces import Pieces
 
-__all__ = ["Keeper"]
-
 
 class Keeper:
     """Nobody: nothing is known before, and nothing is kept."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from gpcert.validation import Index, Mask
 
-__all__ = ["Numbered", "Pieces", "among", "drop", "regions"]
-
 
 class Numbered(Mapping[int, Any]):
     """The pieces 0, 1, ..., of which some may be gone; `make` makes one, and what was made is kept.

@@ -11,8 +11,6 @@ import numpy as np
 
 from gpcert.errors import InvalidInputError
 
-__all__ = ["Bar", "Listener", "Progress", "Report", "Stopped", "Tally", "listener", "wants_to_stop"]
-
 
 @dataclass(frozen=True)
 class Progress:

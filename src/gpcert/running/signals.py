@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["SIGNALS", "THREADS", "on_signals"]
-
 #: What the BLAS libraries read when they are loaded.
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 #: What asks a program to end: Ctrl-C, schedulers, a terminal that was closed (not on every system).

@@ -16,8 +16,6 @@ from gpcert.running.pieces import Pieces
 from gpcert.running.progress import Listener, Report
 from gpcert.validation import Index
 
-__all__ = ["Ask", "Lot", "Running", "Together", "made", "settle_together"]
-
 #: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
 Ask = Callable[[Any, Any, Report], Any]
 

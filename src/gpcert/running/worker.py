@@ -21,8 +21,6 @@ from gpcert.running.board import BEGUN, ENDED, Board
 from gpcert.running.progress import Stopped
 from gpcert.running.signals import SIGNALS
 
-__all__ = ["Call", "settle"]
-
 #: Seconds between two looks whether the parent is still there.
 _LOOK = 0.5
 

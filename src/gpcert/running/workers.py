@@ -22,9 +22,6 @@ from gpcert.running.board import SENT, Board
 from gpcert.running.signals import SIGNALS
 from gpcert.running.worker import Call, settle
 
-__all__ = ["TRIED", "cores", "deaf", "deaths", "feed", "kill", "packed", "parallel", "remote", "wanted"]
-
-
 #: A piece that has cost so many workers, the last of them alone, is set aside.
 TRIED = 3
 _DASK, _RAY = "DaskDistributedBackend", "RayBackend"

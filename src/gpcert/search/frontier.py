@@ -21,8 +21,6 @@ from gpcert.search.local import descend
 from gpcert.search.recorder import OpenBox, Recorder, Why
 from gpcert.validation import Float
 
-__all__ = ["Minimiser"]
-
 #: Boxes on the frontier; beyond it the most promising-to-be-harmless ones are settled at their present bound.
 FRONTIER_LIMIT = 200_000
 #: By so much a target lies above the goal: room for the rounding of a bound that just meets its target.

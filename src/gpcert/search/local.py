@@ -11,8 +11,6 @@ from gpcert.bounds import BoxBound
 from gpcert.clock import OutOfTime, check
 from gpcert.validation import Float
 
-__all__ = ["descend"]
-
 _VERTEX_STEPS = 6
 _PROJECTED_STEPS = 40
 _EXCHANGES = 12

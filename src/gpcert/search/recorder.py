@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 
 from gpcert.validation import Float
 
-__all__ = ["OpenBox", "Recorder", "Why"]
-
 
 class OpenBox(NamedTuple):
     """A box with its certified lower bound; the smallest bound is refined first.

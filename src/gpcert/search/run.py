@@ -20,8 +20,6 @@ from gpcert.search.recorder import Recorder
 from gpcert.settings import Settings
 from gpcert.validation import Float, Mask
 
-__all__ = ["Search", "run", "widest"]
-
 #: A box that is being bounded when the time is up may take this much longer: most are done by then.
 _GRACE = 0.1
 

@@ -12,9 +12,6 @@ from gpcert.results import Answer
 from gpcert.store.rows import key_of
 from gpcert.store.store import Store
 
-__all__ = ["Standing", "Truth", "forget", "parts_of", "register", "settled", "standings", "widths"]
-
-
 #: What is told of a part.
 _TOLD = {"ask", "model", "norm", "radius", "radii", "features", "settings", "files"}
 _EARLIER = _TOLD - {"settings", "files"} | {"threshold"}

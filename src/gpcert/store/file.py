@@ -14,8 +14,6 @@ from pathlib import Path
 
 from gpcert.errors import StoreError
 
-__all__ = ["VERSION", "clear_errors", "connect", "transaction"]
-
 VERSION = 1
 _APPLICATION = 0x67706374  # "gpct"
 #: Seconds to wait for another process that writes.

@@ -20,8 +20,6 @@ from gpcert.store.ranking import interrupted
 from gpcert.store.rows import key_of
 from gpcert.store.store import Store
 
-__all__ = ["Plan", "keeping"]
-
 #: Answers that wait to be written, at most: memory stays constant however slow the disk is.
 _MOST = 1000
 

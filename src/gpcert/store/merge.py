@@ -8,8 +8,6 @@ from gpcert.errors import GpcertError
 from gpcert.results import Answer
 from gpcert.store.store import Store
 
-__all__ = ["Merged", "merge"]
-
 _LOT = 500
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from gpcert.errors import StoreError
 from gpcert.store.store import Store
 
-__all__ = ["Pieces"]
-
 
 class Pieces:
     """The records at one place of a store, in the order in which they came."""

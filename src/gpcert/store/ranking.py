@@ -28,8 +28,6 @@ from gpcert.results import (
 )
 from gpcert.settings import Settings
 
-__all__ = ["Headline", "effort", "headline", "interrupted", "row_of", "sharp_enough"]
-
 #: Endings that no larger limit would have changed.
 _OWN = (Status.CONVERGED, Status.NUMERICAL)
 

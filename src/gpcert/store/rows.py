@@ -13,8 +13,6 @@ from gpcert.results import Answer, Key
 from gpcert.settings import Settings
 from gpcert.store.ranking import effort, headline, sharp_enough
 
-__all__ = ["SEALED", "intact", "key_of", "numbers_of", "put_row", "seconds_of", "where_of"]
-
 #: An answer's content with its seal, and the columns of the tables that the seal is about.
 SEALED = """a.id, c.data, c.sha256, CAST(a.key AS BLOB), CAST(a.kind AS TEXT), CAST(a.status AS TEXT),
 CAST(a.lower AS REAL), CAST(a.upper AS REAL), CAST(a.width AS REAL), CAST(a.seconds AS REAL)"""

@@ -25,8 +25,6 @@ from gpcert.store.table import Table
 from gpcert.validation import require
 from gpcert.version import __version__
 
-__all__ = ["Store"]
-
 _TEXTS = ("kind", "status", "model")
 #: An answer, with what it has to be checked against.
 _WHOLE = f"{SEALED} FROM answers a LEFT JOIN contents c ON c.id = a.id"

@@ -13,8 +13,6 @@ from gpcert.errors import GpcertError
 from gpcert.files import write_whole
 from gpcert.validation import require
 
-__all__ = ["Table"]
-
 
 class Table:
     """Columns of one length; `table["status"]` is one of them, iterating gives a dict for each row."""

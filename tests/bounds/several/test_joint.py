@@ -1,4 +1,4 @@
-"""One-vs-rest labels, two classes compared at the same point (O4, O5): ball arithmetic says who wins."""
+"""One-vs-rest labels, two classes compared at the same point (O4): ball arithmetic says who wins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.forms import Pieces, Remainder, least
-from gpcert.bounds.several.joint import JointLabel, _roots
+from gpcert.bounds.several.joint import JointLabel, _between, _Box
 from gpcert.likelihoods import OneVsRest, Probit
 from helpers.oracle import examples
 from judge import Truth
@@ -111,22 +111,99 @@ def test_a_rival_beaten_on_a_box_is_not_asked_about_on_its_parts():
     assert bound._known(low, high).tolist() == [True, False, True]
 
 
-@given(seed=st.integers(0, 10**6), width=st.sampled_from([1e-9, 0.05, 0.5, 2.0]))
-@settings(max_examples=examples(30), deadline=None)
-def test_roots_of_the_variance_stay_between_their_ends(seed, width):
-    """O5, for kernels of every kind, at corners and inside, c the noise of the link."""
+def scores(exact, z, label, rival):
+    """z_c and z_j, as balls."""
+    c = noise(exact.post)
+    return [exact.mean(z, j) / (c + exact.clipped(z, j)).sqrt() for j in (label, rival)]
+
+
+@given(seed=st.integers(0, 10**6), width=st.sampled_from([1e-6, 0.1, 0.4, 1.0]))
+@settings(max_examples=examples(60), deadline=None)
+def test_no_number_of_an_excluded_cell_lies_between_two_classes(seed, width):
+    """O4 and what a class exceeds alone, with cells anywhere: wrong ends, or one end alone, are seen."""
     rng = np.random.default_rng(seed)
-    post = one_vs_rest(rng)
-    region, _, bound, points = asked(rng, post, width, np.inf)
+    post = one_vs_rest(rng, same=bool(seed % 2))
+    region, label, bound, points = asked(rng, post, width, np.inf)
     box, exact = region.box(), Truth(post)
-    for label, (own, _) in enumerate(bound.apart.classes):
-        start = points[int(rng.integers(len(points)))]
-        domain = bound.shape.domain(box.lower, box.upper, start, own.lengthscale)
-        low, high = _roots(own, domain, start)
+    start = points[int(rng.integers(len(points)))]
+    compared = _Box(bound, (box.lower, box.upper), start, (True,), [start, points[-1]])
+    others = [j for j in range(post.n_classes) if j != label]
+    for index, j in enumerate(others):
+        own, rival = bound.own.objective(start)[0], -bound.rivals[index].objective(start)[0]
+        low, high = sorted(rng.uniform(min(own, rival) - 0.5, max(own, rival) + 0.5, 2))
+        done, _ = compared._excluded(bound.rivals[index], low, high)
+        least = compared._exceeded(bound.own, low)
         for z in points:
-            root = (noise(post) + exact.clipped(z, label)).sqrt()
-            assert root >= arb(low)
-            assert root <= arb(high)
+            z_c, z_j = scores(exact, z, label, j)
+            assert least is None or z_c > arb(least)
+            assert not done or z_c > z_j or z_c > arb(high) or z_j < arb(low)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.6, -0.002), (0.002, 0.6)])
+def test_both_ends_of_a_cell_count(low, high):
+    """z_0 falls as z_1 rises, both are 0 at 0: only the near end of either cell shows it."""
+    weights = [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]
+    post = gc.Posterior(
+        [[-2.0], [2.0]],
+        weights,
+        np.zeros((3, 2, 2)),
+        kernel=gc.RBF(2.0),
+        likelihood=OneVsRest(Probit()),
+        mean=[0.0, 0.0, -2.0],
+    )
+    moving, box = np.array([True]), (np.array([-0.5]), np.array([0.01]))
+    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), box[0], moving)
+    far = low if high < 0.0 else high
+    compared = _Box(bound, box, box[0], (True,), [box[0]])
+    # At that end a combination is positive on the box.
+    assert any(_positive(compared, bound.rivals[0], far, share) for share in np.linspace(0.0, 1.0, 33))
+    assert not compared._excluded(bound.rivals[0], low, high)[0]
+
+
+def _positive(compared, rival, t, share):
+    found = compared._least(compared.label.own, t, share, rival)
+    compared.seen[1:] = []
+    compared.latents.clear()
+    return found is not None and found.value > 0.0
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_many_features(same):
+    """More than 24: several cells and factors. Corners, samples and the worst point that is found."""
+    rng = np.random.default_rng(4 if same else 5)
+    n, d = 12, 30
+    X = rng.normal(size=(n, d))
+    kernels = tuple(gc.RBF(6.0 if same else 5.0 + j, 9.0) for j in range(3))
+    R = [np.linalg.inv(k(X, X) + np.diag(rng.uniform(0.05, 1.0, n))) for k in kernels]
+    R = np.array([0.5 * (each + each.T) for each in R])
+    link = OneVsRest(Probit())
+    post = gc.Posterior(X, rng.normal(size=(n, 3)), R, kernel=kernels, likelihood=link, mean=np.zeros(3))
+    exact, moving = Truth(post), np.ones(d, dtype=bool)
+    proved = 0
+    for x in rng.normal(size=(6, d)):
+        label = int(post.probability(x[None])[0].argmax())
+        for radius in (0.05, 0.15, 0.3):
+            region = gc.Ball(x, radius)
+            box = region.box()
+            bound = BoundFactory(post).margin(label, shape_of(region, moving), x, moving)
+            worst = x - radius * np.sign(bound.objective(x)[1])
+            worst = np.clip(worst, box.lower, box.upper)
+            found = bound.over(box.lower, box.upper, worst, 0.5 + 1e-9)
+            proved += found.value > 0.5
+            for z in (x, worst, found.point, *np.where(rng.random((4, d)) < 0.5, box.lower, box.upper)):
+                if region.contains(z):
+                    assert margin_is_above(exact, z, label, found.value)
+    assert proved >= 6
+
+
+@given(st.floats(-45.0, 45.0), st.floats(0.0, 10.0), st.lists(st.floats(0.0, 1.0), min_size=2, max_size=2))
+@settings(max_examples=examples(100), deadline=None)
+def test_margins_between_two_numbers(low, width, shares):
+    """The last sentence of O4, in balls: any third class only brings the margin nearer to 0."""
+    high = low + width
+    first, second = sorted(low + share * (high - low) for share in shares)
+    p, q = ((1 + (arb(min(t, high)) / arb(2).sqrt()).erf()) / 2 for t in (first, second))
+    assert not p / (p + q) < arb(_between(low, high))
 
 
 def quadratic(pieces, d):

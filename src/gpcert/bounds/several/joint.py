@@ -1,11 +1,14 @@
 """Does a class of one-vs-rest stay the most probable one? Two classes compared at the same point.
 
 Separate ranges of p_c and p_j lose how far their extremes lie apart, which is of first order in the box. With
-the probit link p_c > p_j exactly where mu_c / A_c > mu_j / A_j, A = sqrt(c + S), and for every number t
+the probit link p_c > p_j exactly where z_c > z_j, z = mu / sqrt(c + S), and that is: no number t has
+z_c <= t <= z_j. With A = sqrt(c + S) and any factors, not both 0, a point with such a t has
 
-    A_c (mu_c / A_c - mu_j / A_j) = (mu_c - t A_c) + (A_c / A_j) (t A_j - mu_j):
+    share (mu_c - t A_c) + (1 - share) (t A_j - mu_j) <= 0:
 
-both brackets lie above supporting planes (G1, G2), and their sum is bounded as one (O4).
+so the numbers are cut into cells, and if for one share the left side is positive on the whole box for both
+ends of a cell, then, being affine in t, it is so for all numbers between (O4). Both brackets lie above
+supporting planes (G1, G2), and their sum is bounded as one.
 """
 
 from __future__ import annotations
@@ -17,26 +20,32 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import Domain, Shape
+from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
-from gpcert.bounds.local.forms import Pieces, Subtracted, least
-from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.radial.plane import kernel_below
+from gpcert.bounds.local.forms import Subtracted
+from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
-from gpcert.bounds.several.sums import level_pieces
-from gpcert.rounding import UNIT, down, exp_up, normal_cdf_down, sqrt_down, sqrt_up, up
+from gpcert.bounds.several.sums import Bracket, smallest_sum
+from gpcert.rounding import UNIT, down, normal_cdf_bounds, sqrt_down, up
 from gpcert.validation import Float, Index, Mask
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS = up(0.5)
-#: At least the density of the normal distribution.
-_DENSITY = 0.39894229
 #: Room above 0 for the rounding of a conclusion, relative to nothing: latents are of size one.
 _CLEAR = 1e-9
 #: Boxes that are remembered.
 _KEPT = 256
+#: Cells of one rival on one box, and programmes for one cell, each with one more point seen, at most; with
+#: few features one of each: the box is rather split.
+_CELLS, _TRIES = 8, 3
+#: The narrowest cell, as a share of all the numbers in question.
+_NARROWEST = 0.1
+#: How far below a level that fails the next one is tried, compared with what its deficit says.
+_BEYOND = 1.2
+#: Factors that are tried on the points seen.
+_FACTORS = np.linspace(0.0, 1.0, 33)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +82,7 @@ class JointLabel(OneByOne):
         return self.apart.at(x)
 
     def objective(self, x: Float) -> tuple[float, Float]:
-        """The smallest difference of mu / A: it has the sign of the margin."""
+        """The smallest difference of z: it has the sign of the margin."""
         value, slope = self.own.objective(x)
         other, fall = min((rival.objective(x) for rival in self.rivals), key=lambda pair: pair[0])
         return value + other, slope + fall  # a rival's is that of 1 - p_j: with the other sign
@@ -82,24 +91,22 @@ class JointLabel(OneByOne):
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: O4 for every rival, around references of rising price."""
         own, widest = self.own, int(np.argmax((upper - lower) / self.own.lengthscale))
-        scores = np.array([rival.objective(reference)[0] for rival in self.rivals])  # of 1 - p_j
-        t = 0.5 * (own.objective(reference)[0] - float(scores.min()))
+        z = own.objective(reference)[0], np.array([-rival.objective(reference)[0] for rival in self.rivals])
         open_ = np.flatnonzero(~self._known(lower, upper))
-        open_ = open_[np.argsort(scores[open_], kind="stable")]
+        open_ = open_[np.argsort(-z[1][open_], kind="stable")]
         best: Certified | None = None
         for place in own.places(lower, upper, reference, partial(own.planes, slack=lambda: np.inf)):
             if place is None:
                 return Certified(1.0, reference, widest, False)
-            start, domain, prices = place
-            for sharp in prices:
-                found = _Box(self, lower, upper, start, domain, sharp, t).compare(open_)
-                if found is None:
-                    continue
-                certified, open_ = found
-                if best is None or certified.value > best.value:
-                    best = certified
-                if not len(open_):
-                    return Certified(_WINS, reference, widest, False)
+            start, _, prices = place
+            found = _Box(self, (lower, upper), start, prices, [reference]).compare(open_, *z)
+            if found is None:
+                continue
+            certified, open_ = found
+            if best is None or certified.value > best.value:
+                best = certified
+            if not len(open_):
+                return Certified(_WINS, reference, widest, False)
         if best is None:
             return self.apart.over(lower, upper, reference, target)
         self._remember(lower, upper, open_)
@@ -128,109 +135,138 @@ def _level_bound(bound: BoxBound) -> LevelBound:
 
 @dataclass(frozen=True, eq=False)
 class _Box:
-    """O4 on one box, around one reference, for one number t; `domain` in units of the class itself."""
+    """O4 on one box, planes around one reference, by rising price."""
 
     label: JointLabel
-    lower: Float
-    upper: Float
+    box: tuple[Float, Float]
     start: Float
-    domain: Domain
-    sharp: bool
-    t: float
+    prices: tuple[bool, ...]
+    seen: list[Float]  #: points (d,) of the box: they choose factors
+    latents: dict[int, list[tuple[float, float]]] = field(default_factory=dict)  #: there, of each class
+    failed: list[Subtracted] = field(default_factory=list)  #: programmes, their points in raw units
 
-    def compare(self, rivals: Index) -> tuple[Certified, Index] | None:
-        """What holds against these rivals, and which of them are not beaten; None where there is no plane."""
-        own = self.label.own
-        plane = self._plane(own, self.domain, self.t)
-        if plane is None:
+    def compare(self, rivals: Index, own: float, others: Float) -> tuple[Certified, Index] | None:
+        """What holds against these rivals, and which of them are not beaten; None where there is no plane.
+
+        `own`, `others` (C - 1,): about z_c and z_j where the margin seems smallest.
+        """
+        least = self._exceeded(self.label.own, 0.5 * (own + float(others[rivals].max())))
+        if least is None:
             return None
-        rough, left = plane.rough(self.domain), []
-        worst: Subtracted | None = None
+        open_, worst = [], (1.0, 0)
         for j in rivals:
-            bounds = self._against(plane, rough, self.label.rivals[j])
-            if bounds is None:
+            most = self._most(self.label.rivals[j], least, own, float(others[j]))
+            if most is None:
                 return None
-            lost = [bound for bound in bounds if not bound.value > 0.0]
-            left += [j] if lost else []
-            worst = min(lost if worst is None else [worst, *lost], key=lambda each: each.value, default=None)
-        if worst is None:
+            if not most <= least:
+                open_.append(j)
+                worst = min(worst, (_between(least, most), len(self.failed)))
+        if not open_:
             return Certified(_WINS, self.start, 0, False), np.empty(0, dtype=np.intp)
-        point = np.clip(self.start + worst.point * own.lengthscale, self.lower, self.upper)
-        stuck = worst.value + 2.0 * worst.rounding >= 0
-        value = self._value(plane, worst.value)
-        return Certified(value, point, int(np.argmax(worst.loss)), stuck), np.array(left)
-
-    def _plane(self, bound: LevelBound, domain: Domain, t: float) -> Pieces | None:
-        """Pieces of a lower bound of mu - t A, for a Gaussian kernel of e^r times that."""
-        return level_pieces(bound, domain, self.start, self._level(bound, t), self.sharp)
-
-    def _level(self, bound: LevelBound, t: float) -> ProbitLevel:
-        level = bound.curves.level(0.5)
-        assert isinstance(level, ProbitLevel)
-        return replace(level, t=t)
-
-    def _against(self, plane: Pieces, rough: float, rival: LevelBound) -> list[Subtracted] | None:
-        """Lower bounds of the sum of both brackets, at the ends of what A_c / A_j may be; none: positive.
-
-        `rough`: a lower bound of the first.
-        """
-        own, start = self.label.own, self.start
-        domain = self.label.shape.domain(self.lower, self.upper, start, rival.lengthscale)
-        other = None if domain is None else self._plane(rival, domain, -self.t)
-        if domain is None or other is None:
+        if not self.failed:
             return None
-        factor = own.lengthscale / rival.lengthscale
-        if not (factor == 1.0).all():
-            other = other.measured_by(factor, self.domain.reach)
-        positive = other.rough(self.domain) >= 0.0
-        if positive and rough > 0.0:
-            return []
-        (low, high), (low_j, high_j) = _roots(own, self.domain, start), _roots(rival, domain, start)
-        # Gaussian kernels: e^{r_c} f is bounded, so that the second bracket has the factor e^{r_c - r_j}.
-        change = isinstance(own.slice, Slice) - isinstance(rival.slice, Slice) * factor * factor
-        slack = 16 * UNIT * (1.0 + factor * factor)
-        grow, shrink = (
-            exp_up(0.5 * self.domain.norm(np.maximum(each + slack, 0.0)) ** 2 * (1.0 + 8 * UNIT))
-            for each in (change, -change)
-        )
-        fewest, most = low / high_j / shrink * (1.0 - 16 * UNIT), high / low_j * grow * (1.0 + 16 * UNIT)
-        if not (0.0 < fewest <= most < math.inf):
-            return None
-        ends = [fewest] if positive else [fewest, most]  # a second bracket >= 0 is smallest there
-        return [least(self.domain, [plane, other.times(end)], (_CLEAR, 1e-6)) for end in ends]
+        failed = self.failed[worst[1] - 1]
+        stuck = failed.value + 2.0 * failed.rounding >= 0
+        return Certified(worst[0], failed.point, int(np.argmax(failed.loss)), stuck), np.array(open_)
 
-    def _value(self, plane: Pieces, value: float) -> float:
-        """A bound of the margin where A_c (z_c - z_j) >= value < 0 for every j.
+    def _exceeded(self, bound: LevelBound, t: float) -> float | None:
+        """A number that z of this latent exceeds on the box: t, or one below; None: there is no plane."""
+        found = self._least(bound, t)
+        if found is None or found.value > 0.0:
+            return None if found is None else t
+        lost = found.value / sqrt_down(_level(bound, t).c_low) * (1.0 + 8 * UNIT)
+        known = down(t + lost - 4 * UNIT * (abs(t) + abs(lost)))
+        likely = t + _BEYOND * found.value / self._latents(bound)[1, 0]
+        again = self._least(bound, likely) if likely > known else None
+        return likely if again is not None and again.value > 0.0 else known
 
-        p_j - p_c <= density |value| / sqrt c, and where that is positive the sum of all p is at least 2 p_c.
+    def _most(self, rival: LevelBound, least: float, own: float, other: float) -> float | None:
+        """A number that z_j does not reach on the box where z_j >= z_c; `least`, which z_c exceeds, if the
+        rival is beaten there. None: there is no plane.
         """
-        level = self._level(self.label.own, self.t)
-        unit = sqrt_down(level.c_low) * (1.0 - 8 * UNIT)
-        alone = min(least(self.domain, [plane], (0.0, 1e-6)).value, 0.0)
-        p = normal_cdf_down(down(self.t + alone / unit * (1.0 + 8 * UNIT)))
-        gap = _DENSITY * -value / unit
-        margin = 0.5 - 0.25 * gap / p * (1.0 + 16 * UNIT) if p > 0 else 0.0
-        return max(0.0, down(margin))  # in this order: NaN is 0
+        below = self._exceeded(rival, -least if least > other else -0.5 * (own + other))
+        if below is None or -below <= least:
+            return None if below is None else least
+        cells, narrowest = [(least, -below)], -_NARROWEST * (least + below)
+        for _ in range(self._at_most(_CELLS) if own > other and narrowest < np.inf else 0):
+            low, high = cells[-1]
+            done, hope = self._excluded(rival, low, high)
+            if done:
+                cells.pop()
+            elif hope and high - low > narrowest:
+                middle = 0.5 * (low + high)
+                cells[-1:] = [(low, middle), (middle, high)]
+            else:
+                break
+            if not cells:
+                return least
+        return cells[-1][1]
+
+    def _excluded(self, rival: LevelBound, low: float, high: float) -> tuple[bool, bool]:
+        """Whether no point has z_c <= t <= z_j for a t of the cell (O4), with the factor that is best on the
+        points seen; and whether smaller cells may do.
+        """
+        for _ in range(self._at_most(_TRIES)):
+            sums = np.minimum(*(self._sums(rival, t) for t in (low, high)))
+            share = float(_FACTORS[int(np.argmax(sums))])
+            if not sums.max() > 0.0:
+                break
+            for t in (low, high):
+                found = self._least(self.label.own, t, share, rival)
+                if found is None or not found.value > 0.0:
+                    break
+            else:
+                return True, True
+            if found is None:
+                return False, False
+        return False, all(self._sums(rival, t).max() > 0.0 for t in (low, high))
+
+    def _at_most(self, count: int) -> int:
+        return count if len(self.start) > CHEAP_DIMENSIONS else 1
+
+    def _sums(self, rival: LevelBound, t: float) -> Float:
+        """About the least sum among the points seen, for every factor."""
+        (mean, root), (other, root_j) = self._latents(self.label.own), self._latents(rival)  # of -f_j
+        both = np.outer(mean - t * root, _FACTORS) + np.outer(other + t * root_j, 1.0 - _FACTORS)
+        return np.asarray(both.min(axis=0))
+
+    def _latents(self, bound: LevelBound) -> Float:
+        """About mu and sqrt(c + S) (2, m) at the points seen, the first of them the reference."""
+        found = self.latents.setdefault(id(bound), [])
+        for x in self.seen[len(found) :]:
+            mu, S = bound.slice.latent(x)
+            root = math.sqrt(bound.curves.noise + max(0.5 * (S[0] + S[1]), 0.0))
+            found.append((0.5 * (mu[0] + mu[1]), root))
+        return np.array(found).T
+
+    def _least(
+        self, bound: LevelBound, t: float, share: float = 1.0, rival: LevelBound | None = None
+    ) -> Subtracted | None:
+        """A lower bound of share (mu - t A) over the box, with (1 - share) times (mu + t A) of the rival's
+        latent, each times a positive function; None: not known. What fails is kept, with its point.
+        """
+        pairs = ((share, bound, t), (1.0 - share, rival, -t))
+        brackets = [Bracket(w, each, _level(each, z)) for w, each, z in pairs if each is not None and w > 0.0]
+        found: Subtracted | None = None
+        for sharp in self.prices:
+            found = smallest_sum(brackets, self.box, self.start, sharp, _CLEAR)
+            if found is None or found.value > 0.0:
+                return found
+        if found is not None:
+            point = np.clip(self.start + found.point * brackets[0].bound.lengthscale, *self.box)
+            self.seen.append(point)
+            self.failed.append(found._replace(point=point))
+        return found
 
 
-def _roots(bound: LevelBound, domain: Domain, start: Float) -> tuple[float, float]:
-    """Ends of A = sqrt(c + max(S, 0)) over the domain (O5)."""
-    slice_, model = bound.slice, bound.slice.model
+def _level(bound: LevelBound, t: float) -> ProbitLevel:
+    """mu = t sqrt(c + S)."""
     level = bound.curves.level(0.5)
     assert isinstance(level, ProbitLevel)
-    c_low, c_high = level.c_low, level.c_high
-    (prior_low, prior), S = slice_.prior, slice_.latent(start)[1]
-    lift = model.deepest + 2.0 * (prior - prior_low)
-    share, metric = 1.0, np.ones(len(domain.low))
-    if not isinstance(slice_, Slice):
-        share, metric = kernel_below(slice_, domain)
-    away = (1.0 - share + 0.5 * domain.norm(metric) ** 2) * (1.0 + 8 * UNIT)
-    away = away if away < 1.0 else 1.0  # NaN: nothing is known
-    change = 2.0 * (prior + lift) * away + model.excess_variance(
-        np.full(len(model.weights), 1.01 * model.variance)
-    )
-    change = sqrt_up(change * (1.0 + 16 * UNIT))
-    low = sqrt_down(c_low + max(S[0], 0.0)) * (1.0 - 8 * UNIT) - change - lift / sqrt_down(c_low)
-    high = sqrt_up(c_high + max(S[1], 0.0) + lift) * (1.0 + 8 * UNIT) + change
-    most = sqrt_up(c_high + max(slice_.largest_variance, 0.0)) * (1.0 + 8 * UNIT)
-    return max(low, sqrt_down(c_low)), min(high, most)
+    return replace(level, t=t)
+
+
+def _between(low: float, high: float) -> float:
+    """(1 + P_c - P_j) / 2 is at least this where low <= z_c <= z_j <= high (O4)."""
+    small, large = normal_cdf_bounds(low)[0], normal_cdf_bounds(high)[1]
+    return max(0.0, down(small / (small + large) * (1.0 - 8 * UNIT)))  # in this order: NaN is 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
-from gpcert.bounds.local.forms import Pieces, Subtracted, least
+from gpcert.bounds.local.forms import Pieces, Quadratic, Subtracted, least
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import KernelSum
@@ -62,6 +62,10 @@ def smallest_sum(
             return None
         units = first.lengthscale / group[0].bound.lengthscale
         total.append(pieces if (units == 1.0).all() else pieces.measured_by(units, domain.reach))
+    rough = total[0].rough(domain) if len(total) == 1 else -math.inf
+    if rough > enough:
+        still = np.zeros(len(start))
+        return Subtracted(rough, still, 0.0, still, Quadratic(rough, still, np.outer(still, still)))
     return least(domain, total, (enough, 1e-3))
 
 

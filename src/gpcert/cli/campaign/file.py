@@ -17,8 +17,6 @@ from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["ASKED", "Campaign", "read_campaign", "threshold_of"]
-
 _MOST = 1 << 24  # bytes; a larger file is not one of ours
 
 #: What can be asked, and the entries that only some of them have.

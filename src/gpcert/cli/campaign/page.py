@@ -21,8 +21,6 @@ from gpcert.regions import Ball
 from gpcert.results import Answer, CertifiedRadius, Evaluation, Status
 from gpcert.store import Store
 
-__all__ = ["campaign_pages", "result_of"]
-
 _LIMITS = ("tolerance", "max_seconds", "max_nodes")
 
 

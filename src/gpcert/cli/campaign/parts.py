@@ -28,8 +28,6 @@ from gpcert.store import Plan, Store
 from gpcert.store.campaign import Truth
 from gpcert.validation import Float, Index, require
 
-__all__ = ["SETTINGS", "Part", "Points", "lots", "parts"]
-
 #: What two lines of a campaign may differ in, besides question, model, norm, features and radius.
 SETTINGS = (
     *("scale", "domain", "threshold", "label"),

@@ -23,8 +23,6 @@ from gpcert.store import Store
 from gpcert.store.campaign import Truth, forget, register, settled, widths
 from gpcert.validation import Index
 
-__all__ = ["run_campaign"]
-
 #: Seconds for one answer in the first round of a limited campaign, and how many times more in the next.
 _FIRST, _MORE = 0.5, 4.0
 

@@ -16,8 +16,6 @@ from gpcert.numbers import exactly
 from gpcert.store import Store
 from gpcert.store.campaign import Standing, Truth, parts_of, standings
 
-__all__ = ["Line", "changed", "lines"]
-
 _DECIDED = ("safe", "unsafe")
 #: Of the other questions: what was asked is known; a label that holds as far as was asked is.
 _SETTLED = ("converged", "radius limit", "explained")

@@ -16,8 +16,6 @@ from gpcert.cli.io.tables import Columns, Table, missing_column, outside, take_r
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, as_names, freeze, require
 
-__all__ = ["read_npz", "shipped_table"]
-
 
 def read_npz(path: Path, columns: Columns, wanted: Sequence[int] | None = None) -> Table:
     """The table in an npz file: `X` (n, d); if there, `y` (n,), `feature_names` (d,), `image_shape` (2,).

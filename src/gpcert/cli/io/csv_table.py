@@ -22,8 +22,6 @@ from gpcert.cli.io.tables import Columns, Table, missing_column, outside, take_r
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["read_csv"]
-
 _BLOCK = 1 << 18  # bytes read at once
 
 

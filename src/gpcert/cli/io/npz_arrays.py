@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
-__all__ = ["Archive", "Header"]
-
 _BLOCK = 1 << 20  # bytes unpacked at once, or one row
 _FREELY = 1 << 30  # bytes that any file may unpack to
 _FACTOR = 20  # beyond that, times the size of the file

@@ -13,8 +13,6 @@ from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.validation import require
 
-__all__ = ["SHIPPED", "class_names", "feature_names", "read_points", "read_table"]
-
 SHIPPED = "dataset:"
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, meant
 
-__all__ = ["Columns", "Table", "missing_column", "outside", "take_rows"]
-
 
 @dataclass(frozen=True)
 class Columns:

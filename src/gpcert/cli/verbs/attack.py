@@ -22,8 +22,6 @@ from gpcert.results import Attack
 from gpcert.running import Listener
 from gpcert.validation import Float
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Look for a point of the region around each row where the model gives another label. What is found
 is evidence; what is not found proves nothing: for that there is `gpcert certify`.

@@ -28,8 +28,6 @@ from gpcert.results import Status
 from gpcert.running import Bar, Progress
 from gpcert.validation import Float
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Ask for ranges at some rows, one after the other on one thread, and tell the CPU time of each: how
 long a run over all rows would take. A "floor" is one evaluation of the model and its gradients at

@@ -23,8 +23,6 @@ from gpcert.store import Store
 from gpcert.store.table import Table
 from gpcert.validation import require
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Run the questions of a campaign file (TOML: models, data, radii, norms, features, limits; see
 docs/campaigns.md). Every answer is kept in the campaign's store as it comes: after Ctrl-C, a crash

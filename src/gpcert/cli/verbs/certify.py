@@ -29,8 +29,6 @@ from gpcert.results import Verdict, VerdictStatus
 from gpcert.running import Listener
 from gpcert.validation import Float
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Whether the label of a row can change within a region around it: "safe" is proved, "unsafe" comes
 with a counterexample, "unknown" with what is known of the margin, P(label) - threshold.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = "Print a completion script: verbs, options, their choices, and file names."
 EXAMPLES = """
   source <(gpcert completion bash)      # for this shell; the same line in ~/.bashrc for all

@@ -6,8 +6,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Train on 1,000 threes and eights, certify test images of which every pixel may move, and write
 one HTML report. Each step is a gpcert command, which is printed before it runs.

@@ -26,8 +26,6 @@ from gpcert.results import Explanation, ProofFile, Unproved
 from gpcert.running import Listener, Progress, wants_to_stop
 from gpcert.validation import Float, require
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 How much each feature alone, moving up or down by the radius, moves the probability of a class:
 positive where more of the feature speaks for the class. Every value has proved bounds.

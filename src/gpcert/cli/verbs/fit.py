@@ -29,8 +29,6 @@ from gpcert.model_file import save
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
-__all__ = ["configure", "in_file_units", "run"]
-
 _SAMPLE = 500  # rows whose distances give the start of the lengthscale
 #: Names on the command line, and the classes of `gpcert.kernels`.
 _KERNELS = {

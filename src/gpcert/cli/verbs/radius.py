@@ -25,8 +25,6 @@ from gpcert.results import CertifiedRadius
 from gpcert.running import Listener
 from gpcert.validation import Float
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 For each row the largest radius within which its label is proved not to change, and the smallest at
 which a point of another label is known.

@@ -27,8 +27,6 @@ from gpcert.results import ProbabilityRange
 from gpcert.running import Listener
 from gpcert.validation import require
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 How low and how high the probability of a class gets over a region around each row. Both bounds
 are proved: no point of the region, tried or not, leaves them.

@@ -10,8 +10,6 @@ from gpcert.cli.show import printable, tell, warn
 from gpcert.files import write_whole
 from gpcert.pages import report
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Turn results into one HTML file that opens offline: what is proved in one sentence, classes apart,
 curves, a table of rows that sorts and filters, pictures of images, every setting and version. Files

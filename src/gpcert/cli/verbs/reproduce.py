@@ -10,8 +10,6 @@ from gpcert.cli.show import warn
 from gpcert_experiments.reproduce import EXPERIMENTS, reproduce
 from gpcert_experiments.reproduce.job import remembering_interrupts
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = f"""
 Run an experiment of the AISTATS 2020 paper: figures (PNG and SVG), a CSV of every number, and a page that
 compares with the paper. A run that was interrupted goes on where it stopped.

@@ -16,8 +16,6 @@ from gpcert.records import save_answers
 from gpcert.store import Store, merge
 from gpcert.validation import require
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """
 Look into a store of answers (--store, store=, campaigns) and move what is in it: list counts and
 runs, show prints an answer or a model, export writes a table (.csv, .parquet) or the answers
