@@ -16,6 +16,7 @@ from fuzz import FIVE_ERF, LOGIT
 from gpcert_check import logit
 from gpcert_check.balls import read_region
 from gpcert_check.five_erf import FiveErf
+from gpcert_check.indefinite import variances
 from gpcert_check.leaves import Point, Slice
 from gpcert_check.logit import CURVE, SIGMA, SLOPE, LogitLevel, mean_of
 from gpcert_check.model import Latent
@@ -222,3 +223,33 @@ def test_a_mean_between_ends_of_the_variance_clears_a_level() -> None:
         if p < 0.5:  # what was shown from 0.3 on is not known from 0 on
             with pytest.raises(Reject, match="V16"):
                 five.outright(wide, arb(told), line)
+
+
+def test_planes_take_the_end_of_the_variance_that_counts() -> None:
+    """V8' and V3': with no reach the box's own ends hold; below 1/2 a tangent touches below them."""
+    latent = Latent([[0.0]], KERNEL, [0.0], [0.5], 0.0)
+    latent.verify([1.0])
+    latent.bottom, latent.top = arb(0.3), arb(0.8)
+    least, most, _ = variances(latent, arb(0), None)
+    assert least == latent.bottom
+    assert most == latent.top
+    p, S = 0.2, 0.5  # a variance between the two ends: the smallest one does not reach it
+    m = needed_mean(LOGIT, p, S)
+    curve = {"c": (1.0).hex(), "S": hexed([0.0, 6.0]), "m": hexed([needed_mean(LOGIT, p, 0.0) + 1e-6] * 2)}
+    level = LogitLevel(p, curve, latent)
+    leaf = {"tau": (0.0).hex(), "tangent": hexed([S, m - 1e-6, m + 1e-6])}
+    with pytest.raises(Reject, match="above the smallest variance"):
+        level.plane(latent, 0.0, leaf, arb(0), None)
+    latent.bottom = arb(S)
+    assert abs(level.plane(latent, 0.0, leaf, arb(0), None).constant + m) < 1e-5
+
+
+@pytest.mark.parametrize("multipliers", [(-1.0, 0.0), (0.0, -1.0)])
+def test_multipliers_of_a_ball_are_not_negative(multipliers: tuple[float, float]) -> None:
+    """V7: what is at most 0 on the ball, times a negative number, would be gained for nothing."""
+    norm = "2" if multipliers[0] else "1"
+    where = {"kind": "ball", "x": hexed([0.0] * 2), "radius": (1.0).hex(), "norm": norm}
+    region = read_region({**where, "features": None, "domain": None, "scale": None}, 2)
+    cell = region.cell(region.lower, region.upper, [0.0, 0.0], [arb(1)] * 2)
+    with pytest.raises(Reject, match="V7: a multiplier is negative"):
+        cell.gain(hexed(multipliers), [arb(0)] * 2, arb_mat(2, 2))
