@@ -42,7 +42,7 @@ def safety_curve(
     ax.axhline(threshold, color=DARK, linewidth=1.0, linestyle=":")
     ax.annotate("decision", (r[-1], threshold), ha="right", va="bottom", fontsize=8)
     label = ranges[0].label if len(ranges) else 1
-    tidy(ax, "radius", f"{side} of P(class {label}) over the ball", title)
+    tidy(ax, "radius", f"{side} of P(classes[{label}]) over the ball", title)
     ax.set_ylim(-0.02, 1.02)
     ax.legend(frameon=False, fontsize=8)
     return figure

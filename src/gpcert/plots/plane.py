@@ -115,7 +115,7 @@ def _background(
     p = post.probability(grid)[:, label].reshape(_GRID, _GRID)
     filled = ax.contourf(x, y, p, levels=np.linspace(0.0, 1.0, 11), cmap="cividis")
     ax.contour(x, y, p, levels=[0.5], colors=[GOOD], linewidths=1.6, linestyles="--")
-    figure.colorbar(filled, ax=ax, label=f"P(class {label}); dashed: 1/2")
+    figure.colorbar(filled, ax=ax, label=f"P(classes[{label}]); dashed: 1/2")
 
 
 def _outline(region: Region) -> Float:

@@ -73,7 +73,7 @@ def certify(
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.certify(clf, gc.Ball([2.5], 0.25)))
-    safe: the margin of class 1 is in [0.150, 0.176]; converged
+    safe: the margin of classes[1] is in [0.150, 0.176]; converged
     >>> gc.certify(clf, gc.Ball([1.75], 0.5)).status
     <VerdictStatus.UNSAFE: 'unsafe'>
     >>> [v.status.value for v in gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25))]

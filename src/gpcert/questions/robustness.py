@@ -40,7 +40,7 @@ def robustness(
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
-    P(class 1) changes by delta in [0.034, 0.043]; converged
+    P(classes[1]) changes by delta in [0.034, 0.043]; converged
     """
     check_model(post)
     points = None if x is None else checked_points(post, x, region)

@@ -53,7 +53,7 @@ class ProbabilityRange(Extremes, Answer):
     def told(self) -> str:
         """See `Answer`."""
         ends = f"min in {self.min}, max in {self.max}"
-        return f"P(class {self.label}) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
+        return f"P(classes[{self.label}]) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
 
     def picture(self) -> Html:
         """The range, its two ends as wide as they are uncertain."""
@@ -133,7 +133,7 @@ class Verdict(Answer):
 
     def told(self) -> str:
         """See `Answer`."""
-        return f"{self.status}: the margin of class {self.label} is in {self.margin}; {self.ended}"
+        return f"{self.status}: the margin of classes[{self.label}] is in {self.margin}; {self.ended}"
 
     def picture(self) -> Html:
         """Where the smallest P(label) lies, as far as the margin says so."""
@@ -275,7 +275,7 @@ class Robustness(Answer):
     def told(self) -> str:
         """See `Answer`."""
         moves = between(self.lower, self.upper)
-        return f"P(class {self.label}) changes by delta in {moves}; {self.range.status}"
+        return f"P(classes[{self.label}]) changes by delta in {moves}; {self.range.status}"
 
 
 def _counterexample(point: Float | None) -> list[tuple[str, Float]]:

@@ -41,7 +41,7 @@ class Words:
     def label(self, k: int | None) -> str:
         """The class at a position."""
         known = k is not None and k < len(self.classes)
-        return f"“{self.classes[k]}”" if known and k is not None else f"class {k}"
+        return f"“{self.classes[k]}”" if known and k is not None else f"classes[{k}]"
 
     def feature(self, j: int) -> str:
         """The feature at a position."""

@@ -45,7 +45,7 @@ class Attack(Answer):
     def told(self) -> str:
         """See `Answer`."""
         changed = "another label" if self.success else "the same label"
-        return f"P(class {self.label}) is about {self.probability:.3f} at the point found: {changed}"
+        return f"P(classes[{self.label}]) is about {self.probability:.3f} at the point found: {changed}"
 
     def found(self) -> list[tuple[str, Float]]:
         """See `Answer`."""

@@ -225,7 +225,7 @@ class Explanation(Answer):
         m, d = self.lower.shape
         names = self.feature_names or tuple(f"x{j}" for j in range(d))
         largest = np.abs(self.value).max(axis=0, initial=0.0)
-        lines = [f"Delta of P(class {self.label}) at {m} points, {d} features, the largest of each:"]
+        lines = [f"Delta of P(classes[{self.label}]) at {m} points, {d} features, the largest of each:"]
         for j in np.argsort(-largest, kind="stable")[: _LINES if m else 0].tolist():
             i = int(np.abs(self.value[:, j]).argmax())
             lines.append(f"{names[j]}: {between(float(self.lower[i, j]), float(self.upper[i, j]))}")
