@@ -103,7 +103,8 @@ class BoxProver:
         hopeless = (node.stuck(clear) and not self.patient) or clear > -_ROUNDING
         if not anything and not hopeless:
             return None
-        best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level, ends)
+        outright = self._cleared(mean, level, ends)
+        best = None if found is None else self._lowered(*found, outright.level)
         if best is not None and best.passes and (outright.level is None or outright.level.t <= best.level.t):
             return best
         return outright
@@ -233,8 +234,12 @@ class BoxProver:
         unit = shape.ball.radius * shape.scale / self.bound.lengthscale
         return Place(self.bound.slice, Outside(low, high, offset, unit, shape.ball.norm), middle, False)
 
-    def _lowered(self, leaf: Leaf, place: Place) -> Leaf:
-        """A level that can be proved from the same reference: that of another box, or about the highest."""
+    def _lowered(self, leaf: Leaf, place: Place, known: Level | None) -> Leaf:
+        """A level that can be proved from the same reference: that of another box, or about the highest;
+        where not even the known one is, the leaf as it is.
+        """
+        if known is not None and not ((least := leaf_on(place, known)) and least.passes):
+            return leaf
         high, low, step = leaf, leaf, _STEP
         if self.floor is not None and self.floor.t < leaf.level.t:
             high = leaf_on(place, self.floor) or leaf
