@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.bounds import LevelBound, LogitCurves, LogitLevel, root_below
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
+from gpcert.proofs.curve import sharpened
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
 from gpcert.proofs.floored import FlooredLevels
@@ -100,7 +101,7 @@ class ProbitAt(Level):
 
 @dataclass(frozen=True, eq=False)
 class LogitAt(Level):
-    """mu >= m_p(S) of the logistic, through points that gpcert's enclosures place above the curve."""
+    """mu >= m_p(S) of the logistic, through points above the curve, next to it."""
 
     probability: float
     fact: Fact
@@ -127,7 +128,8 @@ class LogitAt(Level):
         for x in self.near:  # slopes between points that nearly coincide would be rounding
             if min(abs(x - y) for y in S) > _APART * self.top:
                 S = sorted([*S, x])
-        return self._level.c, S, [upper for _, upper in self._level.enclosures(S)]
+        ends = self._level.enclosures(S)
+        return self._level.c, S, [sharpened(self.p, x, *pair)[1] for x, pair in zip(S, ends, strict=True)]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -157,7 +159,7 @@ class LogitAt(Level):
         return {"tangent": self._tangent(self.top)} if self.probability > 0.5 else {}
 
     def _tangent(self, S: float) -> list[float]:
-        return [S, *self._level.curve(S)]
+        return [S, *sharpened(self.p, S, *self._level.curve(S))]
 
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
         rate = self._tangent(max(variance_at(place), 0.0))
