@@ -87,20 +87,20 @@ class _Side:
             least = text.at_least(*where, known.min_lower, low)
         return Range(
             least,
-            text.point(*where, "<=", text.value(self._label, low)[1], low),
-            text.point(*where, ">=", text.value(self._label, high)[0], high),
+            text.point(*where, "<=", self._enclosed(self._low)[1], low),
+            text.point(*where, ">=", self._enclosed(self._high)[0], high),
             text.at_most(*where, known.max_upper, high),
         )
 
     def sharper(self, known: Range) -> Range:
         """With points that are more extreme."""
         text, where = self._text, (self._label, self._region)
-        low, high = self._point(self._extreme(self._low, 1)), self._point(self._extreme(self._high, -1))
-        p, q = text.value(self._label, low)[1], text.value(self._label, high)[0]
+        low, high = self._extreme(self._low, 1), self._extreme(self._high, -1)
+        p, q = self._enclosed(low)[1], self._enclosed(high)[0]
         if p < known.min_upper:
-            known = known._replace(min_upper=text.point(*where, "<=", p, low))
+            known = known._replace(min_upper=text.point(*where, "<=", p, self._point(low)))
         if q > known.max_lower:
-            known = known._replace(max_lower=text.point(*where, ">=", q, high))
+            known = known._replace(max_lower=text.point(*where, ">=", q, self._point(high)))
         return known
 
     def _extreme(self, best: float, sign: int) -> float:
@@ -113,7 +113,7 @@ class _Side:
 
     def _enclosed(self, t: float) -> tuple[float, float]:
         """P(label) there, which may be known worse than an estimate suggests."""
-        return self._text.value(self._label, self._point(t))
+        return self._text.value(self._label, self._region, self._point(t))
 
     def _point(self, t: float) -> Float:
         return np.asarray(self._points(np.array([t]))[0])
