@@ -30,7 +30,7 @@ _MOST = 1.0 - 1e-9
 _BELOW = 1e-14
 #: A variance this far below 0 costs a level something; noise of a probit that is like the logistic.
 _CLIPPED, _LIKE = 1e-9, 2.5
-#: How far apart they are at least, as a share of the largest variance.
+#: How far apart they are at least, as a share of the largest variance, or of the scale of the curve there.
 _APART = 1e-3
 
 
@@ -124,10 +124,12 @@ class LogitAt(Level):
     @cached_property
     def _grid(self) -> tuple[float, list[float], list[float]]:
         """c, and points (S, m) on or above the curve, from S = 0 to the largest variance."""
-        S = self._level.grid(self.top)
-        for x in self.near:  # slopes between points that nearly coincide would be rounding
-            if min(abs(x - y) for y in S) > _APART * self.top:
-                S = sorted([*S, x])
+        first, *inner, last = self._level.grid(self.top)
+        S = [first, last]
+        for x in (*self.near, *inner):  # slopes between points that nearly coincide would be rounding
+            if min(abs(x - y) for y in S) > _APART * min(self.top, 1.0 + x):
+                S.append(x)
+        S.sort()
         ends = self._level.enclosures(S)
         return self._level.c, S, [sharpened(self.p, x, *pair)[1] for x, pair in zip(S, ends, strict=True)]
 
