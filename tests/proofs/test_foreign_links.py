@@ -68,15 +68,16 @@ def formula(mean: arb, variance: arb) -> arb:
     return sum((c * (1 + z.erf()) / 2 for c, z in spread), arb(0))
 
 
-@pytest.mark.parametrize("p", [1e-6, 0.01, 0.3, 0.5, 0.7, 0.99, 0.9999, 1 - 1e-7])
+@pytest.mark.parametrize("p", [1e-6, 0.01, 0.3, 0.5 - 8e-9, 0.5 - 3e-9, 0.5, 0.7, 0.99, 0.9999, 1 - 1e-7])
 def test_psi_lies_above_the_level_and_touches_it(p: float) -> None:
     """Hints are checked elsewhere; here that they are good ones: none too low, none higher than its curve
-    asks.
+    asks. Levels between P at the mean 0, 5e-9 below 1/2, and 1/2 need more mean the larger the variance.
     """
     level = FiveErfLevels(Fact(0.0, 0.0, None), 9.0).of(p, False, False)
     assert isinstance(level, FiveErfAt)
     number, touch = level.number
-    assert (touch == 9.0) == (p >= 0.5)
+    assert (touch == 9.0) == (p >= 0.5 - 5e-9)
+    assert (level.between((0.2, 4.0))[1]["line"][2] == 4.0) == (p >= 0.5 - 5e-9)
     psis = [Psi(number, 0.0, 0.0, 1.0, touch)]
     for rate, steep in ((0.3, 0.0), (0.0, 0.6)):
         psis.append(level._raised(Psi(0.0, rate, steep, 2.0, 1.0), (0.2, 4.0)))

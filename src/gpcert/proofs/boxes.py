@@ -44,8 +44,10 @@ _LOWEST = -36.0
 _ROUNDING = 1e-10
 #: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
 _BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
-#: More than the rounding of kernels and their sums in S, relative to its terms; radii of balls have 30 bits.
-_KERNELS, _RADII = 1e-13, 1.0 + 2e-8
+#: More than the rounding of kernels and their sums in S, relative to its terms.
+_KERNELS = 1e-13
+#: Radii of balls have 30 bits and are rounded up by each of two sums over the centres.
+_RADIUS = 2.0**-28
 #: Leaves tried for one claim on boxes where none passes, at first and of a patient export.
 TRIALS, MANY_TRIALS = 300, 10_000
 
@@ -101,7 +103,8 @@ class BoxProver:
         hopeless = (node.stuck(clear) and not self.patient) or clear > -_ROUNDING
         if not anything and not hopeless:
             return None
-        best, outright = None if found is None else self._lowered(*found), self._cleared(mean, level, ends)
+        outright = self._cleared(mean, level, ends)
+        best = None if found is None else self._lowered(*found, outright.level)
         if best is not None and best.passes and (outright.level is None or outright.level.t <= best.level.t):
             return best
         return outright
@@ -124,7 +127,8 @@ class BoxProver:
         r = R @ middle
         S, terms = slice_.model.variance - float(middle @ r), float(middle @ (size @ middle))
         spread = 2.0 * float(half @ np.abs(r)) + float(half @ (size @ half))
-        error = _RADII * spread + 4.0 * UNIT * abs(S) + _KERNELS * terms
+        spread *= 1.0 + _RADIUS * (len(r) + 8)
+        error = spread + 4.0 * UNIT * abs(S) + _KERNELS * terms
         return max(S - error, 0.0), max(S + error, 0.0)
 
     @cached_property
@@ -230,8 +234,12 @@ class BoxProver:
         unit = shape.ball.radius * shape.scale / self.bound.lengthscale
         return Place(self.bound.slice, Outside(low, high, offset, unit, shape.ball.norm), middle, False)
 
-    def _lowered(self, leaf: Leaf, place: Place) -> Leaf:
-        """A level that can be proved from the same reference: that of another box, or about the highest."""
+    def _lowered(self, leaf: Leaf, place: Place, known: Level | None) -> Leaf:
+        """A level that can be proved from the same reference: that of another box, or about the highest;
+        where not even the known one is, the leaf as it is.
+        """
+        if known is not None and not ((least := leaf_on(place, known)) and least.passes):
+            return leaf
         high, low, step = leaf, leaf, _STEP
         if self.floor is not None and self.floor.t < leaf.level.t:
             high = leaf_on(place, self.floor) or leaf

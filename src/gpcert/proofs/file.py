@@ -18,7 +18,7 @@ from gpcert.proofs.few import beyond, prove
 from gpcert.proofs.one_vs_rest import SeveralClasses
 from gpcert.proofs.softmax import Labels
 from gpcert.proofs.tree import Goal, Node, Tree
-from gpcert.proofs.two_classes import TwoClasses
+from gpcert.proofs.two_classes import TwoClasses, placed
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
@@ -162,11 +162,14 @@ class ProofText:
         told = [(sign, extreme, self._region(region)) for sign, extreme, region in terms]
         self.claims.append(balance(label, told, lower, upper))
 
-    def value(self, label: int, point: Float) -> tuple[float, float]:
-        """An enclosure of P(label) at a point (D,)."""
+    def value(self, label: int, region: Region, point: Float) -> tuple[float, float]:
+        """An enclosure of P(label) at a point (D,) of a region: no wider than a search of that has it."""
         still = np.zeros(len(point), dtype=bool)
         where = shape_of(Box(point, point), still), point, still
-        return self._factory.pair(label, *where)[0].at(np.empty(0))
+        here = self._factory.pair(label, *where)[0].at(np.empty(0))
+        (bound, _), moving = placed(self._factory.pair, label, region)
+        there = bound.at(point[moving])
+        return max(here[0], there[0]), min(here[1], there[1])
 
     def _sharp(self, level: float) -> bool:
         """Whether a bound is sharp at a level of what decides the label (`Goal.flat`)."""
@@ -204,9 +207,10 @@ class ProofText:
                     found, proof = better
             return sign * found >= sign * each
 
-        if not tried(0.0, False):
+        line = _line(region)
+        if not tried(0.0, *(False, True)[: 1 + line]):
             any(tried(less, False, True) for less in _WEAKER)
-            _ = tried(0.0, True) or all(tried(less, True) for less in _NEARER)
+            _ = (not line and tried(0.0, True)) or all(tried(less, True) for less in _NEARER)
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))
@@ -247,6 +251,12 @@ class ProofText:
         if number == len(self._told):
             self._told.append(region_told(region))
         return number
+
+
+def _line(region: Region) -> bool:
+    """Whether one feature moves: boxes are halved quickly there, so patience costs little."""
+    box = region.box()
+    return int((box.lower < box.upper).sum()) == 1
 
 
 def _reaches(goal: Goal, value: float) -> bool:

@@ -36,6 +36,8 @@ _MORE = 0.1
 _UNREACHED = 1e-11
 #: Slopes below it are 0.
 _FLAT = 1e-7
+#: Curves of levels from here on rise with the variance: P at the mean 0, which is less than 1/2.
+_RISING = 0.5 * TOTAL
 
 
 class Psi(NamedTuple):
@@ -82,7 +84,7 @@ class FiveErfAt(Level):
     @cached_property
     def number(self) -> tuple[float, float]:
         """A mean that clears the level whatever the variance, and where it is needed."""
-        S = self.top if self.probability >= 0.5 else 0.0
+        S = self.top if self.probability >= _RISING else 0.0
         return _reaching(self._height(S), self.probability, S), S
 
     @property
@@ -98,7 +100,7 @@ class FiveErfAt(Level):
         return float(ndtri(_FORMULA.expectation(mean, most if mean > 0.0 else least)))
 
     def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
-        S = ends[self.probability >= 0.5]
+        S = ends[self.probability >= _RISING]
         a = _reaching(self._height(S), self.probability, S)
         return a, {"line": [a, 0.0, S], "spread": True}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +12,12 @@ from gpcert.claims import one_sided
 from gpcert.posterior import Posterior
 from gpcert.proofs.file import ProofText
 from gpcert.regions import Ball, Region
+from gpcert.rounding import down, up
 from gpcert.validation import Float
 
-#: Points of a side at which its extremes are looked for, about those at which explain evaluates P; and how
+#: Points of a side at which its extremes are looked for, besides those that a search has found; and how
 #: often again between the neighbours of the most extreme one, where they do not do.
 _NODES, _ROUNDS = 24, 5
-#: More than the rounding of a sum of four numbers in [0, 1].
-_BESIDE = 2e-15
 
 
 class Range(NamedTuple):
@@ -29,11 +30,12 @@ class Range(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The ranges below and above the centre along a feature."""
+    """The ranges below and above the centre along a feature; `seen`: where extremes were found along it."""
 
     feature: int
     below: Range
     above: Range
+    seen: Sequence[float] = ()
 
 
 def influence(text: ProofText, post: Posterior, label: int, ball: Ball, line: Line, ends: Float) -> bool:
@@ -42,7 +44,7 @@ def influence(text: ProofText, post: Posterior, label: int, ball: Ball, line: Li
     Only sums count: points more extreme than those of the answer make up for what bounds lack.
     """
     regions = one_sided(ball, line.feature, -1), one_sided(ball, line.feature, 1)
-    sides = [_Side(text, post, label, region, line.feature) for region in regions]
+    sides = [_Side(text, post, label, region, line) for region in regions]
     with text.sharing(1):
         left = sides[0].proved(line.below)
     right = sides[1].proved(line.above)
@@ -57,23 +59,25 @@ def influence(text: ProofText, post: Posterior, label: int, ball: Ball, line: Li
 
 
 def _balance(left: Range, right: Range) -> tuple[float, float]:
-    """What follows of Delta; the sums of an answer are rounded outward by more."""
-    least = right.max_lower - left.max_upper + right.min_lower - left.min_upper
-    most = right.max_upper - left.max_lower + right.min_upper - left.min_lower
-    return least - _BESIDE, most + _BESIDE
+    """What follows of Delta, rounded outward once: the sums of an answer have room for what claims lack."""
+    least = fsum((right.max_lower, -left.max_upper, right.min_lower, -left.min_upper))
+    most = fsum((right.max_upper, -left.max_lower, right.min_upper, -left.min_lower))
+    return down(least), up(most)
 
 
 class _Side:
     """P(label) on one side of a centre along a feature."""
 
-    def __init__(self, text: ProofText, post: Posterior, label: int, region: Region, feature: int) -> None:
+    def __init__(self, text: ProofText, post: Posterior, label: int, region: Region, line: Line) -> None:
         self._text, self._post, self._label, self._region = text, post, label, region
         inner = region.inner_box()
-        self._line, self._feature = inner.lower, feature
-        self._ends = float(inner.lower[feature]), float(inner.upper[feature])
-        t = np.linspace(*self._ends, _NODES + 1)
+        self._line, self._feature = inner.lower, line.feature
+        low, high = self._ends = float(inner.lower[line.feature]), float(inner.upper[line.feature])
+        t = np.linspace(low, high, _NODES + 1)
         p = self._values(t)
-        self._low, self._high = float(t[p.argmin()]), float(t[p.argmax()])
+        seen = [each for each in line.seen if low <= each <= high]
+        self._low = min((float(t[p.argmin()]), *seen), key=lambda each: self._enclosed(each)[1])
+        self._high = max((float(t[p.argmax()]), *seen), key=lambda each: self._enclosed(each)[0])
 
     def proved(self, known: Range) -> Range:
         """What is proved of it."""
@@ -83,20 +87,20 @@ class _Side:
             least = text.at_least(*where, known.min_lower, low)
         return Range(
             least,
-            text.point(*where, "<=", text.value(self._label, low)[1], low),
-            text.point(*where, ">=", text.value(self._label, high)[0], high),
+            text.point(*where, "<=", self._enclosed(self._low)[1], low),
+            text.point(*where, ">=", self._enclosed(self._high)[0], high),
             text.at_most(*where, known.max_upper, high),
         )
 
     def sharper(self, known: Range) -> Range:
         """With points that are more extreme."""
         text, where = self._text, (self._label, self._region)
-        low, high = self._point(self._extreme(self._low, 1)), self._point(self._extreme(self._high, -1))
-        p, q = text.value(self._label, low)[1], text.value(self._label, high)[0]
+        low, high = self._extreme(self._low, 1), self._extreme(self._high, -1)
+        p, q = self._enclosed(low)[1], self._enclosed(high)[0]
         if p < known.min_upper:
-            known = known._replace(min_upper=text.point(*where, "<=", p, low))
+            known = known._replace(min_upper=text.point(*where, "<=", p, self._point(low)))
         if q > known.max_lower:
-            known = known._replace(max_lower=text.point(*where, ">=", q, high))
+            known = known._replace(max_lower=text.point(*where, ">=", q, self._point(high)))
         return known
 
     def _extreme(self, best: float, sign: int) -> float:
@@ -106,6 +110,10 @@ class _Side:
             t = np.linspace(max(best - reach, self._ends[0]), min(best + reach, self._ends[1]), _NODES + 1)
             best, reach = float(t[(sign * self._values(t)).argmin()]), 2.0 * reach / _NODES
         return best
+
+    def _enclosed(self, t: float) -> tuple[float, float]:
+        """P(label) there, which may be known worse than an estimate suggests."""
+        return self._text.value(self._label, self._region, self._point(t))
 
     def _point(self, t: float) -> Float:
         return np.asarray(self._points(np.array([t]))[0])

@@ -23,8 +23,8 @@ from gpcert.validation import Float
 
 #: Probabilities closer to 0 than this are bounded by 0.
 _LEAST = 1e-12
-#: References tried on a box.
-_PLACES = 6
+#: References tried on a box, unless the first one lacks so much that no other will do: that of a wide box.
+_PLACES, _HOPELESS = 6, -10.0
 
 
 class Comparison(NamedTuple):
@@ -82,7 +82,7 @@ class JointProver:
         best = -np.inf
         for i, place in enumerate(self._prover(self.label, True).places(node)):
             check()
-            if i == _PLACES or isinstance(place.domain, Outside):
+            if i == _PLACES or isinstance(place.domain, Outside) or (i and best < _HOPELESS):
                 break
             for comparison, room in self._tried(node, place.reference, place.sharp, value, rival):
                 best = max(best, room)

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.bounds import LevelBound, LogitCurves, LogitLevel, root_below
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
+from gpcert.proofs.curve import sharpened
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
 from gpcert.proofs.floored import FlooredLevels
@@ -29,7 +30,7 @@ _MOST = 1.0 - 1e-9
 _BELOW = 1e-14
 #: A variance this far below 0 costs a level something; noise of a probit that is like the logistic.
 _CLIPPED, _LIKE = 1e-9, 2.5
-#: How far apart they are at least, as a share of the largest variance.
+#: How far apart they are at least, as a share of the largest variance, or of the scale of the curve there.
 _APART = 1e-3
 
 
@@ -100,7 +101,7 @@ class ProbitAt(Level):
 
 @dataclass(frozen=True, eq=False)
 class LogitAt(Level):
-    """mu >= m_p(S) of the logistic, through points that gpcert's enclosures place above the curve."""
+    """mu >= m_p(S) of the logistic, through points above the curve, next to it."""
 
     probability: float
     fact: Fact
@@ -123,11 +124,14 @@ class LogitAt(Level):
     @cached_property
     def _grid(self) -> tuple[float, list[float], list[float]]:
         """c, and points (S, m) on or above the curve, from S = 0 to the largest variance."""
-        S = self._level.grid(self.top)
-        for x in self.near:  # slopes between points that nearly coincide would be rounding
-            if min(abs(x - y) for y in S) > _APART * self.top:
-                S = sorted([*S, x])
-        return self._level.c, S, [upper for _, upper in self._level.enclosures(S)]
+        first, *inner, last = self._level.grid(self.top)
+        S = [first, last]
+        for x in (*self.near, *inner):  # slopes between points that nearly coincide would be rounding
+            if min(abs(x - y) for y in S) > _APART * min(self.top, 1.0 + x):
+                S.append(x)
+        S.sort()
+        ends = self._level.enclosures(S)
+        return self._level.c, S, [sharpened(self.p, x, *pair)[1] for x, pair in zip(S, ends, strict=True)]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -157,7 +161,7 @@ class LogitAt(Level):
         return {"tangent": self._tangent(self.top)} if self.probability > 0.5 else {}
 
     def _tangent(self, S: float) -> list[float]:
-        return [S, *self._level.curve(S)]
+        return [S, *sharpened(self.p, S, *self._level.curve(S))]
 
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
         rate = self._tangent(max(variance_at(place), 0.0))

@@ -84,6 +84,8 @@ def _of_box(g: Float, H: Float, low: Float, high: Float, enough: float) -> Multi
     gradient: the derivative of V5's quadratic then vanishes. Where that D does not make it convex, all are
     searched.
     """
+    if len(g) == 1:
+        return _of_interval(g, H, low, high)
     y, free = settled_faces(g, H, low, high)
     D = np.zeros_like(g)
     if free.any():
@@ -97,6 +99,15 @@ def _of_box(g: Float, H: Float, low: Float, high: Float, enough: float) -> Multi
         if not _convex(H, D):
             D, y = curvature(g, H, low, high, enough, 1e-6)
     return Multipliers(D, y, _dual(g, H, D, y, low, high) if _convex(H, D) else -np.inf)
+
+
+def _of_interval(g: Float, H: Float, low: Float, high: Float) -> Multipliers:
+    """One coordinate: a convex quadratic from its minimiser, any other one from its chord; both are exact."""
+    curve = H[0]
+    D, y = np.maximum(-curve, 0.0), np.zeros_like(g)
+    if curve[0] > 0.0:
+        y = np.clip(-g / curve, low, high)
+    return Multipliers(D, y, _dual(g, H, D, y, low, high))
 
 
 def _of_ball(domain: BallDomain, g: Float, H: Float, enough: float) -> Multipliers:

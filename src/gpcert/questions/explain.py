@@ -120,13 +120,17 @@ def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
     settings, start, chosen = told.settings, time.perf_counter(), np.flatnonzero(ball.moving())
     found = np.zeros((2, post.n_features))
     flip = post.n_classes == 2 and label == 0  # lines know P(1): P(0) has the opposite Delta
-    left, right = _sides(post, ball, chosen, 1 if flip else label, settings, report)
+    seen: dict[int, list[float]] = {}
+    left, right = _sides(post, ball, chosen, 1 if flip else label, settings, report, seen)
     found[:, chosen] = _deltas(left, right, flip)
     report(float(found[0].min()), float(found[1].max()), 0, time.perf_counter() - start)
     answer = _about(task, found, ball)
     if prover is None:
         return answer
-    lines = [Line(j, _range(left, i, flip), _range(right, i, flip)) for i, j in enumerate(chosen.tolist())]
+    lines = [
+        Line(j, _range(left, i, flip), _range(right, i, flip), seen.get(j, ()))
+        for i, j in enumerate(chosen.tolist())
+    ]
     seconds = time.perf_counter() - start
     prove = partial(prover.influences, label, BoundFactory(post), ball, lines, found)
     stop = partial(report, float(found[0].min()), float(found[1].max()), 0, seconds)
@@ -153,9 +157,17 @@ def _deltas(left: SideRanges, right: SideRanges, flip: bool) -> tuple[Float, Flo
 
 
 def _sides(
-    post: Posterior, ball: Ball, features: Index, label: int, settings: Settings, report: Report
+    post: Posterior,
+    ball: Ball,
+    features: Index,
+    label: int,
+    settings: Settings,
+    report: Report,
+    seen: dict[int, list[float]],
 ) -> tuple[SideRanges, SideRanges]:
-    """Ranges of P(label) on both sides of x along every feature; two classes: label 1."""
+    """Ranges of P(label) on both sides of x along every feature; two classes: label 1. `seen` gets the places
+    along a feature at which a search found its extremes.
+    """
 
     def unknown(p: Progress) -> bool:
         return report(-2.0, 2.0, p.nodes, p.seconds)
@@ -178,4 +190,6 @@ def _sides(
             found = r.min.lower, r.min.upper, r.max.lower, r.max.upper
             for array, value in zip(ranges, found, strict=True):
                 array[i] = value
+            points = (point for point in (r.argmin, r.argmax) if point is not None)
+            seen.setdefault(int(j[i]), []).extend(float(point[j[i]]) for point in points)
     return sides[0], sides[1]
