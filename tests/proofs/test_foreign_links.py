@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gpcert as gc
-from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS
+from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS, TOTAL
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfAt, FiveErfLevels, Psi
 from helpers.oracle import bits
@@ -62,13 +62,24 @@ def test_every_question_has_proofs(name: str, tmp_path: Path) -> None:
     assert rejected(tmp_path / "model.safetensors", files) == []
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_safe_labels_of_either_class_have_proofs(sign: float, tmp_path: Path) -> None:
+    """A label of class 0 is claimed for more than 1/2 by D3's room: by a level between TOTAL/2 and 1/2."""
+    told = {"kernel": gc.RBF(1.0, 4.0), "likelihood": gc.FiveErf(), "mean": 0.5 * sign}
+    post = gc.Posterior([[0.0], [2.0]], [0.2 * sign, 0.1 * sign], 0.1 * np.eye(2), **told)
+    verdict = gc.certify(post, gc.Ball([1.0], 1.5), proof=tmp_path / "label.json")
+    assert verdict.status == "safe"
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [tmp_path / "label.json"]) == []
+
+
 def formula(mean: arb, variance: arb) -> arb:
     terms = zip(COEFFICIENTS.tolist(), LAMBDAS.tolist(), strict=True)
     spread = [(c, arb(a) * mean / (1 + 2 * arb(a) * arb(a) * variance).sqrt()) for c, a in terms]
     return sum((c * (1 + z.erf()) / 2 for c, z in spread), arb(0))
 
 
-@pytest.mark.parametrize("p", [1e-6, 0.01, 0.3, 0.5, 0.7, 0.99, 0.9999, 1 - 1e-7])
+@pytest.mark.parametrize("p", [1e-6, 0.01, 0.3, 0.5 - 3e-9, 0.5, 0.7, 0.99, 0.9999, 1 - 1e-7])
 def test_psi_lies_above_the_level_and_touches_it(p: float) -> None:
     """Hints are checked elsewhere; here that they are good ones: none too low, none higher than its curve
     asks.
@@ -76,7 +87,7 @@ def test_psi_lies_above_the_level_and_touches_it(p: float) -> None:
     level = FiveErfLevels(Fact(0.0, 0.0, None), 9.0).of(p, False, False)
     assert isinstance(level, FiveErfAt)
     number, touch = level.number
-    assert (touch == 9.0) == (p >= 0.5)
+    assert (touch == 9.0) == (p >= 0.5 * TOTAL)
     psis = [Psi(number, 0.0, 0.0, 1.0, touch)]
     for rate, steep in ((0.3, 0.0), (0.0, 0.6)):
         psis.append(level._raised(Psi(0.0, rate, steep, 2.0, 1.0), (0.2, 4.0)))
