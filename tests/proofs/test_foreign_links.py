@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gpcert as gc
-from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS, TOTAL
+from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS, TIE, TOTAL
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfAt, FiveErfLevels, Psi
 from helpers.oracle import bits
@@ -71,6 +72,20 @@ def test_safe_labels_of_either_class_have_proofs(sign: float, tmp_path: Path) ->
     assert verdict.status == "safe"
     gc.save(post, tmp_path / "model.safetensors")
     assert rejected(tmp_path / "model.safetensors", [tmp_path / "label.json"]) == []
+
+
+def test_files_of_labels_claim_what_decides_them(tmp_path: Path) -> None:
+    """P > 1/2 of class 0 does not say what `predict` does (D3): more than TIE beyond 1/2 is claimed."""
+    post = imported()
+    gc.certified_radius(post, X[:4], rtol=0.05, proof=tmp_path)
+    gc.evaluate(post, X[:4], Y[:4], radii=[0.01, 0.3], proof=tmp_path)
+    gc.certify(post, gc.balls(X[:4], 3.0), proof=tmp_path)
+    claims = [c for file in tmp_path.glob("*.json") for c in json.loads(file.read_text())["claims"]]
+    values = [(c["kind"], float.fromhex(c["value"]) - 0.5) for c in claims if c["sense"] in ("<", ">")]
+    assert {kind for kind, _ in values} == {"at", "everywhere"}
+    assert all(abs(value) > 0.99 * TIE for _, value in values)
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", sorted(tmp_path.glob("*.json"))) == []
 
 
 def formula(mean: arb, variance: arb) -> arb:
