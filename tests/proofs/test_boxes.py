@@ -47,3 +47,20 @@ def test_only_trials_in_vain_are_counted() -> None:
     assert prover.left == TRIALS
     assert prover.proof(root, levels.of(0.5 + 0.5 * p, False, False), False) is None
     assert prover.left < TRIALS
+
+
+def test_ends_of_the_variance_have_room_for_the_radii_of_balls(tmp_path: Path) -> None:
+    """V8': a radius has 30 bits and rounds at every step of a sum over the centres."""
+    for seed in (2, 11):
+        rng = np.random.default_rng(seed)
+        n, kernel = 3 + seed, gc.Matern32(0.3, 18.0)
+        centres = rng.normal(size=(n, 2)) * 3.0
+        R = np.linalg.inv(kernel(centres, centres) + np.diag(rng.uniform(0.2, 9.0, n)))
+        weights, mean = rng.normal(size=n) * 0.1, -0.5
+        post = gc.Posterior(
+            centres, weights, 0.5 * (R + R.T), kernel=kernel, likelihood=gc.Logit(), mean=mean
+        )
+        folder = tmp_path / str(seed)
+        gc.probability_range(post, [gc.Ball([0.1, -2.6], 8.0)], max_nodes=30, proof=folder)
+        gc.save(post, folder / "model.safetensors")
+        assert rejected(folder / "model.safetensors", sorted(folder.glob("*.json"))) == []

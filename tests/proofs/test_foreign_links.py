@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gpcert as gc
-from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS
+from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS, TIE, TOTAL
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfAt, FiveErfLevels, Psi
 from helpers.oracle import bits
@@ -60,6 +61,31 @@ def test_every_question_has_proofs(name: str, tmp_path: Path) -> None:
     files = sorted(tmp_path.glob("*.json"))
     assert len(files) >= 8
     assert rejected(tmp_path / "model.safetensors", files) == []
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_safe_labels_of_either_class_have_proofs(sign: float, tmp_path: Path) -> None:
+    """A label of class 0 is claimed for more than 1/2 by D3's room: by a level between TOTAL/2 and 1/2."""
+    told = {"kernel": gc.RBF(1.0, 4.0), "likelihood": gc.FiveErf(), "mean": 0.5 * sign}
+    post = gc.Posterior([[0.0], [2.0]], [0.2 * sign, 0.1 * sign], 0.1 * np.eye(2), **told)
+    verdict = gc.certify(post, gc.Ball([1.0], 1.5), proof=tmp_path / "label.json")
+    assert verdict.status == "safe"
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", [tmp_path / "label.json"]) == []
+
+
+def test_files_of_labels_claim_what_decides_them(tmp_path: Path) -> None:
+    """P > 1/2 of class 0 does not say what `predict` does (D3): more than TIE beyond 1/2 is claimed."""
+    post = imported()
+    gc.certified_radius(post, X[:4], rtol=0.05, proof=tmp_path)
+    gc.evaluate(post, X[:4], Y[:4], radii=[0.01, 0.3], proof=tmp_path)
+    gc.certify(post, gc.balls(X[:4], 3.0), proof=tmp_path)
+    claims = [c for file in tmp_path.glob("*.json") for c in json.loads(file.read_text())["claims"]]
+    values = [(c["kind"], float.fromhex(c["value"]) - 0.5) for c in claims if c["sense"] in ("<", ">")]
+    assert {kind for kind, _ in values} == {"at", "everywhere"}
+    assert all(abs(value) > 0.99 * TIE for _, value in values)
+    gc.save(post, tmp_path / "model.safetensors")
+    assert rejected(tmp_path / "model.safetensors", sorted(tmp_path.glob("*.json"))) == []
 
 
 def formula(mean: arb, variance: arb) -> arb:

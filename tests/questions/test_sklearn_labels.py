@@ -47,6 +47,12 @@ def test_clear_labels_are_still_decided() -> None:
     assert gc.certify(SHORT, gc.Ball([-1.0], 2.0)).status == "unsafe"
 
 
+@pytest.mark.parametrize(("centre", "radius"), [(1.0, 0.5), (1.0, 0.6), (-1.0, 0.8), (-1.0, 2.0), (1.0, 2.0)])
+def test_attacks_succeed_only_where_predict_changes(centre: float, radius: float) -> None:
+    a = gc.attack(SHORT, gc.Ball([centre], radius), [centre])
+    assert not a.success or SHORT.predict([a.x])[0] != a.label
+
+
 def test_radii_and_accuracies_agree_with_predict() -> None:
     r = gc.certified_radius(SHORT, [-1.0], max_radius=3.0)
     assert set(SHORT.predict(GRID[GRID[:, 0] + 1.0 <= r.safe])) == {0}

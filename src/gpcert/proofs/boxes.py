@@ -44,10 +44,9 @@ _LOWEST = -36.0
 _ROUNDING = 1e-10
 #: How far below the level that a mean clears, but for rounding, levels are tried; quadratures round more.
 _BELOWS = (2e-16, 1e-15, 1e-14, 1e-12, 1e-9, 1e-6)
-#: More than the rounding of kernels and their sums in S, relative to its terms.
-_KERNELS = 1e-13
-#: Radii of balls have 30 bits and are rounded up by each of two sums over the centres.
-_RADIUS = 2.0**-28
+#: More than the rounding of kernels and their sums in S, relative to its terms; radii of balls have 30 bits:
+#: this for each step, so many besides those of a sum over the centres.
+_KERNELS, _RADII, _STEPS_MORE = 1e-13, 2.0**-28, 32
 #: Leaves tried for one claim on boxes where none passes, at first and of a patient export.
 TRIALS, MANY_TRIALS = 300, 10_000
 
@@ -127,8 +126,8 @@ class BoxProver:
         r = R @ middle
         S, terms = slice_.model.variance - float(middle @ r), float(middle @ (size @ middle))
         spread = 2.0 * float(half @ np.abs(r)) + float(half @ (size @ half))
-        spread *= 1.0 + _RADIUS * (len(r) + 8)
-        error = spread + 4.0 * UNIT * abs(S) + _KERNELS * terms
+        rounded = 1.0 + _RADII * (len(R) + _STEPS_MORE)
+        error = rounded * spread + 4.0 * UNIT * abs(S) + _KERNELS * terms
         return max(S - error, 0.0), max(S + error, 0.0)
 
     @cached_property

@@ -36,8 +36,6 @@ _MORE = 0.1
 _UNREACHED = 1e-11
 #: Slopes below it are 0.
 _FLAT = 1e-7
-#: Curves of levels from here on rise with the variance: P at the mean 0, which is less than 1/2.
-_RISING = 0.5 * TOTAL
 
 
 class Psi(NamedTuple):
@@ -81,10 +79,15 @@ class FiveErfAt(Level):
     def told(self) -> dict[str, Any]:
         return {"p": self.probability}
 
+    @property
+    def _rises(self) -> bool:
+        """Whether m_p rises with S: m_p >= 0, from TOTAL/2 on, which lies 5e-9 below 1/2."""
+        return self.probability >= 0.5 * TOTAL
+
     @cached_property
     def number(self) -> tuple[float, float]:
         """A mean that clears the level whatever the variance, and where it is needed."""
-        S = self.top if self.probability >= _RISING else 0.0
+        S = self.top if self._rises else 0.0
         return _reaching(self._height(S), self.probability, S), S
 
     @property
@@ -100,7 +103,7 @@ class FiveErfAt(Level):
         return float(ndtri(_FORMULA.expectation(mean, most if mean > 0.0 else least)))
 
     def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
-        S = ends[self.probability >= _RISING]
+        S = ends[self._rises]
         a = _reaching(self._height(S), self.probability, S)
         return a, {"line": [a, 0.0, S], "spread": True}
 

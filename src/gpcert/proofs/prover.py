@@ -19,6 +19,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import FiveErf, Floored, Logit, OneVsRest, Probit, Softmax
+from gpcert.likelihoods.five_erf import TIE
 from gpcert.model_file import file_digest
 from gpcert.posterior import Posterior
 from gpcert.proofs.facts import facts_of
@@ -86,13 +87,15 @@ class Prover:
             self._zero(answer.threshold),
         )
         value, root = threshold + answer.margin.lower, tree.roots.get(0)
-        lower = text.above(*where, threshold, value, root) if answer.status is VerdictStatus.SAFE else -2.0
+        below, above = self._decisive(answer.threshold)
+        safe = answer.status is VerdictStatus.SAFE
+        lower = text.above(*where, min(above, value), value, root) if safe else -2.0
         if lower < threshold:
             lower = text.margin_at_least(*where, min(value, threshold), root)
         if answer.argmin is not None:
             text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
         if answer.counterexample is not None:
-            text.margin_at(*where, "<", threshold, answer.counterexample)
+            text.margin_at(*where, "<", below, answer.counterexample)
         margin = answer.margin.lower if lower == value else down(lower - threshold)
         return self._write(list(answer.key), text, lower == value, margin, answer.margin.upper)
 
@@ -102,11 +105,11 @@ class Prover:
         """The label on the largest safe ball, or a smaller one; a point of the unsafe ball without it."""
         text, asked = self._text(factory), (answer.label, partial(around, answer.ball), answer.safe)
         fewer = np.floor if answer.ball.norm == 0 else float  # norm 0 counts features
-        tree, zero = trees.get(answer.safe), self._zero(answer.threshold)
-        safe = text.largest(*asked, zero, tree, fewer) if answer.safe > 0 else 0.0
+        tree, (below, above) = trees.get(answer.safe), self._decisive(answer.threshold)
+        safe = text.largest(*asked, above, tree, fewer) if answer.safe > 0 else 0.0
         if answer.counterexample is not None:
             unsafe = around(answer.ball, answer.unsafe)
-            text.margin_at(answer.label, unsafe, "<", self._zero(answer.threshold), answer.counterexample)
+            text.margin_at(answer.label, unsafe, "<", below, answer.counterexample)
         return self._write(list(answer.key), text, safe == answer.safe, safe, answer.unsafe)
 
     def labels(
@@ -118,11 +121,11 @@ class Prover:
         unsafe: tuple[Region, Float] | None,
     ) -> ProofFile | Unproved:
         """The label on one ball, and a point of another without it, where there are."""
-        text, exact = self._text(factory), True
+        (below, above), text, exact = self._decisive(threshold), self._text(factory), True
         if safe is not None:
-            exact = text.holds(label, safe[0], self._zero(threshold), safe[1])
+            exact = text.holds(label, safe[0], above, safe[1])
         if unsafe is not None:
-            text.margin_at(label, unsafe[0], "<", self._zero(threshold), unsafe[1])
+            text.margin_at(label, unsafe[0], "<", below, unsafe[1])
         regions = [each[0].digest for each in (safe, unsafe) if each is not None]
         return self._write([label, threshold, regions], text, exact)
 
@@ -156,6 +159,11 @@ class Prover:
     def _zero(self, threshold: float) -> float:
         """What decides the label is compared with it: of several classes their margin with 0."""
         return 0.0 if self.post.n_classes > 2 else threshold
+
+    def _decisive(self, threshold: float) -> tuple[float, float]:
+        """Below and above which a label is decided: apart next to 1/2 of scikit-learn's formula (D3)."""
+        apart = TIE if threshold == 0.5 and isinstance(self.post.likelihood, FiveErf) else 0.0
+        return self._zero(threshold) - apart, self._zero(threshold) + apart
 
     def _text(self, factory: BoundFactory) -> ProofText:
         return ProofText(self.post, factory)

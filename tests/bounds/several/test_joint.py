@@ -107,8 +107,33 @@ def test_a_rival_beaten_on_a_box_is_not_asked_about_on_its_parts():
     bound._remember(low, high, np.array([1]))
     assert bound._known(low, 0.5 * high).tolist() == [True, False, True]
     assert bound._known(low - 1e-9, high).tolist() == [False] * 3
+    for step in 1e-9 * np.eye(D):  # out of it on one side
+        assert bound._known(low - step, high).tolist() == [False] * 3
+        assert bound._known(low, high + step).tolist() == [False] * 3
     bound._remember(low, high, np.array([0, 1, 2]))
     assert bound._known(low, high).tolist() == [True, False, True]
+
+
+def test_rivals_beaten_on_different_boxes_around_one_are_beaten_on_it():
+    rng = np.random.default_rng(11)
+    bound = asked(rng, one_vs_rest(rng), 0.1, np.inf)[2]
+    low, high = np.zeros(D), np.ones(D)
+    bound._remember(low, high, np.array([1]))
+    bound._remember(low - 1.0, high, np.array([0]))
+    assert bound.over(0.2 * high, 0.4 * high, 0.3 * high, 0.5).value > 0.5
+
+
+def test_a_rival_without_expansions_is_bounded_apart():
+    """R7 is asked of every class, not of the label's alone."""
+    odd = gc.RBF(np.array([1.0, 1e32])) + gc.Matern52(1.0)
+    for kernels in ((gc.RBF(1.0), odd, gc.RBF(1.0)), (odd, gc.RBF(1.0), gc.RBF(1.0))):
+        link, R = OneVsRest(Probit()), np.zeros((3, 2, 2))
+        post = gc.Posterior(
+            np.eye(2), np.ones((2, 3)), R, kernel=kernels, likelihood=link, mean=[1.0, 0.0, 0.0]
+        )
+        region, moving = gc.Ball([0.0, 0.0], 0.1), np.ones(2, dtype=bool)
+        bound = BoundFactory(post).margin(0, shape_of(region, moving), np.zeros(2), moving)
+        assert not isinstance(bound, JointLabel)
 
 
 def scores(exact, z, label, rival):
@@ -137,6 +162,42 @@ def test_no_number_of_an_excluded_cell_lies_between_two_classes(seed, width):
             z_c, z_j = scores(exact, z, label, j)
             assert least is None or z_c > arb(least)
             assert not done or z_c > z_j or z_c > arb(high) or z_j < arb(low)
+
+
+@pytest.mark.parametrize("kernel", [gc.RBF, gc.Matern52])
+@pytest.mark.parametrize(("variance", "precision"), [(1e-3, 0.0), (9.0, 1.0 / 9.001)])
+@pytest.mark.parametrize("t", [-0.5, 1.0, 3.0])
+def test_what_a_class_exceeds_where_variances_are_small(kernel, variance, precision, t):
+    """v < 0 is divided by the smallest A, sqrt c: of hardly any variance, on the whole box or far from the
+    reference.
+    """
+    post = gc.Posterior(
+        [[0.0]],
+        [[-1.0 / variance, 0.0, 0.0]],
+        np.full((3, 1, 1), precision),
+        kernel=kernel(1.0, variance),
+        likelihood=OneVsRest(Probit(2.0)),
+        mean=[-2.0, 0.0, 0.0],
+    )
+    exact, moving, box = Truth(post), np.array([True]), (np.array([0.0]), np.array([1.5]))
+    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), box[0], moving)
+    for start in (0.0, 1.0, 1.5):
+        compared = _Box(bound, box, np.array([start]), (True,), [np.array([start])])
+        least = compared._exceeded(bound.own, t)
+        for z in np.linspace(0.0, 1.5, 11):
+            assert scores(exact, [z], 0, 1)[0] > arb(least)
+
+
+def test_a_rival_that_is_low_everywhere_wins_where_the_label_falls():
+    """z_1 = 0 stays below half of z_0 at the reference; what counts is the smallest z_0."""
+    link, mean = OneVsRest(Probit()), [-1.0, 0.0, -3.0]
+    weights, box = [[3.0, 0.0, 0.0]], (np.array([0.0]), np.array([4.0]))
+    for kernel in (gc.RBF(1.0), gc.Matern52(1.0)):
+        post = gc.Posterior([[0.0]], weights, np.zeros((3, 1, 1)), kernel=kernel, likelihood=link, mean=mean)
+        moving = np.array([True])
+        bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), box[0], moving)
+        found = bound.over(*box, box[0], 0.5 + 1e-9)
+        assert margin_is_above(Truth(post), box[1], 0, found.value)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.6, -0.002), (0.002, 0.6)])

@@ -58,10 +58,10 @@ class JointLabel(OneByOne):
 
     @classmethod
     def of(cls, apart: OneVsRestBound) -> BoxBound:
-        """The joint bound where the link has one, else the other."""
+        """The joint bound where the link has one, and expansions of all classes hold (R7), else the other."""
         bounds = [bound for pair in apart.classes for bound in pair]
         probit = all(isinstance(b, LevelBound) and isinstance(b.curves, ProbitCurves) for b in bounds)
-        return cls(apart) if probit else apart
+        return cls(apart) if probit and all(_level_bound(b).slice.moderate for b in bounds) else apart
 
     @property
     def shape(self) -> Shape:
@@ -93,6 +93,8 @@ class JointLabel(OneByOne):
         own, widest = self.own, int(np.argmax((upper - lower) / self.own.lengthscale))
         z = own.objective(reference)[0], np.array([-rival.objective(reference)[0] for rival in self.rivals])
         open_ = np.flatnonzero(~self._known(lower, upper))
+        if not len(open_):
+            return Certified(_WINS, reference, widest, False)
         open_ = open_[np.argsort(-z[1][open_], kind="stable")]
         best: Certified | None = None
         for place in own.places(lower, upper, reference, partial(own.planes, slack=lambda: np.inf)):
