@@ -123,6 +123,18 @@ def test_a_device_has_one_of_three_names(device):
         gc.probability_range(small_model(), gc.Ball([0.0, 0.0], 0.1), device=device)
 
 
+def test_questions_that_ask_others_pass_the_device_on():
+    """Where "auto" chooses a GPU, nobody could refuse it."""
+    clf = gc.GPClassifier(max_evals=0).fit({"a": [0.0, 1.0, 2.0, 3.0]}, [0, 0, 1, 1])
+    for ask in (
+        lambda **option: gc.certify_table(clf, {"a": [0.5, 2.5]}, radii=[0.1], **option),
+        lambda **option: gc.robustness(clf, gc.balls({"a": [0.5, 2.5]}, 0.1), **option),
+    ):
+        assert len(ask(device="cpu")) == 2
+        with pytest.raises(InvalidInputError, match="device must be 'auto', 'cpu', 'cuda', got 'gpu'"):
+            ask(device="gpu")
+
+
 def test_sides_too_wide_for_doubles_leave_their_rows_to_the_search():
     """Their widths overflow; nothing may be concluded as if they stood still, and nobody is warned."""
     post = small_model()

@@ -78,8 +78,27 @@ def hungry(task, index, report):
     return [point_of(task, i, None) for i in index]
 
 
-@pytest.mark.parametrize("radius", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("radius", [-1.0, np.nan, np.inf, "0.1", [0.1, 0.2], True, None])
 def test_a_radius_that_is_none_is_refused_at_once(radius):
     """scikit-learn turns errors of a scorer into NaN."""
     with pytest.raises(InvalidInputError, match="radius must be a number >= 0"):
         gc.certified_score(radius)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"norm": 0.5},
+        {"norm": 0},
+        {"threshold": 2.0},
+        {"tolerance": 0.0},
+        {"max_seconds": np.nan},
+        {"max_nodes": -1},
+        {"n_jobs": 0},
+        {"device": "tpu"},
+    ],
+)
+def test_options_that_no_model_can_have_are_refused_at_once(options):
+    """scikit-learn turns errors of a scorer into NaN."""
+    with pytest.raises(InvalidInputError, match="must be"):
+        gc.certified_score(0.1, **options)

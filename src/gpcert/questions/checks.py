@@ -168,10 +168,15 @@ def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, opti
 
 def check_threshold(post: Posterior, threshold: float) -> None:
     """A probability strictly between 0 and 1; several classes are compared with each other, not with it."""
-    check_number("threshold", threshold, least=0.0, strict=True)
-    require(float(threshold) < 1.0, f"threshold must be < 1, got {threshold}")
+    check_level(threshold)
     if post.n_classes > 2:
         require(threshold == 0.5, f"threshold must be 0.5 with several classes, got {threshold}")
+
+
+def check_level(threshold: float) -> None:
+    """A probability strictly between 0 and 1."""
+    check_number("threshold", threshold, least=0.0, strict=True)
+    require(float(threshold) < 1.0, f"threshold must be < 1, got {threshold}")
 
 
 def check_device(device: object) -> None:

@@ -27,6 +27,7 @@ def robustness(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    device: str = "auto",
     store: Kept = None,
 ) -> list[Robustness]:
     """An enclosure of delta = max - min of P(label) over a region, or over each region of a sequence.
@@ -35,8 +36,8 @@ def robustness(
     its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
     are those of `probability_range`, whose answer is in `range`, and is what a `store` keeps.
 
-    `post`: any model (`posterior_of`); `tolerance`, `max_seconds`, `max_nodes`, `progress`, `n_jobs`: as
-    for `probability_range`.
+    `post`: any model (`posterior_of`); `tolerance`, `max_seconds`, `max_nodes`, `progress`, `n_jobs`,
+    `device`: as for `probability_range`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
@@ -46,13 +47,14 @@ def robustness(
     points = None if x is None else checked_points(post, x, region)
     ranges = probability_range(
         post,
-        list(region),
+        region,
         label,
         tolerance=tolerance,
         max_seconds=max_seconds,
         max_nodes=max_nodes,
         progress=progress,
         n_jobs=n_jobs,
+        device=device,
         store=store,
     )
     if points is None:

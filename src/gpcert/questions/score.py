@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import GpcertError
+from gpcert.questions.checks import check_device, check_level, checked_running, checked_settings
 from gpcert.questions.evaluate import evaluate
-from gpcert.validation import require
+from gpcert.regions import Ball
+from gpcert.validation import require, shown
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,14 @@ def certified_score(
     >>> bool((cross_val_score(clf, X, y, cv=2, scoring=gc.certified_score(0.05)) > 0.4).all())
     True
     """
-    require(0.0 <= radius < np.inf, f"radius must be a number >= 0, got {radius}")
+    # At once: scikit-learn turns the errors of a scorer into NaN.
+    number = isinstance(radius, int | float | np.number) and not isinstance(radius, bool)
+    require(number and 0.0 <= radius < np.inf, f"radius must be a number >= 0, got {shown(radius)}")
+    Ball([0.0], radius, norm, domain=(0.0, 0.0))  # the sentences about norms
+    check_level(threshold)
+    checked_settings(tolerance, max_seconds, max_nodes)
+    checked_running(None, n_jobs)
+    check_device(device)
     options: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance, "max_seconds": max_seconds}
     options |= {"max_nodes": max_nodes, "n_jobs": n_jobs, "device": device}
     return _Score(radius, (norm, features, domain, scale), tuple(options.items()))

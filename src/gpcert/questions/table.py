@@ -38,6 +38,7 @@ def certify_table(
     max_nodes: int | None = None,
     progress: Listener | bool | None = None,
     n_jobs: int | None = None,
+    device: str = "auto",
     store: Kept = None,
 ) -> Answers[Verdict]:
     """A verdict of `certify` for every row of a table and every radius, row by row.
@@ -46,8 +47,8 @@ def certify_table(
     model's are read. `scale="std"`: deviations of the training data. All else as for `certify` and `Ball`.
 
     `post`: any model (`posterior_of`); `radii`: increasing; `norm`, `features` and `domain`: as for `Ball`;
-    `threshold`, `tolerance`, `max_seconds` and `max_nodes` (for each verdict), `progress`, `n_jobs` and
-    `store`: as for `certify`.
+    `threshold`, `tolerance`, `max_seconds` and `max_nodes` (for each verdict), `progress`, `n_jobs`,
+    `device` and `store`: as for `certify`.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit({"dose": [0.0, 1.0, 2.0, 3.0]}, ["a", "a", "b", "b"])
     >>> rows = {"dose": [0.5, 2.5], "state": ["a", "b"]}
@@ -75,6 +76,7 @@ def certify_table(
         max_nodes=max_nodes,
         progress=progress,
         n_jobs=n_jobs,
+        device=device,
         store=store,
     )
     right = None if labels is None else np.repeat(labels, len(chosen)).tolist()
