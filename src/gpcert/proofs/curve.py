@@ -39,7 +39,7 @@ def sharpened(p: float, S: float, low: float, high: float) -> tuple[float, float
 
 
 def _expected(m: float, S: float) -> tuple[arb, arb]:
-    """E sigma and E sigma' by the trapezoid rule, whose error falls as e^(-2 pi y / h) in a strip of width y."""
+    """E sigma and E sigma' by the trapezoid rule; its error falls as e^(-2 pi y / h) in a strip of y."""
     root = math.sqrt(S)
     y = min(0.5 * math.pi / root, _STRIP)
     h = 2.0 * math.pi * y / (_SMALL + 0.5 * y * y)

@@ -177,6 +177,39 @@ def test_quadratic_bounds_are_sharp_for_steep_slopes(norm, kind, low):
         assert best - 1e-6 * abs(best) <= value <= best + 1e-9 * abs(best)
 
 
+SLIVERS = ((0.0, 4.6e-17), (-3e-14, 0.0), (0.2, 0.2 + 1e-10), (-2e-10, 2e-10))
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize(("start", "end"), SLIVERS)
+def test_coordinates_almost_without_width_are_held_at_their_price(norm, start, end):
+    """B5: steep enough, what is left out is more than all rounding; at an end of the sliver, exactly."""
+    rng = np.random.default_rng(8)
+    for steep, kind in ((1.0, "indefinite"), (1e11, "negative"), (1e11, "psd"), (-1e11, "indefinite")):
+        low, high = np.array([-0.7, start, -0.2, start]), np.array([0.4, end, 0.7, end])
+        ball, H, g = UnitBall(low, high, norm), matrix(rng, kind, 4), rng.standard_normal(4)
+        g[1], H[1, 3], H[3, 1] = steep, -steep, -steep
+        value = unit_lower_bound(g, H, ball).value
+        for u in [0.3 * low, 0.3 * high, ball.rest, 0.9 * descend(g, H, ball, ball.rest)]:
+            for ends in ((start, start), (start, end), (end, end)):
+                u[[1, 3]] = ends
+                assert inside(u, norm)
+                assert rational(value) <= exact(g, H, u)
+
+
+@pytest.mark.parametrize("norm", [1.5, 3.0])
+@pytest.mark.parametrize(("start", "end"), SLIVERS[:2])
+def test_coordinates_almost_without_width_cost_almost_nothing(norm, start, end):
+    """A halving of the search that misses the ball's centre by rounding leaves such a coordinate."""
+    rng = np.random.default_rng(9)
+    H, g, free = matrix(rng, "indefinite", 5), rng.standard_normal(5), np.array([0, 1, 3, 4])
+    low, high = -0.5 * np.ones(5), np.ones(5)
+    low[2], high[2] = start, end
+    value = unit_lower_bound(g, H, UnitBall(low, high, norm)).value
+    without = unit_lower_bound(g[free], H[np.ix_(free, free)], UnitBall(low[free], high[free], norm)).value
+    assert without - 1e-9 * abs(without) <= value
+
+
 @pytest.mark.parametrize("low", [-1.0, 0.0])
 def test_concave_forms_over_the_cross_polytope_are_exact(low):
     """B7: a concave quadratic attains its minimum over an L1 ball at a vertex, and so does the bound."""

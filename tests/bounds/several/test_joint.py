@@ -15,6 +15,7 @@ from gpcert.bounds import BoundFactory, shape_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.forms import Pieces, Remainder, least
 from gpcert.bounds.several.joint import JointLabel, _between, _Box
+from gpcert.bounds.several.known import Known
 from gpcert.likelihoods import OneVsRest, Probit
 from helpers.oracle import examples
 from judge import Truth
@@ -100,26 +101,26 @@ def test_classes_that_rise_together_are_told_apart_at_once():
         assert bound.apart.over(low, high, low, 0.5 + 1e-9).value < 0.5
 
 
-def test_a_rival_beaten_on_a_box_is_not_asked_about_on_its_parts():
-    rng = np.random.default_rng(11)
-    bound = asked(rng, one_vs_rest(rng, classes=4), 0.1, np.inf)[2]
-    low, high = np.zeros(D), np.ones(D)
-    bound._remember(low, high, np.array([1]))
-    assert bound._known(low, 0.5 * high).tolist() == [True, False, True]
-    assert bound._known(low - 1e-9, high).tolist() == [False] * 3
+def test_what_is_known_of_a_box_is_known_of_its_parts_alone():
+    known, low, high = Known(), np.zeros(D), np.ones(D)
+    known.add(low, high, np.array([True, False, True]))
+    assert known.on(low, 0.5 * high, 3).tolist() == [True, False, True]
     for step in 1e-9 * np.eye(D):  # out of it on one side
-        assert bound._known(low - step, high).tolist() == [False] * 3
-        assert bound._known(low, high + step).tolist() == [False] * 3
-    bound._remember(low, high, np.array([0, 1, 2]))
-    assert bound._known(low, high).tolist() == [True, False, True]
+        assert known.on(low - step, high, 3).tolist() == [False] * 3
+        assert known.on(low, high + step, 3).tolist() == [False] * 3
+    known.on(low, high, 3)[1] = True  # a copy
+    assert known.on(low, high, 3).tolist() == [True, False, True]
+    known.add(0.2 * high, 0.7 * high, np.array([False, True, False]))
+    assert known.on(0.2 * high, 0.7 * high, 3).all()
+    assert known.on(low, high, 3).tolist() == [True, False, True]
 
 
 def test_rivals_beaten_on_different_boxes_around_one_are_beaten_on_it():
     rng = np.random.default_rng(11)
     bound = asked(rng, one_vs_rest(rng), 0.1, np.inf)[2]
     low, high = np.zeros(D), np.ones(D)
-    bound._remember(low, high, np.array([1]))
-    bound._remember(low - 1.0, high, np.array([0]))
+    bound.known.add(low, high, np.array([True, False]))
+    bound.known.add(low - 1.0, high, np.array([False, True]))
     assert bound.over(0.2 * high, 0.4 * high, 0.3 * high, 0.5).value > 0.5
 
 

@@ -21,6 +21,9 @@ from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, norm_up, sum_up
 from gpcert.validation import Float
 
 _FACE_ROUNDS = 3
+#: Coordinates narrower than this share of the widest are held where they are smallest: units that differ by
+#: more leave nothing of the convex part but rounding.
+_NARROW = 1e-9
 _DESCENT_STEPS = 80
 #: Steps end it that are shorter than this share of the set, and where it only guides: what a tangent loses is
 #: of second order.
@@ -39,8 +42,8 @@ def unit_lower_bound(
     """At most the minimum of g.u + u^T H u / 2 over the ball, H (d, d) symmetric; a point near it."""
     with np.errstate(all="ignore"):  # overflow ends as -inf, never as a bound
         ball = _shortened(g, H, ball)
-        point = ball.rest
-        free = ball.low < ball.high
+        point, width = ball.rest, ball.high - ball.low
+        free = width > _NARROW * float(width.max())
         # Substitution of the others rounds: the constant, and the gradient, which acts over at most 1.
         fixed = np.flatnonzero(~free)
         moved = H[:, fixed] @ point[fixed]
@@ -48,6 +51,9 @@ def unit_lower_bound(
         scale = np.abs(g) + np.abs(H[:, fixed]) @ np.abs(point[fixed])
         if point[fixed].any():
             constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale.sum()) + len(g) * TINY
+        if width[fixed].any():
+            held = (np.abs(g) + np.abs(H).sum(axis=1)) * width
+            constant -= float(held[fixed].sum()) * (1.0 + 1e-6) + len(g) * TINY
         if not free.any():
             return QuadraticBound(constant, point)
         found = _best(

@@ -14,7 +14,6 @@ supporting planes (G1, G2), and their sum is bounded as one.
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -26,17 +25,16 @@ from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
 from gpcert.bounds.local.forms import Subtracted
 from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
 from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.several.known import Known
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
 from gpcert.bounds.several.sums import Bracket, smallest_sum
 from gpcert.rounding import UNIT, down, normal_cdf_bounds, sqrt_down, up
-from gpcert.validation import Float, Index, Mask
+from gpcert.validation import Float, Index
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS = up(0.5)
 #: Room above 0 for the rounding of a conclusion, relative to nothing: latents are of size one.
 _CLEAR = 1e-9
-#: Boxes that are remembered.
-_KEPT = 256
 #: Cells of one rival on one box, and programmes for one cell, each with one more point seen, at most; with
 #: few features one of each: the box is rather split.
 _CELLS, _TRIES = 8, 3
@@ -53,8 +51,7 @@ class JointLabel(OneByOne):
     """A `BoxBound` of (1 + min_j (P_c - P_j)) / 2; a value of 1/2 and one ulp means "above 1/2"."""
 
     apart: OneVsRestBound  #: by separate ranges: at points, and where there are no planes
-    #: The last boxes, each with the rivals (C - 1,) that lose on it: they need not be looked at on its parts.
-    won: deque[tuple[Float, Float, Mask]] = field(default_factory=partial(deque, maxlen=_KEPT), repr=False)
+    known: Known = field(default_factory=Known, repr=False)  #: the rivals (C - 1,) that lose
 
     @classmethod
     def of(cls, apart: OneVsRestBound) -> BoxBound:
@@ -92,7 +89,7 @@ class JointLabel(OneByOne):
         """See `BoxBound.over`: O4 for every rival, around references of rising price."""
         own, widest = self.own, int(np.argmax((upper - lower) / self.own.lengthscale))
         z = own.objective(reference)[0], np.array([-rival.objective(reference)[0] for rival in self.rivals])
-        open_ = np.flatnonzero(~self._known(lower, upper))
+        open_ = np.flatnonzero(~self.known.on(lower, upper, len(self.rivals)))
         if not len(open_):
             return Certified(_WINS, reference, widest, False)
         open_ = open_[np.argsort(-z[1][open_], kind="stable")]
@@ -111,23 +108,10 @@ class JointLabel(OneByOne):
                 return Certified(_WINS, reference, widest, False)
         if best is None:
             return self.apart.over(lower, upper, reference, target)
-        self._remember(lower, upper, open_)
-        return best
-
-    def _known(self, lower: Float, upper: Float) -> Mask:
-        """The rivals (C - 1,) that lose on a box around this one."""
-        known = np.zeros(len(self.rivals), dtype=bool)
-        for low, high, won in self.won:
-            if (low <= lower).all() and (upper <= high).all():
-                known |= won
-        return known
-
-    def _remember(self, lower: Float, upper: Float, open_: Index) -> None:
-        """That all but these rivals lose on the box."""
         won = np.ones(len(self.rivals), dtype=bool)
         won[open_] = False
-        if won.any():
-            self.won.append((lower, upper, won))
+        self.known.add(lower, upper, won)
+        return best
 
 
 def _level_bound(bound: BoxBound) -> LevelBound:

@@ -8,20 +8,21 @@ With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > 0 and E D >= max
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.several.known import Known
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import down, up
-from gpcert.validation import Float
+from gpcert.validation import Float, Mask
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
@@ -123,6 +124,9 @@ class LabelBound(Comparison):
 
     softmax: SoftmaxBound
     label: int
+    known: Known = field(
+        default_factory=Known, repr=False
+    )  #: Theorem 4: E D >= s_k for (j, k); all k: E D > 0
 
     def objective(self, x: Float) -> tuple[float, Float]:
         model, slice_ = self.softmax.model, self.softmax.slice
@@ -136,16 +140,21 @@ class LabelBound(Comparison):
         return min(gaps), slice_.pull(x, (model.weights[:, self.label] - model.weights[:, j])[None])[0]
 
     def undecided(self, lower: Float, upper: Float, reference: Float) -> tuple[list[int], Float | None]:
-        whole = self.softmax
+        whole, C = self.softmax, self.softmax.model.classes
+        known = self.known.on(lower, upper, C, C)
+        open_ = [j for j in self.rivals if not known[j].all()]
+        if not open_:
+            return [], None
         most = most_clipped(whole.model, lambda: whole.variances(lower, upper))
         views = whole.views(lower, upper)
         shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
         here = whole.latents(views[0].start) if shared is None else shared.latents
         seen = here, whole.latents(reference)
-        rivals = [j for j in self.rivals if all(self._beats(latents, j) for latents in seen)]
-        found = {j: self._loses(views, shared, here, most, j) for j in rivals}
+        rivals = [j for j in open_ if all(self._beats(latents, j) for latents in seen)]
+        found = {j: self._loses(views, shared, here, most, j, known[j]) for j in rivals}
+        self.known.add(lower, upper, known)
         losing = {j: where for j, where in found.items() if where is not None}
-        hopeless = [j for j in self.rivals if j not in rivals]
+        hopeless = [j for j in open_ if j not in rivals]
         return hopeless + list(losing), next(reversed(losing.values()), None)
 
     def _beats(self, here: Latents, j: int) -> bool:
@@ -154,11 +163,12 @@ class LabelBound(Comparison):
         return bool(here.mean[self.label] - here.mean[j] > np.max(shared))
 
     def _loses(
-        self, views: list[View], x: ClassExpansion | None, here: Latents, most: Float, j: int
+        self, views: list[View], x: ClassExpansion | None, here: Latents, most: Float, j: int, known: Mask
     ) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled.
 
-        `most` (C,): how far the predictor may raise each variance; `x`: cheap reaches, Gaussian kernel only.
+        `most` (C,): how far the predictor may raise each variance; `x`: cheap reaches, Gaussian kernel only;
+        `known` (C,): the k with E D >= s_k, which are added to; all, if c beats j.
         """
         c, C = self.label, self.softmax.model.classes
         a = np.zeros(C)
@@ -172,17 +182,47 @@ class LabelBound(Comparison):
         clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
         others = [k for k in self.rivals if k != j]
         others.sort(key=lambda k: -_shared(here.covariance, c, j, k))  # what fails, fails soon
+        excess = _Excess(views[-1], x, a, mean.latent, clipped)
         for k in others if self.softmax.correlated else others[:1]:
             B = _shared_functional(C, c, j, k)
             if not self.softmax.correlated:  # the same for every k
                 B = np.diag(np.diagonal(B))
-            if x is not None and mean.latent > _largest(x, B) + clipped:
-                continue
-            both = None if x is None else x.smallest(a, -B, clipped, enough=_CLEAR)
-            if both is None or (x is not None and both.latent <= 0.0 < both.latent + x.rest(a, B)):
-                both = views[-1].smallest(a, -B, clipped, enough=_CLEAR)
-            if not both.latent > 0.0:
-                return both.point
+            where = None if known[k] else excess.fails(B)
+            if where is not None:
+                return where
+            known[k] = True
+        known[:] = True
+        return None
+
+
+@dataclass(eq=False)
+class _Excess:
+    """Whether E D - s_k - clipped is positive on a domain, by rising price."""
+
+    sharp: View
+    x: ClassExpansion | None
+    a: Float  #: (C,): E D = a.m
+    mean: float  #: E D is at least this
+    clipped: float
+    dear: bool = False  #: the sharp bound has shown for another k what the cheap one had not
+
+    def fails(self, B: Float) -> Float | None:
+        """None if it is, with s_k = <B, Sigma>; else where it seems not to be, scaled."""
+        a, x = self.a, self.x
+        if x is not None:
+            if self.mean > _largest(x, B) + self.clipped:
+                return None
+            rest = x.rest(a, B)
+            if not self.dear or float(a @ x.latents.mean) - float(np.vdot(B, x.latents.covariance)) > rest:
+                both = x.smallest(a, -B, self.clipped, enough=_CLEAR)
+                if both.latent > 0.0:
+                    return None
+                if not both.latent + rest > 0.0:
+                    return both.point
+        both = self.sharp.smallest(a, -B, self.clipped, enough=_CLEAR)
+        if not both.latent > 0.0:
+            return both.point
+        self.dear = True
         return None
 
 
