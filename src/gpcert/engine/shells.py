@@ -20,8 +20,9 @@ from gpcert.rounding import UNIT
 _EDGES = (0.33, 0.5)
 #: J24: m of shells that do not begin at the reference, in units of what their quadratic loses; any is sound.
 _FAR = 2.0
-#: J11: theta, in units of the form's mean over the ends of the box; any is sound.
-_THETA = 4.0
+#: J11: theta on the whole box and in shells, in units of the form's mean over the ends of the box; any is
+#: sound. The first makes quadratics that closed diagonals (J6) prove, the second loses less.
+_THETA = 2.0, 4.0
 _UP = 1.0 + 64 * UNIT
 
 
@@ -60,7 +61,7 @@ class _Form:
     hessian: Array
     N: Array  #: L N L (N, d, d)
     lack: Array
-    theta: Array
+    unit: Array  #: of theta (N,)
     known: Array  #: the squared norm of orders up to three (N,)
     rho: Array
 
@@ -72,9 +73,9 @@ class _Form:
         count, d, _ = N.shape
         ends = seen.boxes.reach**2 * metric
         mean = xp.sum(xp.reshape(N, (count, d * d))[:, :: d + 1] * ends, axis=1) / xp.sum(ends, axis=1)
-        theta = _THETA * xp.sqrt(xp.clip(mean, 1e-30, None))
+        unit = xp.sqrt(xp.clip(mean, 1e-30, None))
         L = xp.sqrt(metric)
-        return cls(sums, H, N * (L[:, None] * L[None, :]), lack, theta, seen.known(H) + cube, rho)
+        return cls(sums, H, N * (L[:, None] * L[None, :]), lack, unit, seen.known(H) + cube, rho)
 
     @property
     def span(self) -> Array:
@@ -83,7 +84,7 @@ class _Form:
 
     def take(self, rows: Array) -> _Form:
         """Those of some rows."""
-        columns = self.hessian, self.N, self.lack, self.theta, self.known, self.rho
+        columns = self.hessian, self.N, self.lack, self.unit, self.known, self.rho
         return _Form(self.sums.take(rows), *(column[rows] for column in columns))
 
     def within(self, square: Array, tries: int, beyond: Array = None) -> Array:
@@ -91,7 +92,7 @@ class _Form:
         sums, seen, box = self.sums, self.sums.seen, self.sums.boxes
         backend, xp, metric = seen.at.facts.backend, seen.at.facts.backend.xp, seen.at.facts.metrics[0]
         count, d, _ = self.hessian.shape
-        b, theta = sqrt_up(backend, square), self.theta
+        b, theta = sqrt_up(backend, square), _THETA[beyond is not None] * self.unit
         taken = xp.reshape(self.N * (b / theta * _UP)[:, None, None], (count, d * d))
         taken[:, :: d + 1] += ((theta + self.lack / theta) * b * _UP)[:, None] * metric
         norm = xp.sqrt(xp.sum(self.hessian**2, axis=(1, 2))) + xp.sqrt(xp.sum(taken * taken, axis=1))
