@@ -141,9 +141,9 @@ def test_labels_are_kept_in_shells_where_the_whole_box_leaves_them_open(monkeypa
     X = rng.standard_normal((40, 34))
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
     post = gc.GPClassifier(gc.RBF(6.0, 20.0), max_evals=0).fit(X, y).posterior_
-    x, truth = np.repeat(X[:20], 40, axis=0), Truth(post)
+    x, truth = np.repeat(X[:20], 120, axis=0), Truth(post)
     sign = np.where(post.probability(x).argmax(axis=1) > 0, 1.0, -1.0)
-    reach = np.tile(np.linspace(0.1, 0.5, 40), 20)[:, None]
+    reach = np.tile(np.linspace(0.1, 0.5, 120), 20)[:, None]
     rows = Rows(x - reach, x + reach, x - reach, x + reach, x[:, :0], sign)
     facts, found = facts_of(post, np.arange(34), Backend()), []
     monkeypatch.setattr(later, "_CHEAP", np.inf)
