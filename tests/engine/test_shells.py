@@ -95,45 +95,51 @@ def test_a_shell_lies_below_the_mean_on_it_and_need_not_elsewhere(centres):
     assert outside > examples(40) // 6  # what is proved of a shell is not proved of the box
 
 
-def test_shells_follow_each_other_from_the_reference_to_the_farthest_point(monkeypatch):
-    asked = []
+def test_what_is_said_of_the_box_was_said_of_shells_that_cover_it(monkeypatch):
+    """Shells that leave a sign open at random: those of a row that is settled follow each other, to the last
+    bit, from the reference to the farthest point, and the least of them counts.
+    """
+    rng, proved = np.random.default_rng(3), []
 
     def within(form, square, tries, beyond):
-        asked.append((beyond, square))
-        return (
-            np.array([3.0, 1.0, 2.0, 5.0, np.nan])[: len(square)] if len(asked) == 1 else square * 0.0 + 2.0
-        )
-
-    for _, batch in batches(3, 12):
-        monkeypatch.setattr(shells._Form, "within", within)
-        form = form_of(batch, 100)
-        form = form.take(np.arange(min(len(batch.rows), 4)))
-        asked.clear()
-        found = shells._in_shells(form, 2)
-        assert found.tolist() == [2.0, 1.0, 2.0, 2.0][: len(found)]
-        assert (asked[0][0] == 0).all()
-        assert all((one[1] == two[0]).all() for one, two in pairwise(asked))
-        assert (asked[-1][1] == form.span).all()
-        monkeypatch.undo()
-
-
-@pytest.mark.parametrize("failing", range(3))
-def test_a_row_that_one_shell_leaves_is_left(monkeypatch, failing):
-    asked = []
-
-    def within(form, square, tries, beyond):
-        asked.append(len(square))
-        values = square * 0.0 + 1.0
-        if len(asked) == failing + 1:
-            values[0], values[1] = -1e-300, np.nan
+        open_ = rng.choice([0.0, -1e-300, -1.0, -np.inf, np.nan], len(square))
+        values = np.where(rng.random(len(square)) < 0.7, rng.uniform(0.0, 9.0, len(square)), open_)
+        for row, near, far, value in zip(form.rho, beyond, square, values, strict=True):
+            if value >= 0:
+                proved[int(row)].append((near, far, value))
         return values
 
     monkeypatch.setattr(shells._Form, "within", within)
+    settled = cut = 0
+    for _, batch in batches(3, 60):
+        form = form_of(batch, 100)
+        form, proved = replace(form, rho=np.arange(len(batch.rows))), [[] for _ in batch.rows.sign]
+        for row, found in enumerate(shells._in_shells(form, 2)):
+            if found == -math.inf:
+                continue
+            settled, cut = settled + 1, cut + (len(proved[row]) > 3)
+            assert found == min(value for *_, value in proved[row])
+            assert all(one[1] == two[0] for one, two in pairwise(proved[row]))
+            assert (proved[row][0][0], proved[row][-1][1]) == (0.0, form.span[row])
+    assert settled > 100
+    assert cut > 20
+
+
+def test_a_row_that_a_cut_shell_leaves_is_left(monkeypatch):
     batch = next(batch for _, batch in batches(4, 1))
-    found = shells._in_shells(form_of(batch, 100), 2)
-    assert found[:2].tolist() == [-math.inf] * 2
-    assert (found[2:] == 1.0).all()
-    assert asked == [len(found)] * (failing + 1) + [len(found) - 2] * (2 - failing)
+    for bad in range(5):  # of shells that are not cut, then of the halves of the first
+        asked = []
+
+        def within(form, square, tries, beyond, asked=asked, bad=bad):
+            asked.append(len(square))
+            values = square * 0.0 + 1.0
+            values[0] = -1.0 if len(asked) == 1 or len(asked) == bad else 1.0
+            return values
+
+        monkeypatch.setattr(shells._Form, "within", within)
+        found = shells._in_shells(form_of(batch, 100), 2)
+        assert found[0] == (-math.inf if bad in (2, 3) else 1.0)
+        assert (found[1:] == 1.0).all()
 
 
 def test_labels_are_kept_in_shells_where_the_whole_box_leaves_them_open(monkeypatch):

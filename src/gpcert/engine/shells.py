@@ -16,8 +16,8 @@ from gpcert.engine.rounding import sqrt_up
 from gpcert.engine.sums import Sums
 from gpcert.rounding import UNIT
 
-#: Where shells end, as shares of the farthest |L d|; any are sound.
-_EDGES = (0.33, 0.5)
+#: Where shells end, as shares of the farthest |L d|, and how often one that is left is cut; any are sound.
+_EDGES, _CUTS = (0.33, 0.5), 1
 #: J24: m of shells that do not begin at the reference, in units of what their quadratic loses; any is sound.
 _FAR = 2.0
 #: J11: theta on the whole box and in shells, in units of the form's mean over the ends of the box; any is
@@ -38,12 +38,21 @@ def bounded(sums: Sums, tries: int, centres: int) -> Array:
 
 def _in_shells(form: _Form, tries: int) -> Array:
     """J24: the least of the shells (N,); -inf where one of them leaves a sign open."""
+    edges = [form.span * share**2 for share in (0.0, *_EDGES, 1.0)]
+    return _least(form, tries, edges, _CUTS)
+
+
+def _least(form: _Form, tries: int, edges: list[Array], cuts: int) -> Array:
+    """The same for the shells between squares of |L d|, (N,) each; a shell that is left is cut so often."""
     backend, span = form.sums.at.facts.backend, form.span
-    edges = [span * share**2 for share in (0.0, *_EDGES, 1.0)]
     found, left = span * 0.0 + math.inf, backend.arange(len(span))
     for near, far in pairwise(edges):
-        part = form.take(left)
-        values = part.within(far[left], tries, near[left])
+        part, near, far = form.take(left), near[left], far[left]
+        values = part.within(far, tries, near)
+        again = backend.xp.nonzero(~(values >= 0))[0]
+        if cuts and len(again):
+            halves = [each[again] for each in (near, 0.5 * (near + far), far)]
+            values[again] = _least(part.take(again), tries, halves, cuts - 1)
         found[left] = backend.xp.minimum(found[left], values)
         left = left[values >= 0]
         if not len(left):
