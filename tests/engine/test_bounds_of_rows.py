@@ -12,6 +12,7 @@ from gpcert.engine.lines import lines
 from gpcert.engine.planes import mean_plane, plane
 from gpcert.engine.quadratic import dominated, lower_bounds
 from gpcert.engine.rounding import normal_down, normal_up, tail_squares
+from gpcert.engine.shells import bounded
 from gpcert.engine.sums import Sums
 from gpcert.rounding import gamma
 from helpers.oracle import BITS, bits, examples, is_psd, rational
@@ -57,6 +58,11 @@ def test_most_enclosures_are_narrow():
     assert np.median(np.concatenate(widths)) < 1e-9
 
 
+def orders_of_three(sums):
+    """With a number for order three, with a form of some centres, and of all."""
+    return sums.order_three(2), bounded(sums, 2, 3), bounded(sums, 2, 100)
+
+
 def level(batch, t, x, truth):
     """sign mu - t sqrt(c + max(S, 0)) at a point (D,), c = 1 for the probit; m_p at p = Phi(t)."""
     mu, S = truth.latent(x)
@@ -74,7 +80,7 @@ def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_row(balls):
             low, high = batch.at.variance
             line = lines(CPU, curves_of(batch.post.likelihood), targets, 0.5 * (low + high), low, 0.02)
             sums = Sums(batch.at, batch.boxes, plane(batch.at, batch.rows.sign, line))
-            bounds = sums.order_two(), *(sums.order_three(2, sharp=centres) for centres in (0, 3, 100))
+            bounds = sums.order_two(), *orders_of_three(sums)
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):
                 for x in batch.inside(row, rng, 2):
@@ -93,7 +99,7 @@ def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_row(balls):
         with np.errstate(all="ignore"):
             sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
             rough = sums.order_two()
-            bounds = rough, *(sums.order_three(2, sharp=centres) for centres in (0, 3, 100))
+            bounds = rough, *orders_of_three(sums)
             means = sums.latent(rough)
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):
@@ -104,8 +110,10 @@ def test_the_bounds_of_means_lie_below_the_mean_on_the_whole_row(balls):
                     assert not means[row] > -np.inf or mu >= arb(float(means[row]))
 
 
+@pytest.mark.parametrize("share", [1.0, 0.05])
 @pytest.mark.parametrize("order", [2, 3, 4])
-def test_remainders_in_the_metric_are_bounded(order):
+def test_remainders_in_the_metric_are_bounded(order, share):
+    """On the box, and near the reference alone."""
     for rng, batch in batches(5 + order, examples(8)):
         with np.errstate(all="ignore"):
             sums = Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
@@ -115,12 +123,14 @@ def test_remainders_in_the_metric_are_bounded(order):
                 known = known + 0.5 * np.einsum("ijk,j,k->i", H * H, 1.0 / metric, 1.0 / metric)
             if order == 4:
                 known = known + sums.cubic(100)[2]
-            found = sums.remainder(known, order)
+            near = None if share == 1.0 else share**2 * batch.boxes.span
+            found = sums.remainder(known, order, near)
         Z = batch.facts.moving
         with bits(BITS):
             for row in np.flatnonzero(np.isfinite(found)):
                 box = batch.boxes
                 d = box.low[row] + rng.random(len(metric)) * (box.high[row] - box.low[row])
+                d = 0.999 * share * d
                 total = arb(0)
                 for beta, z in zip(sums.bk[row], Z, strict=True):
                     v = [arb(a) - arb(b) for a, b in zip(z.tolist(), batch.at.y[row].tolist(), strict=True)]
@@ -297,4 +307,4 @@ def test_nan_is_never_certain():
             sums = Sums(at, batch.boxes, mean_plane(at, batch.rows.sign))
             assert not (sums.order_two() >= -1e300).any()
             assert not (sums.order_three(2) >= -1e300).any()
-            assert not any((sums.order_three(2, sharp=centres) >= -1e300).any() for centres in (3, 100))
+            assert not any((bounded(sums, 2, centres) >= -1e300).any() for centres in (3, 100))

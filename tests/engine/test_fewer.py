@@ -11,6 +11,7 @@ from gpcert.engine import fewer, thin
 from gpcert.engine.backend import Backend
 from gpcert.engine.lines import lines
 from gpcert.engine.planes import mean_plane, plane
+from gpcert.engine.shells import bounded
 from gpcert.engine.sums import Sums, seen_by_few
 from helpers.oracle import BITS, bits, examples, half_square, random_posterior
 from helpers.rows import post_model, random_batch
@@ -91,7 +92,7 @@ def test_planes_seen_by_few_lie_below_the_level_on_the_whole_row(monkeypatch, sh
                 for each in (plane(batch.at, batch.rows.sign, line), mean_plane(batch.at, batch.rows.sign))
             ]
             assert all(each.few is not None for each in sums)
-            bounds = [(each.order_two(), each.order_three(2), each.order_three(2, 2)) for each in sums]
+            bounds = [(each.order_two(), each.order_three(2), bounded(each, 2, 2)) for each in sums]
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):
                 for x in batch.inside(row, rng, 2):

@@ -1,40 +1,115 @@
-"""Random batches of boxes, and what two answers to the same question must not say of each other."""
+"""Random batches of regions, and what two answers to the same question must not say of each other."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 
 import gpcert as gc
-from helpers.oracle import lengthscale, random_posterior
+from gpcert.engine import fewer, thin
+from gpcert.engine.facts import FEW
+from helpers.oracle import random_posterior
+from judge.models import Model
 
 KINDS = ("laplace", "psd", "indefinite", "laplace")
 KERNELS = (gc.RBF, gc.RBF, gc.RBF, gc.Matern32, gc.Matern52, gc.RationalQuadratic)
 LINKS = (gc.Probit(), gc.Logit(), gc.Probit(2.0), gc.FiveErf(), gc.Floored(gc.Probit(), 0.01))
+SEVERAL = ("softmax", "independent", "one-vs-rest probit", "one-vs-rest logit", "one-vs-rest erf")
 
 
 def random_questions(rng: np.random.Generator, regions: int = 20) -> tuple[gc.Posterior, list]:
     """A two-class model with one stationary kernel, boxes and balls near its data: of one norm, or both."""
-    norms = ((np.inf,), (2.0,), (np.inf, 2.0))[int(rng.integers(3))]
-    kind, link = KINDS[int(rng.integers(4))], LINKS[int(rng.integers(len(LINKS)))]
-    offset = float(rng.choice([0.0, 0.0, 1e3]))
     n, d = int(rng.integers(2, 25)), int(rng.integers(1, 6))
-    post = random_posterior(rng, n, d, kind, offset, link, KERNELS[int(rng.integers(len(KERNELS)))])
-    scale = lengthscale(post)
+    kind, offset = KINDS[int(rng.integers(4))], float(rng.choice([0.0, 0.0, 1e3]))
+    kernel, link = KERNELS[int(rng.integers(len(KERNELS)))], LINKS[int(rng.integers(len(LINKS)))]
+    post = random_posterior(rng, n, d, kind, offset, link, kernel)
+    return post, random_regions(rng, post, regions, (-2.0, 0.0))
+
+
+def many_features(rng: np.random.Generator, regions: int) -> tuple[gc.Posterior, list]:
+    """So many features move that what is left is bounded by order three as a form, and in shells."""
+    n, d = int(rng.integers(8, 30)), FEW + int(rng.integers(1, 8))
+    X = rng.standard_normal((n, d))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(n) > 0).astype(int)
+    y[:2] = 0, 1
+    kernel = gc.RBF(float(rng.uniform(3.0, 9.0)), 10.0 ** rng.uniform(0.0, 1.5))
+    post = gc.GPClassifier(kernel, max_evals=0).fit(X, y).posterior_
+    return post, random_regions(rng, post, regions, (-1.8, -0.6), list(range(d)))
+
+
+def predicted(rng: np.random.Generator, regions: int) -> tuple[gc.Posterior, list]:
+    """A model whose sites are known, as one of very many centres has them (`as_if_large`)."""
+    link, kernel = LINKS[int(rng.integers(3))], KERNELS[int(rng.integers(len(KERNELS)))]
+    post = random_posterior(
+        rng, int(rng.integers(8, 40)), int(rng.integers(1, 6)), "sites", 0.0, link, kernel
+    )
+    return post, random_regions(rng, post, regions, (-2.0, 0.0))
+
+
+def several_classes(rng: np.random.Generator, regions: int) -> tuple[gc.Posterior, list]:
+    """A model with several classes."""
+    post = Model(
+        kind=SEVERAL[int(rng.integers(len(SEVERAL)))],
+        kernel=str(rng.choice(["rbf", "rbf", "matern52", "rational quadratic", "matern32"])),
+        precision=str(rng.choice(["laplace", "laplace", "zero", "indefinite"])),
+        layout=str(rng.choice(["normal", "ard", "offset"])),
+        n=int(rng.integers(2, 12)),
+        d=int(rng.integers(1, 4)),
+        classes=int(rng.integers(3, 6)),
+        seed=int(rng.integers(10**6)),
+    ).posterior()
+    return post, random_regions(rng, post, regions, (-3.0, -0.5))
+
+
+def large(rng: np.random.Generator, regions: int, n: int = 3100) -> tuple[gc.Posterior, list]:
+    """So many centres that planes are those of predictors, seen through a quarter of them."""
+    X = rng.uniform(0.0, 1.0, (n, 12))
+    y = (np.sin(4.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.standard_normal(n) > 0.9).astype(int)
+    post = gc.GPClassifier(gc.RBF(1.5, 20.0), max_evals=0).fit(X, y).posterior_
+    return post, random_regions(rng, post, regions, (-2.0, -0.5))
+
+
+@contextmanager
+def as_if_large() -> Iterator[None]:
+    """Small models have planes of predictors (J17), seen through some of their centres (J23)."""
+    with (
+        patch.multiple(thin, MANY=1, RANK=4, _SMALL=np.inf),
+        patch.multiple(fewer, MANY=6, SHARE=2, _SMALL=np.inf),
+    ):
+        yield
+
+
+def random_regions(
+    rng: np.random.Generator,
+    post: gc.Posterior,
+    regions: int,
+    sizes: tuple[float, float],
+    features: list[int] | None = None,
+) -> list:
+    """Boxes and balls near the centres, of one norm or both, some cut by domains; `sizes`: powers of ten, in
+    lengthscales; `features`: those that move, else some of them.
+    """
+    norms = ((np.inf,), (2.0,), (np.inf, 2.0))[int(rng.integers(3))]
+    scale = np.min([np.broadcast_to(k.lengthscale, (post.n_features,)) for k in post.kernels], axis=0)
     count = int(rng.integers(1, post.n_features + 1))
-    features = sorted(rng.choice(post.n_features, count, replace=False).tolist())
+    if features is None:
+        features = sorted(rng.choice(post.n_features, count, replace=False).tolist())
     found = []
     for _ in range(regions):
         x = post.centres[rng.integers(post.n_centres)] + 0.7 * scale * rng.standard_normal(post.n_features)
-        r = 10.0 ** rng.uniform(-2, 0)
+        r = 10.0 ** rng.uniform(*sizes)
         shape, norm = int(rng.integers(4)), norms[int(rng.integers(len(norms)))]
-        if shape == 0 and count == post.n_features:
+        if shape == 0 and len(features) == post.n_features:
             found.append(gc.Box(x - r * scale, x + r * scale * rng.random(post.n_features)))
         elif shape == 1:
             domain = x - r * scale * rng.random(post.n_features), x + 3.0 * r * scale
             found.append(gc.Ball(x, r, norm, features, domain, scale))
         else:
             found.append(gc.Ball(x, float(r * scale.min()), norm, features))
-    return post, found
+    return found
 
 
 def contradictions(batch: list, alone: list) -> list[str]:

@@ -132,7 +132,7 @@ class RadialSums:
         left = left + wrong + gamma(d * d + 64) * (backend.xp.abs(data.norm) + known)
         return sqrt_up(backend, left) * (1.0 + 1e-9) + UNDERFLOW
 
-    def order_three(self, tries: int, sharp: int = 0) -> Array:
+    def order_three(self, tries: int) -> Array:
         """J15: a lower bound of G f on the row (N,), with the Hessian; there is nothing sharper."""
         facts, xp, data, box = self._facts, self._facts.backend.xp, self.data, self.boxes
         profile, d = facts.profile, data.g.shape[1]

@@ -22,6 +22,7 @@ from gpcert.engine.quadratic import MATRICES
 from gpcert.engine.radial import RadialSums
 from gpcert.engine.rows import Around, Rows, consistent
 from gpcert.engine.search import Guide, descend, in_balls, objective
+from gpcert.engine.shells import bounded
 from gpcert.engine.sums import Sums, seen_by_few
 from gpcert.engine.values import Amplitudes, Points, amplitudes, points
 from gpcert.validation import Float
@@ -261,7 +262,8 @@ def values_of(sums: Sums | RadialSums, tries: int, sharp: int) -> Array:
     for start in range(0, len(left), step):
         check()
         some = left[start : start + step]
-        more = (sums.take(some) if len(some) < len(values) else sums).order_three(tries, sharp)
+        few = sums.take(some) if len(some) < len(values) else sums
+        more = bounded(few, tries, sharp) if sharp and isinstance(few, Sums) else few.order_three(tries)
         values[some] = xp.where(more > values[some], more, values[some])
     return values
 

@@ -22,8 +22,6 @@ from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
 #: J1: (|L^-1 z| + |L^-1 y|)^2 of rows that are bounded at all.
 _FARTHEST = 180.0
-#: J11: theta, in units of the form's mean over the ends of the box; any is sound.
-_THETA = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +50,12 @@ class Sums:
         return self.at.facts
 
     @property
-    def _seen(self) -> Sums:
+    def seen(self) -> Sums:
         """The sums of order two and beyond."""
         return self if self.few is None else self.few
 
     @cached_property
-    def _apart(self) -> Array:
+    def apart(self) -> Array:
         """J23: t (N,), t |d|^2 is at least what orders from two on of these differ by from those of `few`."""
         if self.few is None:
             return self.value * 0.0
@@ -140,9 +138,9 @@ class Sums:
         xp = self._facts.backend.xp
         return (xp.abs(self._tilted) @ self._facts.sizes[0]) * self._turned * (1.0 + 1e-8)
 
-    def remainder(self, known: Array, order: int) -> Array:
-        """J2: t (N,) with |orders from `order` on| <= t |L d|^2 on the box, if the orders below have the
-        squared norm `known` (N,) in units of L.
+    def remainder(self, known: Array, order: int, within: Array = None) -> Array:
+        """J2: t (N,) with |orders from `order` on| <= t |L d|^2 on the box, or where |L d|^2 <= `within`
+        (N,), if the orders below have the squared norm `known` (N,) in units of L.
         """
         facts, backend = self._facts, self._facts.backend
         xp, d, n = backend.xp, self._features, self.bk.shape[1]
@@ -157,8 +155,9 @@ class Sums:
         slack = size * size * (2.0 * entry + head * head) + 2.0 * head * size * xp.sqrt(known)
         square = xp.clip(form - known, 0.0, None) + (slack + gamma(d * d + 64) * known) * 1.02 + UNDERFLOW
         usable = xp.where(squared < _FARTHEST, square, square * 0.0 + float("inf"))
-        tail = tail_squares(backend, order, self.boxes.span)
-        return sqrt_up(backend, usable) * sqrt_up(backend, tail) / self.boxes.span * (1.0 + 1e-9)
+        span = self.boxes.span if within is None else within
+        tail = tail_squares(backend, order, span)
+        return sqrt_up(backend, usable) * sqrt_up(backend, tail) / span * (1.0 + 1e-9)
 
     def latent(self, values: Array) -> Array:
         """From bounds of e^r f to bounds of f (N,): a positive one shrinks by e^R, a negative one is kept."""
@@ -166,11 +165,11 @@ class Sums:
 
     def order_two(self) -> Array:
         """J5: a lower bound of e^r f on the box (N,), without a Hessian."""
-        xp, seen = self._facts.backend.xp, self._seen
+        xp, seen = self._facts.backend.xp, self.seen
         metric, inverse = seen._facts.metrics
         known = seen.value**2 + (seen.gradient * seen.gradient) @ inverse
         lam = seen.remainder(known, 2)[:, None] * metric
-        lam = lam + (self._apart + 0.5 * xp.clip(-self.slope, 0.0, None))[:, None]
+        lam = lam + (self.apart + 0.5 * xp.clip(-self.slope, 0.0, None))[:, None]
         least, size = self.boxes.separable(self.gradient, lam)
         total = self.value + self.plane.still + self.plane.constant
         return total + least - self.excess - gamma(2 * self._features + 80) * size
@@ -213,42 +212,23 @@ class Sums:
         lengths = xp.clip(lengths, 0.0, None)
         return xp.abs(self.bk) * lengths * xp.sqrt(lengths)
 
-    def _order_three_as_form(self, H: Array, known: Array, centres: int) -> tuple[Array, Array, Array]:
-        """J11: H less what order three takes, the remainder from order four on, and the size of what was
-        taken.
-        """
-        facts, xp, (count, d, _) = self._facts, self._facts.backend.xp, H.shape
-        N, lack, cube, rho = self.cubic(centres)
-        N, metric, up = xp.reshape(N, (count, d * d)), facts.metrics[0], 1.0 + 64 * UNIT
-        span, ends = sqrt_up(facts.backend, self.boxes.span), self.boxes.reach**2 * metric
-        mean = xp.sum(N[:, :: d + 1] * ends, axis=1) / xp.sum(ends, axis=1)
-        theta = _THETA * xp.sqrt(xp.clip(mean, 1e-30, None))
-        L = xp.sqrt(metric)
-        taken = N * (span / theta * up)[:, None] * xp.reshape(L[:, None] * L[None, :], (d * d,))
-        taken[:, :: d + 1] += ((theta + lack / theta) * span * up)[:, None] * metric
-        size = xp.sqrt(xp.sum(taken * taken, axis=1))
-        left = xp.reshape(xp.reshape(H, (count, d * d)) - taken, (count, d, d))
-        return left, self.remainder(known + cube, 4) + rho * span * up, size
-
-    def order_three(self, tries: int, sharp: int = 0) -> Array:
-        """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two. `sharp`: order
-        three as a form (J11) of so many centres.
-        """
-        xp, box, g, seen = self._facts.backend.xp, self.boxes, self.gradient, self._seen
+    def order_three(self, tries: int) -> Array:
+        """J5: a lower bound of e^r f on the box (N,), with the Hessian; exact to order two."""
+        xp, box, g, seen = self._facts.backend.xp, self.boxes, self.gradient, self.seen
         H = seen.hessian()
-        metric, inverse = seen._facts.metrics
-        first = (seen.gradient * seen.gradient) @ inverse
-        known = seen.value**2 + first + 0.5 * (((H * H) @ inverse) @ inverse)
+        metric = seen._facts.metrics[0]
         norm = xp.sqrt(xp.sum(H * H, axis=(1, 2)))
-        if sharp:
-            H, rest, taken = seen._order_three_as_form(H, known, sharp)
-            norm = norm + taken
-        else:
-            rest = seen.remainder(known, 3)
-        diagonal = (self.slope - 2.0 * self._apart)[:, None] - 2.0 * rest[:, None] * metric
+        rest = seen.remainder(seen.known(H), 3)
+        diagonal = (self.slope - 2.0 * self.apart)[:, None] - 2.0 * rest[:, None] * metric
         size = xp.sum(xp.abs(diagonal) * box.reach * box.reach, axis=1) + norm * box.squares
         base = self.value + self.plane.still + self.plane.constant
-        return box.quadratic(g, H, diagonal, base, self.excess, size, tries, bool(sharp))
+        return box.quadratic(g, H, diagonal, base, self.excess, size, tries)
+
+    def known(self, H: Array) -> Array:
+        """The squared norm of the orders below three (N,), in units of L; H (N, d, d) is the Hessian."""
+        inverse = self._facts.metrics[1]
+        first = (self.gradient * self.gradient) @ inverse
+        return self.value**2 + first + 0.5 * (((H * H) @ inverse) @ inverse)
 
 
 def seen_by_few(sums: Sums) -> Sums:

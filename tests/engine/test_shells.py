@@ -1,0 +1,166 @@
+"""J24: order three as a form, in shells around the reference: true in each, together on the whole box."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from flint import arb
+
+import gpcert as gc
+from gpcert.bounds import curves_of
+from gpcert.engine import Backend, Rows, facts_of, later, shells, verdicts
+from gpcert.engine.boxes import boxes
+from gpcert.engine.planes import mean_plane
+from gpcert.engine.sums import Sums
+from gpcert.engine.values import amplitudes, points
+from helpers.oracle import BITS, bits, examples, lengthscale
+from helpers.rows import random_batch
+from judge import Truth
+
+
+def batches(seed, count, d=3):
+    """Boxes seen from one of their vertices, some of them small."""
+    rng, found = np.random.default_rng(seed), 0
+    while found < count:
+        kind = ("laplace", "psd", "indefinite")[found % 3]
+        batch = random_batch(rng, kind=kind, offset=float(rng.choice([0.0, 1e3])), d=d)
+        if batch is not None:
+            found += 1
+            yield rng, from_vertices(rng, batch)
+
+
+def from_vertices(rng, batch):
+    rows, facts = batch.rows, batch.facts
+    width = (rows.upper - rows.lower) * 10.0 ** rng.uniform(-1.5, 0.0, (len(rows), 1))
+    rows = replace(rows, upper=rows.lower + width, inner_upper=rows.lower + width)
+    here = np.where(rng.random(width.shape) < 0.5, rows.lower, rows.upper)
+    with np.errstate(all="ignore"):
+        at = points(facts, here, amplitudes(facts, rows.standing))
+        return replace(batch, rows=rows, references=here, at=at, boxes=boxes(facts, rows, here))
+
+
+def form_of(batch, centres, constant=0.0):
+    plane = mean_plane(batch.at, batch.rows.sign)
+    plane = plane._replace(constant=plane.constant + constant)
+    return shells._Form.of(Sums(batch.at, batch.boxes, plane), centres)
+
+
+def least_constants(batch, centres, near, far):
+    """About the smallest c (N,) for which the mean plus c is proved to be positive where |L d|^2 is between
+    these shares of its largest.
+    """
+    low, high = np.full(len(batch.rows), -1e3), np.full(len(batch.rows), 1e3)
+    with np.errstate(all="ignore"):
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            form = form_of(batch, centres, middle)
+            proved = form.within(far * form.span, 2, near * form.span) >= 0.0
+            low, high = np.where(proved, low, middle), np.where(proved, middle, high)
+    return high
+
+
+def square_from(batch, row, x):
+    """|L d|^2 of a point (D,), d from the row's reference in lengthscales."""
+    scale, here = lengthscale(batch.post), batch.point(row, batch.references[row])
+    steps = [(arb(x[j]) - arb(here[j])) / arb(scale[j]) for j in np.asarray(batch.facts.features).tolist()]
+    return sum((arb(m) * s * s for m, s in zip(batch.facts.metric.tolist(), steps, strict=True)), arb(0))
+
+
+@pytest.mark.parametrize("centres", [3, 100])
+def test_a_shell_lies_below_the_mean_on_it_and_need_not_elsewhere(centres):
+    inside = outside = 0
+    for rng, batch in batches(1 + centres, examples(40), d=2):
+        truth, rows = Truth(batch.post), batch.rows
+        near = rng.uniform(0.0, 1.0, len(rows)) ** rng.choice([0.01, 0.3, 3.0])
+        far = near + (1.0 - near) * rng.choice([1.0, 1.0, 0.3])
+        c, span = least_constants(batch, centres, near, far), form_of(batch, centres).span
+        with bits(BITS):
+            ends = [[arb(float(each)) for each in share * span] for share in (near, far)]
+            for row in np.flatnonzero(c < 1e3):
+                opposite = rows.lower[row] + rows.upper[row] - batch.references[row]
+                end = np.clip(opposite, rows.lower[row], rows.upper[row])
+                for x in (batch.point(row, end), *batch.inside(row, rng, 2)):
+                    square = square_from(batch, row, x)
+                    value = arb(float(rows.sign[row])) * truth.latent(x)[0] + arb(float(c[row]))
+                    if ends[0][row] <= square and square <= ends[1][row]:
+                        assert value >= 0
+                        inside += 1
+                    elif value < 0:
+                        outside += 1
+    assert inside > examples(40)
+    assert outside > examples(40) // 6  # what is proved of a shell is not proved of the box
+
+
+def test_what_is_said_of_the_box_was_said_of_shells_that_cover_it(monkeypatch):
+    """Shells that leave a sign open at random: those of a row that is settled follow each other, to the last
+    bit, from the reference to the farthest point, and the least of them counts.
+    """
+    rng, proved = np.random.default_rng(3), []
+
+    def within(form, square, tries, beyond):
+        open_ = rng.choice([0.0, -1e-300, -1.0, -np.inf, np.nan], len(square))
+        values = np.where(rng.random(len(square)) < 0.7, rng.uniform(0.0, 9.0, len(square)), open_)
+        for row, near, far, value in zip(form.rho, beyond, square, values, strict=True):
+            if value >= 0:
+                proved[int(row)].append((near, far, value))
+        return values
+
+    monkeypatch.setattr(shells._Form, "within", within)
+    settled = cut = 0
+    for _, batch in batches(3, 60):
+        form = form_of(batch, 100)
+        form, proved = replace(form, rho=np.arange(len(batch.rows))), [[] for _ in batch.rows.sign]
+        for row, found in enumerate(shells._in_shells(form, 2)):
+            if found == -math.inf:
+                continue
+            settled, cut = settled + 1, cut + (len(proved[row]) > 3)
+            assert found == min(value for *_, value in proved[row])
+            assert all(one[1] == two[0] for one, two in pairwise(proved[row]))
+            assert (proved[row][0][0], proved[row][-1][1]) == (0.0, form.span[row])
+    assert settled > 100
+    assert cut > 20
+
+
+def test_a_row_that_a_cut_shell_leaves_is_left(monkeypatch):
+    batch = next(batch for _, batch in batches(4, 1))
+    for bad in range(5):  # of shells that are not cut, then of the halves of the first
+        asked = []
+
+        def within(form, square, tries, beyond, asked=asked, bad=bad):
+            asked.append(len(square))
+            values = square * 0.0 + 1.0
+            values[0] = -1.0 if len(asked) == 1 or len(asked) == bad else 1.0
+            return values
+
+        monkeypatch.setattr(shells._Form, "within", within)
+        found = shells._in_shells(form_of(batch, 100), 2)
+        assert found[0] == (-math.inf if bad in (2, 3) else 1.0)
+        assert (found[1:] == 1.0).all()
+
+
+def test_labels_are_kept_in_shells_where_the_whole_box_leaves_them_open(monkeypatch):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 34))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+    post = gc.GPClassifier(gc.RBF(6.0, 20.0), max_evals=0).fit(X, y).posterior_
+    x, truth = np.repeat(X[:20], 120, axis=0), Truth(post)
+    sign = np.where(post.probability(x).argmax(axis=1) > 0, 1.0, -1.0)
+    reach = np.tile(np.linspace(0.1, 0.5, 120), 20)[:, None]
+    rows = Rows(x - reach, x + reach, x - reach, x + reach, x[:, :0], sign)
+    facts, found = facts_of(post, np.arange(34), Backend()), []
+    monkeypatch.setattr(later, "_CHEAP", np.inf)
+    for told in (lambda form, tries: form.span * 0.0 - math.inf, shells._in_shells):
+        monkeypatch.setattr(shells, "_in_shells", told)
+        found.append(verdicts(facts, curves_of(post.likelihood), rows))
+    once, more = (each.lower > 0.5 for each in found)
+    assert not (once & ~more).any()
+    assert (more & ~once).sum() >= 5
+    with bits(BITS):
+        for row in np.flatnonzero(more & ~once):
+            some = np.where(rng.random((4, 34)) < 0.5, rows.lower[row], rows.upper[row])
+            for z in (found[1].witness[row], *some):
+                assert arb(float(sign[row])) * truth.latent(z)[0] > 0
