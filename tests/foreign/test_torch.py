@@ -161,3 +161,21 @@ def test_later_passes_on_torch_and_numpy_do_not_contradict_each_other():
         narrow = [(each.upper - each.lower <= 0.02).mean() for each, _ in found]
         assert min(narrow) > 0.5
         assert abs(narrow[0] - narrow[1]) < 0.1
+
+
+def test_shells_on_torch_and_numpy_do_not_contradict_each_other():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 34))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+    post = gc.GPClassifier(gc.RBF(6.0, 20.0), max_evals=0).fit(X, y).posterior_
+    x, reach = np.repeat(X[:20], 120, axis=0), np.tile(np.linspace(0.1, 0.5, 120), 20)[:, None]
+    sign = np.where(post.probability(x).argmax(axis=1) > 0, 1.0, -1.0)
+    rows = Rows(x - reach, x + reach, x - reach, x + reach, x[:, :0], sign)
+    found = []
+    for backend in (Backend(), CPU):
+        facts = Facts(backend, model_of(post), np.arange(34), post.centres.mean(axis=0))
+        found.append(verdicts(facts, curves_of(post.likelihood), rows))
+    one, two = found
+    assert (one.lower <= two.upper).all()
+    assert (two.lower <= one.upper).all()
+    assert np.count_nonzero((one.lower > 0.5) != (two.lower > 0.5)) < 5
