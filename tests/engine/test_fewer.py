@@ -96,6 +96,11 @@ def test_planes_seen_by_few_lie_below_the_level_on_the_whole_row(monkeypatch, sh
                 for each in (plane(batch.at, batch.rows.sign, line), mean_plane(batch.at, batch.rows.sign))
             ]
             assert all(each.few is not None for each in sums)
+            for each in sums:  # both sums have their own share of J5
+                alone = Sums(each.at, each.boxes, each.plane).excess
+                known = np.isfinite(each.excess)
+                assert (each.excess >= alone + each.few.excess)[known].all()
+                assert (each.few.plane.size >= np.abs(each.few.bk).sum(axis=1))[known].all()
             bounds = [(each.order_two(), each.order_three(2), each.order_three(2, 2)) for each in sums]
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):

@@ -252,6 +252,27 @@ def test_cells_reach_down_to_what_the_label_exceeds():
         assert z_j < arb(most)
 
 
+@pytest.mark.parametrize("long", [gc.RBF(20.0), gc.Matern52(20.0)])
+@pytest.mark.parametrize("short", [gc.RBF(1.0), gc.Matern52(1.0)])
+def test_classes_are_added_up_in_common_units(long, short):
+    """The rival rises from 1.5 to 0.5, in its own lengthscale; in the label's it would hardly move."""
+    post = gc.Posterior(
+        [[0.0]],
+        [[0.0, 2.0, 0.0]],
+        np.zeros((3, 1, 1)),
+        kernel=(long, short, short),
+        likelihood=OneVsRest(Probit()),
+        mean=[0.3, -0.5, 0.0],
+    )
+    moving, box, start = np.array([True]), (np.array([0.5]), np.array([1.5])), np.array([1.5])
+    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), start, moving)
+    (z_c, z_j), t = scores(Truth(post), box[0], 0, 1), 0.5
+    assert z_c < t < z_j
+    compared = _Box(bound, box, start, (True,), [start])
+    for share in np.linspace(0.0, 1.0, 33).tolist():
+        assert not compared._least(bound.own, t, share, bound.rivals[0]).value > 0.0
+
+
 def test_a_rival_that_is_low_everywhere_wins_where_the_label_falls():
     """z_1 = 0 stays below half of z_0 at the reference; what counts is the smallest z_0."""
     link, mean = OneVsRest(Probit()), [-1.0, 0.0, -3.0]
