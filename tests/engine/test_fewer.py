@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 from flint import arb
 
+import gpcert as gc
 from gpcert.bounds import curves_of
 from gpcert.engine import fewer, thin
 from gpcert.engine.backend import Backend
+from gpcert.engine.boxes import Boxes, boxes
+from gpcert.engine.facts import Facts
 from gpcert.engine.lines import lines
 from gpcert.engine.planes import mean_plane, plane
+from gpcert.engine.root import Rows
 from gpcert.engine.shells import bounded
 from gpcert.engine.sums import Sums, seen_by_few
+from gpcert.engine.values import amplitudes, points
 from helpers.oracle import BITS, bits, examples, half_square, random_posterior
 from helpers.rows import post_model, random_batch
 from judge import Truth
@@ -92,6 +97,11 @@ def test_planes_seen_by_few_lie_below_the_level_on_the_whole_row(monkeypatch, sh
                 for each in (plane(batch.at, batch.rows.sign, line), mean_plane(batch.at, batch.rows.sign))
             ]
             assert all(each.few is not None for each in sums)
+            for each in sums:  # both sums have their own share of J5
+                alone = Sums(each.at, each.boxes, each.plane).excess
+                known = np.isfinite(each.excess)
+                assert (each.excess >= alone + each.few.excess)[known].all()
+                assert (each.few.plane.size >= np.abs(each.few.bk).sum(axis=1))[known].all()
             bounds = [(each.order_two(), each.order_three(2), bounded(each, 2, 2)) for each in sums]
         with bits(BITS):
             for row, sign in enumerate(batch.rows.sign):
@@ -104,6 +114,36 @@ def test_planes_seen_by_few_lie_below_the_level_on_the_whole_row(monkeypatch, sh
                                 assert batch.grown(row, x) * values >= arb(float(bound[row]))
                                 told += 1
     assert told > 100 * examples(10)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_what_fewer_centres_miss_is_missed_in_full(monkeypatch, order):
+    """Three centres -h, 0, h seen through the one in the middle: the rest is of order two, and Cauchy-Schwarz
+    loses next to nothing, so that half of it would be too little.
+    """
+    monkeypatch.setattr(fewer, "MANY", 1)
+    monkeypatch.setattr(fewer, "SHARE", 3)
+    h, reach = 0.2, 0.05
+    told = {"kernel": gc.RBF(1.0), "likelihood": gc.Probit(), "mean": 0.0}
+    post = gc.Posterior([[-h], [0.0], [h]], [1.0, 3.0, 1.0], np.zeros((3, 3)), **told)
+    facts = Facts(CPU, post_model(post), np.array([0]), np.zeros(1))
+    assert facts.fewer[1].which.tolist() == [1]
+    low, high, sign = np.array([[-reach]]), np.array([[reach]]), np.array([-1.0])
+    rows, here = Rows(low, high, low, high, np.empty((1, 0)), sign), np.zeros((1, 1))
+    at = points(facts, here, amplitudes(facts, rows.standing))
+    sums = seen_by_few(Sums(at, boxes(facts, rows, here), mean_plane(at, sign)))
+
+    def at_the_end(self, g, H, diagonal, base, excess, *_):
+        """The quadratic itself, whose least value is only looked for as far as is asked."""
+        d = self.high[:, 0]
+        return base + g[:, 0] * d + 0.5 * (H[:, 0, 0] + diagonal[:, 0]) * d * d - excess
+
+    monkeypatch.setattr(Boxes, "quadratic", at_the_end)
+    (bound,) = sums.order_two() if order == 2 else sums.order_three(2)
+    with bits(BITS):
+        true = -Truth(post).mean([reach]) * (arb(reach) ** 2 / 2).exp()
+        assert true >= arb(float(bound))
+        assert true - arb(float(bound)) < 0.1 * h**2 * reach**2
 
 
 def test_models_without_sites_have_fewer_centres_for_the_mean_alone():

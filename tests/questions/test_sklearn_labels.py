@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -9,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import gpcert as gc
 from gpcert.likelihoods.five_erf import TIE, TOTAL
+from gpcert.questions.decision import settled
 
 #: Two points 2 apart, so many lengthscales that P is 1/2 - 5e-9 almost everywhere; the mean has both signs.
 SHORT = GaussianProcessClassifier(1.0 * RBF(0.05), optimizer=None).fit([[-1.0], [1.0]], [0, 1])
@@ -38,6 +41,19 @@ def test_verdicts_agree_with_predict(centre: float, radius: float, many: bool) -
     if v.status == "unsafe":
         assert v.counterexample is not None
         assert SHORT.predict([v.counterexample])[0] != v.label
+
+
+def test_roots_next_to_one_half_settle_nothing() -> None:
+    """Of a batch, too, a label is proved only beyond TIE."""
+    post, steps = gc.from_sklearn(SHORT), np.array([-2.0, -0.5, 0.5, 2.0]) * TIE
+
+    def points(side: int, at: np.ndarray) -> np.ndarray:
+        return np.ones((len(at), 1))
+
+    roots = SimpleNamespace(lower=0.5 + steps[None], upper=0.5 + steps[None] + 1e-12, points=points)
+    safe, unsafe = settled(post, roots, np.zeros(4, dtype=np.intp), 0.5, "cpu")  # type: ignore[arg-type]
+    assert safe.tolist() == [False, False, False, True]
+    assert unsafe.tolist() == [True, False, False, False]
 
 
 def test_clear_labels_are_still_decided() -> None:

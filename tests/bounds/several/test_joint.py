@@ -189,6 +189,91 @@ def test_what_a_class_exceeds_where_variances_are_small(kernel, variance, precis
             assert scores(exact, [z], 0, 1)[0] > arb(least)
 
 
+@pytest.mark.parametrize("means", [[0.0, 2.0, 0.05], [0.0, 0.05, 2.0], [0.0, 2.0, 0.05, -1.0]])
+def test_of_several_rivals_the_worst_counts(means):
+    weights, box, C = [[0.1] * len(means)], (np.array([-0.5]), np.array([0.5])), len(means)
+    post = gc.Posterior(
+        [[0.0]],
+        weights,
+        np.zeros((C, 1, 1)),
+        kernel=gc.RBF(1.0),
+        likelihood=OneVsRest(Probit()),
+        mean=means,
+    )
+    moving = np.array([True])
+    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), box[0], moving)
+    found = bound.over(*box, box[0], 0.5 + 1e-9)
+    assert found.value > 0.1
+    assert margin_is_above(Truth(post), box[0], 0, found.value)
+
+
+@pytest.mark.parametrize(("d", "radius"), [(6, 0.1), (6, 0.25), (30, 0.02), (30, 0.1)])
+def test_a_label_that_has_lost_stays_lost_from_every_reference(d, radius):
+    """Several references are tried: what one leaves open, the next may not forget."""
+    post = gc.Posterior(
+        np.zeros((1, d)),
+        [[0.3, 0.0, 0.0]],
+        np.zeros((3, 1, 1)),
+        kernel=gc.RBF(1.0),
+        likelihood=OneVsRest(Probit()),
+        mean=[0.0, 0.5, -1.0],
+    )
+    x, moving = np.full(d, 0.1), np.ones(d, dtype=bool)
+    region = gc.Ball(x, radius)
+    bound = BoundFactory(post).margin(0, shape_of(region, moving), x, moving)
+    box = region.box()
+    places = bound.own.places(box.lower, box.upper, x, lambda *size: bound.own.planes(*size, lambda: np.inf))
+    assert len(list(places)) > 1
+    found = bound.over(box.lower, box.upper, x, 0.5 + 1e-9)
+    assert margin_is_above(Truth(post), x, 0, found.value)
+
+
+def test_cells_reach_down_to_what_the_label_exceeds():
+    """Both classes rise along one of 30 features; the rival is ahead only where both are lowest."""
+    d = 30
+    centres, weights, wide = np.zeros((2, d)), np.zeros((2, 3)), np.full(d, 1e-3)
+    centres[:, 0], weights[:, 0], weights[:, 1], wide[0] = (-2.0, 2.0), (-4.0, 4.0), (-2.5, 2.5), 0.5
+    post = gc.Posterior(
+        centres,
+        weights,
+        np.zeros((3, 2, 2)),
+        kernel=gc.RBF(2.0),
+        likelihood=OneVsRest(Probit()),
+        mean=[0.35, 0.0, -9.0],
+    )
+    exact, moving = Truth(post), np.ones(d, dtype=bool)
+    bound = BoundFactory(post).margin(0, shape_of(gc.Box(-wide, wide), moving), np.zeros(d), moving)
+    z_c, z_j = scores(exact, -wide, 0, 1)
+    assert z_c < z_j
+    for start in (wide, 0.3 * wide, 0.0 * wide, -wide):
+        compared = _Box(bound, (-wide, wide), start, (True,), [wide, -0.8 * wide, -wide])
+        own, rival = bound.own.objective(wide)[0], -bound.rivals[0].objective(wide)[0]
+        least = compared._exceeded(bound.own, own)
+        most = compared._most(bound.rivals[0], least, own, rival)
+        assert z_j < arb(most)
+
+
+@pytest.mark.parametrize("long", [gc.RBF(20.0), gc.Matern52(20.0)])
+@pytest.mark.parametrize("short", [gc.RBF(1.0), gc.Matern52(1.0)])
+def test_classes_are_added_up_in_common_units(long, short):
+    """The rival rises from 1.5 to 0.5, in its own lengthscale; in the label's it would hardly move."""
+    post = gc.Posterior(
+        [[0.0]],
+        [[0.0, 2.0, 0.0]],
+        np.zeros((3, 1, 1)),
+        kernel=(long, short, short),
+        likelihood=OneVsRest(Probit()),
+        mean=[0.3, -0.5, 0.0],
+    )
+    moving, box, start = np.array([True]), (np.array([0.5]), np.array([1.5])), np.array([1.5])
+    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), start, moving)
+    (z_c, z_j), t = scores(Truth(post), box[0], 0, 1), 0.5
+    assert z_c < t < z_j
+    compared = _Box(bound, box, start, (True,), [start])
+    for share in np.linspace(0.0, 1.0, 33).tolist():
+        assert not compared._least(bound.own, t, share, bound.rivals[0]).value > 0.0
+
+
 def test_a_rival_that_is_low_everywhere_wins_where_the_label_falls():
     """z_1 = 0 stays below half of z_0 at the reference; what counts is the smallest z_0."""
     link, mean = OneVsRest(Probit()), [-1.0, 0.0, -3.0]
