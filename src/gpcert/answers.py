@@ -78,7 +78,7 @@ class Answers(Sequence[A], Generic[A]):
     def __getitem__(self, at: Any) -> Answers[A]: ...
     def __getitem__(self, at: Any) -> Any:
         """One answer by position; several by a slice, a mask, or positions."""
-        if isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray | np.bool_):
+        if _is_position(at):
             answer = self._answers[at]
             if isinstance(answer, Lot):
                 answer = self._answers[at] = made(answer, range(len(self))[at])
@@ -234,6 +234,13 @@ class Answers(Sequence[A], Generic[A]):
         ]
         more = f"{len(self) - len(rows)} more" if len(self) > len(rows) else ""
         return tag("div", tag("b", self._counts()), tag("table", tag("tbody", *rows)), tag("div", more))
+
+
+def _is_position(at: object) -> bool:
+    """Whole numbers first: whether something is a `SupportsIndex` takes Python 3.11 longer than the rest."""
+    if type(at) is int:
+        return True
+    return isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray | np.bool_)
 
 
 def _one_line(text: str) -> str:
