@@ -164,3 +164,49 @@ def test_labels_are_kept_in_shells_where_the_whole_box_leaves_them_open(monkeypa
             some = np.where(rng.random((4, 34)) < 0.5, rows.lower[row], rows.upper[row])
             for z in (found[1].witness[row], *some):
                 assert arb(float(sign[row])) * truth.latent(z)[0] > 0
+
+
+def one_feature(weights, places, far):
+    """A model of one feature with these centres (n,) and weights (n,), seen from 0 on the box [0, far]."""
+    n, zero, none = len(places), np.zeros((1, 1)), np.empty((1, 0))
+    post = gc.Posterior(places[:, None], weights, np.zeros((n, n)), kernel=gc.RBF(1.0, 1.0))
+    facts = facts_of(post, np.arange(1), Backend())
+    rows = Rows(zero, zero + far, zero, zero + far, none, np.ones(1))
+    at = points(facts, zero, amplitudes(facts, none))
+    return post, Sums(at, boxes(facts, rows, zero), mean_plane(at, rows.sign))
+
+
+def least_still(sums, centres, share):
+    """About the smallest `still` for which a shell up to the end of the box is proved to be positive."""
+    low, high = 0.0, 9.0
+    with np.errstate(all="ignore"):
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            plane = sums.plane._replace(still=np.full(1, middle))
+            form = shells._Form.of(replace(sums, plane=plane), centres)
+            proved = form.within(form.span, 2, share**2 * form.span)[0] >= 0.0
+            low, high = (low, middle) if proved else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("away", [0.0, 2.0, 50.0])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
+def test_along_one_feature_nothing_is_left_between_a_shell_and_the_mean(monkeypatch, share, away):
+    """One centre, and L d = v / L at the end of the shell: J2, J11 and R5 are equalities there. A short shell,
+    and one of two equal centres not in the form: rho is one. So a term that is left out is missed.
+    """
+    monkeypatch.setattr(shells, "_THETA", (1.0, 1.0))
+    monkeypatch.setattr(shells, "_FAR", away)
+    for v, length, centres, weight in ((4.0, 1.0, 2, 1e-9), (2.0, 1.0, 2, 1e-9), (3.0, 1e-2, 1, 0.5)):
+        weights, places, far = -np.array([1.0, weight]), np.array([v, v]), length * v / 2.56
+        post, sums = one_feature(weights, places, far)
+        still = least_still(sums, centres, share)
+        with bits(BITS):
+            grown = arb(far * v).exp()
+            order = sum((arb(far * v) ** p / math.factorial(p) for p in range(3)), arb(0))
+            for x in np.linspace(share * (1.0 + 1e-12), 1.0, 9) * far:
+                value = Truth(post).latent(np.array([x]))[0] * (arb(float(x)) ** 2 / 2).exp()
+                assert value + arb(still) >= 0
+            if away == 0.0:  # at the end, of what lies beyond order two nothing is lost
+                size = -value * (grown - order) / grown
+                assert value + arb(still) <= size * arb(1e-2 if centres == 1 else 1e-6)

@@ -142,15 +142,19 @@ class ProofText:
             self._at(label, region, sense, value, point, "probability")
         return value
 
-    def margin_at(self, label: int, region: Region, sense: str, value: float, point: Float) -> None:
-        """Claim that what decides the label is at most (less than) a number at a point of the region."""
+    def margin_at(self, label: int, region: Region, sense: str, value: float, point: Float) -> float:
+        """Claim that what decides the label is at most (less than) a number at a point of the region; the
+        number that was claimed, 1 if none: files say no more of a softmax there than who wins.
+        """
         if not self._several:
-            self.point(label, region, sense, value, point)
-        elif isinstance(self._subject, Labels):
-            if value == 0.0 and self._subject.decided(label, -1, point):
-                self._at(label, region, sense, value, point, "margin")
-        elif value < 1.0:
+            return self.point(label, region, sense, value, point)
+        if isinstance(self._subject, Labels):
+            told = value == 0.0 and self._subject.decided(label, -1, point)
+        else:
+            told = value < 1.0
+        if told:
             self._at(label, region, sense, value, point, "margin")
+        return value if told else 1.0
 
     def _at(self, label: int, region: Region, sense: str, value: float, point: Float, quantity: str) -> None:
         self.claims.append(at(label, self._region(region), sense, value, point, quantity))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,11 @@ class Prover:
         with text.sharing(1):
             lower = text.at_least(*where, answer.lower, tree.roots.get(0))
         upper = text.at_most(*where, answer.upper, tree.roots.get(1))
-        if answer.argmin is not None:
-            text.point(*where, "<=", answer.min.upper, answer.argmin)
-        if answer.argmax is not None:
-            text.point(*where, ">=", answer.max.lower, answer.argmax)
         exact = (lower, upper) == (answer.lower, answer.upper)
+        if answer.argmin is not None:
+            exact &= text.point(*where, "<=", answer.min.upper, answer.argmin) == answer.min.upper
+        if answer.argmax is not None:
+            exact &= text.point(*where, ">=", answer.max.lower, answer.argmax) == answer.max.lower
         return self._write(list(answer.key), text, exact, lower, upper)
 
     def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
@@ -86,18 +87,22 @@ class Prover:
             (answer.label, answer.region),
             self._zero(answer.threshold),
         )
-        value, root = threshold + answer.margin.lower, tree.roots.get(0)
+        value, root = _sum(threshold, answer.margin.lower, up), tree.roots.get(0)
         below, above = self._decisive(answer.threshold)
         safe = answer.status is VerdictStatus.SAFE
         lower = text.above(*where, min(above, value), value, root) if safe else -2.0
         if lower < threshold:
             lower = text.margin_at_least(*where, min(value, threshold), root)
+        upper, most = 1.0, _sum(threshold, answer.margin.upper, down)
         if answer.argmin is not None:
-            text.margin_at(*where, "<=", up(threshold + answer.margin.upper), answer.argmin)
+            upper = text.margin_at(*where, "<=", most, answer.argmin)
         if answer.counterexample is not None:
-            text.margin_at(*where, "<", below, answer.counterexample)
-        margin = answer.margin.lower if lower == value else down(lower - threshold)
-        return self._write(list(answer.key), text, lower == value, margin, answer.margin.upper)
+            upper = min(upper, text.margin_at(*where, "<", below, answer.counterexample))
+        ends = (
+            answer.margin.lower if lower == value else down(lower - threshold),
+            answer.margin.upper if upper <= most else _sum(upper, -threshold, up),
+        )
+        return self._write(list(answer.key), text, lower == value and upper <= most, *ends)
 
     def radius(
         self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
@@ -106,11 +111,12 @@ class Prover:
         text, asked = self._text(factory), (answer.label, partial(around, answer.ball), answer.safe)
         fewer = np.floor if answer.ball.norm == 0 else float  # norm 0 counts features
         tree, (below, above) = trees.get(answer.safe), self._decisive(answer.threshold)
-        safe = text.largest(*asked, above, tree, fewer) if answer.safe > 0 else 0.0
+        safe, unsafe = text.largest(*asked, above, tree, fewer) if answer.safe > 0 else 0.0, np.inf
         if answer.counterexample is not None:
-            unsafe = around(answer.ball, answer.unsafe)
-            text.margin_at(answer.label, unsafe, "<", below, answer.counterexample)
-        return self._write(list(answer.key), text, safe == answer.safe, safe, answer.unsafe)
+            ball = around(answer.ball, answer.unsafe)
+            if text.margin_at(answer.label, ball, "<", below, answer.counterexample) <= below:
+                unsafe = answer.unsafe
+        return self._write(list(answer.key), text, (safe, unsafe) == (answer.safe, answer.unsafe), safe, unsafe)
 
     def labels(
         self,
@@ -125,7 +131,7 @@ class Prover:
         if safe is not None:
             exact = text.holds(label, safe[0], above, safe[1])
         if unsafe is not None:
-            text.margin_at(label, unsafe[0], "<", below, unsafe[1])
+            exact &= text.margin_at(label, unsafe[0], "<", below, unsafe[1]) <= below
         regions = [each[0].digest for each in (safe, unsafe) if each is not None]
         return self._write([label, threshold, regions], text, exact)
 
@@ -186,6 +192,13 @@ class Prover:
         write_whole(path, content)
         hashed = sha256(content.encode()).hexdigest()
         return ProofFile(str(path), hashed, self.model, exact, lower, upper)
+
+
+def _sum(a: float, b: float, further: Callable[[float], float]) -> float:
+    """a + b rounded up or down: the same number, or the next one on that side."""
+    found = a + b
+    rest = fsum((a, b, -found))
+    return further(found) if (further(found) - found) * rest > 0.0 else found
 
 
 def checked_prover(
