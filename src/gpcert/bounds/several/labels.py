@@ -2,7 +2,8 @@
 
 `LabelBound` bounds (1 + min_j (P_c - P_j)) / 2, j != c, which is above 1/2 exactly where class c wins.
 With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > 0 and E D >= max_k s_k then P_c > P_j
-(docs/maths-multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
+(docs/maths-multiclass.md, Theorem 4); of three classes E D > share s suffices, the share about that of the
+third (Theorem 5). Only where that fails are probabilities bounded.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gpcert.validation import Float, Mask
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
 #: Theorem 5: the largest s / Var D, and at least its c, (3/4) log(3/4) + (1/4) log(1/4).
-SLOPE, _BOTH = 0.25, -0.5623
+_SLOPE, _BOTH = 0.25, -0.5623
 #: sigma(x) <= q^q (1 - q)^(1 - q) e^(q x) for any q of [0, 1].
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 #: A functional that is at least this is positive: no more is asked of its programme.
@@ -206,16 +207,14 @@ class LabelBound(Comparison):
         return None
 
     def _fails_by_share(self, excess: _Excess, B: Float, to: Float) -> Float | None:
-        """Theorem 5, three classes: as `_Excess.fails`, with as much of s as the third one's share; `to` (C,):
-        T = to.f.
-        """
+        """Theorem 5: `_Excess.fails` with as much of s as the third class's share lets count; T = to.f."""
         view, none = excess.sharp, np.zeros(len(to))
         forms = [np.outer(v, v) for v in (to, excess.a)]
         if not self.softmax.correlated:
             forms = [np.diag(np.diagonal(form)) for form in forms]
         spread = -view.smallest(none, -forms[0], 0.0).latent + 3.0 * self.softmax.model.lift * (1.0 + 1e-9)
         share = third_share(-view.mean(-to).latent, spread)
-        steep = view.smallest(none, SLOPE * forms[1] - B, excess.clipped)
+        steep = view.smallest(none, _SLOPE * forms[1] - B, excess.clipped, enough=_CLEAR)
         both = view.smallest(excess.a, -share * B, share * excess.clipped * (1.0 + 1e-9), enough=_CLEAR)
         return None if share < 1.0 and steep.latent >= 0.0 and both.latent > 0.0 else both.point
 
