@@ -15,6 +15,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.linalg import blas
 
 from gpcert.bounds.facts.contraction import block_contraction
 from gpcert.bounds.facts.definite import Parts, definite_parts
@@ -92,7 +93,8 @@ class ClassModel:
         total = np.zeros(blocks.shape[1:])
         for (c, e), block in zip(self.pairs, blocks, strict=True):
             if B[c, e] != 0.0:
-                total += (B[c, e] * (1.0 if c == e else 2.0)) * block
+                weight = B[c, e] * (1.0 if c == e else 2.0)
+                blas.daxpy(block.ravel(), total.ravel(), a=weight)  # in place, without a copy
         return total
 
     def functional(self, a: Float, B: Float) -> Model:
