@@ -47,7 +47,7 @@ def _narrower(q: float, S: float, low: float, high: float, unit: float) -> tuple
 
 
 def _expected(m: float, S: float) -> tuple[arb, arb]:
-    """E sigma and E sigma' by the trapezoid rule, whose error falls as e^(-2 pi y / h) in a strip of width y."""
+    """E sigma and E sigma' by the trapezoid rule, whose error is e^(-2 pi y/h) with a strip of width y."""
     root = math.sqrt(S)
     y = min(0.5 * math.pi / root, _STRIP)
     h = 2.0 * math.pi * y / (_SMALL + 0.5 * y * y)

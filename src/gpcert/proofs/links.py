@@ -30,7 +30,7 @@ _MOST = 1.0 - 1e-9
 _BELOW = 1e-14
 #: A variance this far below 0 costs a level something; noise of a probit that is like the logistic.
 _CLIPPED, _LIKE = 1e-9, 2.5
-#: How far apart they are at least, as a share of the largest variance, or of the scale of the curve there; and
+#: How far apart they are about, as a share of the largest variance, or of the scale of the curve there; and
 #: how far from them others are added.
 _APART, _REACH = 1e-4, 0.3
 #: By how much less c is than the one that fits a logistic level best, and from which variance on even less.
