@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+from operator import mul
 from pathlib import Path
 
 import numpy as np
+import pytest
+from flint import arb, arb_mat
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, LevelBound
-from gpcert.proofs.boxes import TRIALS, BoxProver
+from gpcert.bounds import BoundFactory, LevelBound, Model
+from gpcert.proofs import boxes
+from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.links import levels_of
+from gpcert.proofs.tree import Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
+from gpcert.validation import Float
+from helpers.oracle import bits
 from judge.proofs import rejected
 
 RNG = np.random.default_rng(3)
@@ -64,3 +72,53 @@ def test_ends_of_the_variance_have_room_for_the_radii_of_balls(tmp_path: Path) -
         gc.probability_range(post, [gc.Ball([0.1, -2.6], 8.0)], max_nodes=30, proof=folder)
         gc.save(post, folder / "model.safetensors")
         assert rejected(folder / "model.safetensors", sorted(folder.glob("*.json"))) == []
+
+
+def prover_on(region: gc.Region) -> tuple[BoxProver, Node]:
+    (bound, _), moving = placed(BoundFactory(POST).pair, 1, region)
+    assert isinstance(bound, LevelBound)
+    levels = levels_of(gc.Probit(), facts_of(POST)[0], POST.kernel.prior_variance)
+    prover = BoxProver(bound, lambda t: levels.at(t, False), cube_of(region, moving))
+    return prover, root_of(bound, region, moving, None)
+
+
+def spread(small: Float, large: Float, model: Model) -> arb:
+    """S with every kernel anywhere between two numbers."""
+    k = [arb(float(a)).union(arb(float(b))) for a, b in zip(small, large, strict=True)]
+    m = [x.mid() for x in k]
+    e = [x - y for x, y in zip(k, m, strict=True)]
+    r, s = (arb_mat([m, e]) * arb_mat(model.precision.tolist())).tolist()
+    sums = [sum(map(mul, a, b), arb(0)) for a, b in ((m, r), (e, r), (e, s))]
+    return model.variance - sums[0] - 2 * sums[1] - sums[2]
+
+
+def test_ends_of_a_variance_hold_with_the_radii_of_a_checker() -> None:
+    """V8' in balls: radii have 30 bits, and every sum over the centres rounds them up."""
+    prover, root = prover_on(gc.Box(X[0] - 0.02, X[0] + 0.02))
+    slice_ = prover.bound.slice
+    with bits(100):
+        S = spread(*slice_.extremes(root.lower, root.upper), slice_.model)
+    low, high = prover._ends(root)
+    assert 0.0 < low <= float(S.lower())
+    assert high >= float(S.upper())
+    assert high - low < 1.00001 * float(S.upper() - S.lower())
+
+
+def test_no_lower_level_is_looked_for_where_the_mean_alone_proves_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a box of many lengthscales expansions say nothing: one leaf at the level of the mean tells that."""
+    prover, root = prover_on(gc.Box([-30.0, *X[0, 1:]], [30.0, *X[0, 1:]]))
+    tried: list[float] = []
+
+    def leaf_on(place: Place, level: Level) -> Leaf | None:
+        tried.append(level.t)
+        return kept(place, level)
+
+    kept = boxes.leaf_on
+    monkeypatch.setattr(boxes, "leaf_on", leaf_on)
+    level = prover.levels(0.0)
+    found = prover.proof(root, level, True)
+    assert isinstance(found, Envelope)
+    assert found.level is not None
+    assert sum(t < level.t for t in tried) <= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,3 +73,23 @@ def test_a_sum_at_its_edge_is_accepted(post: gc.Posterior, region: gc.Ball | gc.
         files.append(tmp_path / f"{len(files)}.json")
         files[-1].write_text(document(file_digest(post), subject.facts, [region_told(region)], [claim]))
     assert rejected(model, files) == []
+
+
+@pytest.mark.parametrize(("half", "few"), [(25.0, True), (0.3, False)])
+def test_a_wide_box_is_compared_from_one_reference(
+    half: float, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the first one lacks far too much no other will do, and halves are tried the sooner."""
+    post, region = cancelling(), gc.Box([-half], [half])
+    factory, tried = BoundFactory(post), []
+    subject, ((share, _), moving) = SeveralClasses(post, factory), placed(factory.pair, 0, region)
+    summed = JointProver._summed
+
+    def counted(self: JointProver, *asked: Any) -> Any:
+        tried.append(asked)
+        return summed(self, *asked)
+
+    monkeypatch.setattr(JointProver, "_summed", counted)
+    joint = JointProver(share.apart, subject._levels, cube_of(region, moving), False)
+    assert joint.proof(root_of(share.apart, region, moving, None), 0.999)[0] is None
+    assert (len(tried) == 1) == few

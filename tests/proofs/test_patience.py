@@ -109,7 +109,27 @@ def test_weaker_claims_are_tried_where_less_is_proved(monkeypatch: pytest.Monkey
     assert (text.at_least(1, box, 0.5), text.claims) == (0.0, [])
 
 
-@pytest.mark.parametrize(("number", "family"), [(1200000, "kernel"), (1200133, "kernel"), (1200090, "core")])
+def test_along_one_feature_patience_comes_before_weaker_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, tried = answered(monkeypatch, lambda goal: goal.value if goal.patient else 0.1)
+    assert text.at_least(1, gc.Box([0.0, 0.0], [1.0, 0.0]), 0.503) == 0.503
+    assert [goal.patient for goal in tried] == [False, True]
+    text, tried = answered(monkeypatch, lambda goal: min(goal.value, 0.4995))
+    assert text.at_least(1, gc.Box([0.0, 0.0], [1.0, 0.0]), 0.5) == 0.4995  # the same is not tried again
+    assert [goal.value for goal in tried] == [0.5, 0.5, 0.49997]
+
+
+@pytest.mark.parametrize(
+    ("number", "family"),
+    [
+        (1200000, "kernel"),
+        (1200133, "kernel"),
+        (1200090, "core"),
+        (902367, "core"),  # P is enclosed well at points that the search found only
+        (902054, "core"),  # and better as the search enclosed it
+        (900162, "core"),  # sums are rounded once
+        (902144, "core"),  # the curve of a logistic level to 1e-15
+    ],
+)
 def test_points_make_up_for_what_bounds_of_an_explanation_lack(
     number: int, family: str, tmp_path: Path
 ) -> None:

@@ -32,6 +32,20 @@ def test_concave_quadratics_over_boxes_in_a_ball_of_norm_1_are_sharp() -> None:
         assert least - 1e-5 * abs(least) <= found.value <= least + 1e-12
 
 
+def test_quadratics_of_one_coordinate_are_exact() -> None:
+    """Convex ones inside and at an end, and others."""
+    shape = shape_of(gc.Box([0.0], [1.0]), np.ones(1, dtype=bool))
+    for _ in range(200):
+        low, high = np.sort(RNG.uniform(-1, 1, (2, 1)), axis=0)
+        domain = shape.domain(low, high, np.zeros(1), np.ones(1))
+        assert domain is not None
+        g, H = RNG.normal(size=1), RNG.normal(size=(1, 1)) * RNG.choice([0.0, 1.0, 30.0])
+        inner = np.clip(-g / H[0], low, high) if H[0, 0] > 0.0 else low
+        d = np.array([low[0], high[0], inner[0]])
+        least = float((g[0] * d + 0.5 * H[0, 0] * d * d).min())
+        assert abs(multipliers(domain, g, H, np.inf).value - least) <= 1e-14 * (1.0 + abs(H[0, 0]))
+
+
 def test_a_ball_of_norm_1_is_proved_as_reported(tmp_path: Path) -> None:
     """0.03 was lost of the upper end."""
     post, (answer,) = provable(302375, turn=302375).ask()

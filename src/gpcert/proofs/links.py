@@ -30,8 +30,11 @@ _MOST = 1.0 - 1e-9
 _BELOW = 1e-14
 #: A variance this far below 0 costs a level something; noise of a probit that is like the logistic.
 _CLIPPED, _LIKE = 1e-9, 2.5
-#: How far apart they are at least, as a share of the largest variance, or of the scale of the curve there.
-_APART = 1e-3
+#: How far apart they are about, as a share of the largest variance, or of the scale of the curve there; and
+#: how far from them others are added.
+_APART, _REACH = 1e-4, 0.3
+#: By how much less c is than the one that fits a logistic level best, and from which variance on even less.
+_BENT, _WIDE = 2.0, 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,15 +126,36 @@ class LogitAt(Level):
 
     @cached_property
     def _grid(self) -> tuple[float, list[float], list[float]]:
-        """c, and points (S, m) on or above the curve, from S = 0 to the largest variance."""
+        """c, and points (S, m) on or above the curve, from S = 0 to the largest variance.
+
+        Roots of a c less than the fitted one bend away from the curve, as far as chords that double do.
+        """
         first, *inner, last = self._level.grid(self.top)
+        near = self._around(last)
         S = [first, last]
-        for x in (*self.near, *inner):  # slopes between points that nearly coincide would be rounding
-            if min(abs(x - y) for y in S) > _APART * min(self.top, 1.0 + x):
+        for x in (*near, *(x for x in inner if not (near and min(near) < x < max(near)))):
+            # slopes between points that nearly coincide would be rounding
+            if min(abs(x - y) for y in S) >= 0.5 * _APART * min(self.top, 1.0 + x):
                 S.append(x)
         S.sort()
-        ends = self._level.enclosures(S)
-        return self._level.c, S, [sharpened(self.p, x, *pair)[1] for x, pair in zip(S, ends, strict=True)]
+        c = self._level.c / (_BENT * (1.0 + (near[0] if near else 0.0) / _WIDE))
+        known = zip(S, self._level.enclosures(S), strict=True)
+        return c, S, [(sharpened(self.p, x, *ends) if x in self.near else ends)[1] for x, ends in known]
+
+    def _around(self, last: float) -> list[float]:
+        """The variances at which the curve should be known well, then others on both sides at distances that
+        double.
+        """
+        if not self.near:
+            return []
+        low, high = min(self.near), max(self.near)
+        found = [*self.near]
+        for end, sign in ((low, -1.0), (high, 1.0)):
+            step = max(_APART * (1.0 + end), (high - low) / len(self.near))
+            while step < _REACH * (1.0 + end) and 0.0 < end + sign * step < last:
+                found.append(end + sign * step)
+                step *= 2.0
+        return found
 
     @property
     def told(self) -> dict[str, Any]:
