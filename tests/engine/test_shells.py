@@ -192,8 +192,8 @@ def least_still(sums, centres, share):
 @pytest.mark.parametrize("away", [0.0, 2.0, 50.0])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 def test_along_one_feature_nothing_is_left_between_a_shell_and_the_mean(monkeypatch, share, away):
-    """One centre, and L d = v / L at the end of the shell: J2, J11 and R5 are equalities there. A short shell,
-    and one of two equal centres not in the form: rho is one. So a term that is left out is missed.
+    """One centre, and L d = v / L at the end of the shell: J2, J11 and R5 are equalities there. Also a short
+    shell, and one of two equal centres not in the form: rho is one. So a term that is left out is missed.
     """
     monkeypatch.setattr(shells, "_THETA", (1.0, 1.0))
     monkeypatch.setattr(shells, "_FAR", away)
