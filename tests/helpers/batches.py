@@ -30,14 +30,33 @@ def random_questions(rng: np.random.Generator, regions: int = 20) -> tuple[gc.Po
 
 
 def many_features(rng: np.random.Generator, regions: int) -> tuple[gc.Posterior, list]:
-    """So many features move that what is left is bounded by order three as a form, and in shells."""
+    """So many features move that what is left is bounded by order three as a form, and in shells; half of the
+    regions are near ties.
+    """
     n, d = int(rng.integers(8, 30)), FEW + int(rng.integers(1, 8))
     X = rng.standard_normal((n, d))
     y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(n) > 0).astype(int)
     y[:2] = 0, 1
     kernel = gc.RBF(float(rng.uniform(3.0, 9.0)), 10.0 ** rng.uniform(0.0, 1.5))
     post = gc.GPClassifier(kernel, max_evals=0).fit(X, y).posterior_
-    return post, random_regions(rng, post, regions, (-1.8, -0.6), list(range(d)))
+    ties = [near_tie(rng, post, X[int(rng.integers(n))]) for _ in range(regions // 2)]
+    return post, ties + random_regions(rng, post, regions - len(ties), (-1.8, -0.6), list(range(d)))
+
+
+def near_tie(rng: np.random.Generator, post: gc.Posterior, x: np.ndarray) -> gc.Ball:
+    """A ball around x (D,) a little smaller than one that a few steps against the gradient find a
+    counterexample in, if there is one.
+    """
+    x = x + 0.1 * rng.standard_normal(len(x))
+    sign = np.sign(post.latent(x[None])[0][0])
+    small, large = 0.0, 4.0
+    for _ in range(12):
+        radius, z = 0.5 * (small + large), x
+        for _ in range(3):
+            z = x - sign * radius * np.sign(post.latent_gradient(z[None])[0][0])
+        lost = sign * post.latent(z[None])[0][0] < 0
+        small, large = (small, radius) if lost else (radius, large)
+    return gc.Ball(x, large * (1.0 - 10.0 ** rng.uniform(-2.5, -0.7)))
 
 
 def predicted(rng: np.random.Generator, regions: int) -> tuple[gc.Posterior, list]:
