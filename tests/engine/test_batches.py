@@ -123,6 +123,13 @@ def test_a_device_has_one_of_three_names(device):
         gc.probability_range(small_model(), gc.Ball([0.0, 0.0], 0.1), device=device)
 
 
+def test_a_label_for_each_of_many_regions_is_refused_in_one_short_sentence():
+    regions = [gc.Ball([0.0, 0.0], 0.1)] * 20
+    with pytest.raises(InvalidInputError, match="label must be a class index, 0 or 1, got") as told:
+        gc.probability_range(small_model(), regions, label=[1] * 1000)
+    assert len(str(told.value)) < 120
+
+
 def test_questions_that_ask_others_pass_the_device_on():
     """Where "auto" chooses a GPU, nobody could refuse it."""
     clf = gc.GPClassifier(max_evals=0).fit({"a": [0.0, 1.0, 2.0, 3.0]}, [0, 0, 1, 1])

@@ -104,7 +104,8 @@ def class_index(post: Posterior, label: Label | None, rule: str = "a class index
         return values.index(str(label))
     span = "0 or 1" if count == 2 else f"0 to {count - 1}"
     known = f" or one of {', '.join(map(repr, values[:12]))}" if isinstance(label, str) else ""
-    raise InvalidInputError(f"label must be {rule}, {span}{known}, got {shown(label)}{meant(label, values)}")
+    told = f"{shown(label)[:60]}{meant(label, values)}"  # perhaps one for each of many regions
+    raise InvalidInputError(f"label must be {rule}, {span}{known}, got {told}")
 
 
 def class_indices(post: Posterior, y: Any, m: int, what: str = "y") -> Index:
