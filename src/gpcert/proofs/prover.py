@@ -116,7 +116,9 @@ class Prover:
             ball = around(answer.ball, answer.unsafe)
             if text.margin_at(answer.label, ball, "<", below, answer.counterexample) <= below:
                 unsafe = answer.unsafe
-        return self._write(list(answer.key), text, (safe, unsafe) == (answer.safe, answer.unsafe), safe, unsafe)
+        return self._write(
+            list(answer.key), text, (safe, unsafe) == (answer.safe, answer.unsafe), safe, unsafe
+        )
 
     def labels(
         self,
