@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from flint import arb
@@ -145,6 +147,16 @@ def test_what_fewer_centres_miss_is_missed_in_full(monkeypatch, order):
         true = -Truth(post).mean([reach]) * (arb(reach) ** 2 / 2).exp()
         assert true >= arb(float(bound))
         assert true - arb(float(bound)) < 0.1 * h**2 * reach**2
+
+
+def test_what_fewer_centres_miss_is_paid_for_at_the_farthest_corner():
+    for _, batch in batches(2, 6):
+        sums = seen_by_few(Sums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign)))
+        with np.errstate(all="ignore"):
+            size = 1.0 + sums.plane.size + abs(sums.plane.constant)
+            sums = replace(sums, missed=1e6 * size)
+            for bound in (sums.order_two(), sums.order_three(2), bounded(sums, 2, 2)):
+                assert (~(bound > 9.0 * size - 0.99 * sums.apart * sums.boxes.squares)).all()
 
 
 def test_models_without_sites_have_fewer_centres_for_the_mean_alone():

@@ -178,7 +178,7 @@ def one_feature(weights, places, far):
 
 def least_still(sums, centres, share):
     """About the smallest `still` for which a shell up to the end of the box is proved to be positive."""
-    low, high = 0.0, 9.0
+    low, high = -9.0, 9.0
     with np.errstate(all="ignore"):
         for _ in range(50):
             middle = 0.5 * (low + high)
@@ -192,8 +192,8 @@ def least_still(sums, centres, share):
 @pytest.mark.parametrize("away", [0.0, 2.0, 50.0])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 def test_along_one_feature_nothing_is_left_between_a_shell_and_the_mean(monkeypatch, share, away):
-    """One centre, and L d = v / L at the end of the shell: J2, J11 and R5 are equalities there. Also a short
-    shell, and one of two equal centres not in the form: rho is one. So a term that is left out is missed.
+    """One centre, and L d = v / L at the end of the shell: J2, J11, R5 are equalities there. A short shell,
+    and one of two equal centres not in the form: rho is one. So a term that is left out is missed.
     """
     monkeypatch.setattr(shells, "_THETA", (1.0, 1.0))
     monkeypatch.setattr(shells, "_FAR", away)
@@ -210,3 +210,17 @@ def test_along_one_feature_nothing_is_left_between_a_shell_and_the_mean(monkeypa
             if away == 0.0:  # at the end, of what lies beyond order two nothing is lost
                 size = -value * (grown - order) / grown
                 assert value + arb(still) <= size * arb(1e-2 if centres == 1 else 1e-6)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("away", [2.0, 50.0])
+def test_a_shell_is_not_above_the_mean_where_it_begins(monkeypatch, share, away):
+    """A mean that rises with the distance: what is won by being far is won from the near end on."""
+    monkeypatch.setattr(shells, "_FAR", away)
+    for v in (1.0, 2.0, 4.0):
+        far = v / 2.56
+        post, sums = one_feature(np.ones(1), np.full(1, v), far)
+        still, x = least_still(sums, 1, share), share * (1.0 + 1e-12) * far
+        with bits(BITS):
+            value = Truth(post).latent(np.array([x]))[0] * (arb(x) ** 2 / 2).exp()
+            assert value + arb(still) >= 0

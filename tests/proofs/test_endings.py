@@ -94,7 +94,7 @@ def test_a_search_that_ended_before_it_knew_anything_names_its_end(
 ) -> None:
     """Points are known even then: without them nothing is left to claim."""
     for name in ("point", "margin_at"):
-        monkeypatch.setattr(ProofText, name, lambda *asked: None)
+        monkeypatch.setattr(ProofText, name, lambda *asked: 1.0)
     answer = ask(0, **limit, proof=tmp_path / "p.json")
     assert (answer.proof, answer.unproved) == (None, why)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import venv
 import zipfile
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
@@ -400,3 +401,41 @@ def test_the_walk_of_the_documentation(tmp_path: Path) -> None:
 def test_balls_that_doubles_hardly_resolve_are_refused_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="hardly tell their ends"):
         gc.explain(fitted(), X[:1] + 1e12, 1e-6, label=0, proof=tmp_path)
+
+
+@pytest.mark.parametrize(("likelihood", "classes"), [("probit", 2), ("softmax", 3), ("probit", 3)])
+def test_a_file_says_of_its_ends_what_it_claims_and_no_more(tmp_path, likelihood, classes):
+    """`exact`, `lower` and `upper` of verdicts against the claims in the file, as exact numbers."""
+    post = fitted(likelihood, classes)
+    thresholds = [0.5] if classes > 2 else [0.5, 0.3, 0.1, 0.7]
+    found = [
+        verdict
+        for threshold in thresholds
+        for verdict in gc.certify(
+            post,
+            X[:3],
+            [gc.Ball(x, r) for x, r in zip(X[:3], (0.01, 0.3, 2.0), strict=True)],
+            threshold,
+            proof=tmp_path,
+        )
+    ]
+    told = 0
+    for verdict in found:
+        file = verdict.proof
+        if file is None:
+            continue
+        claims = json.loads(Path(file.path).read_text())["claims"]
+        zero = Fraction(verdict.threshold) if classes == 2 else Fraction(0)
+        least, most = (Fraction(0), Fraction(1)) if classes == 2 else (Fraction(-1), Fraction(1))
+        for claim in claims:
+            value = Fraction(float.fromhex(claim["value"]))
+            if claim["sense"] in (">", ">=") and claim["kind"] == "everywhere":
+                least = max(least, value)
+            elif claim["sense"] in ("<", "<="):
+                most = min(most, value)
+        assert Fraction(file.lower) <= least - zero
+        assert most - zero <= Fraction(file.upper)
+        ends = verdict.margin.lower, verdict.margin.upper
+        assert file.exact == ((file.lower, file.upper) == ends)
+        told += 1
+    assert told >= 2
