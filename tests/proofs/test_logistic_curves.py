@@ -26,7 +26,7 @@ def expected(m: float, S: float) -> arb:
 
 
 @pytest.mark.parametrize("p", [1e-12, 0.1, 0.5 - 1e-9, 0.5 + 1e-10, 0.9, 1 - 2.2e-15])
-@pytest.mark.parametrize("S", [1.5e-5, 0.4, 9.0, 29.0])
+@pytest.mark.parametrize("S", [1.5e-5, 0.4, 3.0, 9.9])
 def test_a_curve_is_known_to_a_few_units_in_the_last_place(p: float, S: float) -> None:
     before = ctx.prec
     wide = LogitLevel(LogitCurves(Logit()), p).curve(S)

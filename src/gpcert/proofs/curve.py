@@ -14,7 +14,7 @@ from flint import arb, ctx
 from gpcert.rounding import down, up
 
 #: Variances beyond it need too many nodes.
-_LARGEST = 30.0
+_LARGEST = 10.0
 #: Nodes reach so many standard deviations beyond where e^u puts its weight; the width of a strip in which all
 #: is analytic, at most; how many powers of e the rule is right to; binary digits.
 _FAR, _STRIP, _SMALL, _BITS = 12.0, 6.0, 60.0, 100

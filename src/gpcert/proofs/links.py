@@ -139,8 +139,10 @@ class LogitAt(Level):
                 S.append(x)
         S.sort()
         c = self._level.c / (_BENT * (1.0 + (near[0] if near else 0.0) / _WIDE))
-        known = zip(S, self._level.enclosures(S), strict=True)
-        return c, S, [(sharpened(self.p, x, *ends) if x in self.near else ends)[1] for x, ends in known]
+        m = {x: upper for x, (_, upper) in zip(S, self._level.enclosures(S), strict=True)}
+        if near and max(self.near) - near[0] < _APART:  # else chords between them cost more
+            m[near[0]] = self._tangent(near[0])[2]
+        return c, S, [m[x] for x in S]
 
     def _around(self, last: float) -> list[float]:
         """The variances at which the curve should be known well, then others on both sides at distances that
