@@ -68,7 +68,9 @@ class RbfBound(LevelBound):
 
     def small(self, size: float, d: int) -> Plan:
         """With few features halves cost less than what expansions settle (measured)."""
-        return self._planned(_attempts(size, d) if d > CHEAP_DIMENSIONS and size < 0.7 else [])
+        if d <= COLUMN_DIMENSIONS:
+            return []
+        return self._planned(_attempts(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else [])
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""
