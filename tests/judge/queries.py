@@ -32,7 +32,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "probability_range": ("region", "label", "method", *LIMITS, "device", "proof"),
     "latent_range": ("region", "label", *LIMITS),
     "certify": ("x", "region", "threshold", *LIMITS, "device", "proof"),
-    "robustness": ("region", "label", "x", *LIMITS),
+    "robustness": ("region", "label", "x", *LIMITS, "device"),
     "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS, "proof"),
     "explain": ("X", "radius", "label", "features", "domain", *LIMITS, "proof"),
     "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device", "proof"),
