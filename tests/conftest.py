@@ -8,6 +8,7 @@ run draws new ones.
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -21,3 +22,6 @@ settings.register_profile(
     derandomize="GPCERT_SOAK" not in os.environ,
 )
 settings.load_profile("gpcert")
+
+# Shells start background jobs with Ctrl-C ignored, which gpcert respects; tests of it are no such jobs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
