@@ -67,9 +67,6 @@ class RbfBound(LevelBound):
         return RbfLocal(expand(self.slice, domain, start), build)
 
     def small(self, size: float, d: int) -> Plan:
-        """With few features halves cost less than what expansions settle (measured)."""
-        if d <= COLUMN_DIMENSIONS:
-            return []
         return self._planned(_attempts(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else [])
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
