@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from typing import Any, NoReturn
 
 MOST_BYTES = 2**25  # of a proof
@@ -104,3 +105,9 @@ def integer(data: Any, low: int, high: int) -> int:
     need(fits, f"expected an integer in [{low}, {high}], got {str(data)[:40]}")
     number: int = data
     return number
+
+
+def plain(text: str) -> str:
+    """One line, of what the terminal can write: names of files and classes are written by strangers, too."""
+    line, encoding = "".join(c if c.isprintable() else "?" for c in text), sys.stdout.encoding or "utf-8"
+    return line.encode(encoding, "backslashreplace").decode(encoding)

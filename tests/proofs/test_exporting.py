@@ -439,3 +439,19 @@ def test_a_file_says_of_its_ends_what_it_claims_and_no_more(tmp_path, likelihood
         assert file.exact == ((file.lower, file.upper) == ends)
         told += 1
     assert told >= 2
+
+
+def test_a_precision_of_the_users_own_makes_no_file_that_is_rejected(tmp_path: Path) -> None:
+    """With 300 bits a level next to 1 was told that a checker of 100 bits does not tell from the claim."""
+    post = gc.Posterior(X[:5], np.zeros(5), np.zeros((5, 5)), kernel=gc.RBF(1.0, 1e-9), mean=-12.0)
+    gc.save(post, tmp_path / "model.safetensors")
+    saved, files = flint.ctx.prec, []
+    for bits in (20, 53, 300):
+        flint.ctx.prec = bits
+        try:
+            answer = gc.probability_range(post, gc.Ball(X[0], 0.5), proof=tmp_path / f"{bits}.json")
+            assert flint.ctx.prec == bits
+        finally:
+            flint.ctx.prec = saved
+        files.append(Path(answer.proof.path))
+    assert rejected(tmp_path / "model.safetensors", files) == []
