@@ -26,10 +26,11 @@ def _tried(what: Callable[[str], Any], path: str) -> Any:
         found = what(path)
     except Exception as error:  # nothing is proved then
         text = str(error) if isinstance(error, Reject) else f"it cannot be checked ({error!r})"
-        print(plain(f"{path}: REJECTED: {text[:300]}"), flush=True)
+        print(plain(f"{path}: REJECTED: {text[:300]}", sys.stdout.encoding), flush=True)
         return None
     if isinstance(found, list):
-        print(*map(plain, [f"{path}: {found[0]}", *found[1:]]), sep="\n  ", flush=True)
+        sentences = [plain(each, sys.stdout.encoding) for each in (f"{path}: {found[0]}", *found[1:])]
+        print(*sentences, sep="\n  ", flush=True)
     return found
 
 

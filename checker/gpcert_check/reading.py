@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from typing import Any, NoReturn
 
 MOST_BYTES = 2**25  # of a proof
@@ -107,7 +106,7 @@ def integer(data: Any, low: int, high: int) -> int:
     return number
 
 
-def plain(text: str) -> str:
+def plain(text: str, encoding: str | None) -> str:
     """One line, of what the terminal can write: names of files and classes are written by strangers, too."""
-    line, encoding = "".join(c if c.isprintable() else "?" for c in text), sys.stdout.encoding or "utf-8"
+    line, encoding = "".join(c if c.isprintable() else "?" for c in text), encoding or "utf-8"
     return line.encode(encoding, "backslashreplace").decode(encoding)
