@@ -352,6 +352,13 @@ def test_a_report_links_each_proof_and_says_how_to_check_it(tmp_path: Path) -> N
     assert f"<code>python -m gpcert_check MODEL {path}</code>" in page.read_text()
     for file in (tmp_path / "model.safetensors", folder / "certify-0000.json"):
         assert sha256(file.read_bytes()).hexdigest() in page.read_text()
+    assert "The file proves less" not in page.read_text()
+    weaker = json.loads(told.read_text())
+    for answer in weaker["answers"]:
+        answer["answer"]["proof"] |= {"exact": False, "lower": -0.125, "upper": 0.5}
+    (tmp_path / "weaker.json").write_text(json.dumps(weaker))
+    assert main(["report", str(tmp_path / "weaker.json"), "-o", str(page)]) == 0
+    assert "The file proves less than the answer says: the ends -0.125 and 0.5." in page.read_text()
     told.write_text(told.read_text().replace(json.dumps(path), '"javascript:alert(1)"'))
     assert main(["report", str(told), "-o", str(page)]) == 0
     assert 'href="javascript%3Aalert%281%29"' in page.read_text()
