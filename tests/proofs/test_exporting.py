@@ -462,3 +462,18 @@ def test_a_precision_of_the_users_own_makes_no_file_that_is_rejected(tmp_path: P
             flint.ctx.prec = saved
         files.append(Path(answer.proof.path))
     assert rejected(tmp_path / "model.safetensors", files) == []
+
+
+def test_no_file_of_an_earlier_question_is_left_where_there_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checker would accept it, and the name is that of the answer without a proof."""
+    post, path = fitted(), tmp_path / "answer.json"
+    assert gc.probability_range(post, gc.Ball(X[0], 0.1), proof=path).proof is not None
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("gpcert.proofs.prover.write_whole", full)
+    assert gc.probability_range(post, gc.Ball(X[0], 0.5), proof=path).unproved == "not written"
+    assert not path.exists()
