@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpcert_check.claims import Checker
-from gpcert_check.reading import Reject
+from gpcert_check.reading import Reject, plain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,16 +26,12 @@ def _tried(what: Callable[[str], Any], path: str) -> Any:
         found = what(path)
     except Exception as error:  # nothing is proved then
         text = str(error) if isinstance(error, Reject) else f"it cannot be checked ({error!r})"
-        print(_plain(f"{path}: REJECTED: {text[:300]}"), flush=True)
+        print(plain(f"{path}: REJECTED: {text[:300]}", sys.stdout.encoding), flush=True)
         return None
     if isinstance(found, list):
-        print(_plain(f"{path}: {found[0]}"), *found[1:], sep="\n  ", flush=True)
+        sentences = [plain(each, sys.stdout.encoding) for each in (f"{path}: {found[0]}", *found[1:])]
+        print(*sentences, sep="\n  ", flush=True)
     return found
-
-
-def _plain(text: str) -> str:
-    """One line: names of files are written by strangers, too."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 if __name__ == "__main__":

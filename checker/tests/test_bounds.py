@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -158,3 +160,21 @@ def test_slopes_of_a_softmax_count_as_work(
     monkeypatch.setattr("gpcert_check.work.MOST_WORK", spent[1] - 1)
     with pytest.raises(Reject, match="more work than this checker"):
         prover.checker.check(str(tmp_path / "p"))
+
+
+def test_names_that_the_terminal_cannot_write_end_no_command(tmp_path: Path) -> None:
+    """Of a class or a file: what is proved is said all the same, and the next file is checked."""
+    toy = Toy(1, 1, 1)
+    names = {"classes": {"kind": "str", "labels": ["\u65e5\u672c", "\xdf"]}}
+    sha = toy.write(tmp_path / "m", toy.description() | names)
+    told = {"format": "gpcert-proof-1", "model": sha, "facts": [None], "regions": [box([0.0], [1.0])]}
+    paths = [tmp_path / "p\u65e5.json", tmp_path / "q.json"]
+    for path in paths:
+        path.write_text(json.dumps(told | {"claims": [at(0, ">=", 0.0, [0.5])]}))
+    command = [sys.executable, "-m", "gpcert_check", str(tmp_path / "m"), *map(str, paths)]
+    for encoding in ("ascii", "cp1252", "utf-8"):
+        run = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": encoding})
+        assert (run.returncode, run.stderr) == (0, b"")
+        said = run.stdout.decode(encoding)
+        assert said.count("PROVED") == 2
+        assert ("\u65e5\u672c" if encoding == "utf-8" else "\\u65e5\\u672c") in said

@@ -352,6 +352,13 @@ def test_a_report_links_each_proof_and_says_how_to_check_it(tmp_path: Path) -> N
     assert f"<code>python -m gpcert_check MODEL {path}</code>" in page.read_text()
     for file in (tmp_path / "model.safetensors", folder / "certify-0000.json"):
         assert sha256(file.read_bytes()).hexdigest() in page.read_text()
+    assert "The file proves less" not in page.read_text()
+    weaker = json.loads(told.read_text())
+    for answer in weaker["answers"]:
+        answer["answer"]["proof"] |= {"exact": False, "lower": -0.125, "upper": 0.5}
+    (tmp_path / "weaker.json").write_text(json.dumps(weaker))
+    assert main(["report", str(tmp_path / "weaker.json"), "-o", str(page)]) == 0
+    assert "The file proves less than the answer says: the ends -0.125 and 0.5." in page.read_text()
     told.write_text(told.read_text().replace(json.dumps(path), '"javascript:alert(1)"'))
     assert main(["report", str(told), "-o", str(page)]) == 0
     assert 'href="javascript%3Aalert%281%29"' in page.read_text()
@@ -439,3 +446,34 @@ def test_a_file_says_of_its_ends_what_it_claims_and_no_more(tmp_path, likelihood
         assert file.exact == ((file.lower, file.upper) == ends)
         told += 1
     assert told >= 2
+
+
+def test_a_precision_of_the_users_own_makes_no_file_that_is_rejected(tmp_path: Path) -> None:
+    """With 300 bits a level next to 1 was told that a checker of 100 bits does not tell from the claim."""
+    post = gc.Posterior(X[:5], np.zeros(5), np.zeros((5, 5)), kernel=gc.RBF(1.0, 1e-9), mean=-12.0)
+    gc.save(post, tmp_path / "model.safetensors")
+    saved, files = flint.ctx.prec, []
+    for bits in (20, 53, 300):
+        flint.ctx.prec = bits
+        try:
+            answer = gc.probability_range(post, gc.Ball(X[0], 0.5), proof=tmp_path / f"{bits}.json")
+            assert flint.ctx.prec == bits
+        finally:
+            flint.ctx.prec = saved
+        files.append(Path(answer.proof.path))
+    assert rejected(tmp_path / "model.safetensors", files) == []
+
+
+def test_no_file_of_an_earlier_question_is_left_where_there_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checker would accept it, and the name is that of the answer without a proof."""
+    post, path = fitted(), tmp_path / "answer.json"
+    assert gc.probability_range(post, gc.Ball(X[0], 0.1), proof=path).proof is not None
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("gpcert.proofs.prover.write_whole", full)
+    assert gc.probability_range(post, gc.Ball(X[0], 0.5), proof=path).unproved == "not written"
+    assert not path.exists()

@@ -95,9 +95,16 @@ def _proof(file: ProofFile) -> Html:
     """Where a proof file lies, and the command that checks it; a path of a stranger is never a script."""
     link = tag("a", file.path, href=quote(file.path, safe="/"))
     known = f"the model file with the SHA-256 {file.model}; that of the proof is {file.digest}"
-    return tag(
-        "p", "Proof: ", link, "; checked by ", tag("code", _command(file)), f", where MODEL is {known}."
-    )
+    command = tag("code", _command(file))
+    return tag("p", "Proof: ", link, "; checked by ", command, f", where MODEL is {known}.{_less(file)}")
+
+
+def _less(file: ProofFile) -> str:
+    """That a file proves less than the row beside it says, and how much."""
+    if file.exact:
+        return ""
+    ends = "" if file.lower is None or file.upper is None else f": the ends {file.lower!r} and {file.upper!r}"
+    return f" The file proves less than the answer says{ends}."
 
 
 def _command(file: ProofFile) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
+
+from flint import ctx
 
 from gpcert.clock import OutOfTime, until
 from gpcert.results import (
@@ -27,6 +30,9 @@ _TIMES, _SECONDS, _LIMITS, _LEAST = 3.0, 10.0, 10.0, 5.0
 _AFTER = 3.0
 #: Seconds between two looks whether somebody wants it to end.
 _LOOK = 0.1
+
+#: Bits of the balls of an export: fewer than a checker has, which has to see what was seen here.
+_BITS = 53
 
 #: Why a search knows nothing.
 _ENDINGS = {
@@ -60,7 +66,7 @@ def exported(
 
     allowed = max(_LEAST, _TIMES * seconds, min(_SECONDS, _LIMITS * most))
     try:
-        with until(start + (_AFTER if cut else allowed), asked):
+        with _precision(), until(start + (_AFTER if cut else allowed), asked):
             found = prove()
     except KeyboardInterrupt:
         return {"unproved": Unproved.INTERRUPTED}
@@ -71,6 +77,16 @@ def exported(
     if isinstance(found, ProofFile):
         return {"proof": found}
     return {"unproved": _ENDINGS.get(ended, found) if found is Unproved.NOTHING else found}
+
+
+@contextmanager
+def _precision() -> Iterator[None]:
+    """That of an export for a while: the context's is a user's own."""
+    saved, ctx.prec = ctx.prec, _BITS
+    try:
+        yield
+    finally:
+        ctx.prec = saved
 
 
 def unasked(answer: _Answer, prover: object | None) -> _Answer:

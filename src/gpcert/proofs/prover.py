@@ -174,6 +174,11 @@ class Prover:
         return self._zero(threshold) - apart, self._zero(threshold) + apart
 
     def _text(self, factory: BoundFactory) -> ProofText:
+        """An empty file; where one of another question lies, it is gone, whatever comes of this one. (Of a
+        batch a name stands for a question.)
+        """
+        if not self.batch:
+            self.target.unlink(missing_ok=True)
         return ProofText(self.post, factory)
 
     def _write(
