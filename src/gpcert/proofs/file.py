@@ -213,8 +213,13 @@ class ProofText:
 
         line = _line(region)
         if not tried(0.0, *(False, True)[: 1 + line]):
-            any(tried(less, False, True) for less in _WEAKER)
-            _ = (not line and tried(0.0, True)) or all(tried(less, True) for less in _NEARER)
+            for less in _WEAKER:
+                if tried(less, False, True):
+                    break
+            if line or not tried(0.0, True):
+                for less in _NEARER:
+                    if not tried(less, True):
+                        break
         if found != trivial:
             quantity = self._quantity if margin else "probability"
             self.claims.append(everywhere(label, self._region(region), sense, found, proof, quantity))

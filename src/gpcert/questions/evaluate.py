@@ -164,9 +164,8 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
             stopped = True
             continue
         # A proof above a threshold of 1/2 or more has the label; x itself shows the others.
-        sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > 0.5 + room(
-            task.post, 0.5
-        )
+        clear = 0.5 + room(task.post, 0.5)
+        sure = task.threshold >= 0.5 or enclosed(*model, balls.X[i], label, 0.5)[0] > clear
         wrong = label != truth and refutes(*model, balls.X[i], truth, 0.5)
         row = row._replace(right=label == truth and sure, wrong=wrong)
         rows[i] = point_of(task, int(index[i]), row)

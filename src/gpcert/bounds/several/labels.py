@@ -130,9 +130,8 @@ class LabelBound(Comparison):
 
     softmax: SoftmaxBound
     label: int
-    known: Known = field(
-        default_factory=Known, repr=False
-    )  #: Theorem 4: E D >= s_k for (j, k); all k: E D > 0
+    #: Theorem 4: E D >= s_k for (j, k); all k: E D > 0.
+    known: Known = field(default_factory=Known, repr=False)
 
     def objective(self, x: Float) -> tuple[float, Float]:
         model, slice_ = self.softmax.model, self.softmax.slice
