@@ -23,7 +23,7 @@ import numpy as np
 import gpcert as gc
 from gpcert.bounds import curves_of
 from gpcert.bounds.levels.curves import LevelCurves
-from gpcert.engine import Backend, Facts, Rows, Settled, facts_of, smallest, verdicts
+from gpcert.engine import Backend, Facts, Rows, Settled, facts_of, signs, smallest, verdicts
 from gpcert.engine.backend import Torch
 from gpcert.engine.lines import probabilities
 from gpcert.engine.trust import flaw
@@ -65,23 +65,37 @@ def queries(X: Float, rows: int, rng: np.random.Generator) -> Float:
     return np.clip(many, 0.0, 1.0)
 
 
-def ask(
-    post: Posterior, backend: Backend, setting: tuple[str, int, float, float], X: Float
-) -> tuple[Rows, Settled, float]:
-    """Rows, answers and seconds of one call, from doubles to columns."""
-    what, count, radius, tolerance = setting
+def rows_of(post: Posterior, backend: Backend, setting: tuple[str, int, float, float], X: Float) -> Rows:
+    """The boxes around X; a verdict is asked of the likelier class."""
+    what, count, radius, _ = setting
     features = np.arange(X.shape[1]) if count == X.shape[1] else np.arange(90, 90 + count)
     facts, curves = facts_of(post, features, backend), curves_of(post.likelihood)
-    sign = np.ones(len(X)) if what == "range" else np.where(post.latent(X)[0] > 0, 1.0, -1.0)
+    sign = np.ones(len(X)) if what == "range" else np.where(signs(facts, curves, X) < 0, -1.0, 1.0)
     low, high = (np.clip(X[:, features] + s * radius, 0.0, 1.0) for s in (-1.0, 1.0))
-    rows = Rows(low, high, low, high, X[:, facts.rest], sign)
+    return Rows(low, high, low, high, X[:, facts.rest], sign)
+
+
+def ask(
+    post: Posterior, backend: Backend, setting: tuple[str, int, float, float], rows: Rows
+) -> tuple[Settled, float]:
+    """Answers and seconds of one call, from doubles to columns; of a range, both sides."""
+    what, count, _, tolerance = setting
+    features = np.arange(post.n_features) if count == post.n_features else np.arange(90, 90 + count)
+    facts, curves = facts_of(post, features, backend), curves_of(post.likelihood)
     start = time.perf_counter()
     if what == "verdict":
-        return rows, verdicts(facts, curves, rows, SPLITS), time.perf_counter() - start
-    found = smallest(facts, curves, rows, tolerance, sides=2, splits=SPLITS)
-    seconds = time.perf_counter() - start
+        found = verdicts(facts, curves, rows, SPLITS)
+    else:
+        found = smallest(facts, curves, rows, tolerance, sides=2, splits=SPLITS)
+    return found, time.perf_counter() - start
+
+
+def sides(setting: tuple[str, int, float, float], rows: Rows) -> Rows:
+    """The row of each answer."""
+    if setting[0] == "verdict":
+        return rows
     both = rows.each(lambda column: np.concatenate([column, column]))
-    return replace(both, sign=np.concatenate([sign, -sign])), found, seconds
+    return replace(both, sign=np.concatenate([rows.sign, -rows.sign]))
 
 
 def done(setting: tuple[str, int, float, float], found: Settled) -> Mask:
@@ -171,10 +185,13 @@ def main() -> int:
     for setting in SETTINGS:
         count = options.verdicts if setting[0] == "verdict" else options.ranges
         many = queries(X, count if setting[2] != 0.2 else count // 4, rng)
-        rows, found, first = ask(post, backend, setting, many)
-        seconds = [ask(post, backend, setting, many)[2] for _ in range(options.repeat)]
+        rows = rows_of(post, backend, setting, many)
+        found, first = ask(post, backend, setting, rows)
+        seconds = [ask(post, backend, setting, rows)[1] for _ in range(options.repeat)]
+        rows = sides(setting, rows)
         settled = done(setting, found)
-        whole = [end_to_end(post, setting, many[settled], options.device) for _ in range(options.repeat)]
+        asked_of = "cpu" if options.device == "numpy" else options.device
+        whole = [end_to_end(post, setting, many[settled], asked_of) for _ in range(options.repeat)]
         features = np.arange(196) if setting[1] == 196 else np.arange(90, 90 + setting[1])
         facts, curves = facts_of(post, features, backend), curves_of(post.likelihood)
         bad = contradictions(facts, curves, rows, found, options.rounds, rng)

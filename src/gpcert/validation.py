@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -30,8 +31,9 @@ def shown(value: object) -> str:
 def as_floats(name: str, value: ArrayLike) -> Float:
     """A finite float64 copy of `value`, any shape; tensors of torch as they are, wherever they are."""
     array = as_doubles(name, value)
-    finite = np.isfinite(array)
-    if not finite.all():
+    with np.errstate(all="ignore"):
+        known = math.isfinite(array.sum())  # one look at a large table; a sum may overflow
+    if not known and not (finite := np.isfinite(array)).all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise InvalidInputError(f"{name} must be finite, got {array[where]}{_place(where)}")
     return array

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import gpcert as gc
+from gpcert.bounds import curves_of
+from gpcert.engine import Backend, facts_of, surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.questions import rooted
 from gpcert.questions.decision import labelled
@@ -15,6 +17,7 @@ from gpcert.regions import columns_of, hulls
 from gpcert.running import Lot
 from helpers.batches import contradictions
 from helpers.exact import small_model
+from judge.truth import Truth
 
 KINDS = [
     {},
@@ -127,3 +130,29 @@ def test_clear_labels_are_those_of_the_predictor():
     flat = gc.Posterior(post.centres, np.zeros(len(post.centres)), post.precision, kernel=post.kernel)
     assert (rooted.classes(flat, X, "cpu") == -1).all()  # the mean is 0: a tie everywhere
     assert labelled(flat, X)[1].all()
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit"])
+def test_a_class_that_is_surely_lost_is_not_the_label(likelihood):
+    """J9 by P alone, next to 1/2: points found by halving between both classes, judged in balls."""
+    rng, clear = np.random.default_rng(5), 0
+    for scale in (1.0, 1e4, 1e8):  # with large weights the predictor's own rounding counts
+        post = small_model(n=30, d=3, likelihood=likelihood)
+        post = gc.Posterior(
+            post.centres, scale * post.weights, post.precision, kernel=post.kernel, likelihood=likelihood
+        )
+        facts = facts_of(post, np.arange(3), Backend())
+        truth, most = Truth(post), surely_lost(facts, curves_of(post.likelihood))
+        assert 0.5 - 1e-4 * scale < most < 0.5
+        for _ in range(40):
+            X = 3.0 * rng.uniform(-1.0, 1.0, (2, 3))
+            for _ in range(rng.integers(4, 50)):
+                middle = X.mean(axis=0)
+                X[int(post.latent(middle[None])[0][0] > 0)] = middle
+            for x in X:
+                for label in range(2):
+                    if truth.at_most(x, label, most):
+                        labels, ties = labelled(post, x[None])
+                        clear += 1
+                        assert (labels[0], ties[0]) == (1 - label, False)
+    assert clear > 100

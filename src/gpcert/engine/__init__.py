@@ -12,7 +12,7 @@ from gpcert.engine.facts import Facts, facts_of, knows
 from gpcert.engine.labels import classes_of, kept_labels, knows_labels
 from gpcert.engine.root import Settled, attained, smallest, verdicts
 from gpcert.engine.rows import Around, Rows
-from gpcert.engine.signs import signs
+from gpcert.engine.signs import signs, surely_lost
 
 __all__ = [
     "Around",
@@ -31,5 +31,6 @@ __all__ = [
     "parts_of",
     "signs",
     "smallest",
+    "surely_lost",
     "verdicts",
 ]

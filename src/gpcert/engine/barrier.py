@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from gpcert.engine.backend import Array, Backend
 
 #: Newton's steps, shortenings of one, and doublings until the first point is inside.
-_STEPS, _SHORTER, _OUTSIDE = 16, 6, 6
+_STEPS, _SHORTER, _OUTSIDE = 9, 6, 6
+#: Weight of the barrier at first, in units of the gap a feature, and what is left of it once a step is long.
+_FIRST, _NEXT = 0.05, 0.1
 #: Room for rounding above what is needed, relative to the sizes; a gap that is not worth a step.
 _ROOM, _SOLVED = 1e-11, 1e-6
 
@@ -29,11 +31,11 @@ def best_duals(
     size = xp.sqrt(xp.sum(matrix * matrix, axis=(1, 2))) + xp.max(xp.abs(vector), axis=1)
     goal = need - xp.sum((g + 0.5 * turned) * middle, axis=1) + _ROOM * size
     point = _inside(backend, matrix, vector, size)
-    found, left = point, backend.arange(len(g))
+    D, z, left = point.D + 0.0, point.z + 0.0, backend.arange(len(g))
     mu = size * 0.0
     for step in range(_STEPS):
         gap = point.gap()
-        mu = 0.15 * gap / g.shape[1] if step == 0 else mu
+        mu = _FIRST * gap / g.shape[1] if step == 0 else mu
         # Where no D can reach the goal, what is found is as good as it gets.
         on = (
             (point.dual < goal[left]) & (gap > _SOLVED * xp.abs(point.dual)) & (point.dual + gap > goal[left])
@@ -42,11 +44,11 @@ def best_duals(
         if not len(left):
             break
         point, length = point.advance(mu)
-        mu = xp.where(length > 0.5, 0.3 * mu, mu)
-        found = found.put(left, point)
+        mu = xp.where(length > 0.5, _NEXT * mu, mu)
+        D[left], z[left] = point.D, point.z
     wide = half > 0  # elsewhere any D will do
     squares = xp.where(wide, half * half, half * 0.0 + 1.0)
-    return xp.where(wide, found.D / squares, half * 0.0 + 1.0), middle + half * found.z
+    return xp.where(wide, D / squares, half * 0.0 + 1.0), middle + half * z
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +81,17 @@ class _Points:
         return cls(backend, matrix, vector, D, ok, inverse, z, dual, logs)
 
     def _columns(self) -> tuple[Array, ...]:
-        return self.matrix, self.vector, self.D, self.ok, self.inverse, self.z, self.dual, self.logs
+        return self.D, self.ok, self.inverse, self.z, self.dual, self.logs
 
     def take(self, rows: Array) -> _Points:
         """Some of them."""
-        return _Points(self.backend, *(column[rows] for column in self._columns()))
+        columns = self.matrix, self.vector, *self._columns()
+        return _Points(self.backend, *(column[rows] for column in columns))
 
-    def put(self, rows: Array, other: _Points) -> _Points:
-        """With others in the place of some."""
+    def put(self, rows: Array, other: _Points) -> None:
+        """Others of the same quadratics in the place of some."""
         for mine, theirs in zip(self._columns(), other._columns(), strict=True):
             mine[rows] = theirs
-        return self
 
     def gap(self) -> Array:
         """How far the quadratic at the nearest point of the box lies above the dual (N,)."""
@@ -110,26 +112,16 @@ class _Points:
         change = (inverse @ slope[:, :, None])[:, :, 0]
         rise, start = xp.sum(slope * change, axis=1), self.dual + mu * self.logs
         room = xp.where(change < 0, -self.D / xp.where(change < 0, change, change * 0.0 - 1.0), 1e300)
-        length = xp.clip(0.95 * xp.min(room, axis=1), None, 1.0)
-        new, lengths = self.take(backend.arange(count)), length * 0.0
-        left = xp.nonzero(ok & (rise > 0))[0]
-        for _ in range(_SHORTER):
+        length = xp.where(ok & (rise > 0), xp.clip(0.95 * xp.min(room, axis=1), None, 1.0), rise * 0.0)
+        new = _Points.at(backend, self.matrix, self.vector, self.D + length[:, None] * change)
+        for share in (*(0.5,) * _SHORTER, 0.0):
+            left = xp.nonzero(~(new.ok & (new.dual + mu * new.logs >= start + 0.1 * length * rise)))[0]
             if not len(left):
                 break
-            trial = _Points.at(
-                backend,
-                self.matrix[left],
-                self.vector[left],
-                self.D[left] + length[left][:, None] * change[left],
-            )
-            better = trial.ok & (
-                trial.dual + mu[left] * trial.logs >= start[left] + 0.1 * length[left] * rise[left]
-            )
-            new.put(left[better], trial.take(better))
-            lengths[left[better]] = length[left[better]]
-            left = left[~better]
-            length = 0.5 * length
-        return new, lengths
+            length[left] = share * length[left]
+            D = self.D[left] + length[left][:, None] * change[left]
+            new.put(left, _Points.at(backend, self.matrix[left], self.vector[left], D))
+        return new, length
 
 
 def _inside(backend: Backend, matrix: Array, vector: Array, size: Array) -> _Points:

@@ -17,8 +17,8 @@ from gpcert.rounding import UNDERFLOW, UNIT, gamma
 _STEPS, _AGAIN = 12, 10
 #: Rounds of Q1.
 _FACES = 16
-#: Matrices of doubles that a row takes, without and with the best diagonals.
-MATRICES = 5.0, 20.0
+#: Matrices of doubles that a row takes, and one whose shells are bounded together, with the best diagonals.
+MATRICES = 5.0, 60.0
 #: Share of the slack that D may spend.
 _SPENT = 0.9
 
@@ -92,11 +92,23 @@ def _best(backend: Backend, g: Array, H: Array, low: Array, high: Array, need: A
     constant = xp.sum((g + 0.5 * turned) * point, axis=1)
     scale = xp.abs(g) + (xp.abs(H) @ xp.abs(point)[:, :, None])[:, :, 0]
     lost = 2.0 * gamma(2 * d + 20) * xp.sum(scale * xp.maximum(-low, high), axis=1) + UNDERFLOW
-    g, low, high = ((g + turned) * free, low * free, high * free)
-    H = H * free[:, :, None] * free[:, None, :]
+    g, H, low, high = _block(backend, free, g + turned, H, low, high)
     D, y = best_duals(backend, g, H, low, high, need - constant + lost)
     value = _value(backend, (g, H, low, high), D, y)[1]
     return constant + value - lost - 8 * UNIT * (xp.abs(constant) + xp.abs(value) + lost)
+
+
+def _block(
+    backend: Backend, free: Array, g: Array, H: Array, low: Array, high: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The quadratics in the free coordinates alone, as many as any row has; zeros where it has fewer."""
+    xp = backend.xp
+    most = max(int(xp.max(xp.sum(free, axis=1))), 1)
+    first = xp.argsort(-free, axis=1)[:, :most]
+    row = backend.arange(len(g))[:, None]
+    mask = free[row, first]
+    block = H[row[:, :, None], first[:, :, None], first[:, None, :]] * mask[:, :, None] * mask[:, None, :]
+    return g[row, first] * mask, block, low[row, first] * mask, high[row, first] * mask
 
 
 def _settled_faces(backend: Backend, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:

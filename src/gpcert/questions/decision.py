@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
-from gpcert.bounds import BoundFactory, BoxBound, Shape, shape_of
+from gpcert.bounds import BoundFactory, BoxBound, Shape, curves_of, shape_of
+from gpcert.engine import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
 from gpcert.likelihoods.five_erf import TIE
@@ -137,6 +138,9 @@ def settled(post: Posterior, roots: Roots, labels: Index, threshold: float, devi
     away = room(post, threshold)
     safe, low = roots.lower[0] > threshold + away, np.flatnonzero(roots.upper[0] < threshold - away)
     unsafe = np.zeros(len(safe), dtype=bool)
+    if isinstance(post.likelihood, BinaryLikelihood) and only_the_mean_matters(post, threshold):
+        unsafe = roots.upper[0] <= surely_lost(roots.facts, curves_of(post.likelihood))
+        low = low[~unsafe[low]]
     # A predictor without an answer at one of them: each is asked about by itself.
     with suppress(InvalidInputError):
         if low.size and threshold == 0.5:

@@ -142,7 +142,7 @@ def _roots(task: Task, block: Index, searches: list[RadiusSearch]) -> dict[int, 
     few = len(task.balls.X) < min(_MANY, _EACH * int(task.balls.ball(0, 0.0).moving().sum()))
     if few or task.prover is not None:  # a proof needs the tree of a search
         return {}
-    places = np.array([i for i, search in enumerate(searches) if search.roomy], dtype=np.intp)
+    places = np.array([i for i, search in enumerate(searches) if search.begins], dtype=np.intp)
     radii = np.array([searches[i].first for i in places.tolist()])
     asked = Asked(task.post, task.balls, task.labels, task.threshold, task.settings, "auto")
     return {

@@ -36,8 +36,6 @@ _MOST_TESTS = 24
 _HOPEFUL = 2
 #: Relative steps below a counterexample begin with this, however small rtol is.
 _FINEST = 1e-6
-#: Nearer than this to a counterexample, relatively, the root of a batch seldom decides.
-_ROOM = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +93,9 @@ class RadiusSearch:
         return min(below, self._balls.largest(self._row))
 
     @property
-    def roomy(self) -> bool:
-        """Whether the root of a batch is worth asking."""
-        return not self._tie and self.first > 0 and self.first <= (1.0 - _ROOM) * self._unsafe
+    def begins(self) -> bool:
+        """Whether there is a first radius, which the root of a batch may decide."""
+        return not self._tie and self.first > 0
 
     def run(self, spent: float, report: Report, root: Decision | None) -> None:
         """From the attack's answer to the bracket; `root`: what is decided of the first radius already."""
