@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,8 +14,8 @@ from gpcert.bounds.local.gaussian.functional import lower_bound
 from gpcert.bounds.local.gaussian.majorants import Majorants
 from gpcert.bounds.local.protocol import FunctionalBound
 
-#: Expansion, and the only tau that will be asked for (None: several), to majorants.
-Builder = Callable[[Expansion, float | None], Majorants]
+#: Majorants of one price.
+Builder = Callable[[Expansion], Majorants]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +24,10 @@ class RbfLocal:
 
     expansion: Expansion
     build: Builder
-    tau: float | None = None  #: the only tau that will be asked for
 
     @cached_property
     def _majorants(self) -> Majorants:
-        return self.build(self.expansion, self.tau)
+        return self.build(self.expansion)
 
     @property
     def S(self) -> float:
@@ -47,7 +46,8 @@ class RbfLocal:
         return self.expansion.slice.model.deepest
 
     def only(self, tau: float) -> RbfLocal:
-        return replace(self, tau=tau)
+        """Nothing is saved."""
+        return self
 
     def lower_bound(
         self,
