@@ -224,15 +224,15 @@ NOTHING = arb(2) ** -250
 class Orders:
     """The exact parts of an expansion at a displacement d (balls)."""
 
-    def __init__(self, post, e, d):
+    def __init__(self, post, e, reference, d):
         n = post.n_centres
         self.post, self.metric = (
             post,
             sum((arb(float(m)) * v * v for m, v in zip(e.metric, d, strict=True)), arb(0)),
         )
-        self.k = [self._kernel(e.reference, row) for row in post.centres]
+        self.k = [self._kernel(reference, row) for row in post.centres]
         scale = [arb(float(s)) for s in lengthscale(post)]
-        reference = [arb(float(v)) for v in e.reference]
+        reference = [arb(float(v)) for v in reference]
         self.a = [
             sum(
                 ((arb(float(c)) - x) / s * v for c, x, s, v in zip(row, reference, scale, d, strict=True)),
@@ -296,7 +296,7 @@ def check_majorants(post, box, a, tau, x):
         (arb(float(p)) - arb(float(q))) / arb(float(s))
         for p, q, s in zip(x, box.reference, lengthscale(post), strict=True)
     ]
-    exact = Orders(post, e, d)
+    exact = Orders(post, e, box.reference, d)
     one, two = exact.kappa(1), exact.kappa(2)
     cubic = arb(a) * exact.mean(exact.kappa(3)) + arb(2 * tau) * (
         exact.linear(exact.kappa(3)) + exact.inner(one, two)

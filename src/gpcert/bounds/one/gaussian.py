@@ -15,11 +15,11 @@ from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.local import RbfLocal
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, sharp
+from gpcert.bounds.local.gaussian.majorants import sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.local.gaussian.nearby import Nearby
 from gpcert.bounds.local.gaussian.plane import plane_at
-from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound, Plan, Prices

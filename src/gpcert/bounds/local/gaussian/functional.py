@@ -37,22 +37,21 @@ def lower_bound(
     from the functional.
     """
     e = m.expansion
-    radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
+    radius, reach = e.radius, e.domain.reach
     grow = exp_up(2.0 * radius)
     if not math.isfinite(grow):
-        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.reach), 0.0, e.reach**2)
+        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(reach), 0.0, reach**2)
     model = e.slice.model
-    base = a * e.M0 + kappa - tau * (model.prior - e.q0)
-    g = a * e.M1 + 2.0 * tau * e.q1
-    parts = [a * e.M2, 2.0 * tau * e.q2, 2.0 * tau * e.J]
+    base = a * e.M.value + kappa - tau * (model.prior - e.q.value)
+    g = a * e.M.gradient + 2.0 * tau * e.q.gradient
+    parts = [a * e.M.hessian, 2.0 * tau * e.q.hessian, 2.0 * tau * e.J]
     prior = kappa - tau * model.prior
     light = bool(a) and tau <= 0 and model.definite and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
-    slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
+    slope = _slope_1(prior, tau * e.q.value, radius) if light else _slope_2(a * e.M.value, prior, radius)
     diagonals = [np.full_like(g, slope)]
     excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
-    excess += (
-        gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
-    )
+    sizes = abs(a * e.M.value) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q.value))
+    excess += gamma(40) * sizes * grow
     excess += (1.0 + abs(tau)) * UNDERFLOW
     remainders = list(_remainders(m, a, tau, radius, light))
     if less is not None:  # e^{beta r} less <= grow less
@@ -102,9 +101,9 @@ def _growth_of_M(m: Majorants, radius: float) -> Iterator[Remainder]:
     """(e^r - 1)(M_1 + M_2 + M_{>=3}), with e^r - 1 <= growth and e^r - 1 <= r growth / radius."""
     e = m.expansion
     growth = expm1_up(radius)
-    falling = float(e.domain.support(-e.M1[None])[0]) + 2.0 * e.error_M
+    falling = float(e.domain.support(-e.M.gradient[None])[0]) + 2.0 * e.error_M
     slope = growth / radius if radius > 0 else 1.0
-    yield Remainder(None, np.full_like(e.reach, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
+    yield Remainder(None, np.full_like(e.metric, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
     yield Remainder(growth * e.M2_negative, None, growth * e.error_M)
     for tail in m.tails(1.0, 0.0, 3):
         yield Remainder(None, 2.0 * growth * tail.value * tail.form, 0.0)
@@ -118,8 +117,8 @@ def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
     size = abs(tau)
     if size == 0:
         return
-    rising = 2.0 * size * (float(e.domain.support(-e.q1[None])[0]) + e.error_q)
-    yield Remainder(None, np.full_like(e.reach, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
+    rising = 2.0 * size * (float(e.domain.support(-e.q.gradient[None])[0]) + e.error_q)
+    yield Remainder(None, np.full_like(e.metric, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
     yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
     for tail in m.tails(0.0, tau, 3):
         yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)

@@ -18,12 +18,11 @@ import numpy as np
 from gpcert.bounds.local.forms import Form, largest_root
 from gpcert.bounds.local.gaussian.expansion import Expansion, Tail
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, partial_traces
-from gpcert.bounds.local.gaussian.norms import Norms, quartic, rkhs
-from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric, tail_norm_up
+from gpcert.bounds.local.gaussian.norms import Norms, quartic
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
+from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
 from gpcert.validation import Float
-
-#: Above this many moving features the cubic tensor costs more than the flattened form.
-CHEAP_DIMENSIONS = 24
 
 
 class Cubic(NamedTuple):
@@ -42,7 +41,6 @@ class Majorants:
     cubic: Cubic | None  #: None: tails start at order three
     second: Form  #: |V kappa_{>=2}|^2, V^T V = positive + negative part
     third: Form  #: |V kappa_{>=3}|^2
-    rkhs: Norms | None
     quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
     second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
 
@@ -75,26 +73,21 @@ class Majorants:
         e = self.expansion
         factors = ((a, e.tail_M), (2.0 * abs(tau), e.tail_q))
         best = [_times(factor, tail(order)) for factor, tail in factors if factor]
-        if self.rkhs is not None:
-            best = min(best, [self._pythagoras(a, tau, order)], key=_total)
+        if self.cubic is None:
+            best = min(best, self._pythagoras(a, tau, order), key=_total)
         if self.quartic is not None and order == 4:
             best = min(best, [self._fourth(a, tau), *self.tails(a, tau, 5)], key=_total)
         return best
 
-    def _pythagoras(self, a: float, tau: float, order: int) -> Tail:
-        """X5: the RKHS norm less the orders 0 to 2, which are known exactly."""
-        e = self.expansion
-        assert self.rkhs is not None
-        size = self.rkhs.size(a, tau)
-        constant = a * e.M0 + 2.0 * tau * e.q0
-        gradient = a * e.M1 + 2.0 * tau * e.q1
-        hessian = a * e.M2 + 2.0 * tau * e.q2
-        head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
-        slack = (
-            2.0 * size * self.rkhs.relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
-        )
-        rest = sqrt_up(max(self.rkhs.form(a, tau) - head, 0.0) + slack)
-        return Tail(rest * tail_norm_up(order, e.s) * (1.0 + 1e-15), e.isotropic)
+    def _pythagoras(self, a: float, tau: float, order: int) -> list[Tail]:
+        """X5 for the weights a alpha + 2 tau R k; what these are wrong by counts by absolute values."""
+        e, power = self.expansion, self.expansion.powers[order]
+        one, two = a * e.slice.weights, 2.0 * tau * e.r
+        around = Covariances(e.slice, e.domain, e.v, e.k, e.relative)  # in a metric whose Gram matrix is kept
+        wrong = gamma(8) * sum_up((np.abs(one) + np.abs(two)) * power)
+        wrong += 2.0 * abs(tau) * e.error_r * e.weighted(power)
+        norm = Tail(KernelSum(around, one + two, 0.0).tail(order), around.elliptic)
+        return [norm, Tail(wrong * (1.0 + 1e-12), e.elliptic)]
 
     def _fourth(self, a: float, tau: float) -> Tail:
         """C4: |sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt(b^T (G o G o G o G) b) / 24."""
@@ -116,7 +109,7 @@ def _total(tails: list[Tail]) -> float:
 def coarse(e: Expansion) -> Majorants:
     """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
     second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    return Majorants(e, None, second, third, rkhs(e), None, _unless_definite(e, second))
+    return Majorants(e, None, second, third, None, _unless_definite(e, second))
 
 
 def sharp(e: Expansion) -> Majorants:
@@ -132,7 +125,7 @@ def sharp(e: Expansion) -> Majorants:
         second, third = _with_tails(e, Form(N2, errors.second), Form(N3, errors.third))
     else:
         second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    return Majorants(e, _tensor(e), second, third, None, None, _unless_definite(e, second))
+    return Majorants(e, _tensor(e), second, third, None, _unless_definite(e, second))
 
 
 def _tensor(e: Expansion) -> Cubic:
@@ -149,7 +142,7 @@ def _tensor(e: Expansion) -> Cubic:
     tensors = (tensors + tensors.transpose(0, 2, 1, 3) + tensors.transpose(0, 3, 2, 1)) / 3.0
     flat = tensors.reshape(2 * d, d * d)
     N = flat @ flat.T
-    sizes = np.sqrt(np.diagonal(N)).reshape(2, d) @ (root * e.reach)
+    sizes = np.sqrt(np.diagonal(N)).reshape(2, d) @ (root * e.domain.reach)
     # The float tensor is what is bounded (its own rounding is in error_M, error_q): only the Gram product
     # rounds.
     relative = gamma(d * d + 40)
@@ -172,7 +165,7 @@ def _flattened(e: Expansion) -> Majorants:
     RG *= G
     second, third = _with_tails(e, N2, Form(symmetric(e.kv.T @ (RG @ e.kv)), errors.third))
     fourth = quartic(e, G2, np.stack([ak, rk], axis=1))
-    return Majorants(e, cubic, second, third, None, fourth, _second_negative(e, G, errors.second, third))
+    return Majorants(e, cubic, second, third, fourth, _second_negative(e, G, errors.second, third))
 
 
 def _with_tails(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:
@@ -259,4 +252,4 @@ def _add(x: Form, y: Form) -> Form:
 
 def _size(form: Form, e: Expansion) -> float:
     """An estimate of the form's largest value on the box: only balances constants, never certifies."""
-    return abs(float(np.diagonal(form.matrix) @ (e.reach * e.reach))) + form.excess
+    return abs(float(np.diagonal(form.matrix) @ e.domain.reach**2)) + form.excess

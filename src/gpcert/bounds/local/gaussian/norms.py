@@ -42,19 +42,5 @@ def quartic(e: Expansion, G2: Float, b: Float) -> Norms:
     )
 
 
-def rkhs(e: Expansion) -> Norms:
-    """X5: the squared RKHS norms of M and of the linear part of q on the slice, and their error scale."""
-    K, entry = e.slice.gram(np.ones(e.v.shape[1]))
-    n = len(K)
-    amplitude = e.slice.amplitude
-    b = np.stack([e.slice.weights * amplitude, e.r * amplitude], axis=1)
-    sums = np.abs(b).sum(axis=0)
-    relative = 2.0 * (entry + gamma(2 * n + 40) + 4.0 * (float(np.max(e.relative)) + gamma(n + 60)))
-    drift = e.weighted(amplitude) * e.error_r
-    return Norms(
-        _triple(b.T @ (K @ b)), (float(sums[0]), float(sums[1]) + drift / min(relative, 1.0)), relative
-    )
-
-
 def _triple(forms: Float) -> tuple[float, float, float]:
     return float(forms[0, 0]), float(forms[0, 1]), float(forms[1, 1])

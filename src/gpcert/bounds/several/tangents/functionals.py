@@ -12,8 +12,8 @@ from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, coarse, sharp
-from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.majorants import coarse, sharp
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
