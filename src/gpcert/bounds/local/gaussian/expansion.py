@@ -116,21 +116,6 @@ class Expansion(Covariances):
         """P (d, d), PSD, with M2 + P PSD (X7)."""
         return negative_part(self.M.hessian, self.metric, self.domain.reach)
 
-    @cached_property
-    def q2_negative(self) -> Float:
-        """P (d, d), PSD, with q2 + J + P PSD (X7)."""
-        return negative_part(self.q.hessian + self.J, self.metric, self.domain.reach)
-
-    @cached_property
-    def norm_M2(self) -> float:
-        """Size of M2 in the metric: chooses between two sound forms, certifies nothing."""
-        return float(np.linalg.norm(self.M.hessian / np.sqrt(np.outer(self.metric, self.metric))))
-
-    @cached_property
-    def norm_q2(self) -> float:
-        """Size of q2 + J in the metric, as `norm_M2`."""
-        return float(np.linalg.norm((self.q.hessian + self.J) / np.sqrt(np.outer(self.metric, self.metric))))
-
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""
         return self.slice.model.weighted(y)

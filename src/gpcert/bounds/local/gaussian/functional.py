@@ -1,10 +1,9 @@
 """A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths.md, Theorem 1).
 
 With d the scaled displacement from the reference, r = |d|^2 / 2 and f = a mu - tau S + kappa,
-    e^{beta r} f >= base + g.d + d^T H d / 2 - excess        on the box,
+    e^{2r} f >= base + g.d + d^T H d / 2 - excess        on the box,
 where base is f at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of
-all higher orders. beta = 2 leaves q free of exponentials, beta = 1 leaves M: for a mean and tau <= 0 the
-latter loses less. A box quadratic programme with a certified dual value finishes it.
+all higher orders. A box quadratic programme with a certified dual value finishes it.
 """
 
 from __future__ import annotations
@@ -46,25 +45,23 @@ def lower_bound(
     g = a * e.M.gradient + 2.0 * tau * e.q.gradient
     parts = [a * e.M.hessian, 2.0 * tau * e.q.hessian, 2.0 * tau * e.J]
     prior = kappa - tau * model.prior
-    light = bool(a) and tau <= 0 and model.definite and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
-    slope = _slope_1(prior, tau * e.q.value, radius) if light else _slope_2(a * e.M.value, prior, radius)
-    diagonals = [np.full_like(g, slope)]
+    diagonals = [np.full_like(g, _slope(a * e.M.value, prior, radius))]
     excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
     sizes = abs(a * e.M.value) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q.value))
     excess += gamma(40) * sizes * grow
     excess += (1.0 + abs(tau)) * UNDERFLOW
-    remainders = list(_remainders(m, a, tau, radius, light))
-    if less is not None:  # e^{beta r} less <= grow less
+    remainders = list(_remainders(m, a, tau, radius))
+    if less is not None:  # e^{2r} less <= grow less
         g = g - grow * less.gradient
         remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
     bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
     value = bound.value
-    # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
+    # 1 <= e^{2r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
     latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
     return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
 
 
-def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) -> Iterator[Remainder]:
+def _remainders(m: Majorants, a: float, tau: float, radius: float) -> Iterator[Remainder]:
     """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 +
     constant.
     """
@@ -91,9 +88,7 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
         yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
     if tau > 0 and m.second_negative is not None:
         yield Remainder(2.0 * size * m.second_negative.matrix, None, size * m.second_negative.excess)
-    if light:
-        yield from _decay_of_q(m, tau, radius)
-    elif a:
+    if a:
         yield from _growth_of_M(m, radius)
 
 
@@ -109,38 +104,7 @@ def _growth_of_M(m: Majorants, radius: float) -> Iterator[Remainder]:
         yield Remainder(None, 2.0 * growth * tail.value * tail.form, 0.0)
 
 
-def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
-    """|tau| (1 - e^{-r})(q - q0) for tau <= 0, with 1 - e^{-r} <= min(r, radius); |V kappa_{>=2}|^2 >= 0
-    is dropped.
-    """
-    e = m.expansion
-    size = abs(tau)
-    if size == 0:
-        return
-    rising = 2.0 * size * (float(e.domain.support(-e.q.gradient[None])[0]) + e.error_q)
-    yield Remainder(None, np.full_like(e.metric, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
-    yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
-    for tail in m.tails(0.0, tau, 3):
-        yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
-    theta = balance(m.root_second, m.root_first)
-    yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
-    yield Remainder(
-        (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
-    )
-
-
-def _slope_1(A: float, B: float, radius: float) -> float:
-    """X6: a slope c with A e^r + B e^{-r} >= A + B + c r on [0, radius]."""
-    if radius <= 0:
-        return min(A, 0.0)
-    grown, shrunk = math.expm1(radius) / radius, -math.expm1(-radius) / radius
-    slack = 64 * UNIT * (abs(A) * grown + abs(B))
-    if A >= 0 and A + B >= 0:  # second derivative A e^r + B e^{-r} >= 0 from r = 0 on: convex
-        return A - B - slack
-    return min(A, A * grown) - (B if B > 0 else B * shrunk) - slack
-
-
-def _slope_2(A: float, B: float, radius: float) -> float:
+def _slope(A: float, B: float, radius: float) -> float:
     """X6: a slope c with A e^r + B e^{2r} >= A + B + c r on [0, radius]."""
     if radius <= 0:
         return min(A, 0.0) + 2.0 * min(B, 0.0)
