@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from gpcert.bounds import BoxShape, RbfBound, curves_of, make_slice, model_of
-from gpcert.bounds.local.gaussian.functional import lower_bound
+from gpcert.bounds.local.gaussian.functional import RbfLocal
 from gpcert.bounds.local.gaussian.majorants import coarse, sharp
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
@@ -52,7 +52,7 @@ def bound_of(build, post, box, f):
     slice_ = make_slice(model_of(post), box.reference, np.arange(post.n_features), f.sign)
     with np.errstate(all="ignore"):  # as the search calls it
         majorants = build(around(slice_, box.lower, box.upper, box.reference))
-        return lower_bound(majorants, f.a, f.tau, f.kappa)
+        return RbfLocal(majorants).lower_bound(f.a, f.tau, f.kappa)
 
 
 def check(bound, exact, box, f, x):
@@ -136,7 +136,7 @@ def test_features_that_stand_still(post, f, seed):
     for build in BUILDERS:
         with np.errstate(all="ignore"):
             e = around(slice_, lower[moving], upper[moving], box.reference[moving])
-            bound = lower_bound(build(e), f.a, f.tau, f.kappa)
+            bound = RbfLocal(build(e)).lower_bound(f.a, f.tau, f.kappa)
         for x in box.points(rng, 10)[rng.permutation(41)[:3]]:
             check(bound, exact, box, f, x)
 
@@ -198,7 +198,7 @@ def test_underflow_through_features_that_stand_still(build):
     slice_ = make_slice(model_of(post), x, np.array([1]))
     with np.errstate(all="ignore"):
         e = around(slice_, np.array([0.0]), np.array([26.0]), np.array([26.0]))
-        bound = lower_bound(build(e), 1.0, 0.0, 0.0)
+        bound = RbfLocal(build(e)).lower_bound(1.0, 0.0, 0.0)
     box = BoxCase(np.array([38.65, 0.0]), x, x)
     check(bound, Truth(post), box, Functional(1.0, 0.0, 0.0), box.lower)
 

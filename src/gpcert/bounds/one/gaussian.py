@@ -14,7 +14,7 @@ from gpcert.bounds.interface import Objective
 from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.local.gaussian.local import RbfLocal
+from gpcert.bounds.local.gaussian.functional import RbfLocal
 from gpcert.bounds.local.gaussian.majorants import sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.local.gaussian.nearby import Nearby
@@ -60,7 +60,7 @@ class RbfBound(LevelBound):
         return [(retreat, self._local) for retreat in _retreats(size, d)] if size < _TOO_LARGE else []
 
     def _local(self, domain: Domain, start: Float) -> RbfLocal:
-        return RbfLocal(expand(self.slice, domain, start), sharp)
+        return RbfLocal(sharp(expand(self.slice, domain, start)))
 
     def small(self, size: float, d: int) -> Plan:
         return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []

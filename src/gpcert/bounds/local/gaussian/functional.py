@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,42 +24,68 @@ from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, expm1_up, gamma
 _CUBIC, _PRODUCT = 0.6, 0.8
 
 
-def lower_bound(
-    m: Majorants,
-    a: float,
-    tau: float,
-    kappa: float,
-    enough: float = np.inf,
-    accuracy: float = 1e-6,
-    less: Loss | None = None,
-) -> FunctionalBound:
-    """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa); `less` is subtracted
-    from the functional.
-    """
-    e = m.expansion
-    radius, reach = e.radius, e.domain.reach
-    grow = exp_up(2.0 * radius)
-    if not math.isfinite(grow):
-        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(reach), 0.0, reach**2)
-    model = e.slice.model
-    base = a * e.M.value + kappa - tau * (model.prior - e.q.value)
-    g = a * e.M.gradient + 2.0 * tau * e.q.gradient
-    parts = [a * e.M.hessian, 2.0 * tau * e.q.hessian, 2.0 * tau * e.J]
-    prior = kappa - tau * model.prior
-    diagonals = [np.full_like(g, _slope(a * e.M.value, prior, radius))]
-    excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
-    sizes = abs(a * e.M.value) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q.value))
-    excess += gamma(40) * sizes * grow
-    excess += (1.0 + abs(tau)) * UNDERFLOW
-    remainders = list(_remainders(m, a, tau, radius))
-    if less is not None:  # e^{2r} less <= grow less
-        g = g - grow * less.gradient
-        remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
-    bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
-    value = bound.value
-    # 1 <= e^{2r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
-    latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
-    return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
+@dataclass(frozen=True, eq=False)
+class RbfLocal:
+    """A `LocalModel` of the Gaussian kernel."""
+
+    majorants: Majorants
+
+    @property
+    def S(self) -> float:
+        return self.majorants.expansion.S
+
+    @property
+    def largest_variance(self) -> float:
+        return self.majorants.expansion.largest_variance
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        return self.majorants.expansion.variances
+
+    @property
+    def deepest(self) -> float:
+        return self.majorants.expansion.slice.model.deepest
+
+    def only(self, tau: float) -> RbfLocal:
+        """Nothing is saved."""
+        return self
+
+    def lower_bound(
+        self,
+        a: float,
+        tau: float,
+        kappa: float,
+        enough: float = np.inf,
+        accuracy: float = 1e-6,
+        less: Loss | None = None,
+    ) -> FunctionalBound:
+        """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa); `less` is
+        subtracted from the functional.
+        """
+        m, e = self.majorants, self.majorants.expansion
+        radius, reach = e.radius, e.domain.reach
+        grow = exp_up(2.0 * radius)
+        if not math.isfinite(grow):
+            return FunctionalBound(-np.inf, -np.inf, np.zeros_like(reach), 0.0, reach**2)
+        model = e.slice.model
+        base = a * e.M.value + kappa - tau * (model.prior - e.q.value)
+        g = a * e.M.gradient + 2.0 * tau * e.q.gradient
+        parts = [a * e.M.hessian, 2.0 * tau * e.q.hessian, 2.0 * tau * e.J]
+        prior = kappa - tau * model.prior
+        diagonals = [np.full_like(g, _slope(a * e.M.value, prior, radius))]
+        excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
+        sizes = abs(a * e.M.value) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q.value))
+        excess += gamma(40) * sizes * grow
+        excess += (1.0 + abs(tau)) * UNDERFLOW
+        remainders = list(_remainders(m, a, tau, radius))
+        if less is not None:  # e^{2r} less <= grow less
+            g = g - grow * less.gradient
+            remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
+        bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
+        value = bound.value
+        # 1 <= e^{2r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
+        latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
+        return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
 
 
 def _remainders(m: Majorants, a: float, tau: float, radius: float) -> Iterator[Remainder]:

@@ -9,6 +9,7 @@ a mu - tau S + kappa, so the functional does not know which it has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +19,6 @@ import numpy as np
 from gpcert.bounds.local.forms import Form, largest_root
 from gpcert.bounds.local.gaussian.expansion import Expansion, Tail
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, partial_traces
-from gpcert.bounds.local.gaussian.norms import Norms, quartic
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
@@ -33,6 +33,23 @@ class Cubic(NamedTuple):
     size_q: tuple[float, float]  #: ... and from q: the form is wrong by at most 2.2 * absolute * error
 
 
+class Quartic(NamedTuple):
+    """C4: the forms of (alpha k, R k k) with G o G o G o G; |G_ij| <= norm_i norm_j / span^2."""
+
+    forms: Float  #: (2, 2)
+    sizes: Float  #: (2,): the forms are wrong by at most 2 relative times the product of two of them
+    relative: float
+
+    def tail(self, e: Expansion, a: float, tau: float) -> Tail:
+        """|sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt((bk)^T (G o G o G o G) bk) / 24 for the weights
+        b = a alpha + 2 tau R k.
+        """
+        b = np.array([a, 2.0 * tau])
+        size = float(np.abs(b) @ self.sizes)
+        square = max(float(b @ self.forms @ b), 0.0) + 2.0 * self.relative * size * size
+        return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
+
+
 @dataclass(frozen=True, eq=False)
 class Majorants:
     """What bounds the high orders at one expansion: the cubic if it has one, tails, and |V kappa|^2."""
@@ -41,7 +58,7 @@ class Majorants:
     cubic: Cubic | None  #: None: tails start at order three
     second: Form  #: |V kappa_{>=2}|^2, V^T V = positive + negative part
     third: Form  #: |V kappa_{>=3}|^2
-    quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
+    quartic: Quartic | None
     second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
 
     @cached_property
@@ -76,7 +93,7 @@ class Majorants:
         if self.cubic is None:
             best = min(best, self._pythagoras(a, tau, order), key=_total)
         if self.quartic is not None and order == 4:
-            best = min(best, [self._fourth(a, tau), *self.tails(a, tau, 5)], key=_total)
+            best = min(best, [self.quartic.tail(self.expansion, a, tau), *self.tails(a, tau, 5)], key=_total)
         return best
 
     def _pythagoras(self, a: float, tau: float, order: int) -> list[Tail]:
@@ -89,14 +106,6 @@ class Majorants:
         norm = Tail(KernelSum(around, one + two, 0.0).tail(order), around.elliptic)
         return [norm, Tail(wrong * (1.0 + 1e-12), e.elliptic)]
 
-    def _fourth(self, a: float, tau: float) -> Tail:
-        """C4: |sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt(b^T (G o G o G o G) b) / 24."""
-        e = self.expansion
-        assert self.quartic is not None
-        size = self.quartic.size(a, tau)
-        square = max(self.quartic.form(a, tau), 0.0) + 2.0 * self.quartic.relative * size * size
-        return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
-
 
 def _times(factor: float, tail: Tail) -> Tail:
     return Tail(factor * tail.value * (1.0 + 4 * UNIT), tail.form)
@@ -104,6 +113,10 @@ def _times(factor: float, tail: Tail) -> Tail:
 
 def _total(tails: list[Tail]) -> float:
     return sum(tail.value for tail in tails)
+
+
+#: Majorants of one price.
+Builder = Callable[[Expansion], Majorants]
 
 
 def coarse(e: Expansion) -> Majorants:
@@ -164,8 +177,17 @@ def _flattened(e: Expansion) -> Majorants:
     N2 = Form(symmetric(e.kv.T @ (RG @ e.kv)), errors.second)
     RG *= G
     second, third = _with_tails(e, N2, Form(symmetric(e.kv.T @ (RG @ e.kv)), errors.third))
-    fourth = quartic(e, G2, np.stack([ak, rk], axis=1))
+    fourth = _quartic(e, G2, np.stack([ak, rk], axis=1))
     return Majorants(e, cubic, second, third, fourth, _second_negative(e, G, errors.second, third))
+
+
+def _quartic(e: Expansion, G2: Float, b: Float) -> Quartic:
+    n, d = e.v.shape
+    power = e.norm**4 / max(e.span**4, TINY)
+    relative = 2.0 * float(np.max(e.relative, initial=0.0)) + 3.0 * gamma(2 * n + 8 * d + 160)
+    sizes = np.array([sum_up(each) for each in (np.abs(b) * power[:, None]).T])
+    sizes[1] += e.weighted(e.grown * power) * e.error_r / min(relative, 1.0)  # R k is not known better
+    return Quartic(b.T @ ((G2 * G2) @ b), sizes, relative)
 
 
 def _with_tails(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:

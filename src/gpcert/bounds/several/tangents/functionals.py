@@ -11,8 +11,8 @@ from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
-from gpcert.bounds.local.gaussian.majorants import coarse, sharp
+from gpcert.bounds.local.gaussian.functional import RbfLocal
+from gpcert.bounds.local.gaussian.majorants import Builder, coarse, sharp
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
@@ -47,7 +47,7 @@ class View:
         local: RbfLocal | RadialLocal
         if isinstance(self.slice, Slice):
             expansion = expand(replace(self.slice, model=functional), self.domain, self.start)
-            local = RbfLocal(expansion, self.build)
+            local = RbfLocal(self.build(expansion))
         else:
             slice_ = replace(self.slice, model=functional)
             local = RadialLocal(expand_radial(slice_, self.domain, self.start))
