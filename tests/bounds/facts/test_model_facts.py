@@ -128,7 +128,7 @@ def test_posteriors_of_laplace_contract(seed):
     """R = (K + W^-1)^-1 <= K^-1: a contraction of about one, and a defect at the level of rounding."""
     post = random_posterior(np.random.default_rng(seed), 40, 3)
     model = model_of(post)
-    assert 1.0 <= model.contraction <= 1.01
+    assert 0.99 <= model.contraction <= 1.01
     assert (model.parts.defect <= 1e-11 * np.trace(post.precision)).all()
 
 
