@@ -310,11 +310,6 @@ def check_majorants(post, box, a, tau, x):
             assert abs(cubic) <= exact.metric * form.sqrt() + rounding + NOTHING
         assert exact.inner(exact.tail(2), exact.tail(2), exact.size) <= form_value(m.second, d) + NOTHING
         assert exact.inner(exact.tail(3), exact.tail(3), exact.size) <= form_value(m.third, d) + NOTHING
-        if m.second_negative is not None:
-            negative = balls(model_of(post).parts.negative)
-            assert exact.inner(exact.tail(2), exact.tail(2), negative) <= (
-                form_value(m.second_negative, d) + NOTHING
-            )
         for order in (3, 4):
             rest = exact.tail(order)
             part = arb(a) * exact.mean(rest) + arb(2 * tau) * exact.linear(rest)

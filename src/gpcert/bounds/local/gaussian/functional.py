@@ -111,10 +111,8 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float) -> Iterator[R
         theta = _PRODUCT * balance(root, m.root_first)
         yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * e.error_q)
         yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
-    if tau < 0:
+    if tau < 0 or (tau > 0 and not e.slice.model.definite):  # what bounds the sum of both parts bounds one
         yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
-    if tau > 0 and m.second_negative is not None:
-        yield Remainder(2.0 * size * m.second_negative.matrix, None, size * m.second_negative.excess)
     if a:
         yield from _growth_of_M(m, radius)
 

@@ -59,7 +59,6 @@ class Majorants:
     second: Form  #: |V kappa_{>=2}|^2, V^T V = positive + negative part
     third: Form  #: |V kappa_{>=3}|^2
     quartic: Quartic | None
-    second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
 
     @cached_property
     def root_first(self) -> float:
@@ -122,7 +121,7 @@ Builder = Callable[[Expansion], Majorants]
 def coarse(e: Expansion) -> Majorants:
     """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
     second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    return Majorants(e, None, second, third, None, _unless_definite(e, second))
+    return Majorants(e, None, second, third, None)
 
 
 def sharp(e: Expansion) -> Majorants:
@@ -138,7 +137,7 @@ def sharp(e: Expansion) -> Majorants:
         second, third = _with_tails(e, Form(N2, errors.second), Form(N3, errors.third))
     else:
         second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    return Majorants(e, _tensor(e), second, third, None, _unless_definite(e, second))
+    return Majorants(e, _tensor(e), second, third, None)
 
 
 def _tensor(e: Expansion) -> Cubic:
@@ -178,7 +177,7 @@ def _flattened(e: Expansion) -> Majorants:
     RG *= G
     second, third = _with_tails(e, N2, Form(symmetric(e.kv.T @ (RG @ e.kv)), errors.third))
     fourth = _quartic(e, G2, np.stack([ak, rk], axis=1))
-    return Majorants(e, cubic, second, third, fourth, _second_negative(e, G, errors.second, third))
+    return Majorants(e, cubic, second, third, fourth)
 
 
 def _quartic(e: Expansion, G2: Float, b: Float) -> Quartic:
@@ -195,20 +194,6 @@ def _with_tails(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:
     span2 = e.span * e.span
     third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
     return _sum_of_squares(_scale(N2, 0.25 * span2), third, e), third
-
-
-def _unless_definite(e: Expansion, form: Form) -> Form | None:
-    """The form where there is a negative part: what bounds the sum of both parts bounds one."""
-    return None if e.slice.model.definite else form
-
-
-def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form | None:
-    """C2 for the negative part of the precision alone."""
-    negative = e.slice.model.parts.negative
-    if negative is None:
-        return None
-    N2 = Form(symmetric(e.kv.T @ ((negative * G) @ e.kv)), error)
-    return _sum_of_squares(_scale(N2, 0.25 * e.span * e.span), third, e)
 
 
 def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:
