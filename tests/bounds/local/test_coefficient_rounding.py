@@ -88,8 +88,8 @@ def polynomial(v: np.ndarray, weight: float, d: np.ndarray) -> arb:
 def computed(e, d: np.ndarray) -> arb:
     """M0 + M1.d + d^T M2 d / 2 with the stored coefficients, evaluated exactly."""
     d = [arb(float(x)) for x in d]
-    total = arb(e.M0) + sum((arb(float(g)) * x for g, x in zip(e.M1, d, strict=True)), arb(0))
-    for row, x in zip(e.M2, d, strict=True):
+    total = arb(e.M.value) + sum((arb(float(g)) * x for g, x in zip(e.M.gradient, d, strict=True)), arb(0))
+    for row, x in zip(e.M.hessian, d, strict=True):
         total += x * sum((arb(float(h)) * y for h, y in zip(row, d, strict=True)), arb(0)) / 2
     return total
 

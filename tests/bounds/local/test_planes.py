@@ -265,7 +265,7 @@ def test_what_no_form_bounds_has_a_norm_in_the_metric(post, p, seed):
     slice_, domain = placed(post, box)
     plane = plane_of(post, box, p)[1] or mean_over(slice_, domain, box.reference)
     with np.errstate(all="ignore"):
-        tails = [(3, plane._smooth(3, 0.0))]
+        tails = [(3, plane.tail(3) * plane.around.elliptic)]
         *forms, last = plane._orders
         tails.append((3 + len(forms), 0.5 * last.diagonal))
     scale = [arb(float(each)) for each in lengthscale(post)]

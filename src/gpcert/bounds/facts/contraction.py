@@ -7,42 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, sum_up, symmetric
+from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd, symmetric
 from gpcert.validation import Float
 
 
-def contraction(K: Float, entry: float, variance: float, shifted: Float, small: bool = False) -> float:
-    """F3: c with lambda_max(V K V^T) <= c / s2, V^T V = shifted up to a bounded error that is included.
-
-    K: the Gram matrix divided by s2 (n, n), each entry to `entry`. `small`: it may be far below 1, as for the
-    negative part of a precision.
-    """
-    n = len(K)
-    lower, info = lapack.dpotrf(np.array(shifted, order="F"), lower=1, clean=1)
-    if info != 0:
-        return np.inf
-    product = blas.dtrmm(1.0, lower, np.array(K, order="F"), trans_a=1, lower=1)
-    product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
-    columns = np.abs(lower).sum(axis=0)
-    size = sum_up(columns**2)  # >= norm of |V| 1 1^T |V|^T >= norm of |V| |K| |V|^T
-    error = (entry * 1.01 + 2.0 * gamma(2 * n + 8)) * size
-    # V^T V differs from `shifted` by the backward error of the factorisation: at most gamma(n+1) tr in norm,
-    # and k^T E k <= |E| |k|^2 <= |E| n s2^2: relative to s2, |E| n s2.
-    backward = 2.0 * gamma(n + 3) * float(np.trace(shifted)) * n
-    middle = symmetric(product)
-    for bound in _guesses(middle, error, variance, small):
-        test = -middle
-        test[np.diag_indices(n)] += bound - error - gamma(4) * bound
-        if is_certainly_psd(test):
-            return float((bound + backward) * variance * (1.0 + 16 * UNIT))
-    return np.inf
-
-
 def block_contraction(R: Float, K: Float, entry: float, variance: float, small: bool = False) -> float:
-    """M2: c with sum_ce z_c^T R_ce z_e <= c sum_c |g_c|^2, R (Cn, Cn) symmetric, the rest as above.
+    """F3, M2: c with sum_ce z_c^T R_ce z_e <= c sum_c |g_c|^2, R (Cn, Cn) symmetric; inf: none verified.
 
-    R need not be semidefinite. L L^T >= K: the jitter exceeds the error of K and the backward error of the
-    factorisation; so z_c = L y_c with |y_c| <= |g_c|.
+    K: the Gram matrix divided by s2 (n, n), each entry to `entry`. `small`: c may be far below 1, as for the
+    negative part of a precision. R need not be semidefinite. L L^T >= K: the jitter exceeds the error of K
+    and the backward error of the factorisation; so z_c = L y_c with |y_c| <= |g_c|.
     """
     size, n = len(R), len(K)
     jitter = 2.0 * n * entry + 8.0 * gamma(n + 3) * n
@@ -51,7 +25,7 @@ def block_contraction(R: Float, K: Float, entry: float, variance: float, small: 
         return np.inf
     T, rows = _congruent(R, lower)
     slack = 8.0 * gamma(2 * n + 8) * rows
-    for bound in _guesses(T, slack, variance, small, exactly=1.0 / variance - 2.0 * slack):
+    for bound in _guesses(T, slack, variance, small):
         test = -T
         test[np.diag_indices(size)] += bound - slack - gamma(4) * bound
         if bound > slack and is_certainly_psd(test):
@@ -78,13 +52,11 @@ def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
     return symmetric(T), float(sums.max())
 
 
-def _guesses(
-    product: Float, error: float, variance: float, small: bool, exactly: float = 0.0
-) -> Iterator[float]:
+def _guesses(product: Float, error: float, variance: float, small: bool) -> Iterator[float]:
     """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
     if not small:
-        if exactly > 0.0:
-            yield exactly
+        if 1.0 / variance > 2.0 * error:
+            yield 1.0 / variance - 2.0 * error  # so that c = 1 comes out
         least = max(1e-12, 1.5 * error * variance)  # less cannot verify
         for slack in (least, 8.0 * least, 1e3 * least):
             yield (1.0 + slack) / variance
@@ -99,7 +71,7 @@ def inverse_contraction(
     """F5: c with precision <= c K^-1 for a precision close to (K + N)^-1, N a diagonal >= 0.
 
     The eigenvalues of precision (K + N) are real (it is similar to a symmetric matrix) and at most 1 + the
-    largest row sum of |precision (K + N) - I|; and K <= K + N. Arguments as for `contraction`.
+    largest row sum of |precision (K + N) - I|; and K <= K + N. Arguments as for `block_contraction`.
     """
     n = len(K)
     scaled = variance * K

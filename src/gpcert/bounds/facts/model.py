@@ -19,12 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcert.bounds.facts.contraction import (
-    block_contraction,
-    contraction,
-    inverse_contraction,
-    verified_diagonal,
-)
+from gpcert.bounds.facts.contraction import block_contraction, inverse_contraction, verified_diagonal
 from gpcert.bounds.facts.definite import Parts, definite_parts
 from gpcert.bounds.facts.gram import kernel_gram
 from gpcert.bounds.facts.magnitudes import is_moderate
@@ -191,7 +186,7 @@ def _verified(posterior: Posterior) -> Model:
     else:
         parts = definite_parts(R, lambda: kernel(centres))
         moderate = moderate and is_moderate(kernel, lengthscale, centres, parts.magnitude)
-        c = contraction(*gram, variance, parts.magnitude) if moderate else np.inf
+        c = block_contraction(parts.magnitude, *gram, variance) if moderate else np.inf
     rows = (
         np.abs(parts.positive) if parts.negative is None else np.abs(parts.positive) + np.abs(parts.negative)
     )
@@ -219,4 +214,4 @@ def _verified(posterior: Posterior) -> Model:
 
 def _of_negative(negative: Float | None, gram: tuple[Float, float], variance: float) -> float:
     """F3 of the negative part."""
-    return 0.0 if negative is None else contraction(*gram, variance, negative, small=True)
+    return 0.0 if negative is None else block_contraction(negative, *gram, variance, small=True)

@@ -118,18 +118,32 @@ def corners(
     return (mu[0], high if mu[0] >= 0 else low), (mu[1], low if mu[1] >= 0 else high)
 
 
-def bounds_at_corners(
-    enclose: Callable[[Float, Float], tuple[Float, Float]],
-    mu: tuple[Float, Float],
-    S: tuple[Float, Float],
-) -> tuple[Float, Float]:
-    """L4 for many (N,), of a function that encloses E sigma at means and variances; else (0, 1)."""
-    known = np.isfinite(mu[0]) & np.isfinite(mu[1]) & np.isfinite(S[0]) & np.isfinite(S[1])
-    least, most = (np.where(known, ends, 0.0) for ends in mu)
-    low, high = (np.where(known, np.maximum(ends, 0.0), 0.0) for ends in S)
-    lower = enclose(least, np.where(least >= 0, high, low))[0]
-    upper = enclose(most, np.where(most >= 0, low, high))[1]
-    return np.where(known, lower, 0.0), np.where(known, upper, 1.0)
+class ComputedCurves(LevelCurves):
+    """A link with L4 whose expectation is computed with a proved error."""
+
+    @abstractmethod
+    def expectation(self, mu: Float, S: Float) -> tuple[Float, Float]:
+        """E sigma at means and variances of one shape, and a bound of its error."""
+
+    def enclose(self, mu: Float, S: Float) -> tuple[Float, Float]:
+        """E sigma at means and variances of one shape."""
+        value, error = self.expectation(mu, S)
+        low, high = np.nextafter(value - error, -np.inf), np.nextafter(value + error, np.inf)
+        return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
+        if not all(map(math.isfinite, (*mu, *S))):
+            return 0.0, 1.0
+        low, high = self.enclose(*np.array(corners(mu, S)).T)
+        return float(low[0]), float(high[1])
+
+    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
+        known = np.isfinite(mu[0]) & np.isfinite(mu[1]) & np.isfinite(S[0]) & np.isfinite(S[1])
+        least, most = (np.where(known, ends, 0.0) for ends in mu)
+        low, high = (np.where(known, np.maximum(ends, 0.0), 0.0) for ends in S)
+        lower = self.enclose(least, np.where(least >= 0, high, low))[0]
+        upper = self.enclose(most, np.where(most >= 0, low, high))[1]
+        return np.where(known, lower, 0.0), np.where(known, upper, 1.0)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, bounds_at_corners, corners
+from gpcert.bounds.levels.curves import ComputedCurves, Level, LevelCurves, Line, Root
 from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.likelihoods import FiveErf, Logit
 from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
@@ -26,8 +24,11 @@ _MARGIN = 1e-10  # well above the rounding of both expectations, so that a guess
 
 
 @dataclass(frozen=True)
-class FiveErfCurves(LevelCurves):
-    """P(mu, S) = sum_i c_i Phi(mu / sqrt(v_i + S)); `other`: 1 - P(-mu, S) = P(mu, S) + (1 - TOTAL)."""
+class FiveErfCurves(ComputedCurves):
+    """P(mu, S) = sum_i c_i Phi(mu / sqrt(v_i + S)); `other`: 1 - P(-mu, S) = P(mu, S) + (1 - TOTAL).
+
+    W2: the corner lemma holds for the formula, which is odd around TOTAL / 2 and concave above 0.
+    """
 
     other: bool = False
 
@@ -38,26 +39,13 @@ class FiveErfCurves(LevelCurves):
     def mirrored(self) -> LevelCurves:
         return FiveErfCurves(not self.other)
 
-    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        """W2: the corner lemma holds for the formula, which is odd around TOTAL / 2 and concave above 0."""
-        if not all(map(math.isfinite, (*mu, *S))):
-            return 0.0, 1.0
-        low, high = self.enclose(*np.array(corners(mu, S)).T)
-        return float(low[0]), float(high[1])
-
-    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
-        return bounds_at_corners(self.enclose, mu, S)
-
     @property
     def slope(self) -> float:
         return SLOPE
 
-    def enclose(self, mu: Float, S: Float) -> tuple[Float, Float]:
-        """P at means and variances of one shape."""
+    def expectation(self, mu: Float, S: Float) -> tuple[Float, Float]:
         value = _FORMULA.expectation(mu, S) + (1.0 - TOTAL if self.other else 0.0)
-        error = _FORMULA.expectation_error(mu, S) * (1.0 + 8 * UNIT) + (8 * UNIT if self.other else 0.0)
-        low, high = np.nextafter(value - error, -np.inf), np.nextafter(value + error, np.inf)
-        return np.maximum(low, 0.0), np.minimum(high, 1.0)
+        return value, _FORMULA.expectation_error(mu, S) * (1.0 + 8 * UNIT) + (8 * UNIT if self.other else 0.0)
 
     def level(self, p: float) -> Level:
         """See `LevelCurves.level`; the 1e-8 that the other class has more is not used."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtri
 
-from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root, bounds_at_corners, corners
+from gpcert.bounds.levels.curves import ComputedCurves, Level, Line, Root
 from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, sqrt_up, up
 from gpcert.validation import Float
@@ -29,7 +29,7 @@ _WIDE = 20.0
 
 
 @dataclass(frozen=True)
-class LogitCurves(LevelCurves):
+class LogitCurves(ComputedCurves):
     """E sigma(f) by the quadrature of `Logit`, with its proved error."""
 
     likelihood: Logit
@@ -39,26 +39,13 @@ class LogitCurves(LevelCurves):
         """8 / pi: the slopes of the logistic and of Phi(f / sqrt(8/pi)) agree at 0."""
         return 8.0 / math.pi
 
-    def bounds(self, mu: tuple[float, float], S: tuple[float, float]) -> tuple[float, float]:
-        if not all(map(math.isfinite, (*mu, *S))):
-            return 0.0, 1.0
-        lower, upper = corners(mu, S)
-        low, high = self.enclose(*np.array([lower, upper]).T)
-        return float(low[0]), float(high[1])
-
-    def bounds_of_rows(self, mu: tuple[Float, Float], S: tuple[Float, Float]) -> tuple[Float, Float]:
-        return bounds_at_corners(self.enclose, mu, S)
-
     @property
     def slope(self) -> float:
         return 0.25
 
-    def enclose(self, mu: Float, S: Float) -> tuple[Float, Float]:
-        """E sigma(f) at means and variances of one shape."""
-        value = self.likelihood.expectation(mu, S)
+    def expectation(self, mu: Float, S: Float) -> tuple[Float, Float]:
         error = self.likelihood.expectation_error(mu, S) * (1.0 + 8 * UNIT)
-        low, high = np.nextafter(value - error, -np.inf), np.nextafter(value + error, np.inf)
-        return np.maximum(low, 0.0), np.minimum(high, 1.0)
+        return self.likelihood.expectation(mu, S), error
 
     def level(self, p: float) -> Level:
         return LogitLevel(self, p)

@@ -14,12 +14,12 @@ from gpcert.bounds.interface import Objective
 from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
+from gpcert.bounds.local.gaussian.functional import RbfLocal
+from gpcert.bounds.local.gaussian.majorants import sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.local.gaussian.nearby import Nearby
 from gpcert.bounds.local.gaussian.plane import plane_at
-from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
@@ -57,17 +57,13 @@ class RbfBound(LevelBound):
         return Nearby(self.slice, middle, self.curves.noise)
 
     def plan(self, size: float, d: int) -> Plan:
-        rough: list[tuple[Builder, float]] = [(coarse, 0.0)] if d > CHEAP_DIMENSIONS and size < 0.4 else []
-        return self._planned([*rough, *_attempts(size, d)] if size < _TOO_LARGE else [])
+        return [(retreat, self._local) for retreat in _retreats(size, d)] if size < _TOO_LARGE else []
 
-    def _planned(self, attempts: list[tuple[Builder, float]]) -> Plan:
-        return [(retreat, partial(self._local, build)) for build, retreat in attempts]
-
-    def _local(self, build: Builder, domain: Domain, start: Float) -> RbfLocal:
-        return RbfLocal(expand(self.slice, domain, start), build)
+    def _local(self, domain: Domain, start: Float) -> RbfLocal:
+        return RbfLocal(sharp(expand(self.slice, domain, start)))
 
     def small(self, size: float, d: int) -> Plan:
-        return self._planned(_attempts(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else [])
+        return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""
@@ -126,10 +122,10 @@ def mean_over(slice_: Slice, domain: Domain, reference: Float) -> KernelSum:
     return KernelSum(around, slice_.weights, slice_.mean)
 
 
-def _attempts(size: float, d: int) -> list[tuple[Builder, float]]:
+def _retreats(size: float, d: int) -> tuple[float, ...]:
+    """How far references of expansions retreat to the middle (measured; any is sound)."""
     if d <= COLUMN_DIMENSIONS:
-        return [(cheap, 0.0 if size < 0.3 else 1.0)]
+        return (0.0,) if size < 0.3 else (1.0,)
     if d <= CHEAP_DIMENSIONS:
-        return [(cheap, 0.0), (sharp, 0.15 if size < 0.5 else 0.4)]
-    retreats = (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3, 0.5)
-    return [(sharp, retreat) for retreat in retreats]
+        return (0.0, 0.15 if size < 0.5 else 0.4)
+    return (0.0, 0.2) if size < 0.35 else (0.1, 0.3) if size < 0.5 else (0.4, 0.3, 0.5)

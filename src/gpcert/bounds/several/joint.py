@@ -23,7 +23,7 @@ from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
 from gpcert.bounds.local.forms import Subtracted
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.known import Known
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound

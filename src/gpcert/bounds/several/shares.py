@@ -22,7 +22,7 @@ from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.levels.steps import StepCurves
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound, smallest_point
 from gpcert.bounds.several.sums import Bracket, smallest_sum

@@ -13,8 +13,7 @@ from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.local.forms import Loss
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
-from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.several.cells.cells import Cells

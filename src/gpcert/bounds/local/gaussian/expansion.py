@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.geometry.domain import NARROWEST, Domain
+from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.forms import negative_part
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, monomial_rows
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.rounding import TINY, UNIT, gamma, sqrt_down, sqrt_up, sum_up, symmetric, tail_norm_up
+from gpcert.bounds.local.gaussian.sums import Covariances, Head, KernelSum
+from gpcert.rounding import TINY, UNIT, sqrt_down, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
 
@@ -36,42 +37,51 @@ class Tail(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
+class Expansion(Covariances):
     """Coefficients and tails at one reference; n centres, d moving features (docs/maths.md, X1-X4)."""
 
-    slice: Slice
-    reference: Float  #: (d,), raw units
-    domain: Domain  #: the displacements d
-    reach: Float  #: w: the largest |d_j| (d,)
-    s: float  #: sup |d|, up
-    v: Float  #: (n, d)
-    k: Float  #: (n,)
-    relative: Float  #: relative error of k (n,)
     kv: Float  #: (n, d)
     r: Float  #: R k (n,)
     Y: Float  #: R (k v) (n, d)
-    metric: Float  #: lam (d,): |L d|^2 = sum_j lam_j d_j^2
-    span: float  #: sup |L d|, up
-    norm: Float  #: (n,), up: |a_i| <= norm_i |L d| / span
-    grown: Float  #: (n,), up: k_i e^{sup |a_i|}
-    M0: float
-    q0: float
-    M1: Float  #: gradient of M (d,)
-    q1: Float  #: half the gradient of q (d,)
-    M2: Float  #: Hessian of M (d, d)
-    q2: Float  #: sum_i r_i k_i v_i v_i^T (d, d)
     J: Float  #: (k v)^T R (k v) (d, d)
     J_size: Float  #: the same with positive + negative part: |V kappa_1|^2
     q_size: float  #: likewise, of q0: |V k|^2
     gram: Float  #: <V ., V .> of the monomials k v v, k v v v (m, m); (0, 0) for more than a few features
-    error_M: float  #: rounding of the coefficients of M to third order, as a bound over the box
-    error_q: float  #: same for q
-    error_r: float  #: |W^(1/2)-norm of the error of R k|: enters the tails of q
+
+    @cached_property
+    def metric(self) -> Float:
+        """L^2 (d,) from the centres as they are seen from the reference: no Gram matrix is made in it."""
+        return self.domain.metric(np.sqrt(np.einsum("ij,ij->j", self.v, self.v) / len(self.k)))
+
+    @cached_property
+    def M(self) -> Head:
+        """M0, M1 and M2."""
+        return KernelSum(self, self.slice.weights, 0.0).head
+
+    @cached_property
+    def q(self) -> Head:
+        """q0, q1 and q2: what is linear in kappa, without its factor 2."""
+        return KernelSum(self, self.r, 0.0).head
+
+    @cached_property
+    def error_M(self) -> float:
+        """X4: rounding of the coefficients of M to third order, as a bound over the box."""
+        return sum_up(np.abs(self.slice.weights) * self.rough * self.unit) * 1.01
+
+    @cached_property
+    def error_q(self) -> float:
+        """X4: the same for q."""
+        return 2.02 * self.error_r * self.weighted(self.rough)
+
+    @cached_property
+    def error_r(self) -> float:
+        """The W^(1/2)-norm of the error of R k: enters the tails of q."""
+        return self.weighted(self.rough * self.unit)
 
     @property
     def S(self) -> float:
         """The latent variance at the reference, computed."""
-        return self.slice.model.prior - self.q0
+        return self.slice.model.prior - self.q.value
 
     @property
     def largest_variance(self) -> float:
@@ -99,32 +109,12 @@ class Expansion:
     @cached_property
     def isotropic(self) -> Float:
         """The form |d|^2 / s^2 (d,)."""
-        return np.full(len(self.reach), 1.0 / max(self.s * self.s, TINY))
-
-    @cached_property
-    def elliptic(self) -> Float:
-        """The form |L d|^2 / span^2 (d,)."""
-        return self.metric / max(self.span * self.span, TINY)
+        return np.full(len(self.metric), 1.0 / max(self.s * self.s, TINY))
 
     @cached_property
     def M2_negative(self) -> Float:
         """P (d, d), PSD, with M2 + P PSD (X7)."""
-        return negative_part(self.M2, self.metric, self.reach)
-
-    @cached_property
-    def q2_negative(self) -> Float:
-        """P (d, d), PSD, with q2 + J + P PSD (X7)."""
-        return negative_part(self.q2 + self.J, self.metric, self.reach)
-
-    @cached_property
-    def norm_M2(self) -> float:
-        """Size of M2 in the metric: chooses between two sound forms, certifies nothing."""
-        return float(np.linalg.norm(self.M2 / np.sqrt(np.outer(self.metric, self.metric))))
-
-    @cached_property
-    def norm_q2(self) -> float:
-        """Size of q2 + J in the metric, as `norm_M2`."""
-        return float(np.linalg.norm((self.q2 + self.J) / np.sqrt(np.outer(self.metric, self.metric))))
+        return negative_part(self.M.hessian, self.metric, self.domain.reach)
 
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y| for |entries| <= y (n,)."""
@@ -167,7 +157,7 @@ class Expansion:
 
 def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     """X1-X4 at `reference` (d,), raw units, for the displacements in `domain`."""
-    n, d = slice_.points.shape
+    d = slice_.points.shape[1]
     v, k, relative = slice_.kernel(reference)
     kv = k[:, None] * v
     parts = slice_.model.parts
@@ -183,45 +173,5 @@ def expand(slice_: Slice, domain: Domain, reference: Float) -> Expansion:
     if parts.negative is not None:
         J_size = symmetric(size[1 : d + 1] @ kv)
     high = stacked[d + 1 :]
-    ak, rk = slice_.weights * k, r * k
-    reach = domain.reach
-    metric = domain.metric(np.sqrt(np.einsum("ij,ij->j", v, v) / n))
-    span = max(domain.norm(metric), NARROWEST)  # any larger one is sound: its fourth power is a divisor
-    outward = 1.0 + 4.0 * gamma(2 * d + 16)
-    norm = np.sqrt(np.einsum("ij,ij->i", v, v / metric)) * span * outward
-    most = (k + slice_.tiny) * (1.0 + 2.0 * relative + 64 * UNIT)
-    grown = most * np.exp(np.minimum(domain.linear(v), norm))
-    # Roundings act feature by feature, whatever the signs (X4): `norm` bounds that sum too (Cauchy-Schwarz).
-    rough = most * np.exp(np.minimum(domain.absolute(v), norm))
-    roots = np.sqrt(slice_.model.row_weight) * rough
-    error_r = sqrt_up(sum_up((roots * (relative + gamma(n + 60))) ** 2))
-    return Expansion(
-        slice=slice_,
-        reference=reference,
-        domain=domain,
-        reach=reach,
-        s=max(domain.norm(np.ones(d)), NARROWEST),
-        v=v,
-        k=k,
-        relative=relative,
-        kv=kv,
-        r=r,
-        Y=Y,
-        metric=metric,
-        span=span,
-        norm=norm,
-        grown=grown,
-        M0=float(ak.sum()),
-        q0=float(rk.sum()),
-        M1=ak @ v,
-        q1=rk @ v,
-        M2=symmetric(v.T @ (ak[:, None] * v)),
-        q2=symmetric(v.T @ (rk[:, None] * v)),
-        J=J,
-        J_size=J_size,
-        q_size=float(size[0] @ k),
-        gram=symmetric(high @ size[d + 1 :].T),
-        error_M=sum_up(np.abs(slice_.weights) * rough * (relative + gamma(n + 60))) * 1.01,
-        error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
-        error_r=error_r,
-    )
+    gram, q_size = symmetric(high @ size[d + 1 :].T), float(size[0] @ k)
+    return Expansion(slice_, domain, v, k, relative, kv, r, Y, J, J_size, q_size, gram)

@@ -1,16 +1,16 @@
 """A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths.md, Theorem 1).
 
 With d the scaled displacement from the reference, r = |d|^2 / 2 and f = a mu - tau S + kappa,
-    e^{beta r} f >= base + g.d + d^T H d / 2 - excess        on the box,
+    e^{2r} f >= base + g.d + d^T H d / 2 - excess        on the box,
 where base is f at the reference, g the gradient there, and H the exact Hessian less quadratic majorants of
-all higher orders. beta = 2 leaves q free of exponentials, beta = 1 leaves M: for a mean and tau <= 0 the
-latter loses less. A box quadratic programme with a certified dual value finishes it.
+all higher orders. A box quadratic programme with a certified dual value finishes it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,48 +24,71 @@ from gpcert.rounding import TINY, UNDERFLOW, UNIT, exp_up, expm1_up, gamma
 _CUBIC, _PRODUCT = 0.6, 0.8
 
 
-def lower_bound(
-    m: Majorants,
-    a: float,
-    tau: float,
-    kappa: float,
-    enough: float = np.inf,
-    accuracy: float = 1e-6,
-    less: Loss | None = None,
-) -> FunctionalBound:
-    """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa); `less` is subtracted
-    from the functional.
-    """
-    e = m.expansion
-    radius = 0.5 * e.s * e.s * (1.0 + 4 * UNIT)  # sup of r
-    grow = exp_up(2.0 * radius)
-    if not math.isfinite(grow):
-        return FunctionalBound(-np.inf, -np.inf, np.zeros_like(e.reach), 0.0, e.reach**2)
-    model = e.slice.model
-    base = a * e.M0 + kappa - tau * (model.prior - e.q0)
-    g = a * e.M1 + 2.0 * tau * e.q1
-    parts = [a * e.M2, 2.0 * tau * e.q2, 2.0 * tau * e.J]
-    prior = kappa - tau * model.prior
-    light = bool(a) and tau <= 0 and model.definite and 2.0 * abs(tau) * e.norm_q2 <= e.norm_M2  # beta = 1
-    slope = _slope_1(prior, tau * e.q0, radius) if light else _slope_2(a * e.M0, prior, radius)
-    diagonals = [np.full_like(g, slope)]
-    excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
-    excess += (
-        gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0))) * grow
-    )
-    excess += (1.0 + abs(tau)) * UNDERFLOW
-    remainders = list(_remainders(m, a, tau, radius, light))
-    if less is not None:  # e^{beta r} less <= grow less
-        g = g - grow * less.gradient
-        remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
-    bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
-    value = bound.value
-    # 1 <= e^{beta r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
-    latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
-    return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
+@dataclass(frozen=True, eq=False)
+class RbfLocal:
+    """A `LocalModel` of the Gaussian kernel."""
+
+    majorants: Majorants
+
+    @property
+    def S(self) -> float:
+        return self.majorants.expansion.S
+
+    @property
+    def largest_variance(self) -> float:
+        return self.majorants.expansion.largest_variance
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        return self.majorants.expansion.variances
+
+    @property
+    def deepest(self) -> float:
+        return self.majorants.expansion.slice.model.deepest
+
+    def only(self, tau: float) -> RbfLocal:
+        """Nothing is saved."""
+        return self
+
+    def lower_bound(
+        self,
+        a: float,
+        tau: float,
+        kappa: float,
+        enough: float = np.inf,
+        accuracy: float = 1e-6,
+        less: Loss | None = None,
+    ) -> FunctionalBound:
+        """Theorem 1 for a in {0, 1}, any tau and kappa (the prior mean belongs into kappa); `less` is
+        subtracted from the functional.
+        """
+        m, e = self.majorants, self.majorants.expansion
+        radius, reach = e.radius, e.domain.reach
+        grow = exp_up(2.0 * radius)
+        if not math.isfinite(grow):
+            return FunctionalBound(-np.inf, -np.inf, np.zeros_like(reach), 0.0, reach**2)
+        model = e.slice.model
+        base = a * e.M.value + kappa - tau * (model.prior - e.q.value)
+        g = a * e.M.gradient + 2.0 * tau * e.q.gradient
+        parts = [a * e.M.hessian, 2.0 * tau * e.q.hessian, 2.0 * tau * e.J]
+        prior = kappa - tau * model.prior
+        diagonals = [np.full_like(g, _slope(a * e.M.value, prior, radius))]
+        excess = a * e.error_M * grow + abs(tau) * e.error_q + abs(tau) * model.excess_variance(e.grown)
+        sizes = abs(a * e.M.value) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q.value))
+        excess += gamma(40) * sizes * grow
+        excess += (1.0 + abs(tau)) * UNDERFLOW
+        remainders = list(_remainders(m, a, tau, radius))
+        if less is not None:  # e^{2r} less <= grow less
+            g = g - grow * less.gradient
+            remainders.append(Remainder(2.0 * grow * less.matrix, None, constant=grow * less.constant))
+        bound = subtract(e.domain, base, g, parts, diagonals, remainders, excess, (enough, accuracy))
+        value = bound.value
+        # 1 <= e^{2r} <= grow: a negative bound holds for f as it is, a positive one divided by grow.
+        latent = value if value <= 0 else value / grow * (1.0 - 4 * UNIT)
+        return FunctionalBound(value, latent, bound.point, bound.rounding, bound.loss)
 
 
-def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) -> Iterator[Remainder]:
+def _remainders(m: Majorants, a: float, tau: float, radius: float) -> Iterator[Remainder]:
     """The majorants of Theorem 1 as (matrix, diagonal, constant): each is subtracted as d^T (.) d / 2 +
     constant.
     """
@@ -88,13 +111,9 @@ def _remainders(m: Majorants, a: float, tau: float, radius: float, light: bool) 
         theta = _PRODUCT * balance(root, m.root_first)
         yield Remainder(2.0 * size * theta * e.J_size, None, size * theta * e.error_q)
         yield Remainder((2.0 * size / theta) * rest.matrix, None, (size / theta) * rest.excess)
-    if tau < 0:
+    if tau < 0 or (tau > 0 and not e.slice.model.definite):  # what bounds the sum of both parts bounds one
         yield Remainder(2.0 * size * m.second.matrix, None, size * m.second.excess)
-    if tau > 0 and m.second_negative is not None:
-        yield Remainder(2.0 * size * m.second_negative.matrix, None, size * m.second_negative.excess)
-    if light:
-        yield from _decay_of_q(m, tau, radius)
-    elif a:
+    if a:
         yield from _growth_of_M(m, radius)
 
 
@@ -102,46 +121,15 @@ def _growth_of_M(m: Majorants, radius: float) -> Iterator[Remainder]:
     """(e^r - 1)(M_1 + M_2 + M_{>=3}), with e^r - 1 <= growth and e^r - 1 <= r growth / radius."""
     e = m.expansion
     growth = expm1_up(radius)
-    falling = float(e.domain.support(-e.M1[None])[0]) + 2.0 * e.error_M
+    falling = float(e.domain.support(-e.M.gradient[None])[0]) + 2.0 * e.error_M
     slope = growth / radius if radius > 0 else 1.0
-    yield Remainder(None, np.full_like(e.reach, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
+    yield Remainder(None, np.full_like(e.metric, max(falling, 0.0) * slope * (1.0 + 1e-12)), 0.0)
     yield Remainder(growth * e.M2_negative, None, growth * e.error_M)
     for tail in m.tails(1.0, 0.0, 3):
         yield Remainder(None, 2.0 * growth * tail.value * tail.form, 0.0)
 
 
-def _decay_of_q(m: Majorants, tau: float, radius: float) -> Iterator[Remainder]:
-    """|tau| (1 - e^{-r})(q - q0) for tau <= 0, with 1 - e^{-r} <= min(r, radius); |V kappa_{>=2}|^2 >= 0
-    is dropped.
-    """
-    e = m.expansion
-    size = abs(tau)
-    if size == 0:
-        return
-    rising = 2.0 * size * (float(e.domain.support(-e.q1[None])[0]) + e.error_q)
-    yield Remainder(None, np.full_like(e.reach, max(rising, 0.0) * (1.0 + 1e-12)), 0.0)
-    yield Remainder(2.0 * size * radius * e.q2_negative, None, size * radius * e.error_q)
-    for tail in m.tails(0.0, tau, 3):
-        yield Remainder(None, 2.0 * radius * tail.value * tail.form, 0.0)
-    theta = balance(m.root_second, m.root_first)
-    yield Remainder(2.0 * size * radius * theta * e.J, None, size * radius * theta * e.error_q)
-    yield Remainder(
-        (2.0 * size * radius / theta) * m.second.matrix, None, (size * radius / theta) * m.second.excess
-    )
-
-
-def _slope_1(A: float, B: float, radius: float) -> float:
-    """X6: a slope c with A e^r + B e^{-r} >= A + B + c r on [0, radius]."""
-    if radius <= 0:
-        return min(A, 0.0)
-    grown, shrunk = math.expm1(radius) / radius, -math.expm1(-radius) / radius
-    slack = 64 * UNIT * (abs(A) * grown + abs(B))
-    if A >= 0 and A + B >= 0:  # second derivative A e^r + B e^{-r} >= 0 from r = 0 on: convex
-        return A - B - slack
-    return min(A, A * grown) - (B if B > 0 else B * shrunk) - slack
-
-
-def _slope_2(A: float, B: float, radius: float) -> float:
+def _slope(A: float, B: float, radius: float) -> float:
     """X6: a slope c with A e^r + B e^{2r} >= A + B + c r on [0, radius]."""
     if radius <= 0:
         return min(A, 0.0) + 2.0 * min(B, 0.0)

@@ -1,15 +1,15 @@
-"""Quadratic majorants of the third and higher orders of an expansion, at three prices (docs/maths.md,
+"""Quadratic majorants of the third and higher orders of an expansion, at two prices (docs/maths.md,
 section 6).
 
 `coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n
-products. `cheap`:  the cubic through its tensor (n d^3, so few features only), tails by the contraction of
-the posterior. `sharp`:  the cubic and the tails flattened through G = v L^-2 v^T (four n x n products with d
-or 2d columns). All answer the same questions for the functional a mu - tau S + kappa, so the functional does
-not know which it has.
+products. `sharp`: the cubic through its tensor (n d^3) or, with many features, through G = v L^-2 v^T, which
+flattens the orders two and three of V kappa, too. Both answer the same questions for the functional
+a mu - tau S + kappa, so the functional does not know which it has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,24 +19,35 @@ import numpy as np
 from gpcert.bounds.local.forms import Form, largest_root
 from gpcert.bounds.local.gaussian.expansion import Expansion, Tail
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, partial_traces
-from gpcert.bounds.local.gaussian.norms import Norms, quartic, rkhs
-from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric, tail_norm_up
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
+from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
+from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric
 from gpcert.validation import Float
-
-#: Above this many moving features the cubic tensor costs more than the flattened form.
-CHEAP_DIMENSIONS = 24
 
 
 class Cubic(NamedTuple):
-    """The Gram matrix of the cubic of a M + tau q: N[0] + tau N[1] + tau^2 N[2], and its rounding.
+    """The Gram matrix of the cubic of a M + tau q: N[0] + tau N[1] + tau^2 N[2], and its rounding."""
 
-    With `only` set, N[0] alone is the matrix, for a = 1 and tau = only.
-    """
-
-    N: tuple[Float, ...]  #: each (d, d)
+    N: tuple[Float, Float, Float]  #: each (d, d)
     size: tuple[float, float]  #: (absolute, error) of the part from M ...
     size_q: tuple[float, float]  #: ... and from q: the form is wrong by at most 2.2 * absolute * error
-    only: float | None = None
+
+
+class Quartic(NamedTuple):
+    """C4: the forms of (alpha k, R k k) with G o G o G o G; |G_ij| <= norm_i norm_j / span^2."""
+
+    forms: Float  #: (2, 2)
+    sizes: Float  #: (2,): the forms are wrong by at most 2 relative times the product of two of them
+    relative: float
+
+    def tail(self, e: Expansion, a: float, tau: float) -> Tail:
+        """|sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt((bk)^T (G o G o G o G) bk) / 24 for the weights
+        b = a alpha + 2 tau R k.
+        """
+        b = np.array([a, 2.0 * tau])
+        size = float(np.abs(b) @ self.sizes)
+        square = max(float(b @ self.forms @ b), 0.0) + 2.0 * self.relative * size * size
+        return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +58,7 @@ class Majorants:
     cubic: Cubic | None  #: None: tails start at order three
     second: Form  #: |V kappa_{>=2}|^2, V^T V = positive + negative part
     third: Form  #: |V kappa_{>=3}|^2
-    rkhs: Norms | None
-    quartic: Norms | None  #: forms with G o G o G o G: the fourth order alone
-    second_negative: Form | None  #: |V kappa_{>=2}|^2 of the negative part alone, where there is one
+    quartic: Quartic | None
 
     @cached_property
     def root_first(self) -> float:
@@ -69,9 +78,8 @@ class Majorants:
     def cubic_form(self, a: float, tau: float) -> Form:
         """C1: |cubic(d)| <= |L d|^2 sqrt(form(d)) for a in {0, 1}."""
         assert self.cubic is not None
-        N, size, size_q, only = self.cubic
-        assert only is None or (a == 1.0 and tau == only)
-        matrix = N[0] if only is not None else a * N[0] + (a * tau) * N[1] + (tau * tau) * N[2]
+        N, size, size_q = self.cubic
+        matrix = a * N[0] + (a * tau) * N[1] + (tau * tau) * N[2]
         absolute = a * size[0] + abs(tau) * size_q[0]
         error = a * size[1] + abs(tau) * size_q[1]
         return Form(matrix, 2.2 * absolute * error + TINY)
@@ -81,34 +89,21 @@ class Majorants:
         e = self.expansion
         factors = ((a, e.tail_M), (2.0 * abs(tau), e.tail_q))
         best = [_times(factor, tail(order)) for factor, tail in factors if factor]
-        if self.rkhs is not None:
-            best = min(best, [self._pythagoras(a, tau, order)], key=_total)
+        if self.cubic is None:
+            best = min(best, self._pythagoras(a, tau, order), key=_total)
         if self.quartic is not None and order == 4:
-            best = min(best, [self._fourth(a, tau), *self.tails(a, tau, 5)], key=_total)
+            best = min(best, [self.quartic.tail(self.expansion, a, tau), *self.tails(a, tau, 5)], key=_total)
         return best
 
-    def _pythagoras(self, a: float, tau: float, order: int) -> Tail:
-        """X5: the RKHS norm less the orders 0 to 2, which are known exactly."""
-        e = self.expansion
-        assert self.rkhs is not None
-        size = self.rkhs.size(a, tau)
-        constant = a * e.M0 + 2.0 * tau * e.q0
-        gradient = a * e.M1 + 2.0 * tau * e.q1
-        hessian = a * e.M2 + 2.0 * tau * e.q2
-        head = constant * constant + float(gradient @ gradient) + 0.5 * float(np.vdot(hessian, hessian))
-        slack = (
-            2.0 * size * self.rkhs.relative * (size + np.sqrt(head)) + gamma(len(gradient) ** 2 + 20) * head
-        )
-        rest = sqrt_up(max(self.rkhs.form(a, tau) - head, 0.0) + slack)
-        return Tail(rest * tail_norm_up(order, e.s) * (1.0 + 1e-15), e.isotropic)
-
-    def _fourth(self, a: float, tau: float) -> Tail:
-        """C4: |sum_i b_i k_i a_i^4 / 24| <= |L d|^4 sqrt(b^T (G o G o G o G) b) / 24."""
-        e = self.expansion
-        assert self.quartic is not None
-        size = self.quartic.size(a, tau)
-        square = max(self.quartic.form(a, tau), 0.0) + 2.0 * self.quartic.relative * size * size
-        return Tail(sqrt_up(square) * e.span**4 / 24.0 * (1.0 + 1e-14), e.elliptic)
+    def _pythagoras(self, a: float, tau: float, order: int) -> list[Tail]:
+        """X5 for the weights a alpha + 2 tau R k; what these are wrong by counts by absolute values."""
+        e, power = self.expansion, self.expansion.powers[order]
+        one, two = a * e.slice.weights, 2.0 * tau * e.r
+        around = Covariances(e.slice, e.domain, e.v, e.k, e.relative)  # in a metric whose Gram matrix is kept
+        wrong = gamma(8) * sum_up((np.abs(one) + np.abs(two)) * power)
+        wrong += 2.0 * abs(tau) * e.error_r * e.weighted(power)
+        norm = Tail(KernelSum(around, one + two, 0.0).tail(order), around.elliptic)
+        return [norm, Tail(wrong * (1.0 + 1e-12), e.elliptic)]
 
 
 def _times(factor: float, tail: Tail) -> Tail:
@@ -119,14 +114,34 @@ def _total(tails: list[Tail]) -> float:
     return sum(tail.value for tail in tails)
 
 
-def coarse(e: Expansion, only: float | None = None) -> Majorants:
+#: Majorants of one price.
+Builder = Callable[[Expansion], Majorants]
+
+
+def coarse(e: Expansion) -> Majorants:
     """C6: no cubic at all; every tail from the contraction of the posterior and the RKHS norm."""
-    second = _diagonal(e.tail_V(2))
-    return Majorants(e, None, second, _diagonal(e.tail_V(3)), rkhs(e), None, _unless_definite(e, second))
+    second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
+    return Majorants(e, None, second, third, None)
 
 
-def cheap(e: Expansion, only: float | None = None) -> Majorants:
-    """C1-C3 without n x n work: the symmetric cubic tensor, and the contraction for the tails of V kappa."""
+def sharp(e: Expansion) -> Majorants:
+    """C1-C3. With a middling number of features X3 takes the place of C2 and C3, whose products with the
+    precision cost more there than they gain (measured).
+    """
+    d = e.v.shape[1]
+    if d > CHEAP_DIMENSIONS:
+        return _flattened(e)
+    if d <= COLUMN_DIMENSIONS:
+        errors = _flat_errors(e)
+        N2, N3 = partial_traces(e.gram, e.metric)
+        second, third = _with_tails(e, Form(N2, errors.second), Form(N3, errors.third))
+    else:
+        second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
+    return Majorants(e, _tensor(e), second, third, None)
+
+
+def _tensor(e: Expansion) -> Cubic:
+    """C1 by the symmetric tensor: n d^3, so for few features only."""
     n, d = e.v.shape
     scaled = e.v / np.sqrt(e.metric)
     pairs = (scaled[:, :, None] * scaled[:, None, :]).reshape(n, d * d)
@@ -139,74 +154,46 @@ def cheap(e: Expansion, only: float | None = None) -> Majorants:
     tensors = (tensors + tensors.transpose(0, 2, 1, 3) + tensors.transpose(0, 3, 2, 1)) / 3.0
     flat = tensors.reshape(2 * d, d * d)
     N = flat @ flat.T
-    sizes = np.sqrt(np.diagonal(N)).reshape(2, d) @ (root * e.reach)
+    sizes = np.sqrt(np.diagonal(N)).reshape(2, d) @ (root * e.domain.reach)
     # The float tensor is what is bounded (its own rounding is in error_M, error_q): only the Gram product
     # rounds.
     relative = gamma(d * d + 40)
     size, size_q = ((float(x) * 1.01, relative * float(x)) for x in sizes)
-    if d <= COLUMN_DIMENSIONS:
-        second, third = _by_columns(e)
-    else:
-        second, third = (_diagonal(e.tail_V(m)) for m in (2, 3))
-    cubic = Cubic(_parts(N, d, root), size, size_q)
-    return Majorants(e, cubic, second, third, None, None, _unless_definite(e, second))
+    return Cubic(_parts(N, d, root), size, size_q)
 
 
-def _unless_definite(e: Expansion, form: Form) -> Form | None:
-    """The form where there is a negative part: what bounds the sum of both parts bounds one."""
-    return None if e.slice.model.definite else form
-
-
-def _by_columns(e: Expansion) -> tuple[Form, Form]:
-    """C2, C3 for very few features: (k v)^T (R o G) (k v) is a partial trace of the Gram matrix of k v v."""
-    N2, N3 = partial_traces(e.gram, e.metric)
-    _, _, error_2, error_3 = _sharp_errors(e)
-    return _flattened(e, Form(N2, error_2), Form(N3, error_3))
-
-
-def _flattened(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:
-    """C2, C3: |V kappa_{>=2}|^2 and |V kappa_{>=3}|^2 from the flattened pure orders two and three, and
-    tails.
-    """
-    span2 = e.span * e.span
-    third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
-    return _sum_of_squares(_scale(N2, 0.25 * span2), third, e), third
-
-
-def sharp(e: Expansion, only: float | None = None) -> Majorants:
-    """C1-C3 flattened: |V kappa_2|^2 and |V kappa_3|^2 through R o G and R o G o G, the cubic through G o G.
-
-    `only`: the one tau >= 0 that will be asked for with a = 1; the cubic then needs half the columns, and
-    |V kappa_2| none.
-    """
+def _flattened(e: Expansion) -> Majorants:
+    """C1 through G o G, C2 and C3 through R o G and R o G o G, for many features."""
     d = e.v.shape[1]
     scaled = e.v / np.sqrt(e.metric)
     G = scaled @ scaled.T
     ak, rk = e.slice.weights * e.k, e.r * e.k
-    Z_M, Z_q = (ak / 6.0)[:, None] * e.v, (rk / 3.0)[:, None] * e.v + e.k[:, None] * e.Y
-    Z = np.concatenate([Z_M, Z_q], axis=1) if only is None else Z_M + only * Z_q
+    Z = np.concatenate([(ak / 6.0)[:, None] * e.v, (rk / 3.0)[:, None] * e.v + e.k[:, None] * e.Y], axis=1)
+    errors = _flat_errors(e)
     G2 = G * G
-    N = Z.T @ (G2 @ Z)
+    cubic = Cubic(_parts(Z.T @ (G2 @ Z), d, np.ones(d)), errors.mean, errors.explained)
     RG = e.slice.model.magnitude * G
-    size, size_q, error_2, error_3 = _sharp_errors(e)
-    # With tau >= 0 alone, |V kappa_{>=2}|^2 helps and is dropped: any bound of it will do.
-    N2 = (
-        Form(np.zeros((d, d)), np.inf) if only is not None else Form(symmetric(e.kv.T @ (RG @ e.kv)), error_2)
-    )
+    N2 = Form(symmetric(e.kv.T @ (RG @ e.kv)), errors.second)
     RG *= G
-    second, third = _flattened(e, N2, Form(symmetric(e.kv.T @ (RG @ e.kv)), error_3))
-    cubic = Cubic((symmetric(N),) if only is not None else _parts(N, d, np.ones(d)), size, size_q, only)
-    fourth = quartic(e, G2, np.stack([ak, rk], axis=1))
-    return Majorants(e, cubic, second, third, rkhs(e), fourth, _second_negative(e, G, error_2, third))
+    second, third = _with_tails(e, N2, Form(symmetric(e.kv.T @ (RG @ e.kv)), errors.third))
+    fourth = _quartic(e, G2, np.stack([ak, rk], axis=1))
+    return Majorants(e, cubic, second, third, fourth)
 
 
-def _second_negative(e: Expansion, G: Float, error: float, third: Form) -> Form | None:
-    """C2 for the negative part of the precision alone."""
-    negative = e.slice.model.parts.negative
-    if negative is None:
-        return None
-    N2 = Form(symmetric(e.kv.T @ ((negative * G) @ e.kv)), error)
-    return _sum_of_squares(_scale(N2, 0.25 * e.span * e.span), third, e)
+def _quartic(e: Expansion, G2: Float, b: Float) -> Quartic:
+    n, d = e.v.shape
+    power = e.norm**4 / max(e.span**4, TINY)
+    relative = 2.0 * float(np.max(e.relative, initial=0.0)) + 3.0 * gamma(2 * n + 8 * d + 160)
+    sizes = np.array([sum_up(each) for each in (np.abs(b) * power[:, None]).T])
+    sizes[1] += e.weighted(e.grown * power) * e.error_r / min(relative, 1.0)  # R k is not known better
+    return Quartic(b.T @ ((G2 * G2) @ b), sizes, relative)
+
+
+def _with_tails(e: Expansion, N2: Form, N3: Form) -> tuple[Form, Form]:
+    """C2, C3: |V kappa_{>=2}|^2 and |V kappa_{>=3}|^2 from the pure orders two and three, and tails."""
+    span2 = e.span * e.span
+    third = _add(_scale(N3, 2.0 * span2 * span2 / 36.0), _scale(_diagonal(e.tail_V(4)), 2.0))
+    return _sum_of_squares(_scale(N2, 0.25 * span2), third, e), third
 
 
 def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:
@@ -215,8 +202,17 @@ def _sum_of_squares(x: Form, y: Form, e: Expansion) -> Form:
     return _add(_scale(x, 1.0 + t), _scale(y, 1.0 + 1.0 / t))
 
 
-def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float], float, float]:
-    """C5: rounding of N, N2, N3 as bounds of their quadratic forms over the box."""
+class Errors(NamedTuple):
+    """C5: rounding of the flattened forms as bounds of their values over the box."""
+
+    mean: tuple[float, float]  #: as `Cubic.size`
+    explained: tuple[float, float]  #: as `Cubic.size_q`
+    second: float
+    third: float
+
+
+def _flat_errors(e: Expansion) -> Errors:
+    """C5."""
     n, d = e.v.shape
     unit = e.relative + gamma(2 * n + 4 * d + 120)
     span2 = max(e.span * e.span, TINY)
@@ -238,7 +234,7 @@ def _sharp_errors(e: Expansion) -> tuple[tuple[float, float], tuple[float, float
     error_2 = 2.2 * e.weighted(square * unit) * e.weighted(square) / span2
     cube = e.grown * e.norm**3
     error_3 = 2.2 * e.weighted(cube * unit) * e.weighted(cube) / (span2 * span2)
-    return size_M, (size_q, error_q), error_2, error_3
+    return Errors(size_M, (size_q, error_q), error_2, error_3)
 
 
 def _parts(N: Float, d: int, root: Float) -> tuple[Float, Float, Float]:
@@ -263,4 +259,4 @@ def _add(x: Form, y: Form) -> Form:
 
 def _size(form: Form, e: Expansion) -> float:
     """An estimate of the form's largest value on the box: only balances constants, never certifies."""
-    return abs(float(np.diagonal(form.matrix) @ (e.reach * e.reach))) + form.excess
+    return abs(float(np.diagonal(form.matrix) @ e.domain.reach**2)) + form.excess

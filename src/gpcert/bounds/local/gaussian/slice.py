@@ -20,6 +20,8 @@ from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index
 
+#: Above this many moving features tensors of third order cost more than the forms that flatten them.
+CHEAP_DIMENSIONS = 24
 #: Gram matrices kept per model: n^2 doubles each.
 _GRAMS = 2
 #: Points remembered per slice: n d doubles each.

@@ -17,13 +17,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.geometry.domain import NARROWEST, Domain
 from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_root, least
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
-from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.rounding import LARGEST, TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
@@ -107,6 +107,19 @@ class Covariances:
         """Relative errors of k_i e^{a_i} and of sums over i (n,)."""
         return self.relative + gamma(len(self.k) + 60)
 
+    @cached_property
+    def elliptic(self) -> Float:
+        """The form |L d|^2 / span^2 (d,): at most 1 on the domain."""
+        return self.metric / (self.span * self.span) * (1.0 + 8 * UNIT)
+
+
+class Head(NamedTuple):
+    """Of sum_i b_i k_i e^{a_i} at the reference."""
+
+    value: float
+    gradient: Float
+    hessian: Float
+
 
 @dataclass(frozen=True, eq=False)
 class KernelSum:
@@ -143,7 +156,7 @@ class KernelSum:
         slope -= 64 * UNIT * abs(self.constant) * grow
         excess = self.excess + sum_up(np.abs(self.b) * c.rough * c.unit) * 1.01 + UNDERFLOW
         excess += gamma(60) * (abs(M0) + abs(self.still) + abs(self.constant)) * grow
-        remainders = [*self._orders] if sharp else [Remainder(None, 2.0 * self._smooth(3, 0.0))]
+        remainders = [*self._orders] if sharp else [Remainder(None, 2.0 * self.tail(3) * c.elliptic)]
         return Pieces(M0 + self.still + self.constant, g, [H, slope * np.eye(d)], remainders, excess)
 
     @staticmethod
@@ -159,12 +172,12 @@ class KernelSum:
         return KernelSum(c, b, constant, still, excess + gamma(2 * len(parts) + 8) * size)
 
     @cached_property
-    def head(self) -> tuple[float, Float, Float]:
-        """Value, gradient and Hessian of sum_i b_i k_i e^{a_i} at the reference."""
+    def head(self) -> Head:
+        """The orders zero to two."""
         bk, v = self.b * self.around.k, self.around.v
         scaled = np.sqrt(np.abs(bk))[:, None] * v
         more, less = scaled[bk > 0], scaled[bk < 0]  # a product with its own transpose takes half the time
-        return float(bk.sum()), bk @ v, more.T @ more - less.T @ less
+        return Head(float(bk.sum()), bk @ v, more.T @ more - less.T @ less)
 
     @cached_property
     def _squares(self) -> tuple[float, float, float]:
@@ -189,8 +202,8 @@ class KernelSum:
             8.0 * error * (size + math.sqrt(known)) + 1.01 * entry * size * size,
         )
 
-    def _smooth(self, order: int, more: float) -> Float:
-        """X5: a diagonal (d,) whose form bounds all orders from `order` >= 3 on; `more`: the squared norm of
+    def tail(self, order: int, more: float = 0.0) -> float:
+        """X5: times the elliptic form it bounds all orders from `order` >= 3 on; `more`: the squared norm of
         those above two that are known besides.
         """
         c = self.around
@@ -198,7 +211,7 @@ class KernelSum:
         rest = sqrt_up(
             max(square - known - more, 0.0) + slack + gamma(c.v.shape[1] ** 2 + 20) * (known + more)
         )
-        return np.asarray(rest * tail_norm_up(order, c.span) * (1.0 + 1e-12) * self._elliptic)
+        return rest * tail_norm_up(order, c.span) * (1.0 + 1e-12)
 
     @cached_property
     def _orders(self) -> list[Remainder]:
@@ -213,7 +226,7 @@ class KernelSum:
             found.append(Remainder(matrix, power * theta * c.metric, rounding))
             more += math.factorial(order) * float(np.diagonal(form.matrix) @ (1.0 / c.metric))
             last = order
-        return [*found, Remainder(None, 2.0 * self._beyond(last + 1, more))]
+        return [*found, Remainder(None, 2.0 * self._beyond(last + 1, more) * c.elliptic)]
 
     def _tensor(self) -> Iterator[tuple[int, Form]]:
         """C1: the cubic by its symmetric tensor, for few features."""
@@ -245,14 +258,9 @@ class KernelSum:
             yield order, Form(0.5 * (N + N.T), noise + TINY)
             power = power * G
 
-    @property
-    def _elliptic(self) -> Float:
-        """The form |L d|^2 / span^2 (d,): at most 1 on the domain."""
-        return self.around.metric / (self.around.span * self.around.span) * (1.0 + 8 * UNIT)
-
-    def _beyond(self, order: int, more: float) -> Float:
-        """All orders from `order` on, by absolute values (X2) or by their norm (X5)."""
+    def _beyond(self, order: int, more: float) -> float:
+        """The same by absolute values (X2) or by their norm (X5)."""
         c = self.around
         plain = sum_up(np.abs(self.b) * c.grown * c.norm**order / math.factorial(order)) * (1.0 + 1e-12)
-        absolute, smooth = plain * self._elliptic, self._smooth(order, more)
-        return smooth if smooth[0] < absolute[0] else absolute  # NaN is not smaller
+        smooth = self.tail(order, more)
+        return smooth if smooth < plain else plain  # NaN is not smaller

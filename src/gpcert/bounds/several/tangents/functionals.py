@@ -11,9 +11,9 @@ from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.forms import Loss
 from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.local.gaussian.local import Builder, RbfLocal
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS, cheap, coarse, sharp
-from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.functional import RbfLocal
+from gpcert.bounds.local.gaussian.majorants import Builder, coarse, sharp
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
@@ -33,7 +33,7 @@ class View:
     slice: Slice | RadialSlice  #: of any functional of the model: geometry only
     domain: Domain
     start: Float  #: (d,), raw units
-    build: Builder = cheap  #: of the Gaussian kernel; any other has one price
+    build: Builder = sharp  #: of the Gaussian kernel; any other has one price
 
     def moved(self, domain: Domain, start: Float) -> View:
         """The same from another reference."""
@@ -47,7 +47,7 @@ class View:
         local: RbfLocal | RadialLocal
         if isinstance(self.slice, Slice):
             expansion = expand(replace(self.slice, model=functional), self.domain, self.start)
-            local = RbfLocal(expansion, self.build)
+            local = RbfLocal(self.build(expansion))
         else:
             slice_ = replace(self.slice, model=functional)
             local = RadialLocal(expand_radial(slice_, self.domain, self.start))
@@ -95,5 +95,5 @@ class View:
 def views_from(model: ClassModel, slice_: Slice | RadialSlice, domain: Domain, start: Float) -> list[View]:
     """By rising price."""
     dear = isinstance(slice_, Slice) and len(start) > CHEAP_DIMENSIONS
-    builders = (coarse, sharp) if dear else (cheap,)
+    builders = (coarse, sharp) if dear else (sharp,)
     return [View(model, slice_, domain, start, build) for build in builders]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.local.forms import Loss
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.several.tangents.anchor import Anchor, anchor_at
 from gpcert.bounds.several.tangents.tangent import Expanded, Tangent, Whitened, penalty, tangent, whitened

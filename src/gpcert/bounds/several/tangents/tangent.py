@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.local.forms import Loss
-from gpcert.bounds.local.gaussian.majorants import CHEAP_DIMENSIONS
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
 from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.separate import SeparateExpansion
