@@ -224,9 +224,7 @@ def _verify(posterior: Posterior) -> ClassModel:
         groups = [_facts(R.transpose(0, 2, 1, 3).reshape(C * n, C * n), K, entry, variance)]
     blocks = _blocks(R, pairs)
     split = any(facts.parts.negative is not None for facts in groups)
-    positive, negative = blocks, None
-    if split:
-        positive, negative = (_blocks(_joined(groups, sign, n), pairs) for sign in (True, False))
+    halves = [_blocks(_joined(groups, sign, n), pairs) for sign in (True, False)] if split else [blocks]
     norms = variance * (posterior.weights.T @ (K @ posterior.weights))
     sums = np.abs(posterior.weights).sum(axis=0)
     relative = variance * (entry + 4.0 * gamma(2 * n + 8))
@@ -243,8 +241,8 @@ def _verify(posterior: Posterior) -> ClassModel:
         blocks=blocks.values,
         pairs=pairs,
         rows=blocks.rows,
-        positive=positive,
-        negative=negative,
+        positive=halves[0],
+        negative=halves[1] if split else None,
         shift=0.0 if split else defect,
         defect=defect,
         contraction=up + down,

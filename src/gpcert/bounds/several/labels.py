@@ -227,25 +227,26 @@ class _Excess:
     a: Float  #: (C,): E D = a.m
     mean: float  #: E D is at least this
     clipped: float
-    dear: bool = False  #: the sharp bound has shown for another k what the cheap one had not
+    lost: float = 0.0  #: by Y1, from the reference to the minimum, for another k that it did not settle
 
     def fails(self, B: Float) -> Float | None:
         """None if it is, with s_k = <B, Sigma>; else where it seems not to be, scaled."""
-        a, x = self.a, self.x
+        a, x, lost = self.a, self.x, self.lost
         if x is not None:
-            if self.mean > _largest(x, B) + self.clipped:
-                return None
-            rest = x.rest(a, B)
-            if not self.dear or float(a @ x.latents.mean) - float(np.vdot(B, x.latents.covariance)) > rest:
+            value = float(a @ x.latents.mean) - float(np.vdot(B, x.latents.covariance)) - self.clipped
+            if value > lost:
+                if self.mean > _largest(x, B) + self.clipped:
+                    return None
                 both = x.smallest(a, -B, self.clipped, enough=_CLEAR)
                 if both.latent > 0.0:
                     return None
-                if not both.latent + rest > 0.0:
+                if not both.latent + x.rest(a, B) > 0.0:
                     return both.point
+                lost = value - both.latent
         both = self.sharp.smallest(a, -B, self.clipped, enough=_CLEAR)
         if not both.latent > 0.0:
             return both.point
-        self.dear = True
+        self.lost = lost
         return None
 
 

@@ -7,13 +7,14 @@ of latents, whitened by their covariance V at the reference: `Whitened`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
+from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.forms import Loss, Remainder, subtract
 from gpcert.bounds.local.gaussian.slice import Slice
@@ -93,6 +94,7 @@ class ClassExpansion:
     error_mean: Float  #: (C,): rounding of value, gradient and Hessian, over the domain
     error_covariance: Float  #: (P,)
     hidden: float  #: Y1: k^T (R+ + R-) k is at most what is computed of k^T R k, and this
+    orders: dict[bytes, tuple[float, float, float]] = field(default_factory=dict, repr=False)  #: of B and -B
 
     @property
     def radius(self) -> float:
@@ -132,6 +134,9 @@ class ClassExpansion:
 
     def _orders(self, B: Float) -> tuple[float, float, float]:
         """Y1: suprema of the first order, of the second, and of all beyond, of <B, Sigma>."""
+        return kept(self.orders, B.tobytes(), 2, lambda: self._order(B))
+
+    def _order(self, B: Float) -> tuple[float, float, float]:
         weights = self._weights(B)
         slope = float(np.abs(weights @ self.covariance_gradient) @ self.reach)
         hessian = np.abs(np.tensordot(weights, self.covariance_hessian, 1))
