@@ -331,3 +331,27 @@ def test_nothing_is_lost_to_underflow(seed, n, norm, size):
         assert values[0] >= rational(least)
         assert 2 * exact(np.zeros(n), np.diag(np.abs(rows[0])), u) <= rational(square)
         assert not np.isfinite(found.value) or exact(rows[0], H, u) >= rational(found.value)
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(NORMS), st.sampled_from([1e-300, 1e-9, 1.0, 1e9, 1e308]))
+def test_parts_of_a_box_cover_it(seed, norm, radius):
+    """B12: neighbours share their ends, the first and the last those of the box, no part is empty."""
+    rng = np.random.default_rng(seed)
+    shape = BallShape(Ball(rng.standard_normal(4), radius, norm=norm), np.ones(4, dtype=bool))
+    lower = shape.centre - radius * rng.choice([0.0, 1e-17, 0.3, 1.0, 1.5], 4)
+    upper = shape.centre + radius * rng.choice([0.0, 1e-17, 0.3, 1.0, 1.5], 4)
+    for j in range(4):
+        parts = shape.parts(lower, upper, j)
+        halved = norm >= 2.0 or not lower[j] < shape.centre[j] < upper[j]
+        assert parts is None or (not halved and len(parts) == 3)
+        if parts is None:
+            continue
+        ends = [lower[j], *(high[j] for _, high in parts)]
+        assert [low[j] for low, _ in parts] == ends[:-1]
+        assert ends[-1] == upper[j]
+        assert all(first < second for first, second in zip(ends, ends[1:], strict=False))
+        for low, high in parts:
+            low[j], high[j] = lower[j], upper[j]
+            assert (low == lower).all()
+            assert (high == upper).all()

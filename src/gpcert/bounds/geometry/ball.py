@@ -15,12 +15,15 @@ import numpy as np
 
 from gpcert.bounds.geometry.ball_quadratic import unit_lower_bound
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound
-from gpcert.bounds.geometry.domain import NARROWEST, BoxDomain, Domain, scaled_box
+from gpcert.bounds.geometry.domain import NARROWEST, BoxDomain, Boxes, Domain, divided, scaled_box
 from gpcert.bounds.geometry.unit_ball import UnitBall, conjugate
 from gpcert.clock import check
 from gpcert.regions import Ball, lowest, project
 from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
+
+#: Caps begin at this share of the way from the centre to the end of the box or ball (measured).
+_BETWEEN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +164,14 @@ class BallShape:
                 return point
             good, bad = (share, bad) if inside else (good, share if share < 1.0 else 1.0 - 1e-9)
         return np.clip(nearest + good * (point - nearest), lower, upper)
+
+    def parts(self, lower: Float, upper: Float, j: int) -> Boxes | None:
+        """B12: two caps and what lies between, where the box has the centre inside; p < 2: caps are short."""
+        centre, unit = self.centre[j], self.ball.radius * self.scale[j]
+        reach = (max(lower[j], centre - unit) - centre, min(upper[j], centre + unit) - centre)
+        if not reach[0] < 0.0 < reach[1] or self.ball.norm >= 2.0:
+            return None
+        return divided(lower, upper, j, (centre + _BETWEEN * reach[0], centre + _BETWEEN * reach[1]))
 
     def project(self, point: Float) -> Float:
         """Exactly inside: B2."""
