@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -350,7 +351,7 @@ def test_parts_of_a_box_cover_it(seed, norm, radius):
         ends = [lower[j], *(high[j] for _, high in parts)]
         assert [low[j] for low, _ in parts] == ends[:-1]
         assert ends[-1] == upper[j]
-        assert all(first < second for first, second in zip(ends, ends[1:], strict=False))
+        assert all(first < second for first, second in pairwise(ends))
         for low, high in parts:
             low[j], high[j] = lower[j], upper[j]
             assert (low == lower).all()

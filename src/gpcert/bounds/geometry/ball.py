@@ -24,6 +24,8 @@ from gpcert.validation import Float, Mask
 
 #: Caps begin at this share of the way from the centre to the end of the box or ball (measured).
 _BETWEEN = 0.5
+#: Features up to which halves are small enough.
+_FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +171,7 @@ class BallShape:
         """B12: two caps and what lies between, where the box has the centre inside; p < 2: caps are short."""
         centre, unit = self.centre[j], self.ball.radius * self.scale[j]
         reach = (max(lower[j], centre - unit) - centre, min(upper[j], centre + unit) - centre)
-        if not reach[0] < 0.0 < reach[1] or self.ball.norm >= 2.0:
+        if not reach[0] < 0.0 < reach[1] or self.ball.norm >= 2.0 or len(lower) <= _FEW:
             return None
         return divided(lower, upper, j, (centre + _BETWEEN * reach[0], centre + _BETWEEN * reach[1]))
 

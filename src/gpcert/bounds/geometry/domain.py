@@ -168,7 +168,7 @@ class Shape(Protocol):
         """A point (d,) of the box near `point`, about in the region if the box meets it."""
 
     def parts(self, lower: Float, upper: Float, j: int) -> Boxes | None:
-        """Boxes that cover the box, smaller on the region than its halves along coordinate j; None: halves."""
+        """Boxes that cover the box, smaller on the region than halves along coordinate j; None: halves."""
 
     def project(self, point: Float) -> Float:
         """A point (d,) of the region near `point`, exactly inside."""
