@@ -111,6 +111,7 @@ class BallShape:
 
     ball: Ball
     moving: Mask
+    capped: bool = True  #: B13, which checkers of proof files do not know
 
     @property
     def is_box(self) -> bool:
@@ -139,7 +140,7 @@ class BallShape:
         top = np.minimum(top + 8 * UNIT * np.abs(top) + outward[1], 1.0)
         if UnitBall(bottom, top, self.ball.norm).is_empty():
             return None
-        cap = _caps(_least(bottom, top), self.ball.norm)
+        cap = _caps(_least(bottom, top), self.ball.norm) if self.capped else np.ones(len(unit))
         bottom, top = np.maximum(bottom, -cap), np.minimum(top, cap)
         ball = UnitBall(bottom, top, self.ball.norm)
         o = (centre - reference) / lengthscale
