@@ -59,10 +59,10 @@ def _once(cache: WeakKeyDictionary[Posterior, T], post: Posterior, make: Callabl
     return cache[post]
 
 
-def shape_of(region: Region, moving: Mask) -> Shape:
-    """The region on its moving features (D,)."""
+def shape_of(region: Region, moving: Mask, capped: bool = True) -> Shape:
+    """The region on its moving features (D,); `capped`: see `BallShape`."""
     if isinstance(region, Ball) and region.norm < np.inf:
-        return BallShape(region, moving) if region.norm >= 1.0 else SparseShape(region, moving)
+        return BallShape(region, moving, capped) if region.norm >= 1.0 else SparseShape(region, moving)
     inner = region.inner_box()
     return BoxShape(inner.lower[moving], inner.upper[moving])
 

@@ -107,7 +107,7 @@ class _Cells:
 
     def __init__(self, shares: Shares, region: Region, moving: Any, label: int, upper: bool) -> None:
         self._post, self._slack = shares._post, shares._slack
-        self._region, self._shape = region, shape_of(region, moving)
+        self._region, self._shape = region, shape_of(region, moving, capped=False)
         self._x, self._moving = region.inner_box().lower, moving
         self._label, self._upper = label, upper
         scale: Any = self._post.kernels[0].lengthscale  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ def placed(make: Any, label: int, region: Region) -> tuple[Any, Any]:
     """A bound of the factory on the moving features of a region, and which those are (D,)."""
     box = region.box()
     moving = box.lower < box.upper
-    return make(label, shape_of(region, moving), region.inner_box().lower, moving), moving
+    return make(label, shape_of(region, moving, capped=False), region.inner_box().lower, moving), moving
 
 
 def cube_of(region: Region, moving: Any) -> tuple[Float, Float] | None:

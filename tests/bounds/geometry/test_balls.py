@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.geometry.ball import BallShape
+from gpcert.bounds.geometry.ball import BallShape, _caps
 from gpcert.bounds.geometry.ball_quadratic import unit_lower_bound
 from gpcert.bounds.geometry.unit_ball import UnitBall
 from gpcert.regions import Ball, lowest, nearest, project
@@ -331,3 +332,51 @@ def test_nothing_is_lost_to_underflow(seed, n, norm, size):
         assert values[0] >= rational(least)
         assert 2 * exact(np.zeros(n), np.diag(np.abs(rows[0])), u) <= rational(square)
         assert not np.isfinite(found.value) or exact(rows[0], H, u) >= rational(found.value)
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(NORMS), st.sampled_from([2, 5, 40]))
+def test_no_point_of_the_ball_leaves_its_caps(seed, norm, d):
+    """B13: points as near to the sphere as doubles come, seen from boxes that begin at or before them."""
+    rng = np.random.default_rng(seed)
+    u = rng.standard_normal(d) * 10.0 ** -rng.uniform(0, 3, d)
+    u /= np.abs(u).max() * (np.abs(u / np.abs(u).max()) ** norm).sum() ** (1.0 / norm)
+    while not inside(u, norm):
+        u *= 1.0 - 2.0**-50
+    least = np.abs(u) * rng.choice([0.0, 0.5, 1.0], d)
+    caps = _caps(least, norm)
+    assert (np.abs(u) <= caps).all()
+    assert (caps <= 1.0).all()
+    shape = BallShape(Ball(np.zeros(d), 1.0, norm=norm), np.ones(d, dtype=bool))
+    lower, upper = np.where(u < 0, -1.0, least), np.where(u < 0, -least, 1.0)
+    domain = shape.domain(lower, upper, u, np.ones(d))
+    assert ((domain.ball.low <= u) & (u <= domain.ball.high)).all()
+
+
+def test_caps_are_what_the_norm_leaves():
+    assert _caps(np.array([0.5, 0.25, 0.0]), 1.0) == pytest.approx([0.75, 0.5, 0.25], abs=1e-12)
+    assert _caps(np.array([0.6, 0.0]), 2.0) == pytest.approx([1.0, 0.8], abs=1e-12)
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(NORMS), st.sampled_from([1e-300, 1e-9, 1.0, 1e9, 1e308]))
+def test_parts_of_a_box_cover_it(seed, norm, radius):
+    """B12: neighbours share their ends, the first and the last those of the box, no part is empty."""
+    rng = np.random.default_rng(seed)
+    shape = BallShape(Ball(rng.standard_normal(4), radius, norm=norm), np.ones(4, dtype=bool))
+    lower = shape.centre - radius * rng.choice([0.0, 1e-17, 0.3, 1.0, 1.5], 4)
+    upper = shape.centre + radius * rng.choice([0.0, 1e-17, 0.3, 1.0, 1.5], 4)
+    for j in range(4):
+        parts = shape.parts(lower, upper, j)
+        inside_of_it = lower[j] < shape.centre[j] < upper[j]
+        assert parts is None or (norm < 2.0 and len(parts) == (3 if inside_of_it else 2))
+        if parts is None:
+            continue
+        ends = [lower[j], *(high[j] for _, high in parts)]
+        assert [low[j] for low, _ in parts] == ends[:-1]
+        assert ends[-1] == upper[j]
+        assert all(first < second for first, second in pairwise(ends))
+        for low, high in parts:
+            low[j], high[j] = lower[j], upper[j]
+            assert (low == lower).all()
+            assert (high == upper).all()

@@ -15,12 +15,17 @@ import numpy as np
 
 from gpcert.bounds.geometry.ball_quadratic import unit_lower_bound
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound
-from gpcert.bounds.geometry.domain import NARROWEST, BoxDomain, Domain, scaled_box
+from gpcert.bounds.geometry.domain import NARROWEST, BoxDomain, Boxes, Domain, divided, scaled_box
 from gpcert.bounds.geometry.unit_ball import UnitBall, conjugate
 from gpcert.clock import check
 from gpcert.regions import Ball, lowest, project
 from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
+
+#: Caps begin at this share of the way from the centre to the end of the box or ball (measured).
+_BETWEEN = 0.5
+#: Features up to which halves are small enough.
+_FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +111,7 @@ class BallShape:
 
     ball: Ball
     moving: Mask
+    capped: bool = True  #: B13, which checkers of proof files do not know
 
     @property
     def is_box(self) -> bool:
@@ -132,12 +138,14 @@ class BallShape:
         outward = [np.where(end == centre, 0.0, TINY) for end in (lower, upper)]  # quotients may underflow
         bottom = np.maximum(bottom - 8 * UNIT * np.abs(bottom) - outward[0], -1.0)
         top = np.minimum(top + 8 * UNIT * np.abs(top) + outward[1], 1.0)
-        ball = UnitBall(bottom, top, self.ball.norm)
-        if ball.is_empty():
+        if UnitBall(bottom, top, self.ball.norm).is_empty():
             return None
+        cap = _caps(_least(bottom, top), self.ball.norm) if self.capped else np.ones(len(unit))
+        bottom, top = np.maximum(bottom, -cap), np.minimum(top, cap)
+        ball = UnitBall(bottom, top, self.ball.norm)
         o = (centre - reference) / lengthscale
         slack = 8 * UNIT * (np.abs(o) + unit)
-        low, high = np.maximum(low, o - unit - slack), np.minimum(high, o + unit + slack)
+        low, high = np.maximum(low, o - cap * unit - slack), np.minimum(high, o + cap * unit + slack)
         return BallDomain(np.minimum(low, 0.0), np.maximum(high, 0.0), o, unit, ball)
 
     def middle(self, lower: Float, upper: Float) -> Float:
@@ -162,6 +170,18 @@ class BallShape:
             good, bad = (share, bad) if inside else (good, share if share < 1.0 else 1.0 - 1e-9)
         return np.clip(nearest + good * (point - nearest), lower, upper)
 
+    def parts(self, lower: Float, upper: Float, j: int) -> Boxes | None:
+        """B12: two caps and what lies between where the box has the centre inside, else halves of what the
+        ball leaves of the box; p < 2: caps are short.
+        """
+        if self.ball.norm >= 2.0 or len(lower) <= _FEW:
+            return None
+        centre, unit = self.centre, np.maximum(self.ball.radius * self.scale, NARROWEST)
+        reach = unit * _caps(_least((lower - centre) / unit, (upper - centre) / unit), self.ball.norm)
+        first, last = max(lower[j] - centre[j], -reach[j]), min(upper[j] - centre[j], reach[j])
+        ends = (_BETWEEN * first, _BETWEEN * last) if first < 0.0 < last else (0.5 * first + 0.5 * last,)
+        return divided(lower, upper, j, [centre[j] + end for end in ends])
+
     def project(self, point: Float) -> Float:
         """Exactly inside: B2."""
         whole = self.ball.x.copy()
@@ -177,6 +197,18 @@ class BallShape:
         centre, unit = self.centre, np.maximum(self.ball.radius * self.scale, NARROWEST)
         low, high = (inner.lower[self.moving] - centre) / unit, (inner.upper[self.moving] - centre) / unit
         return self.project(centre + unit * lowest(gradient * unit, low, high, self.ball.norm))
+
+
+def _least(bottom: Float, top: Float) -> Float:
+    """The smallest |u_j| for bottom <= u <= top (d,)."""
+    return np.clip(np.maximum(bottom, -top), 0.0, 1.0)
+
+
+def _caps(least: Float, norm: float) -> Float:
+    """B13: at least sup |u_j| on the unit ball where |u_k| >= least_k (d,) for all k."""
+    powers = least**norm
+    rest = 1.0 + powers - powers.sum() + gamma(4 * len(least) + 400)
+    return np.asarray(np.clip(np.maximum(rest, 0.0) ** (1.0 / norm) * (1.0 + 64 * UNIT), least, 1.0))
 
 
 def _product(radius: float, scale: Float, lengthscale: Float) -> Float:

@@ -8,7 +8,9 @@ four questions. A `Shape` is the region of a query: it cuts each box of the sear
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +19,9 @@ from gpcert.bounds.geometry.box_quadratic import QuadraticBound, quadratic_lower
 from gpcert.clock import check
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
+
+#: [lower, upper] (d,) each, raw units.
+Boxes = tuple[tuple[Float, Float], ...]
 
 #: Widths at the edge of underflow are enlarged to this: sound, and products of spans stay normal numbers.
 NARROWEST = 1e-60
@@ -135,6 +140,17 @@ def scaled_box(lower: Float, upper: Float, reference: Float, lengthscale: Float)
     return low, np.where(np.maximum(-low, high) < NARROWEST, NARROWEST, high)
 
 
+def divided(lower: Float, upper: Float, j: int, cuts: Iterable[float]) -> Boxes | None:
+    """The parts of a box between rising `cuts` of coordinate j; None where one would be empty."""
+    ends = [lower[j], *cuts, upper[j]]
+    if not all(first < second for first, second in pairwise(ends)):
+        return None
+    parts = [(lower.copy(), upper.copy()) for _ in ends[1:]]
+    for (low, high), first, second in zip(parts, ends[:-1], ends[1:], strict=True):
+        low[j], high[j] = first, second
+    return tuple(parts)
+
+
 class Shape(Protocol):
     """The region of a query on its moving features."""
 
@@ -150,6 +166,9 @@ class Shape(Protocol):
 
     def within(self, point: Float, lower: Float, upper: Float) -> Float:
         """A point (d,) of the box near `point`, about in the region if the box meets it."""
+
+    def parts(self, lower: Float, upper: Float, j: int) -> Boxes | None:
+        """Boxes that cover the box, smaller on the region than halves along coordinate j; None: halves."""
 
     def project(self, point: Float) -> Float:
         """A point (d,) of the region near `point`, exactly inside."""
@@ -181,6 +200,9 @@ class BoxShape:
 
     def within(self, point: Float, lower: Float, upper: Float) -> Float:
         return np.clip(point, lower, upper)
+
+    def parts(self, lower: Float, upper: Float, j: int) -> Boxes | None:
+        return None
 
     def project(self, point: Float) -> Float:
         return np.clip(point, self.lower, self.upper)

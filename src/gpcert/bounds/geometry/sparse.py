@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound
-from gpcert.bounds.geometry.domain import BoxDomain, Domain, scaled_box
+from gpcert.bounds.geometry.domain import BoxDomain, Boxes, Domain, scaled_box
 from gpcert.bounds.geometry.pairs import PairBound, pair_bound
 from gpcert.clock import check
 from gpcert.regions import Ball, project
@@ -164,6 +164,9 @@ class SparseShape:
         """The middle: seen from the centre all supports are short; any point where all may move."""
         forced, count = self.count(lower, upper)
         return np.clip(point, lower, upper) if (~forced).sum() <= count else self.middle(lower, upper)
+
+    def parts(self, lower: Float, upper: Float, j: int) -> Boxes | None:
+        return None
 
     def project(self, point: Float) -> Float:
         whole = self.ball.x.copy()

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.ball import BallDomain
 from gpcert.bounds.geometry.cut import HalfSpace
-from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape
+from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape, divided
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, LevelCurves
 from gpcert.bounds.local.gaussian.slice import Slice
@@ -148,6 +148,8 @@ class LevelBound(OneByOne):
                 break
         if best.value < level.p:
             best = best._replace(value=max(best.value, self.envelope(lower, upper)))
+            if best.pieces is None:
+                best = best._replace(pieces=self.shape.parts(lower, upper, best.split))
         return best
 
     def _trials(
@@ -200,7 +202,9 @@ class LevelBound(OneByOne):
             bound = found
             certified = self._conclude(bound, level, (0.0, self.slice.largest_variance))
             certified = certified._replace(value=min(certified.value, level.p))
-            yield start, certified._replace(pieces=_halves(*box, certified.split), elsewhere=level.p)
+            j = certified.split
+            pieces = self.shape.parts(*box, j) or divided(*box, j, (0.5 * box[0][j] + 0.5 * box[1][j],))
+            yield start, certified._replace(pieces=pieces, elsewhere=level.p)
             if not bound.latent > _LEAVES * last:
                 return
 
@@ -265,16 +269,6 @@ class LevelBound(OneByOne):
             return Certified(probability, bound.point, split, False)
         probability = level.after_deficit(-bound.latent, variances[0]) if bound.latent > -np.inf else 0.0
         return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
-
-
-def _halves(lower: Float, upper: Float, j: int) -> tuple[tuple[Float, Float], ...] | None:
-    """The two halves of a box along a coordinate; None: it cannot be halved."""
-    middle = 0.5 * lower[j] + 0.5 * upper[j]
-    if not lower[j] < middle < upper[j]:
-        return None
-    first, second = upper.copy(), lower.copy()
-    first[j] = second[j] = middle
-    return (lower, first), (second, upper)
 
 
 def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: float) -> bool:

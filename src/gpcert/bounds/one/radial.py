@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
@@ -20,6 +21,8 @@ from gpcert.validation import Float
 _RETREAT = 0.6
 #: Features up to which kernels with a kink have no planes: expansions of S are sharper there (measured).
 _FEW = 3
+#: Probabilities below which they have none either: a plane bends with the slope of the level curve.
+_STEEP = 0.3
 #: Size of a set, in lengthscales, from which on an expansion is useless: the envelope is used.
 _TOO_LARGE = 6.0
 
@@ -37,20 +40,34 @@ class RadialBound(LevelBound):
         root = math.sqrt(c)
         return mu / root, slope / root - (0.5 * mu / (c * root)) * curve
 
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether the kernel is Matern 1/2, or a sum or product with it."""
+        return has_a_kink(self.slice)
+
     def plan(self, size: float, d: int) -> Plan:
-        return [(retreat, self._local) for retreat in retreats(size, d)] if size < _TOO_LARGE else []
+        if size >= _TOO_LARGE:
+            return []
+        places = (1.0,) if self.kinked and d > _FEW else retreats(size, d)
+        return [(retreat, self._local) for retreat in places]
+
+    def small(self, size: float, d: int) -> Plan:
+        """Of any size with a kink: planes bend at once."""
+        return self.plan(size, d) if self.kinked else super().small(size, d)
 
     def _local(self, domain: Domain, start: Float) -> RadialLocal:
-        return RadialLocal(expand_radial(self.slice, domain, start))
+        return RadialLocal(expand_radial(self.slice, domain, start, free=self.kinked))
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
-        if size >= _TOO_LARGE or (d <= _FEW and has_a_kink(self.slice)):
+        if size >= _TOO_LARGE or (d <= _FEW and self.kinked):
             return []
         return [(_RETREAT, (True,))]
 
     def supports(
         self, domain: Domain, start: Float, level: Level, prices: Prices
     ) -> Iterator[FunctionalBound]:
+        if self.kinked and level.p < _STEEP:
+            return
         bound = radial_plane(self.slice, domain, start, level, self.slice.largest_variance)
         if bound is not None:
             yield bound

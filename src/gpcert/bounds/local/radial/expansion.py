@@ -36,10 +36,12 @@ class Component:
     v: Float  #: (n, d): a = v d
     P: tuple[Float, Float, Float]  #: P1, P2, P3 (n,) each
     remainder: Leftover
+    shift: Float  #: of the value at the reference (n,)
     X: Float  #: sup |a| (n,), up
     X_abs: Float  #: |v| @ reach (n,), up: what roundings of a are relative to
     R: float  #: sup |r|, up
     order: int  #: the lowest Taylor order of any centre
+    middle: float  #: K8: about which r is centred in |V kappa_{>=2}|
     at_zero: tuple[float, float]  #: phi''(0), |phi'''(0)|, up
 
     @property
@@ -55,10 +57,10 @@ class Component:
 
     @property
     def size(self) -> Float:
-        """An upper bound of |P1 delta| + |P2| delta^2 / 2 + |P3| |delta|^3 / 6, coordinate by coordinate."""
+        """At least |shift| + |P1 delta| + |P2| delta^2 / 2 + |P3| |delta|^3 / 6, by coordinates."""
         x = (self.X_abs + self.R) * (1.0 + 16 * UNIT)
         one, two, three = (np.abs(P) for P in self.P)
-        return x * (one + x * (two / 2.0 + x * (three / 6.0)))
+        return np.abs(self.shift) + x * (one + x * (two / 2.0 + x * (three / 6.0)))
 
     @property
     def largest_remainder(self) -> Float:
@@ -76,10 +78,10 @@ class RadialExpansion:
     slice: RadialSlice
     domain: Domain
     components: tuple[Component, ...]
-    k: Float  #: (n,)
+    k: Float  #: (n,), the polynomials' values at the reference
     relative: Float  #: relative error of k and of every P (n,)
     most: Float  #: an upper bound of k over the domain (n,)
-    moved: Float  #: an upper bound of |kappa| over the domain (n,)
+    moved: Float  #: an upper bound of |kappa|, |kappa - m| and |k(x) - k(xh)| over the domain (n,)
     U: Float  #: (n, d): kappa_1 = U d
     r: Float  #: R k (n,), R the stored precision
     RU: Float  #: R U (n, d)
@@ -104,6 +106,14 @@ class RadialExpansion:
         return float(self.k @ self.r)
 
     @cached_property
+    def centred(self) -> tuple[Float, float]:
+        """K8: R (k + m) (n,), and m^T R m; m = sum over components of P1 times the middle of r."""
+        middles = np.array([c.middle for c in self.components])
+        m = np.stack([c.P[0] for c in self.components], axis=1) @ middles
+        product = self.RP @ middles
+        return self.r + product, float(m @ product)
+
+    @cached_property
     def slack(self) -> float:
         """Factor that covers the relative error of every non-negative remainder computed from P."""
         n, d = self.U.shape
@@ -115,8 +125,8 @@ class RadialExpansion:
 
     @cached_property
     def hessians(self) -> tuple[Float, Float]:
-        """Of the parts linear in kappa, with weights alpha and R k (d, d)."""
-        return self._hessian(self.slice.weights), self._hessian(self.r)
+        """Of the parts linear in kappa_2, with weights alpha and R (k + m) (d, d)."""
+        return self._hessian(self.slice.weights), self._hessian(self.centred[0])
 
     def _hessian(self, b: Float) -> Float:
         d = self.U.shape[1]
@@ -128,9 +138,9 @@ class RadialExpansion:
 
     @cached_property
     def cubes(self) -> tuple[tuple[Float, Float], ...]:
-        """For each component sum_i b_i P3 v v^T with b = alpha and b = R k (d, d)."""
+        """For each component sum_i b_i P3 v v^T with b = alpha and b = R (k + m) (d, d)."""
         return tuple(
-            (second_moment(self.slice.weights * c.P[2], c.v), second_moment(self.r * c.P[2], c.v))
+            (second_moment(self.slice.weights * c.P[2], c.v), second_moment(self.centred[0] * c.P[2], c.v))
             for c in self.components
         )
 
@@ -144,15 +154,17 @@ def second_moment(b: Float, v: Float) -> Float:
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def expand_radial(
-    slice_: RadialSlice, domain: Domain, reference: Float, above: Mask | None = None
+    slice_: RadialSlice, domain: Domain, reference: Float, above: Mask | None = None, free: bool = False
 ) -> RadialExpansion:
-    """The expansion at `reference` (d,), raw units, over the domain of displacements around it; `above` (n,):
-    see `expand_scalar`.
+    """The expansion at `reference` (d,), raw units, over the domain of displacements around it; `above` (n,)
+    and `free`: see `expand_scalar`; not free, its values at the reference are the posterior's.
     """
     moved = difference(slice_.points, reference)
     v = moved / slice_.lengthscale
-    components, most = _components(slice_, domain, moved, v, above)
-    k, relative = slice_.kernel(moved)
+    components, most = _components(slice_, domain, moved, v, above, free)
+    value, relative = slice_.kernel(moved)
+    k = sum((c.shift for c in components), value)
+    relative = relative * (1.0 + (k != value))  # shifts are seen from a phi(z) of their own
     relative = relative + (64 * UNIT if np.abs(v).max(initial=0.0) <= LARGEST else np.inf)  # R7
     n, d = v.shape
     U = np.zeros((n, d))
@@ -163,8 +175,8 @@ def expand_radial(
     r, RU, RP = (np.ascontiguousarray(part) for part in np.split(product, [1, 1 + d], axis=1))
     polynomial = sum((c.size for c in components), np.zeros(n))
     leftover = sum((c.largest_remainder for c in components), np.zeros(n))
-    grown = (k + slice_.tiny + polynomial) * (1.0 + 4.0 * relative)
-    change = (polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.tiny
+    grown = (value + slice_.tiny + polynomial) * (1.0 + 4.0 * relative)
+    change = (2.0 * polynomial + leftover) * (1.0 + 4.0 * relative) + slice_.tiny
     roots = np.sqrt(slice_.model.row_weight) * grown
     unit = relative + gamma(n + 60)
     error_r = sqrt_up(sum_up((roots * unit) ** 2))
@@ -190,13 +202,13 @@ def expand_radial(
         else symmetric(U.T @ (slice_.model.magnitude @ U)),
         grown=grown,
         error_M=sum_up(np.abs(slice_.weights) * grown * unit) * 1.01,
-        error_q=2.02 * error_r * sqrt_up(sum_up(roots * roots)),
+        error_q=8.08 * error_r * sqrt_up(sum_up(roots * roots)),
         error_r=error_r,
     )
 
 
 def _components(
-    slice_: RadialSlice, domain: Domain, moved: Float, v: Float, above: Mask | None
+    slice_: RadialSlice, domain: Domain, moved: Float, v: Float, above: Mask | None, free: bool
 ) -> tuple[tuple[Component, ...], Float]:
     found: list[Component] = []
     most = np.full(len(v), slice_.tiny)
@@ -208,8 +220,8 @@ def _components(
             for frame, away in zip(frames, z, strict=True)
         ]
         if len(term) == 1:
-            scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R, above)
-            found.append(frames[0].component(scalar))
+            scalar = expand_scalar(slice_, term[0], z[0], *ranges[0], frames[0].R, above, free)
+            found.append(frames[0].component(scalar, free))
             most = most + scalar.most
             continue
         low, high = [low for low, _ in ranges], [high for _, high in ranges]
@@ -221,7 +233,7 @@ def _components(
         for (f, g), P in mixed.items():
             for sign in (1.0, -1.0):
                 rho, w = frames[f].rho + sign * frames[g].rho, frames[f].v + sign * frames[g].v
-                scalar = Scalar((zero, 0.5 * sign * P, zero), nothing, zero)
+                scalar = Scalar((zero, 0.5 * sign * P, zero), nothing, zero, zero)
                 found.append(_frame(domain, rho, w).component(scalar))
     return tuple(found), most
 
@@ -240,16 +252,18 @@ class _Frame(NamedTuple):
     def X(self) -> Float:
         return np.maximum(self.up, self.down)
 
-    def component(self, scalar: Scalar) -> Component:
+    def component(self, scalar: Scalar, free: bool = False) -> Component:
         return Component(
             rho=self.rho,
             v=self.v,
             P=scalar.P,
             remainder=scalar.remainder,
+            shift=scalar.shift,
             X=self.X,
             X_abs=self.X_abs,
             R=self.R,
             order=scalar.order,
+            middle=0.5 * self.R if free and scalar.order == 0 else 0.0,
             at_zero=scalar.at_zero,
         )
 

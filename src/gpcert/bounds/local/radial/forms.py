@@ -65,7 +65,7 @@ def _norms_of(e: RadialExpansion, c: Component, G: Float | None, both: bool) -> 
     RG = None if G is None else magnitude * G
     seconds = []
     if both:
-        seconds = [_flat(e, c, RG, c.P[1], 1), _along_r(e, c, float(c.P[0] @ (magnitude @ c.P[0])))]
+        seconds = [_flat(e, c, RG, c.P[1], 1), _around(e, c, float(c.P[0] @ (magnitude @ c.P[0])))]
     thirds = [_exact(e, c), *_rest(e, c)]
     if c.P[2].any():
         if RG is not None and G is not None:
@@ -138,6 +138,14 @@ def _along_r(e: RadialExpansion, c: Component, square: float) -> Form:
     return Form(np.diag(0.5 * bounded * c.R * np.abs(c.rho) * e.slack), TINY)
 
 
+def _around(e: RadialExpansion, c: Component, square: float) -> Form:
+    """K8: (r - middle)^2 square, a constant where the middle is not 0."""
+    if not c.middle:
+        return _along_r(e, c, square)
+    d = e.U.shape[1]
+    return Form(np.zeros((d, d)), (max(square, 0.0) * c.middle**2 + 2.0 * e.error_q) * e.slack)
+
+
 def _noise(e: RadialExpansion) -> float:
     """Relative rounding of a sum over centres of products of features."""
     n, d = e.U.shape
@@ -200,7 +208,7 @@ def _parts(e: RadialExpansion, c: Component) -> tuple[Float, Float]:
     """Z of the cubic sum_i (Z_i.d)(v_i.d)^2 (n, d), as a Z[0] + tau Z[1]."""
     third = c.P[2] / 6.0
     Z_M = -(e.slice.weights * third)[:, None] * c.v
-    Z_q = -2.0 * (e.r * third)[:, None] * c.v + c.P[1][:, None] * e.RU
+    Z_q = -2.0 * (e.centred[0] * third)[:, None] * c.v + c.P[1][:, None] * e.RU
     return Z_M, Z_q
 
 
@@ -212,7 +220,7 @@ def is_joined(d: int) -> bool:
 def lines(e: RadialExpansion, i: int) -> Float:
     """l of the cubic r (l.d) of a component (2, d): a l[0] + tau l[1]."""
     c = e.components[i]
-    weights = np.stack([e.slice.weights, 2.0 * e.r])
+    weights = np.stack([e.slice.weights, 2.0 * e.centred[0]])
     found = -(weights * c.P[1]) @ c.v
     found[1] += 2.0 * (e.RP[:, i] @ e.U)
     return np.asarray(found)
@@ -256,12 +264,12 @@ def _cubic_flat(
     M = np.abs(e.slice.weights) * np.abs(c.P[2]) * c.X_abs * squares / 6.0
     cube, square = np.abs(c.P[2]) * c.X_abs * squares / 3.0, np.abs(c.P[1]) * squares
     first = np.abs(e.U) @ e.domain.reach
-    sizes = [sum_up(M), sum_up(np.abs(e.r) * cube) + e.weighted(square) * e.weighted(first)]
+    sizes = [sum_up(M), sum_up(np.abs(e.centred[0]) * cube) + e.weighted(square) * e.weighted(first)]
     sizes[1] += e.weighted(cube) * e.error_r
     drift = e.weighted(square * unit) * e.weighted(first) + e.weighted(square) * e.weighted(first * unit)
     errors = [
         sum_up(M * unit),
-        sum_up(np.abs(e.r) * cube * unit) + e.weighted(cube) * e.error_r + drift,
+        sum_up(np.abs(e.centred[0]) * cube * unit) + e.weighted(cube) * e.error_r + drift,
     ]
 
     def excess(a: float, tau: float) -> float:

@@ -37,16 +37,19 @@ def radial_pieces(m: RadialForms, a: float, tau: float, kappa: float) -> Pieces:
     e = m.expansion
     model = e.slice.model
     low, high = e.slice.prior
-    base = a * e.M0 + kappa - tau * (model.prior - e.q0)
-    weights = a * e.slice.weights + 2.0 * tau * e.r
-    g = weights @ e.U
+    centred, square = e.centred
+    base = a * e.M0 + kappa - tau * (model.prior - e.q0 + square)
+    g = (a * e.slice.weights + 2.0 * tau * e.r) @ e.U
+    weights = a * e.slice.weights + 2.0 * tau * centred
     M2, q2 = e.hessians
     parts = [a * M2, 2.0 * tau * q2, 2.0 * tau * e.J]
     excess = a * e.error_M + abs(tau) * (e.error_q + model.excess_variance(e.moved) + (high - low))
     excess += (
         2.0 * abs(tau) * e.error_r * e.weighted(sum((c.largest_remainder for c in e.components), e.k * 0))
     )
-    excess += gamma(40) * (abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0)))
+    excess += gamma(40) * (
+        abs(a * e.M0) + abs(kappa) + 2.0 * abs(tau) * (abs(model.prior) + abs(e.q0) + square)
+    )
     excess += (1.0 + abs(tau)) * UNDERFLOW
     return Pieces(base, g, parts, list(_remainders(m, a, tau, weights)), excess)
 

@@ -49,10 +49,11 @@ def plane_pieces(
     if not np.isfinite(curl).all():
         return None
     k, _ = slice_.values(reference)
-    e = expand_radial(slice_, domain, reference, found.weights(alpha, model.precision @ k) < 0)
-    unit = e.relative + gamma(len(e.k) + 60)
-    b = found.weights(alpha, e.r)
-    excess = found.rounding(model, alpha, e.r, e.most, (e.k + slice_.tiny) * unit) + found.lost
+    r = model.precision @ k
+    b = found.weights(alpha, r)
+    e = expand_radial(slice_, domain, reference, b < 0)
+    unit = e.relative + gamma(len(k) + 60)
+    excess = found.rounding(model, alpha, r, e.most, (k + slice_.tiny) * unit) + found.lost
     if found.factor > 0:  # R is positive semidefinite up to its defect, which acts on differences of k
         excess += 0.5 * found.factor * model.excess_variance(e.moved)
     excess += gamma(40) * (abs(found.constant) + found.still)

@@ -4,12 +4,13 @@ Lemma K (docs/maths-kernels.md, section 2). For completely monotone phi and e = 
 polynomial of odd order): e >= 0; for order 3, e / delta^2 grows with |delta| on both sides of 0, for order 1
 it falls throughout. So values at the ends of the range of delta bound it everywhere, with no bound on a
 derivative and no trouble at a singularity: phi(0) is finite. Each centre gets the order, 3, 1 or 0, that
-leaves least.
+leaves least; order 0 is a line between a chord and a tangent (K7).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from gpcert.validation import Float, Mask
 
 #: A remainder that vanishes at the reference is preferred to a constant one up to this factor.
 _PREFERENCE = 3.0
+#: What a cubic costs beside lines that are free, as a share of its size: norms take it whole.
+_CUBIC = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +35,12 @@ class Leftover:
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """P[1] delta + P[2] delta^2 / 2 + P[3] delta^3 / 6 + e, per centre (n,) each."""
+    """phi(z) + shift + P[1] delta + P[2] delta^2 / 2 + P[3] delta^3 / 6 + e, per centre (n,) each."""
 
     P: tuple[Float, Float, Float]
     remainder: Leftover
     most: Float  #: an upper bound of phi over the range
+    shift: Float  #: by how much the polynomial's value at 0 differs from phi(z)
     order: int = 0  #: the lowest order of any centre
     at_zero: tuple[float, float] = (np.inf, np.inf)  #: phi''(0), |phi'''(0)|, up; inf for products
 
@@ -90,11 +94,13 @@ def expand_scalar(
     low: Float,
     high: Float,
     radius: float,
-    above: Mask | None = None,
+    above: Mask | None,
+    free: bool,
 ) -> Scalar:
     """Lemma K for one group: z (n,), delta in [low, high] (n,), low <= 0 <= high, r <= radius.
 
-    `above` (n,): where only upper bounds of phi will count: there its chord is one more choice (K7).
+    `above` (n,): where only upper bounds of phi will count, elsewhere only lower ones; None: both (K7).
+    `free`: whether the polynomial of a line may have another value at 0 than phi(z).
     """
     p = group.phi.derivatives(z, 4)
     relative = slice_.relative(group, z)
@@ -105,56 +111,70 @@ def expand_scalar(
     third = _cap(left, right, p, 3, relative, _finite(steep[4] * steep_relative * reach**2 / 24.0))
     first = _cap(left, right, p, 1, relative, _finite(steep[2] * steep_relative / 2.0))
     slope = _finite((group.phi.steepest + np.abs(p[1])) * (1.0 + 2.0 * relative))
-    width = (
-        np.maximum(p[0] * (1.0 + relative) - right.low, 0.0),
-        np.maximum(left.high - p[0] * (1.0 - relative), 0.0),
-    )
-    chord, drop, gap = _chord(left, right, p, relative)
+    line = _line(slice_, group, z, left, right)
+    loss = line.top - line.bottom
+    if above is not None:
+        loss = np.where(above, line.top - p[0] * (1.0 - relative), loss)
+    cubic = _CUBIC * np.abs(p[3]) * reach**3 / 6.0 if free else 0.0
     unusable = ~np.stack([_usable(*p[1:4]), _usable(p[1])])
     costs = np.stack(
         [
-            np.where(unusable[0], np.inf, third[0] * reach**2 / _PREFERENCE),
-            np.where(unusable[0], np.inf, third[1]),
+            np.where(unusable[0], np.inf, third[0] * reach**2 / _PREFERENCE + cubic),
+            np.where(unusable[0], np.inf, third[1] + cubic),
             np.where(unusable[1], np.inf, first[0] * reach**2 / _PREFERENCE),
             np.where(unusable[1], np.inf, slope * radius / _PREFERENCE),
             np.where(unusable[1], np.inf, first[1]),
-            width[0] + width[1],
-            np.full_like(z, np.inf) if above is None else np.where(above & _usable(chord), gap, np.inf),
+            loss / _PREFERENCE if free else loss,
         ]
     )
     choice = np.argmin(np.where(np.isnan(costs), np.inf, costs), axis=0)
     zero = np.zeros_like(z)
+    straight = choice == 5
+    value = 0.5 * (line.top + line.bottom) if free else p[0]
+    value = value if above is None else np.where(above, line.top, line.bottom)
+    ends = [np.maximum(side, 0.0) * (1.0 + 4 * UNIT) for side in (value - line.bottom, line.top - value)]
     square = np.select([choice == 0, choice == 2], [third[0], first[0]], 0.0)
-    constant = np.select(
-        [choice == 1, choice == 4, choice == 5, choice == 6], [third[1], first[1], width[1], gap], 0.0
-    )
+    constant = np.select([choice == 1, choice == 4, straight], [third[1], first[1], ends[1]], 0.0)
     return Scalar(
         P=(
-            np.select([choice < 5, choice == 6], [p[1], chord], 0.0),
+            np.where(straight, line.slope, p[1]),
             np.where(choice < 2, p[2], zero),
             np.where(choice < 2, p[3], zero),
         ),
         remainder=Leftover(
             (zero, square),
             np.where(choice == 3, slope, zero),
-            (np.select([choice == 5, choice == 6], [width[0], drop], 0.0), constant),
+            (np.where(straight, ends[0], zero), constant),
         ),
         most=left.high,
-        order=(3, 3, 1, 1, 1, 0, 0)[int(choice.max(initial=0))],
+        shift=np.where(straight, value - p[0], zero),
+        order=(3, 3, 1, 1, 1, 0)[int(choice.max(initial=0))],
         at_zero=_at_zero(group),
     )
 
 
-def _chord(left: _Ends, right: _Ends, p: list[Float], relative: Float) -> tuple[Float, Float, Float]:
-    """K7: (slope, drop, gap) with -drop <= phi(z + delta) - phi(z) - slope delta <= gap on the range (n,)."""
+class _Line(NamedTuple):
+    """K7: bottom <= phi(z + delta) - slope delta <= top on the range; (n,) each."""
+
+    slope: Float
+    bottom: Float
+    top: Float
+
+
+def _line(slice_: RadialSlice, group: SliceGroup, z: Float, left: _Ends, right: _Ends) -> _Line:
+    """The chord above; below, the tangent where one of a square root would be parallel to it."""
     slope = (right.high - left.high) / (right.delta - left.delta)
+    slope = np.where(_usable(slope), np.minimum(slope, 0.0), 0.0)
     reach = np.maximum(-left.delta, right.delta)
     slack = (left.beyond + 32 * UNIT) * (left.high + np.abs(slope) * reach)
-    gap = left.high - slope * left.delta - p[0] * (1.0 - relative) + slack
-    # phi falls by at most its slope at z, where that is finite, and to its smallest value.
-    fall = np.fmin(np.abs(p[1]) * reach, p[0] - right.low)
-    drop = (fall + np.abs(p[0]) * relative) * (1.0 + relative) + np.abs(slope) * reach + slack
-    return slope, _finite(drop), _finite(np.maximum(gap, 0.0))
+    top = np.maximum(left.high - slope * left.delta, right.high - slope * right.delta) + slack
+    touch = (0.5 * np.sqrt(left.near) + 0.5 * np.sqrt(right.near)) ** 2
+    value, steep = group.phi.derivatives(touch, 1)
+    sizes = value + np.abs(steep) * (z + reach + touch) + np.abs(slope) * reach
+    error = (2.0 * slice_.relative(group, touch) + 8.0 * slice_.blur + 32 * UNIT) * sizes
+    sides = [value + steep * (z + end.delta - touch) - slope * end.delta for end in (left, right)]
+    tangent = np.where(_usable(value, steep) & (touch > 0.0), np.minimum(*sides) - error, -np.inf)
+    return _Line(slope, np.fmax(tangent, right.low - slope * left.delta - slack) - slice_.tiny, top)
 
 
 def _at_zero(group: SliceGroup) -> tuple[float, float]:
@@ -214,6 +234,7 @@ def expand_product(
                 P=(np.where(smooth, q[1] * others, zero), np.where(smooth, q[2] * others, zero), zero),
                 remainder=Leftover((square, square), zero, (constant[0], constant[1])),
                 most=most,
+                shift=zero,
             )
         )
     mixed = {}
