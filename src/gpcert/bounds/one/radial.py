@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope, retreats
@@ -49,7 +49,7 @@ class RadialBound(LevelBound):
         return [(_RETREAT, (True,))]
 
     def supports(
-        self, domain: Domain, start: Float, level: Level, prices: Prices
+        self, domain: Domain, start: Float, level: Level | Line, prices: Prices
     ) -> Iterator[FunctionalBound]:
         bound = radial_plane(self.slice, domain, start, level, self.slice.largest_variance)
         if bound is not None:
