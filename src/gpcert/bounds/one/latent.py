@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gpcert.bounds.local.enclosures import Interval
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
-from gpcert.bounds.one.level import LevelBound, Plan, Prices
+from gpcert.bounds.one.level import LevelBound, Plan
 from gpcert.rounding import LARGEST, UNIT, down
 from gpcert.validation import Float
 
@@ -78,7 +79,8 @@ class LatentBound(OneByOne):
             yield from self.base.means(lower, upper, reference, 0.0, less)
             return
         line, found = (-self.sign, -less), False
-        for place in self.base.places(lower, upper, reference, self._planes):
+        planes = partial(self.base.planes, slack=lambda: np.inf)
+        for place in self.base.places(lower, upper, reference, planes):
             if place is None:
                 yield None
                 return
@@ -89,20 +91,11 @@ class LatentBound(OneByOne):
         for attempt in self.base.attempts(lower, upper, reference, plan):
             yield None if attempt is None else (attempt[0], attempt[1].lower_bound(0.0, *line, 0.0))
 
-    def _planes(self, size: float, d: int) -> Sequence[tuple[float, Prices]]:
-        """Those of other kernels than the Gaussian are of first order: none on small sets (measured)."""
-        if size < _SMALL and isinstance(self.base.slice, RadialSlice):
-            return []
-        return self.base.planes(size, d, lambda: np.inf)
-
     def _after_planes(self, size: float, d: int) -> Plan:
-        """Expansions on small sets, and on others where planes are weak: balls, and the largest variance,
-        which is expanded from the middle (measured).
-        """
-        plan = self.base.plan(size, d)
-        if not _SMALL <= size < _MEDIUM or (self.sign > 0 and self.shape.is_box):
+        """Expansions on small sets; of the largest variance on others too, from the middle (measured)."""
+        if self.sign > 0 or not _SMALL <= size < _MEDIUM:
             return self.base.small(size, d)
-        return plan if self.sign > 0 else [(1.0, build) for _, build in plan[-1:]]
+        return [(1.0, build) for _, build in self.base.plan(size, d)[-1:]]
 
     def _chosen(self, mean: Interval, variance: Interval) -> Interval:
         """The quantity bounded, from enclosures of both; NaN is unknown."""
