@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -14,12 +13,14 @@ from gpcert.bounds.local.enclosures import Interval
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
-from gpcert.bounds.one.level import LevelBound, Plan
+from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.rounding import LARGEST, UNIT, down
 from gpcert.validation import Float
 
 #: Sizes of a set, in lengthscales; measured, any are sound.
 _SMALL, _MEDIUM = 0.3, 0.7
+#: Features up to which kernels other than the Gaussian have no planes: expansions are sharper there.
+_FEW = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +80,7 @@ class LatentBound(OneByOne):
             yield from self.base.means(lower, upper, reference, 0.0, less)
             return
         line, found = (-self.sign, -less), False
-        planes = partial(self.base.planes, slack=lambda: np.inf)
-        for place in self.base.places(lower, upper, reference, planes):
+        for place in self.base.places(lower, upper, reference, self._planes):
             if place is None:
                 yield None
                 return
@@ -90,6 +90,11 @@ class LatentBound(OneByOne):
         plan = self._after_planes if found else self.base.plan
         for attempt in self.base.attempts(lower, upper, reference, plan):
             yield None if attempt is None else (attempt[0], attempt[1].lower_bound(0.0, *line, 0.0))
+
+    def _planes(self, size: float, d: int) -> Sequence[tuple[float, Prices]]:
+        """Those of levels, whatever may be lost."""
+        few = d <= _FEW and isinstance(self.base.slice, RadialSlice)
+        return [] if few else self.base.planes(size, d, lambda: np.inf)
 
     def _after_planes(self, size: float, d: int) -> Plan:
         """Expansions on small sets; of the largest variance on others too, from the middle (measured)."""
