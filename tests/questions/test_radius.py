@@ -1,6 +1,7 @@
 """Certified radii and accuracies: proved below, refuted above, consistent with verdicts."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
-from gpcert.questions import radius_search
+from gpcert.questions import radius, radius_search
 from gpcert.questions.radius_search import RadiusSearch
 from helpers.exact import CHOICES, Case, extreme_points, random_posterior, small_model
 from helpers.oracle import examples
@@ -183,6 +184,30 @@ def test_where_time_is_short_a_small_ball_is_the_first(largest, asked_in_a_hurry
     assert r.safe == pytest.approx(leisurely.safe, rel=0.3)
     if np.isinf(r.unsafe):
         assert (r.safe, r.status) == (largest, "radius limit")
+
+
+def test_a_small_ball_is_proved_before_a_counterexample_is_verified(monkeypatch):
+    """The attack takes a third of the time, and its answer more to look at than there is left."""
+    now, nearest, refutes = [0.0], radius.nearest, radius_search.refutes
+
+    def attacked(*asked, deadline):
+        now[0] += 300.0
+        return nearest(*asked)
+
+    def looked_at(*asked):
+        now[0] += 1e4
+        return refutes(*asked)
+
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(radius, "time", clock)
+    monkeypatch.setattr(radius_search, "time", clock)
+    monkeypatch.setattr(radius, "nearest", attacked)
+    monkeypatch.setattr(radius_search, "refutes", looked_at)
+    post, X = six_classes()
+    r = gc.certified_radius(post, X[0], max_radius=3.0, max_seconds=1e3)
+    assert (r.status, r.tests) == ("time limit", 1)
+    assert 0.0 < r.safe < 0.01 * r.unsafe < 0.03
+    assert gc.certify(post, X[0], gc.Ball(X[0], r.safe)).status == "safe"
 
 
 @pytest.mark.parametrize("likelihood", ["softmax", "probit"])
@@ -381,6 +406,10 @@ def test_a_region_of_one_point_is_safe_at_every_radius(norm):
     for options in where:
         r = gc.certified_radius(post, x, norm=norm, max_radius=np.inf, **options)
         assert (r.safe, r.unsafe, r.status) == (np.inf, np.inf, "converged")
+    if norm > 0:  # without a domain as well, and by default up to any radius
+        for given, safe in ((None, np.inf), (np.inf, np.inf), (2.0, 2.0)):
+            r = gc.certified_radius(post, x, norm=norm, max_radius=given, features=[])
+            assert (r.safe, r.unsafe, r.status) == (safe, np.inf, "converged")
     r = gc.certified_radius(post, x, norm=norm, max_radius=0.0, domain=(-1.0, 1.0))
     assert (r.safe, r.unsafe, r.status) == (0.0, np.inf, "radius limit")
     assert gc.certified_radius(post, x, norm=norm, max_radius=1.5, domain=(-1.0, 1.0)).safe >= 0.0

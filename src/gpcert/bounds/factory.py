@@ -123,10 +123,9 @@ class BoundFactory:
         """Bounds of mean, -mean, variance and -variance of a posterior of one latent, as in `pair`."""
         up, down = self._levels(ProbitCurves(1.0), shape, x, moving)  # for local models: no curve is asked
         values = make_radial_slice(model_of(self._post), x, np.flatnonzero(moving))
-        signs = ((up, 1.0), (down, -1.0))
-        return tuple(
-            LatentBound(base, values, variance, sign) for variance in (False, True) for base, sign in signs
-        )
+        alone = replace(up, slice=replace(up.slice, sign=0.0))  # the variance without the mean
+        means = (LatentBound(base, values, False, sign) for base, sign in ((up, 1.0), (down, -1.0)))
+        return (*means, *(LatentBound(alone, values, True, sign) for sign in (1.0, -1.0)))
 
     def _levels(
         self, curves: LevelCurves, shape: Shape, x: Float, moving: Mask

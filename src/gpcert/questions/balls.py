@@ -67,9 +67,9 @@ class Balls:
     def coverings(self) -> Float:
         """The same of every row (m,)."""
         ball = self.kind
-        if ball.domain is None:
-            return np.full(len(self.X), np.inf)
         moving = ball.moving()
+        if ball.domain is None:
+            return np.full(len(self.X), np.inf if moving.any() else 0.0)
         scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
         with np.errstate(all="ignore"):
             reach = np.maximum(self.X - ball.domain[0], ball.domain[1] - self.X)[:, moving]
@@ -138,10 +138,13 @@ def checked_balls(
 
 
 def _far(post: Posterior, ball: Ball) -> float:
-    """Twice as far as the farthest centre, beyond which a model has little to say; 1 where that is no way.
+    """Twice as far as the farthest centre, beyond which a model has little to say; 1 where that is no way,
+    inf where nothing moves.
 
     Any radius is sound.
     """
+    if not ball.moving().any():
+        return np.inf
     scale = np.ones_like(ball.x) if ball.scale is None else ball.scale
     with np.errstate(all="ignore"):
         away = (np.abs(post.centres - ball.x).max(axis=0) / scale)[ball.moving()]

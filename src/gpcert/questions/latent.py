@@ -59,7 +59,7 @@ def latent_range(
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.latent_range(clf, gc.Ball([2.5], 0.25))
     >>> print(r.mean.min)
-    [0.550, 0.568]
+    [0.565, 0.568]
     """
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     running = checked_running(progress, n_jobs, store, post, what="latent_range")

@@ -3,7 +3,8 @@
 The attack comes first: its nearest counterexample gives the upper end, and the first radius tried by proof is
 just below it, with the counterexample's direction as reference. Where that proof fails, much smaller balls
 come next: a label that holds nearby at all is proved to within the first few verdicts, whatever the limits.
-Where time is so short that the attack took more than a tenth of it, a small ball is the first.
+Where time is so short that the attack took more than a tenth of it, a small ball is the first, even before
+the counterexample is verified.
 Balls around one point are nested, so a proof holds for all smaller radii and a counterexample for all larger
 ones.
 """
@@ -37,7 +38,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.questions.decision import Decision, decision, labelled
 from gpcert.questions.nearest import nearest
-from gpcert.questions.radius_search import RadiusSearch, Task, fine
+from gpcert.questions.radius_search import LEISURE, RadiusSearch, Task, fine
 from gpcert.results import CertifiedRadius
 from gpcert.running import Listener, Report, ask_all
 from gpcert.validation import Index
@@ -124,13 +125,16 @@ def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
         task.post, balls, task.labels[block], task.threshold, fine(task.rtol), deadline=start + allowed
     )
     searches = [RadiusSearch(task, row) for row in block.tolist()]
-    for search, distance, point in zip(searches, distances, points, strict=True):
-        search.found(point if np.isfinite(distance) else None)
-    roots = _roots(task, block, searches)
+    near = [point if np.isfinite(far) else None for far, point in zip(distances, points, strict=True)]
+    roots: dict[int, Decision] = {}
+    if time.perf_counter() - start <= LEISURE * task.settings.max_seconds * len(block):
+        for search, point in zip(searches, near, strict=True):
+            search.found(point)
+        roots = _roots(task, block, searches)
     spent = (time.perf_counter() - start) / len(block)
     answers: list[CertifiedRadius] = []
     for i, search in enumerate(searches):
-        search.run(spent, partial(report, at=i), roots.get(i))
+        search.run(spent, partial(report, at=i), roots.get(i), near[i])
         answers.append(search.proved_answer())
         if interrupted(answers[-1]):
             break

@@ -27,8 +27,9 @@ _PATIENCE = 0.5
 _CLOSER = 0.25
 #: Before anything is proved: how much smaller the next ball is, at first and later.
 _SMALLER = (0.25, 1.0 / 16.0)
-#: Share of the time that the attack may take; after more, proofs begin with a small ball.
-_LEISURE = 0.1
+#: Share of the time that the attack may take; after more, proofs begin with a ball smaller by so much.
+LEISURE = 0.1
+_NEARBY = 1e-3
 #: Where proofs end before counterexamples begin, their end is found this many times coarser than rtol.
 _COARSER = 5.0
 _MOST_TESTS = 24
@@ -75,6 +76,7 @@ class RadiusSearch:
         self._safe, self._unsafe = 0.0, np.inf
         self._whole = False  # whether the largest radius is safe
         self._point: Float | None = None
+        self._near: Float | None = None  # a counterexample perhaps, where the smallest value is expected
         self._tests = self._nodes = 0
         self._ended = Status.INTERRUPTED  # until the search ends in another way
 
@@ -97,15 +99,26 @@ class RadiusSearch:
         """Whether there is a first radius, which the root of a batch may decide."""
         return not self._tie and self.first > 0
 
-    def run(self, spent: float, report: Report, root: Decision | None) -> None:
-        """From the attack's answer to the bracket; `root`: what is decided of the first radius already."""
+    def run(self, spent: float, report: Report, root: Decision | None, near: Float | None) -> None:
+        """From the attack's answer `near` to the bracket; `root`: what is decided of the first radius."""
         self._begin, self._tell, self._root = time.perf_counter() - spent, report, root
-        self._ended = Status.NUMERICAL if self._tie else Status.CONVERGED
+        self._ended, self._near = Status.NUMERICAL if self._tie else Status.CONVERGED, near
         try:
-            if not self._tie:
+            if not self._tie and (not self._hurried or self._proved_nearby()):
+                self.found(near)
                 self._narrow()
         except KeyboardInterrupt:
             self._ended = Status.INTERRUPTED
+
+    def _proved_nearby(self) -> bool:
+        """A small ball with all the time there is, before anybody looks at the attack's answer, which may
+        take longer than a proof; False: somebody asked to stop.
+        """
+        away = np.inf if self._near is None else self._balls.radius_of(self._row, self._near)
+        radius = _NEARBY * min(away, self._balls.largest(self._row))
+        if radius > 0 and self._prove(radius, 1.0) is VerdictStatus.SAFE:
+            self._safe = radius
+        return self._ended is not Status.INTERRUPTED
 
     def _narrow(self) -> None:
         """Proofs just below the counterexample; where they fail, below the smallest radius they failed at."""
@@ -124,7 +137,7 @@ class RadiusSearch:
             hopeful = self._tests < _HOPEFUL or self._safe > 0.0 or self._balls.norm == 0
             top = min(target, open_)
             if hurried and self._safe < 0.5 * top:  # what is easy, then halfway in its logarithm
-                target = math.sqrt(self._safe) * math.sqrt(top) if self._safe else _SMALLER[-1] * top
+                target = max(math.sqrt(self._safe) * math.sqrt(top), _SMALLER[-1] * top)
             elif (
                 not (target < open_ and hopeful) and self._tests
             ):  # proofs have failed there: go further down
@@ -150,7 +163,7 @@ class RadiusSearch:
     def _hurried(self) -> bool:
         """Whether time is so short that something is to be proved before anything else."""
         spent = time.perf_counter() - self._begin
-        short = spent > _LEISURE * self._settings.max_seconds
+        short = spent > LEISURE * self._settings.max_seconds
         return short and self._root is None and self._balls.norm > 0
 
     def _close(self, low: float, high: float) -> bool:
@@ -158,13 +171,17 @@ class RadiusSearch:
             return False
         return high - low <= (1.0 if self._balls.norm == 0 else self._rtol * high)
 
-    def _prove(self, radius: float) -> VerdictStatus | None:
-        """One radius; None when the time is up or somebody asked to stop."""
+    def _prove(self, radius: float, patience: float = _PATIENCE) -> VerdictStatus | None:
+        """One radius within a share of the time left; None when the time is up or somebody asked to stop."""
         left = self._settings.max_seconds - (time.perf_counter() - self._begin)
         if left <= 0:
             self._ended = Status.TIME
             return None
-        d = self._root if self._root is not None and not self._tests else self._decide(radius, left)
+        d = (
+            self._root
+            if self._root is not None and not self._tests
+            else self._decide(radius, patience * left)
+        )
         self._tests += 1
         self._nodes += d.nodes
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
@@ -182,15 +199,15 @@ class RadiusSearch:
             self._ended = d.ended
         return d.status
 
-    def _decide(self, radius: float, left: float) -> Decision:
-        """By a search of its own, within its share of the seconds that are left."""
+    def _decide(self, radius: float, seconds: float) -> Decision:
+        """By a search of its own."""
         ball = self._balls.ball(self._row, radius)
-        start = None
-        if self._point is not None and radius > 0:
+        start = self._near if self._point is None else self._point
+        if start is not None:
             sets = Sets.of([ball])
-            start = settle(ball, sets.points(sets.offsets(self._point[None]))[0])
+            start = settle(ball, sets.points(sets.offsets(start[None]))[0]) if radius > 0 else None
         nodes = min(self._settings.max_nodes, self._balls.budget)
-        settings = replace(self._settings, max_seconds=_PATIENCE * left, max_nodes=nodes)
+        settings = replace(self._settings, max_seconds=seconds, max_nodes=nodes)
         question = ball, self._label, self._threshold, settings, self._report, start
         tree = None if self._prover is None else Tree()
         d = decide(self._post, self._factory, *question, recorder=tree)

@@ -1,4 +1,4 @@
-"""The rounding of planes of second order (G6, G7), in ball arithmetic where it is all that can go wrong.
+"""The rounding of planes of second order (G6 to G8), in ball arithmetic where it is all that can go wrong.
 
 On a set of 2^-60 lengthscales theta is about as small, so that the form lies next to the truth, and a
 precision with large entries of both signs cancels most of d^T J d.
@@ -64,31 +64,37 @@ def product(R, left, right):
 
 
 def space(post, level, plane, start, d):
-    """What lies between: e^r tau |V (k - kh)|^2 where the curve rises with S, else e^r nu (B - q)."""
+    """What lies between: e^r tau |V (k - kh)|^2 where the curve rises with S, e^r |psi - psih|^2 over the
+    line of a variance that falls, else e^r nu (B - q).
+    """
     model, R = model_of(post), post.precision
     here = [arb(float(c)) for c in start]
     k, kh = kernels(post, [a + b for a, b in zip(here, d, strict=True)]), kernels(post, here)
     grow = (sum(each * each for each in d) / 2).exp()
+    step = [a - b for a, b in zip(k, kh, strict=True)]
     if not plane.bend.falls:
-        step = [a - b for a, b in zip(k, kh, strict=True)]
         defect = sum((arb(float(e)) * s * s for e, s in zip(model.parts.defect, step, strict=True)), arb(0))
         return arb(plane.bend.steep) / 2 * (product(R, step, step) + defect) * grow
-    prior, c = arb(model.prior) + arb(model.lift), arb(level.c_low)
+    prior = arb(model.prior) + arb(model.lift)
+    if isinstance(level, tuple):
+        return (2 * prior * (1 - 1 / grow) - product(R, step, step)) * grow
+    c = arb(level.c_low)
     A, B = ((c + prior - product(R, each, each)).sqrt() for each in (kh, k))
     return arb(plane.bend.steep) * (B - (c + prior / grow - product(R, k, kh)) / A) * grow
 
 
 @pytest.mark.parametrize("offset", [0.0, 32.0])
 @pytest.mark.parametrize("variance", [1e-12, 1.0, 1e12])
-@pytest.mark.parametrize("p", [0.1, 0.9])
+@pytest.mark.parametrize("p", [0.1, 0.9, (-1.0, 0.0), (1.0, 0.0)])
 def test_the_rounding_of_a_bent_plane_is_paid_for(p, variance, offset):
     """True with what is subtracted for rounding, and without it false for some of these models."""
     rng = np.random.default_rng(5)
     crossed, start, sides = 0, REFERENCE + offset, np.full(2, REACH)
     for _ in range(8):
-        post = cancelling(rng, variance, offset, p > 0.5)
+        rises = p[0] > 0 if isinstance(p, tuple) else p > 0.5
+        post = cancelling(rng, variance, offset, rises)
         slice_ = make_slice(model_of(post), start, np.arange(2))
-        level = curves_of(post.likelihood).level(p)
+        level = p if isinstance(p, tuple) else curves_of(post.likelihood).level(p)
         plane = plane_at(slice_, BoxDomain(-sides, sides), start, level, slice_.largest_variance)
         with bits(BITS):
             for direction in ([1, 1], [1, -1], [1, 0], [0, -1]):

@@ -20,7 +20,9 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Restricted:
-    """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign."""
+    """A model on its d moving features. `sign` = -1 bounds the other class: weights and mean change sign;
+    with 0 there is no mean.
+    """
 
     model: Model  #: of all features
     points: Float  #: centres on the moving features (n, d), raw units

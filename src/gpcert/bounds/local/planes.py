@@ -1,10 +1,10 @@
-"""Supporting planes: which sum of kernels lies below mu - m_p(S), for any kernel (docs/maths.md, G1 to G3).
+"""Supporting planes: which sum of kernels lies below mu - m_p(S), any kernel (docs/maths.md, G1 to G3, G8).
 
 C(x, x') = (prior / s2) k(x, x') - k(x)^T R k(x') is nearly positive semidefinite (F3): by Cauchy-Schwarz
 sqrt(c + S(x)) sqrt(c + S(xh)) >= c + C(x, xh). Where the level curve falls with S (p <= 1/2), mu - m_p(S) is
 therefore at least a sum of kernels of x, equal in value and gradient at the reference xh (G1). Where it
-rises, a tangent -tau S is one of |V k(x)|^2, which is convex as well (G2). No range of S over the set is
-needed.
+rises, a tangent -tau S is one of |V k(x)|^2, which is convex as well (G2). The variance itself has both kinds
+(G8). No range of S over the set is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from gpcert.bounds.facts.model import Model
-from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.enclosures import Interval
 from gpcert.rounding import UNIT, gamma, sqrt_down, sqrt_up, sum_up
 from gpcert.validation import Float
@@ -23,19 +23,15 @@ _DEEPEST = 1e-3
 
 
 class Bend(NamedTuple):
-    """What G6 needs of G1: steep, a positive lower and an upper end of A, and at least prior and lift; G7
-    of G2: 2 tau, and A is infinite.
+    """What G6 needs of G1: steep, a positive lower and an upper end of A, and at least prior and lift; G7 and
+    G8 of a line: 2 |tau|, and A is infinite.
     """
 
     steep: float
     shortest: float
     longest: float
     prior: float
-
-    @property
-    def falls(self) -> bool:
-        """Whether the curve falls with S."""
-        return self.shortest < math.inf
+    falls: bool  #: whether the curve falls with S
 
 
 class Support(NamedTuple):
@@ -61,14 +57,24 @@ class Support(NamedTuple):
 
 
 def support(
-    model: Model, level: Level, mean: float, prior: Interval, S: Interval, largest: float
+    model: Model, level: Level | Line, mean: float, prior: Interval, S: Interval, largest: float
 ) -> Support | None:
-    """For a reference with its variance in S, and variances up to `largest`; None: no plane is known."""
+    """For a reference with its variance in S, and variances up to `largest`; None: no plane is known.
+
+    A line (tau, kappa) instead of a level: of mu - tau S + kappa itself, S not clipped.
+    """
     lift = model.lift + 2.0 * (prior[1] - prior[0])
-    if not lift <= _DEEPEST * prior[0] or (level.concave and not model.definite):
+    if not lift <= _DEEPEST * prior[0]:
         return None
-    find = _rising if level.concave else _falling
-    return find(level, mean, prior, S, lift, largest)
+    if not isinstance(level, Level):
+        above, clipped = level, 0.0
+    elif not level.concave:
+        return _falling(level, mean, prior, S, lift, largest)
+    elif model.definite:
+        above, clipped = level.tangent(0.5 * (S[0] + S[1]), largest), lift
+    else:
+        return None
+    return _line(model, above, mean, prior, S, (lift, clipped))
 
 
 def _falling(
@@ -84,18 +90,24 @@ def _falling(
     lost = steep * lift / (sqrt_down(c) + sqrt_down(c + lift)) * (1.0 + 16 * UNIT)
     lost += 8 * UNIT * (abs(kappa) + abs(mean) + factor * c)
     shortest = sqrt_down(c + max(S[0] + lift, 0.0)) * (1.0 - 8 * UNIT)
-    bend = Bend(steep, shortest, longest, (prior[1] + lift) * (1.0 + 4 * UNIT))
+    bend = Bend(steep, shortest, longest, (prior[1] + lift) * (1.0 + 4 * UNIT), True)
     return Support(-factor, factor * prior[0] * (1.0 - 4 * UNIT), kappa + mean + factor * c, lost, bend)
 
 
-def _rising(
-    level: Level, mean: float, prior: Interval, S: Interval, lift: float, largest: float
+def _line(
+    model: Model, line: Line, mean: float, prior: Interval, S: Interval, lifts: tuple[float, float]
 ) -> Support | None:
-    """G2, for a tangent of a curve that rises with S."""
-    tau, kappa = level.tangent(0.5 * (S[0] + S[1]), largest)
-    if not (tau >= 0 and math.isfinite(kappa)):
+    """G2, or G8 where tau < 0; `lifts`: of the precision, and of S where it is clipped."""
+    (tau, kappa), (lift, clipped), size = line, lifts, abs(line[0])
+    # J4: what the negative part may cost, times 1 - k(x, xh) / s2
+    fall = 2.0 * max(tau, 0.0) * model.contraction_negative * (model.variance + prior[1] - prior[0])
+    fall *= 1.0 + 16 * UNIT
+    if not math.isfinite(fall + kappa):
         return None
-    taken = tau * (2.0 * prior[1] - S[0] + lift)  # tau (prior + q0 + lift), q0 <= prior - S
-    sizes = abs(kappa) + abs(mean) + tau * (2.0 * prior[1] + abs(S[0]) + lift)
-    bend = Bend(2.0 * tau, math.inf, math.inf, (prior[1] + lift) * (1.0 + 4 * UNIT))
-    return Support(2.0 * tau, 0.0, kappa + mean - taken, 16 * UNIT * sizes, bend)
+    bend = Bend(2.0 * size, math.inf, math.inf, (prior[1] + lift) * (1.0 + 4 * UNIT), tau < 0)
+    sizes = abs(kappa) + abs(mean) + size * (2.0 * prior[1] + abs(S[0]) + abs(S[1]) + lift) + fall
+    if tau < 0:
+        still, lost = 2.0 * size * prior[0] * (1.0 - 4 * UNIT), 2.0 * size * lift
+        return Support(2.0 * tau, still, kappa + mean - size * S[1], lost + 16 * UNIT * sizes, bend)
+    taken = tau * (2.0 * prior[1] - S[0] + clipped) + fall  # tau (prior + q0 + lift), q0 <= prior - S
+    return Support(2.0 * tau, fall, kappa + mean - taken, 16 * UNIT * sizes, bend)

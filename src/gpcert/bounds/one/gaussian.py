@@ -11,7 +11,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Objective
-from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.functional import RbfLocal
@@ -23,6 +23,7 @@ from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
+from gpcert.rounding import down
 from gpcert.validation import Float
 
 #: Size of a set, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope is used.
@@ -83,7 +84,7 @@ class RbfBound(LevelBound):
         return [outside, inside] if size < 0.8 else [inside, outside]
 
     def supports(
-        self, domain: Domain, start: Float, level: Level, prices: Prices
+        self, domain: Domain, start: Float, level: Level | Line, prices: Prices
     ) -> Iterator[FunctionalBound]:
         plane = plane_at(self.slice, domain, start, level, self.slice.largest_variance)
         if plane is None:
@@ -96,7 +97,7 @@ class RbfBound(LevelBound):
             yield bent
 
     def means(
-        self, lower: Float, upper: Float, reference: Float, enough: float
+        self, lower: Float, upper: Float, reference: Float, enough: float, less: float = 0.0
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
         """D1: the mean is a sum of kernels, and needs no product with the precision."""
         for place in self.places(lower, upper, reference, partial(self.planes, slack=lambda: np.inf)):
@@ -104,7 +105,7 @@ class RbfBound(LevelBound):
                 yield None
                 return
             start, domain, prices = place
-            mean = mean_over(self.slice, domain, start)
+            mean = mean_over(self.slice, domain, start, less)
             for forms in prices:
                 yield start, mean.lower_bound(forms, enough)
 
@@ -116,10 +117,10 @@ class RbfBound(LevelBound):
         return self.curves.bounds(mean, (0.0, most))[0]
 
 
-def mean_over(slice_: Slice, domain: Domain, reference: Float) -> KernelSum:
-    """D1: the latent mean, prior mean included, as seen from `reference` (d,)."""
+def mean_over(slice_: Slice, domain: Domain, reference: Float, less: float = 0.0) -> KernelSum:
+    """D1: the latent mean, prior mean included, less a number, as seen from `reference` (d,)."""
     around = Covariances(slice_, domain, *slice_.kernel(reference))
-    return KernelSum(around, slice_.weights, slice_.mean)
+    return KernelSum(around, slice_.weights, down(slice_.mean - less) if less else slice_.mean)
 
 
 def _retreats(size: float, d: int) -> tuple[float, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,16 +13,22 @@ from gpcert.bounds.local.enclosures import Interval
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
-from gpcert.bounds.one.level import LevelBound
-from gpcert.rounding import UNIT
+from gpcert.bounds.one.level import LevelBound, Plan, Prices
+from gpcert.rounding import LARGEST, UNIT, down
 from gpcert.validation import Float
+
+#: Sizes of a set, in lengthscales; measured, any are sound.
+_SMALL, _MEDIUM = 0.3, 0.7
+#: Features up to which kernels other than the Gaussian have no planes: expansions are sharper there.
+_FEW = 5
 
 
 @dataclass(frozen=True, eq=False)
 class LatentBound(OneByOne):
     """A `BoxBound` of sign * (latent mean), or of sign * max(0, latent variance).
 
-    `base` gives the local models (with the sign of its slice for the mean), `slice` values at points.
+    `base` gives the local models (of the mean, with the sign of its slice, or with 0 for it), `slice` values
+    at points.
     """
 
     base: LevelBound
@@ -42,14 +48,17 @@ class LatentBound(OneByOne):
         return (self.sign * S, self.sign * curve) if self.variance else (self.sign * mu, self.sign * slope)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
+        """See `BoxBound.over`. What is bounded is less the target: local models are scaled, and about 0 that
+        costs nothing.
+        """
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(-np.inf, reference, int(np.argmax(widths)), False)
-        enough = target if target <= 0 else np.inf  # local models certify in their own scale above 0
-        for attempt in self._bounds(lower, upper, reference, enough):
+        less = target if abs(target) <= LARGEST else 0.0
+        for attempt in self._bounds(lower, upper, reference, less):
             if attempt is None:
                 return best._replace(value=np.inf)
             start, bound = attempt
-            latent = bound.latent
+            latent = down(less + bound.latent)
             if self.variance:
                 latent = max(latent, 0.0) if self.sign > 0 else min(latent, 0.0)
             if best.value == -np.inf or latent > best.value:
@@ -64,17 +73,34 @@ class LatentBound(OneByOne):
         return best
 
     def _bounds(
-        self, lower: Float, upper: Float, reference: Float, enough: float
+        self, lower: Float, upper: Float, reference: Float, less: float
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
-        """See `LevelBound.means`: of what is bounded, before the variance is clipped."""
+        """See `LevelBound.means`: of what is bounded - less, before the variance is clipped."""
         if not self.variance:
-            yield from self.base.means(lower, upper, reference, enough)
+            yield from self.base.means(lower, upper, reference, 0.0, less)
             return
-        for attempt in self.base.attempts(lower, upper, reference):
-            if attempt is None:
+        line, found = (-self.sign, -less), False
+        for place in self.base.places(lower, upper, reference, self._planes):
+            if place is None:
                 yield None
                 return
-            yield attempt[0], attempt[1].lower_bound(0.0, -self.sign, 0.0, enough)
+            for bound in self.base.supports(place[1], place[0], line, place[2]):
+                found = True
+                yield place[0], bound
+        plan = self._after_planes if found else self.base.plan
+        for attempt in self.base.attempts(lower, upper, reference, plan):
+            yield None if attempt is None else (attempt[0], attempt[1].lower_bound(0.0, *line, 0.0))
+
+    def _planes(self, size: float, d: int) -> Sequence[tuple[float, Prices]]:
+        """Those of levels, whatever may be lost."""
+        few = d <= _FEW and isinstance(self.base.slice, RadialSlice)
+        return [] if few else self.base.planes(size, d, lambda: np.inf)
+
+    def _after_planes(self, size: float, d: int) -> Plan:
+        """Expansions on small sets; of the largest variance on others too, from the middle (measured)."""
+        if self.sign > 0 or not _SMALL <= size < _MEDIUM:
+            return self.base.small(size, d)
+        return [(1.0, build) for _, build in self.base.plan(size, d)[-1:]]
 
     def _chosen(self, mean: Interval, variance: Interval) -> Interval:
         """The quantity bounded, from enclosures of both; NaN is unknown."""

@@ -14,7 +14,7 @@ from gpcert.bounds.geometry.ball import BallDomain
 from gpcert.bounds.geometry.cut import HalfSpace
 from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape, divided
 from gpcert.bounds.interface import Certified, OneByOne
-from gpcert.bounds.levels.curves import Level, LevelCurves
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel
 from gpcert.bounds.local.radial.slice import RadialSlice
@@ -79,9 +79,11 @@ class LevelBound(OneByOne):
 
     @abstractmethod
     def supports(
-        self, domain: Domain, start: Float, level: Level, prices: Prices
+        self, domain: Domain, start: Float, level: Level | Line, prices: Prices
     ) -> Iterator[FunctionalBound]:
-        """Bounds of the plane of a level at `start` (d,), by rising price; none where there is no plane."""
+        """Bounds of the plane of a level, or of a line, at `start` (d,), by rising price; none where there is
+        no plane.
+        """
 
     def small(self, size: float, d: int) -> Plan:
         """The plan where planes have failed: expanding S to second order beats them on small sets only."""
@@ -121,16 +123,16 @@ class LevelBound(OneByOne):
             yield None if place is None else (place[0], place[2](place[1], place[0]))
 
     def means(
-        self, lower: Float, upper: Float, reference: Float, enough: float
+        self, lower: Float, upper: Float, reference: Float, enough: float, less: float = 0.0
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
-        """References (d,) and lower bounds of the mean, by rising price; None as for `places`. Effort ends
-        once `enough` is certain.
+        """References (d,) and lower bounds of the mean - less, by rising price; None as for `places`. Effort
+        ends once `enough` is certain.
         """
         for attempt in self.attempts(lower, upper, reference):
             if attempt is None:
                 yield None
                 return
-            yield attempt[0], attempt[1].only(0.0).lower_bound(1.0, 0.0, self.mean, enough)
+            yield attempt[0], attempt[1].only(0.0).lower_bound(1.0, 0.0, down(self.mean - less), enough)
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""

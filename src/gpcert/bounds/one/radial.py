@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope, retreats
@@ -64,7 +64,7 @@ class RadialBound(LevelBound):
         return [(_RETREAT, (True,))]
 
     def supports(
-        self, domain: Domain, start: Float, level: Level, prices: Prices
+        self, domain: Domain, start: Float, level: Level | Line, prices: Prices
     ) -> Iterator[FunctionalBound]:
         if self.kinked and level.p < _STEEP:
             return

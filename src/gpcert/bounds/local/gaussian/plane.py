@@ -1,4 +1,4 @@
-"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4, G6 and G7)."""
+"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4, G6 to G8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.forms import Pieces, Remainder
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
@@ -25,13 +25,13 @@ SECOND = 0.75
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Plane(KernelSum):
-    """The sum of kernels below mu - m_p(S), and what is known of the space between them."""
+    """The sum of kernels below mu - m_p(S), or below a line, and what is known of the space between them."""
 
     r: Float  #: R k at the reference (n,)
     bend: Bend
 
     def bent(self, flat: FunctionalBound) -> FunctionalBound | None:
-        """G6, G7: the same functional by a plane of second order; None: the set is too large, or the space
+        """G6 to G8: the same functional by a plane of second order; None: the set is too large, or the space
         between cannot make up for what `flat`, the bound of the plane itself, lacks.
         """
         extra = self._between(flat)
@@ -91,16 +91,18 @@ class Plane(KernelSum):
         defect = model.excess_variance(np.full(len(c.k), model.variance))
         most = bend.prior + (model.contraction_negative * model.variance + defect)
         most *= 1.0 + 16 * UNIT
-        if not bend.falls:
+        if bend.longest == math.inf:
             return most, bend.steep * (1.0 - 8 * UNIT)
         B = bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))
         return most, bend.steep / (B * (1.0 + 8 * UNIT)) * (1.0 - 8 * UNIT)
 
 
-def plane_at(slice_: Slice, domain: Domain, reference: Float, level: Level, largest: float) -> Plane | None:
+def plane_at(
+    slice_: Slice, domain: Domain, reference: Float, level: Level | Line, largest: float
+) -> Plane | None:
     """The plane of a level at `reference` (d,), raw units; S <= `largest` on the slice. None: none known.
 
-    Where the sum is >= 0, mu >= m_p(max(S, 0)).
+    Where the sum is >= 0, mu >= m_p(max(S, 0)); of a line, as `support` has it.
     """
     model, alpha = slice_.model, slice_.weights
     S = slice_.latent(reference)[1]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.levels.curves import Level
+from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.forms import Pieces, least
 from gpcert.bounds.local.planes import support
 from gpcert.bounds.local.protocol import FunctionalBound
@@ -25,7 +25,7 @@ _TOUCH = 0.25
 
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def radial_plane(
-    slice_: RadialSlice, domain: Domain, reference: Float, level: Level, largest: float
+    slice_: RadialSlice, domain: Domain, reference: Float, level: Level | Line, largest: float
 ) -> FunctionalBound | None:
     """A lower bound of the plane at `reference` (d,) over the set; None: none is known."""
     pieces = plane_pieces(slice_, domain, reference, level, largest)
@@ -37,7 +37,7 @@ def radial_plane(
 
 @np.errstate(all="ignore")
 def plane_pieces(
-    slice_: RadialSlice, domain: Domain, reference: Float, level: Level, largest: float
+    slice_: RadialSlice, domain: Domain, reference: Float, level: Level | Line, largest: float
 ) -> Pieces | None:
     """The plane before the last step: Theorem K for its weights, tau = 0."""
     model, alpha = slice_.model, slice_.weights
