@@ -66,7 +66,7 @@ class RadialBound(LevelBound):
     def supports(
         self, domain: Domain, start: Float, level: Level | Line, prices: Prices
     ) -> Iterator[FunctionalBound]:
-        if self.kinked and level.p < _STEEP:
+        if self.kinked and isinstance(level, Level) and level.p < _STEEP:
             return
         bound = radial_plane(self.slice, domain, start, level, self.slice.largest_variance)
         if bound is not None:
