@@ -126,6 +126,7 @@ def around(ball: Ball, radius: float) -> Region:
     if math.isfinite(radius):
         whole = float(math.floor(radius)) if ball.norm == 0 else radius
         return Ball(ball.x, whole, ball.norm, ball.features, ball.domain, ball.scale)
-    assert ball.domain is not None  # else no radius is the largest
     moving = ball.moving()
-    return Box(np.where(moving, ball.domain[0], ball.x), np.where(moving, ball.domain[1], ball.x))
+    assert ball.domain is not None or not moving.any()  # else no radius is the largest
+    low, high = (ball.x, ball.x) if ball.domain is None else ball.domain
+    return Box(np.where(moving, low, ball.x), np.where(moving, high, ball.x))

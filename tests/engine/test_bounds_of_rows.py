@@ -271,6 +271,35 @@ def test_the_best_diagonals_prove_almost_the_minimum_and_never_more():
     assert proved[True] > max(proved[False], examples(4) * 12 * 0.7)
 
 
+def test_narrow_and_small_quadratics_are_proved_as_others_are():
+    """Coordinates that hardly move cost nothing, nor do rows with fewer free ones than their neighbours, and
+    the size of a quadratic does not matter; true to the last digit, in fractions.
+    """
+    rng, N, d = np.random.default_rng(4), 24, 6
+    A = rng.standard_normal((N, d, d)) * 0.3
+    H, g = A + A.transpose(0, 2, 1), 0.2 * rng.standard_normal((N, d))
+    np.einsum("ijj->ij", H)[...] = -rng.random((N, d))
+    g[::3, :3] = 5.0  # settled
+    low, high = -rng.random((N, d)), rng.random((N, d))
+    corners = [np.where([b >> j & 1 for j in range(d)], low, high) for b in range(2**d)]
+    least = [min(exact_quadratic(g[i], H[i], end[i]) for end in corners) for i in range(N)]
+    need = np.array([float(value.p) / float(value.q) for value in least]) - 0.02
+    proved = int((lower_bounds(CPU, g, H, low, high, need, 2, True) >= need).sum())
+    for scale in (1e-6, 1e-13, 1e9):
+        found = lower_bounds(CPU, scale * g, scale * H, low, high, scale * need, 2, True)
+        assert int((found >= scale * need).sum()) == proved
+    more = [np.pad(each, [(0, 0)] + [(0, 1)] * (each.ndim - 1), constant_values=0.1) for each in (g, H)]
+    ends = np.pad(low, ((0, 0), (0, 1))), np.pad(high, ((0, 0), (0, 1)), constant_values=1e-60)
+    found = lower_bounds(CPU, *more, *ends, need, 2, True)
+    assert int((found >= need).sum()) == proved > N / 3
+    for i in range(N):
+        for end in corners:
+            last = np.append(end[i], 1e-60)
+            assert not found[i] > -np.inf or exact_quadratic(more[0][i], more[1][i], last) >= rational(
+                found[i]
+            )
+
+
 def test_the_normal_law_on_arrays_is_on_its_side():
     x = np.concatenate([np.linspace(-40.0, 40.0, 2001), 10.0 ** np.linspace(-300, 2, 200), [-1e300, 1e300]])
     low, high = normal_down(CPU, x), normal_up(CPU, x)

@@ -95,11 +95,13 @@ def test_a_shell_lies_below_the_mean_on_it_and_need_not_elsewhere(centres):
     assert outside > examples(40) // 6  # what is proved of a shell is not proved of the box
 
 
-def test_what_is_said_of_the_box_was_said_of_shells_that_cover_it(monkeypatch):
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_is_said_of_the_box_was_said_of_shells_that_cover_it(monkeypatch, at_once):
     """Shells that leave a sign open at random: those of a row that is settled follow each other, to the last
     bit, from the reference to the farthest point, and the least of them counts.
     """
     rng, proved = np.random.default_rng(3), []
+    monkeypatch.setattr(Backend, "forms", at_once)
 
     def within(form, square, tries, beyond):
         open_ = rng.choice([0.0, -1e-300, -1.0, -np.inf, np.nan], len(square))
@@ -126,23 +128,25 @@ def test_what_is_said_of_the_box_was_said_of_shells_that_cover_it(monkeypatch):
     assert cut > 20
 
 
+@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("shell", [0, 1, 2])
 @pytest.mark.parametrize("half", [0, 1, None])
-def test_a_row_that_a_cut_shell_leaves_is_left(monkeypatch, shell, half):
+def test_a_row_that_a_cut_shell_leaves_is_left(monkeypatch, at_once, shell, half):
     batch, asked = next(batch for _, batch in batches(4, 1)), []
+    form = replace(form_of(batch, 100), rho=np.arange(len(batch.rows)))
+    edges = [form.span[0] * share**2 for share in (0.0, 0.33, 0.5, 1.0)][shell : shell + 2]
+    middle = 0.5 * (edges[0] + edges[1])
+    open_ = [tuple(edges)] + ([] if half is None else [[(edges[0], middle), (middle, edges[1])][half]])
 
-    def within(form, square, tries, beyond):
-        values = square * 0.0 + 1.0
-        if not asked:
-            values[shell * len(batch.rows)] = -1.0
-        elif half is not None:
-            values[half] = -1.0
+    def within(part, square, tries, beyond):
         asked.append(len(square))
-        return values
+        shells_ = zip(part.rho, beyond, square, strict=True)
+        return np.array([-1.0 if row == 0 and (near, far) in open_ else 1.0 for row, near, far in shells_])
 
+    monkeypatch.setattr(Backend, "forms", at_once)
     monkeypatch.setattr(shells._Form, "within", within)
-    found = shells._in_shells(form_of(batch, 100), 2)
-    assert asked == [3 * len(batch.rows), 2]
+    found = shells._in_shells(form, 2)
+    assert not at_once or asked == [3 * len(batch.rows), 2]
     assert found[0] == (1.0 if half is None else -math.inf)
     assert (found[1:] == 1.0).all()
 

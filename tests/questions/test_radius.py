@@ -410,6 +410,7 @@ def test_a_region_of_one_point_is_safe_at_every_radius(norm):
         for given, safe in ((None, np.inf), (np.inf, np.inf), (2.0, 2.0)):
             r = gc.certified_radius(post, x, norm=norm, max_radius=given, features=[])
             assert (r.safe, r.unsafe, r.status) == (safe, np.inf, "converged")
+            assert gc.CertifiedRadius.from_dict(r.to_dict()) == r
     r = gc.certified_radius(post, x, norm=norm, max_radius=0.0, domain=(-1.0, 1.0))
     assert (r.safe, r.unsafe, r.status) == (0.0, np.inf, "radius limit")
     assert gc.certified_radius(post, x, norm=norm, max_radius=1.5, domain=(-1.0, 1.0)).safe >= 0.0
@@ -493,3 +494,18 @@ def test_evaluate_says_what_is_wrong(arguments, names):
     given_ = {"post": small_model(), "X": np.zeros((2, 2)), "y": [0, 1], "radii": [0.1]} | arguments
     with pytest.raises(gc.InvalidInputError, match=rf"^[^\n]*\b{names}\b[^\n]* must [^\n]*, got [^\n]*$"):
         gc.evaluate(**given_)
+
+
+def test_what_a_batch_has_decided_counts_after_the_limit(monkeypatch):
+    post, run = small_model(n=20, d=2), RadiusSearch.run
+    monkeypatch.setattr(
+        RadiusSearch, "run", lambda search, spent, *rest: run(search, spent + 1e6, *rest)
+    )  # time is up
+    X = np.random.default_rng(1).uniform(-1.0, 1.0, (40, 2))
+    found = gc.certified_radius(post, X, max_radius=0.1, rtol=0.2, max_seconds=1e3, n_jobs=1)
+    truth = Truth(post)
+    assert sum(r.safe > 0.0 for r in found) > 30
+    for r in found:
+        ball = gc.Ball(r.ball.x, r.safe)
+        for z in extreme_points(post, ball, r.label, np.random.default_rng(2)):
+            assert r.safe == 0.0 or truth.at_least(z, r.label, 0.5)

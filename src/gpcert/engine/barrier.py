@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from gpcert.engine.backend import Array, Backend
 
-#: Newton's steps, shortenings of one, and doublings until the first point is inside.
-_STEPS, _SHORTER, _OUTSIDE = 9, 6, 6
+#: Newton's steps, and on a device, where one costs the same for a row as for all; shortenings of one, and
+#: doublings until the first point is inside.
+_STEPS, _SHORTER, _OUTSIDE = (16, 9), 6, 6
 #: Weight of the barrier at first, in units of the gap a feature, and what is left of it once a step is long.
 _FIRST, _NEXT = 0.05, 0.1
 #: Room for rounding above what is needed, relative to the sizes; a gap that is not worth a step.
@@ -33,7 +34,7 @@ def best_duals(
     point = _inside(backend, matrix, vector, size)
     D, z, left = point.D + 0.0, point.z + 0.0, backend.arange(len(g))
     mu = size * 0.0
-    for step in range(_STEPS):
+    for step in range(_STEPS[backend.forms]):
         gap = point.gap()
         mu = _FIRST * gap / g.shape[1] if step == 0 else mu
         # Where no D can reach the goal, what is found is as good as it gets.
@@ -46,9 +47,11 @@ def best_duals(
         point, length = point.advance(mu)
         mu = xp.where(length > 0.5, _NEXT * mu, mu)
         D[left], z[left] = point.D, point.z
-    wide = half > 0  # elsewhere any D will do
+    # Elsewhere any D will do, if it is of the size of H: what verifies H + D looks at its trace.
+    wide, norm = half > 0, xp.sqrt(xp.sum(H * H, axis=(1, 2)))
+    filler = half * 0.0 + xp.where(norm > 0, norm / g.shape[1], norm * 0.0 + 1.0)[:, None]
     squares = xp.where(wide, half * half, half * 0.0 + 1.0)
-    return xp.where(wide, D / squares, half * 0.0 + 1.0), middle + half * z
+    return xp.where(wide, D / squares, filler), middle + half * z
 
 
 @dataclass(frozen=True, eq=False)

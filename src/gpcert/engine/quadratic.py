@@ -17,8 +17,10 @@ from gpcert.rounding import UNDERFLOW, UNIT, gamma
 _STEPS, _AGAIN = 12, 10
 #: Rounds of Q1.
 _FACES = 16
-#: Matrices of doubles that a row takes, and one whose shells are bounded together, with the best diagonals.
-MATRICES = 5.0, 60.0
+#: Matrices of doubles that a row takes, without and with the best diagonals.
+MATRICES = 5.0, 20.0
+#: Features that move by less, in lengthscales, are put to one end: D would have to be larger than any other.
+_NARROW = 1e-30
 #: Share of the slack that D may spend.
 _SPENT = 0.9
 
@@ -87,11 +89,11 @@ def _value(backend: Backend, rows: tuple[Array, ...], D: Array, y: Array) -> tup
 def _best(backend: Backend, g: Array, H: Array, low: Array, high: Array, need: Array) -> Array:
     """The same (N,) with the best diagonals, of what Q1 leaves free."""
     xp, d = backend.xp, g.shape[1]
-    point, free = _settled_faces(backend, g, H, low, high)
+    point, free, moved = _settled_faces(backend, g, H, low, high)
     turned = (H @ point[:, :, None])[:, :, 0]
     constant = xp.sum((g + 0.5 * turned) * point, axis=1)
     scale = xp.abs(g) + (xp.abs(H) @ xp.abs(point)[:, :, None])[:, :, 0]
-    lost = 2.0 * gamma(2 * d + 20) * xp.sum(scale * xp.maximum(-low, high), axis=1) + UNDERFLOW
+    lost = 2.0 * gamma(2 * d + 20) * xp.sum(scale * xp.maximum(-low, high), axis=1) + moved + UNDERFLOW
     g, H, low, high = _block(backend, free, g + turned, H, low, high)
     D, y = best_duals(backend, g, H, low, high, need - constant + lost)
     value = _value(backend, (g, H, low, high), D, y)[1]
@@ -111,15 +113,20 @@ def _block(
     return g[row, first] * mask, block, low[row, first] * mask, high[row, first] * mask
 
 
-def _settled_faces(backend: Backend, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:
+def _settled_faces(
+    backend: Backend, g: Array, H: Array, low: Array, high: Array
+) -> tuple[Array, Array, Array]:
     """Q1 repeated: points (N, d) with the settled coordinates at their ends, 0 in the free ones, of which the
-    second (N, d) has 1.
+    second (N, d) has 1; and what is lost (N,) by putting narrow ones to an end.
     """
     xp = backend.xp
-    reach = xp.maximum(-low, high)
+    reach, width = xp.maximum(-low, high), high - low
     positive, negative = xp.clip(H, 0.0, None), xp.clip(H, None, 0.0)
-    slack = gamma(4 * g.shape[1] + 20) * (xp.abs(g) + (xp.abs(H) @ reach[:, :, None])[:, :, 0]) + UNDERFLOW
-    bottom, top, free = low, high, g == g
+    steepest = xp.abs(g) + (xp.abs(H) @ reach[:, :, None])[:, :, 0]
+    slack = gamma(4 * g.shape[1] + 20) * steepest + UNDERFLOW
+    free = ~(width <= _NARROW)
+    moved = 2.0 * xp.sum(xp.where(free, width * 0.0, steepest * width), axis=1)
+    bottom, top = low, xp.where(free, high, low)
     for _ in range(_FACES):
         a, b = bottom[:, :, None], top[:, :, None]
         falls = free & (g + (positive @ a + negative @ b)[:, :, 0] - slack >= 0)
@@ -128,7 +135,7 @@ def _settled_faces(backend: Backend, g: Array, H: Array, low: Array, high: Array
             break
         top, bottom = xp.where(falls, low, top), xp.where(rises, high, bottom)
         free = free & ~(falls | rises)
-    return xp.where(free, low * 0.0, bottom), backend.double(free)
+    return xp.where(free, low * 0.0, bottom), backend.double(free), moved
 
 
 def dominated(backend: Backend, H: Array, D: Array) -> Array:
@@ -215,7 +222,7 @@ class Choices:
         width = self.high - self.low
         near = 1e-5 * width
         pull = xp.where(y <= self.low + near, lam, xp.where(y >= self.high - near, -lam, lam * 0.0))
-        return 2.0 * xp.clip(pull, 0.0, None) / xp.clip(width, 1e-30, None)
+        return xp.where(width > _NARROW, 2.0 * xp.clip(pull, 0.0, None) / xp.clip(width, _NARROW, None), 0.0)
 
     def largest_shift(self, mult: Array, y: Array, slack: Array) -> Array:
         """delta (N,): D = max(mult, delta) costs the slack at y, sum_j (delta - mult_j)_+ m_j (Newton's

@@ -256,9 +256,9 @@ def values_of(sums: Sums | RadialSums, tries: int, sharp: int) -> Array:
         return values
     left = xp.nonzero(~(values >= 0))[0]
     n, d = sums.plane.b.shape[1], sums.boxes.low.shape[1]
-    # A form needs its products of centres, and these no longer when its shells are bounded.
-    form = 2.5 * sharp**2 + 3.0 * sharp * d + 4.0 * n if sharp else 0.0
-    step = backend.rows(max(MATRICES[bool(sharp)] * d**2, form))
+    # A form needs its products of centres, and these no longer when shells are bounded, three at once there.
+    matrices = MATRICES[bool(sharp)] * d**2 * (3.0 if sharp and backend.forms else 1.0)
+    step = backend.rows(max(matrices, 2.5 * sharp**2 + 3.0 * sharp * d) + bool(sharp) * 40.0 * n)
     for start in range(0, len(left), step):
         check()
         some = left[start : start + step]

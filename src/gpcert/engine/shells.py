@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gpcert.engine.backend import Array
 from gpcert.engine.rounding import sqrt_up
@@ -36,27 +37,36 @@ def bounded(sums: Sums, tries: int, centres: int) -> Array:
 
 
 def _in_shells(form: _Form, tries: int) -> Array:
-    """J24: the least of the shells (N,), all of them rows of one batch; -inf where one leaves a sign open."""
-    backend, shares = form.sums.at.facts.backend, (0.0, *_EDGES, 1.0)
-    ends = [form.span * share**2 for share in shares]
-    count, shells = len(form.span), len(shares) - 1
-    rows = backend.concat([backend.arange(count)] * shells)
-    values = _apart(form, tries, rows, backend.concat(ends[:-1]), backend.concat(ends[1:]), _CUTS)
-    return backend.xp.min(backend.xp.reshape(values, (shells, count)), axis=0)
+    """J24: the least of the shells (N,); -inf where one of them leaves a sign open."""
+    return _least(form, tries, [form.span * share**2 for share in (0.0, *_EDGES, 1.0)], _CUTS)
 
 
-def _apart(form: _Form, tries: int, rows: Array, near: Array, far: Array, cuts: int) -> Array:
-    """For each of many shells (M,), between squares of |L d|; one that is left is cut in two so often."""
-    backend, xp = form.sums.at.facts.backend, form.sums.at.facts.backend.xp
-    values = form.take(rows).within(far, tries, near)
-    values = xp.where(values >= 0, values, xp.full_like(values, -math.inf))
-    left = xp.nonzero(~(values >= 0))[0]
-    if cuts and len(left):
-        middle = 0.5 * (near[left] + far[left])
-        inner, outer = backend.concat([near[left], middle]), backend.concat([middle, far[left]])
-        halves = _apart(form, tries, backend.concat([rows[left]] * 2), inner, outer, cuts - 1)
-        values[left] = xp.minimum(halves[: len(left)], halves[len(left) :])
-    return values
+def _least(form: _Form, tries: int, edges: list[Array], cuts: int) -> Array:
+    """The same for the shells between squares of |L d|, (N,) each; a shell that is left is cut so often.
+
+    A device bounds all of them at once, because a small step costs it as much as a large one. Else a row is
+    done with at the first shell that leaves it.
+    """
+    backend, xp, span = form.sums.at.facts.backend, form.sums.at.facts.backend.xp, form.span
+    shells = list(pairwise(edges))
+    found, left = xp.full_like(span, math.inf), backend.arange(len(span))
+    for some in [shells] if backend.forms else [[shell] for shell in shells]:
+        near, far = (backend.concat([shell[end][left] for shell in some]) for end in (0, 1))
+        part = form.take(backend.concat([left] * len(some)))
+        values = part.within(far, tries, near)
+        again = xp.nonzero(~(values >= 0))[0]
+        if cuts and len(again):
+            halves = [each[again] for each in (near, 0.5 * (near + far), far)]
+            values[again] = _least(part.take(again), tries, halves, cuts - 1)
+        values = xp.where(values >= 0, values, xp.full_like(values, -math.inf))
+        least = xp.min(xp.reshape(values, (len(some), len(left))), axis=0)
+        found[left] = xp.minimum(found[left], least)
+        left = left[least >= 0]
+        if not len(left):
+            break
+    done = xp.full_like(span, -math.inf)
+    done[left] = found[left]
+    return done
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,9 +36,9 @@ from gpcert.questions.checks import (
     checked_settings,
     interrupted,
 )
-from gpcert.questions.decision import Decision, decision, labelled
+from gpcert.questions.decision import decision, labelled
 from gpcert.questions.nearest import nearest
-from gpcert.questions.radius_search import LEISURE, RadiusSearch, Task, fine
+from gpcert.questions.radius_search import LEISURE, RadiusSearch, Root, Task, fine
 from gpcert.results import CertifiedRadius
 from gpcert.running import Listener, Report, ask_all
 from gpcert.validation import Index
@@ -126,7 +126,7 @@ def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
     )
     searches = [RadiusSearch(task, row) for row in block.tolist()]
     near = [point if np.isfinite(far) else None for far, point in zip(distances, points, strict=True)]
-    roots: dict[int, Decision] = {}
+    roots: dict[int, Root] = {}
     if time.perf_counter() - start <= LEISURE * task.settings.max_seconds * len(block):
         for search, point in zip(searches, near, strict=True):
             search.found(point)
@@ -141,7 +141,7 @@ def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
     return answers
 
 
-def _roots(task: Task, block: Index, searches: list[RadiusSearch]) -> dict[int, Decision]:
+def _roots(task: Task, block: Index, searches: list[RadiusSearch]) -> dict[int, Root]:
     """What the roots of the balls that are tried first decide, all at once, by their place in the block."""
     few = len(task.balls.X) < min(_MANY, _EACH * int(task.balls.ball(0, 0.0).moving().sum()))
     if few or task.prover is not None:  # a proof needs the tree of a search
@@ -150,7 +150,7 @@ def _roots(task: Task, block: Index, searches: list[RadiusSearch]) -> dict[int, 
     radii = np.array([searches[i].first for i in places.tolist()])
     asked = Asked(task.post, task.balls, task.labels, task.threshold, task.settings, "auto")
     return {
-        int(places[roots.numbers[at]]): decision(roots, at, bool(safe[at]))
+        int(places[i := roots.numbers[at]]): (float(radii[i]), decision(roots, at, bool(safe[at])))
         for roots, safe, unsafe in asked.roots(block[places], radii)
         for at in np.flatnonzero(safe | unsafe).tolist()
     }

@@ -55,6 +55,10 @@ class Task:
     prover: Prover | None
 
 
+#: A radius, and what the root of a batch has decided of it.
+Root = tuple[float, Decision]
+
+
 def fine(rtol: float) -> float:
     """How finely the attack searches, so that a proof just below may end the question."""
     return min(0.25 * rtol, 0.1)
@@ -72,7 +76,7 @@ class RadiusSearch:
         self._trees: dict[float, Tree] = {}  # of the largest radius proved
         self._tell: Report = lambda *known: False
         self._begin = time.perf_counter()
-        self._root: Decision | None = None
+        self._root: Root | None = None
         self._safe, self._unsafe = 0.0, np.inf
         self._whole = False  # whether the largest radius is safe
         self._point: Float | None = None
@@ -99,8 +103,8 @@ class RadiusSearch:
         """Whether there is a first radius, which the root of a batch may decide."""
         return not self._tie and self.first > 0
 
-    def run(self, spent: float, report: Report, root: Decision | None, near: Float | None) -> None:
-        """From the attack's answer `near` to the bracket; `root`: what is decided of the first radius."""
+    def run(self, spent: float, report: Report, root: Root | None, near: Float | None) -> None:
+        """From the attack's answer `near` to the bracket; `root`: what is decided of a radius already."""
         self._begin, self._tell, self._root = time.perf_counter() - spent, report, root
         self._ended, self._near = Status.NUMERICAL if self._tie else Status.CONVERGED, near
         try:
@@ -174,14 +178,11 @@ class RadiusSearch:
     def _prove(self, radius: float, patience: float = _PATIENCE) -> VerdictStatus | None:
         """One radius within a share of the time left; None when the time is up or somebody asked to stop."""
         left = self._settings.max_seconds - (time.perf_counter() - self._begin)
-        if left <= 0:
+        known = self._root is not None and self._root[0] == radius
+        if left <= 0 and not known:
             self._ended = Status.TIME
             return None
-        d = (
-            self._root
-            if self._root is not None and not self._tests
-            else self._decide(radius, patience * left)
-        )
+        d = self._root[1] if self._root is not None and known else self._decide(radius, patience * left)
         self._tests += 1
         self._nodes += d.nodes
         if d.status is VerdictStatus.UNSAFE and d.point is not None:

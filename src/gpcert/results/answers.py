@@ -189,7 +189,8 @@ class CertifiedRadius(Answer):
             yield f"safe must be < unsafe, got {self.safe} and {self.unsafe}"
         if math.isfinite(self.unsafe) != (self.counterexample is not None):
             yield f"counterexample must be given with a radius unsafe and no other, got {self.unsafe}"
-        if self.safe == math.inf and not (self.ball.domain and np.isfinite(self.ball.domain).all()):
+        bounded = self.ball.domain is not None and np.isfinite(self.ball.domain).all()
+        if self.safe == math.inf and not bounded and self.ball.moving().any():
             yield "safe must be finite without a bounded domain, got inf"
 
     def claims(self) -> tuple[Claim, ...]:
