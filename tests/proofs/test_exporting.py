@@ -21,6 +21,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.proofs.facts import facts_of
 from gpcert.results import answer_from_dict
 from gpcert.results.proof import ProofFile
+from judge.models import Model
 from judge.proofs import provable, rejected
 
 RNG = np.random.default_rng(20)
@@ -78,6 +79,31 @@ def test_other_models_are_proved(likelihood: str, classes: int, inference: str, 
     assert answer.proof.upper - 0.005 <= answer.upper <= answer.proof.upper
     verdict = gc.certify(post, X[1], gc.Ball(X[1], 0.05, norm=2), proof=tmp_path / "verdict.json")
     assert verdict.proof.lower <= verdict.margin.lower
+    accepted(post, tmp_path)
+
+
+@pytest.mark.parametrize(("number", "classes", "d", "norm"), [(119, 4, 2, 2.0), (121, 3, 3, 1.0)])
+def test_labels_of_a_softmax_are_proved_on_balls(
+    number: int, classes: int, d: int, norm: float, tmp_path: Path
+) -> None:
+    """The files' leaves hold on the boxes that the checker sees, which it does not shorten (B13)."""
+    n = 6 if d == 2 else 3
+    model = Model(
+        kind="independent",
+        kernel="rbf",
+        precision="laplace",
+        n=n,
+        d=d,
+        seed=number,
+        layout="normal",
+        classes=classes,
+    )
+    post = model.posterior()
+    length = float(np.mean(post.kernels[0].lengthscale))
+    for i, x in enumerate(post.centres[:2]):
+        options = {"norm": norm, "max_radius": 1.5 * length, "rtol": 0.05, "max_nodes": 200}
+        found = gc.certified_radius(post, x, **options, proof=tmp_path / f"{i}.json")
+        assert found.proof is not None or found.safe == 0.0
     accepted(post, tmp_path)
 
 

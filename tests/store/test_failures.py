@@ -36,6 +36,25 @@ def test_a_campaign_that_is_killed_fifty_times_goes_on(tmp_path):
     assert re.match("50 killed", kill(tmp_path, 50))
 
 
+def test_a_store_whose_maker_was_killed_is_made_anew(tmp_path):
+    """Killed inside its first transaction, whose pages have begun to reach the file."""
+    path = tmp_path / "runs.db"
+    child = f"""if True:
+        import os, sqlite3
+        making = sqlite3.connect({str(path)!r}, isolation_level=None)
+        making.execute("PRAGMA cache_size = 1")
+        making.execute("BEGIN IMMEDIATE")
+        making.execute("CREATE TABLE a (x)")
+        making.executemany("INSERT INTO a VALUES (?)", [("y" * 500,)] * 2000)
+        os._exit(9)"""
+    assert subprocess.run([sys.executable, "-c", child], check=False).returncode == 9
+    assert path.stat().st_size > 0
+    assert (tmp_path / "runs.db-journal").stat().st_size > 0
+    found = gc.probability_range(POST, BALLS[:5], store=path)
+    assert len(list(gc.Store(path).numbers())) == 5
+    assert gc.probability_range(POST, BALLS[:5], store=path) == found
+
+
 def test_a_full_disk_is_one_sentence_and_costs_nothing_that_was_kept(tmp_path):
     """A limit on file sizes stands for it."""
     path = tmp_path / "runs.db"

@@ -204,7 +204,7 @@ class _Covering:
     ) -> None:
         self._rivals = {j: _rival(post, label, j) for j in range(post.n_classes) if j != label}
         self._count, self._cube, s2 = post.n_classes, cube_of(region, moving), post.kernels[0].prior_variance
-        self._shape, self._x = shape_of(region, moving), region.inner_box().lower
+        self._shape, self._x = shape_of(region, moving, capped=False), region.inner_box().lower
         self._moving, self._left, self.terms = moving, MANY_TRIALS if patient else TRIALS, terms
         self._post, self._label = post, label
         features = np.flatnonzero(moving)

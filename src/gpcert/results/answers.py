@@ -189,8 +189,9 @@ class CertifiedRadius(Answer):
             yield f"safe must be < unsafe, got {self.safe} and {self.unsafe}"
         if math.isfinite(self.unsafe) != (self.counterexample is not None):
             yield f"counterexample must be given with a radius unsafe and no other, got {self.unsafe}"
-        bounded = self.ball.domain is not None and np.isfinite(self.ball.domain).all()
-        if self.safe == math.inf and not bounded and self.ball.moving().any():
+        moving, domain = self.ball.moving(), self.ball.domain
+        bounded = not moving.any() or (domain is not None and np.isfinite(np.array(domain)[:, moving]).all())
+        if self.safe == math.inf and not bounded:
             yield "safe must be finite without a bounded domain, got inf"
 
     def claims(self) -> tuple[Claim, ...]:

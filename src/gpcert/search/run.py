@@ -68,7 +68,8 @@ class Search(ABC):
         box = self.region.box()
         moving = self._moving = box.lower < box.upper
         ends = box.lower[moving], box.upper[moving]
-        return (shape_of(self.region, moving), self._base, moving), ends
+        capped = self.recorder is None  # a proof file has halves of boxes, and what its checker knows of them
+        return (shape_of(self.region, moving, capped), self._base, moving), ends
 
     def minimisers(
         self,

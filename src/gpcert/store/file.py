@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from gpcert.errors import StoreError
@@ -115,10 +115,24 @@ def _to_read(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         # A folder where nothing can be written: nobody writes to the store either, unless a log says so.
-        if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+        if _has(path, "wal") or _has(path, "journal"):
             raise
         connection = _open(f"{uri}?immutable=1")
     return connection
+
+
+def _has(path: Path, log: str) -> bool:
+    return os.path.exists(f"{path}-{log}") and os.path.getsize(f"{path}-{log}") > 0
+
+
+def is_begun(path: Path) -> bool:
+    """Whether there is anything in the file. Where whoever made it was killed at that, what was written is
+    taken back first: only one who may write can do so, and a half of it reads like damage.
+    """
+    if path.is_file() and _has(path, "journal"):
+        with suppress(sqlite3.Error), closing(_open(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return path.exists() and path.stat().st_size > 0
 
 
 def _is_store(connection: sqlite3.Connection) -> bool:

@@ -18,7 +18,7 @@ from gpcert.model_file import model_bytes, model_of
 from gpcert.posterior import Posterior
 from gpcert.results import Answer, Key, answer_from_dict
 from gpcert.settings import Settings
-from gpcert.store.file import clear_errors, connect, transaction
+from gpcert.store.file import clear_errors, connect, is_begun, transaction
 from gpcert.store.ranking import headline, row_of, sharp_enough
 from gpcert.store.rows import SEALED, intact, key_of, numbers_of, put_row, seconds_of, where_of
 from gpcert.store.table import Table
@@ -242,7 +242,7 @@ class Store:
     # The file
 
     def _exists(self) -> bool:
-        return self._connection is not None or (self.path.exists() and self.path.stat().st_size > 0)
+        return self._connection is not None or is_begun(self.path)
 
     def _open(self, write: bool) -> sqlite3.Connection:
         if self._connection is None or (write and not self._writes):

@@ -16,7 +16,7 @@ def block_contraction(R: Float, K: Float, entry: float, variance: float, small: 
 
     K: the Gram matrix divided by s2 (n, n), each entry to `entry`. `small`: c may be far below 1, as for the
     negative part of a precision. R need not be semidefinite. L L^T >= K: the jitter exceeds the error of K
-    and the backward error of the factorisation; so z_c = L y_c with |y_c| <= |g_c|.
+    and the backward error of the factorisation; so z_c = s L y_c with |y_c| <= |g_c|.
     """
     size, n = len(R), len(K)
     jitter = 2.0 * n * entry + 8.0 * gamma(n + 3) * n
@@ -56,7 +56,7 @@ def _guesses(product: Float, error: float, variance: float, small: bool) -> Iter
     """Bounds of the largest eigenvalue to be verified: about 1 / s2 for Laplace and EP, else by its value."""
     if not small:
         if 1.0 / variance > 2.0 * error:
-            yield 1.0 / variance - 2.0 * error  # so that c = 1 comes out
+            yield 1.0 / variance - 2.0 * error  # c is then 1, less a slack
         least = max(1e-12, 1.5 * error * variance)  # less cannot verify
         for slack in (least, 8.0 * least, 1e3 * least):
             yield (1.0 + slack) / variance

@@ -111,7 +111,7 @@ class BallShape:
 
     ball: Ball
     moving: Mask
-    capped: bool = True  #: B13, which checkers of proof files do not know
+    capped: bool = True  #: B12 and B13, which checkers of proof files do not know
 
     @property
     def is_box(self) -> bool:
@@ -174,7 +174,7 @@ class BallShape:
         """B12: two caps and what lies between where the box has the centre inside, else halves of what the
         ball leaves of the box; p < 2: caps are short.
         """
-        if self.ball.norm >= 2.0 or len(lower) <= _FEW:
+        if not self.capped or self.ball.norm >= 2.0 or len(lower) <= _FEW:
             return None
         centre, unit = self.centre, np.maximum(self.ball.radius * self.scale, NARROWEST)
         reach = unit * _caps(_least((lower - centre) / unit, (upper - centre) / unit), self.ball.norm)

@@ -86,6 +86,8 @@ def _falling(
         return None
     steep, c, kappa = root
     longest = sqrt_up(c + max(S[1] + lift, 0.0)) * (1.0 + 8 * UNIT)
+    if not math.isfinite(longest):  # inf stands for a line
+        return None
     factor = steep / longest * (1.0 - 8 * UNIT)  # any smaller one is sound
     lost = steep * lift / (sqrt_down(c) + sqrt_down(c + lift)) * (1.0 + 16 * UNIT)
     lost += 8 * UNIT * (abs(kappa) + abs(mean) + factor * c)
