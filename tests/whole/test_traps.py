@@ -13,6 +13,7 @@ import gpcert as gc
 from helpers.exact import refute, small_model
 from helpers.oracle import bits
 from judge import Truth
+from judge.models import Model
 
 LINKS = ["probit", "logit"]
 #: Far more boxes than any of these cases needs; a search that reaches it would not have ended.
@@ -267,6 +268,16 @@ def test_trap_7_no_crash_and_no_endless_splitting(name, likelihood):
     patient = name in ("the whole line", "tiny lengthscale")
     assert answer.status in ("converged", "numerical limit") or (patient and answer.status == "node limit")
     assert refute(post, region, answer, seed()) == []
+
+
+def test_trap_7_curvature_that_overflows():
+    """Half axes as long as the domain, and others shorter than any double: no eigenvalues of infinities."""
+    post = Model(kernel="matern12", n=3, d=4, seed=321, units=3).posterior()
+    x, scale = post.centres[0], [1e300, 1.0, 1e-200, 1e300]
+    domain = np.subtract(x, [1.0, 1.0, 0.0, 1e-9]), np.add(x, [0.0, np.inf, 1.0, 0.0])
+    ball = gc.Ball(x, 1e-200, norm=1.5, scale=scale, domain=domain)
+    answer = gc.probability_range(post, ball, max_nodes=20)
+    assert refute(post, ball, answer, seed()) == []
 
 
 @pytest.mark.parametrize("likelihood", LINKS)

@@ -218,11 +218,11 @@ def largest_root(form: Form, domain: Domain) -> float:
 def negative_part(matrix: Float, metric: Float, reach: Float) -> Float:
     """X7: P, PSD, with matrix + P PSD: about the negative part, verified; else a dominant diagonal."""
     dominant = np.abs(matrix) @ reach / np.maximum(reach, TINY) * (1.0 + 4.0 * gamma(len(reach) + 8))
-    if len(reach) > _MOST:
-        return np.diag(dominant)
     check()
     root = np.sqrt(metric)
     unit = np.outer(root, root)
+    if len(reach) > _MOST or not np.isfinite(matrix / unit).all():  # nothing is known of the latter
+        return np.diag(dominant)
     values, vectors = np.linalg.eigh(matrix / unit)
     part = vectors[:, values < 0] * np.sqrt(-values[values < 0])
     slack = 1e-11 * float(np.abs(values).sum()) + TINY
