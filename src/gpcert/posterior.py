@@ -96,7 +96,7 @@ class Posterior:
         stored = {
             "centres": freeze(points),
             "weights": freeze(alpha),
-            "precision": freeze(R),
+            "precision": freeze(np.ascontiguousarray(R)),  # block by block: a product reads few pages
             "kernel": checked_kernel(kernel, C, d),
             "likelihood": link,
             "mean": checked_mean(mean, C),
