@@ -180,13 +180,14 @@ def is_certainly_psd(matrix: Float) -> bool:
     check()  # a factorisation may take long
     n = matrix.shape[0]
     diagonal = np.diagonal(matrix)
-    if not np.isfinite(matrix).all() or not (diagonal >= 0).all():
-        return False
-    if np.abs(matrix).max(initial=0.0) > diagonal.max(initial=0.0):  # |a_ij|^2 <= a_ii a_jj fails
+    largest = max(matrix.max(initial=0.0), -matrix.min(initial=0.0))  # NaN if there is one
+    if (
+        not (diagonal >= 0).all() or not largest <= diagonal.max(initial=0.0) < np.inf
+    ):  # |a_ij|^2 <= a_ii a_jj
         return False
     g = gamma(n + 3)
     shift = 2.0 * g / (1.0 - g) * float(diagonal.sum()) + n * TINY
-    shifted = np.array(matrix, order="F")
+    shifted = np.array(matrix.T, order="F")  # symmetric: the transpose is copied in one piece
     # Rounding the shifted diagonal to nearest costs one ulp more: take it off explicitly.
     shifted[np.diag_indices(n)] = np.nextafter(diagonal - shift, -np.inf)
     factor, info = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)

@@ -45,9 +45,11 @@ class Softmax:
         """A proved bound (n, C) on |expectation - exact|, docs/likelihoods.md#softmax."""
         return self.expectation_and_error(mean, cov)[1]
 
-    def expectation_and_error(self, mean: ArrayLike, cov: ArrayLike) -> tuple[Float, Float]:
-        """Both at the price of one."""
-        return self._evaluate(*_latents(mean, cov))
+    def expectation_and_error(
+        self, mean: ArrayLike, cov: ArrayLike, target: float = TARGET
+    ) -> tuple[Float, Float]:
+        """Both at the price of one; four and more correlated latents: to half of `target`."""
+        return self._evaluate(*_latents(mean, cov), target)
 
     def expectation_gradient(self, mean: ArrayLike, cov: ArrayLike) -> tuple[Float, Float]:
         """(d E p_c / d mean_j (n, C, C), d E p_c / d cov): an estimate.
@@ -76,7 +78,7 @@ class Softmax:
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name}
 
-    def _evaluate(self, m: Float, S: Float) -> tuple[Float, Float]:
+    def _evaluate(self, m: Float, S: Float, target: float) -> tuple[Float, Float]:
         """Probabilities and error bounds, (n, C) each."""
         n, classes = m.shape
         if classes == 2:
@@ -85,7 +87,7 @@ class Softmax:
             p, error = (rule(both, var[:, None]) for rule in (Logit().expectation, Logit().expectation_error))
         else:
             p, error = np.empty((n, classes)), np.empty((n, classes))
-            rules = _rules(S)
+            rules = _rules(S, target)
             for i in range(n):
                 p[i], error[i] = _integral(m[i], S[i], rules[i])
         return p, np.minimum(error + _input_rounding(m, S)[:, None], np.maximum(p, 1 - p))
@@ -102,7 +104,7 @@ def _input_rounding(m: Float, S: Float) -> Float:
     return np.asarray(UNIT * classes * (100 + 20 * np.sqrt(largest) + 100 * classes * largest) + defect)
 
 
-def _rules(S: Float, target: float = TARGET) -> list[CorrelatedRule | None]:
+def _rules(S: Float, target: float) -> list[CorrelatedRule | None]:
     """For every covariance (n, C, C) of four and more latents its rule; else None."""
     return correlated_rules(S, target) if S.ndim == 3 and S.shape[1] > 3 else [None] * len(S)
 

@@ -232,6 +232,9 @@ def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:
 def _verdict(task: _Task, region: Region, label: int, d: Decision) -> Verdict:
     post, threshold = task.post, task.threshold
     found = d.point if d.status is VerdictStatus.UNSAFE else None
+    probability = d.probability
+    if found is not None and probability is None:  # the answer of a batch
+        probability = float(post.probability(found[None])[0, label])
     return Verdict(
         status=d.status,
         label=label,
@@ -239,7 +242,7 @@ def _verdict(task: _Task, region: Region, label: int, d: Decision) -> Verdict:
         margin=_margin(d.smallest, threshold) if post.n_classes == 2 else _several(d.smallest),
         argmin=d.point,
         counterexample=found,
-        probability=None if found is None else float(post.probability(found[None])[0, label]),
+        probability=None if found is None else probability,
         ended=d.ended,
         nodes=d.nodes,
         seconds=d.seconds,

@@ -36,7 +36,9 @@ _FINE_NODES = 32
 
 @dataclass(frozen=True)
 class Decision:
-    """What is known of min P(label) over the region; `point` (D,) is where the upper end is attained."""
+    """What is known of min P(label) over the region; `point` (D,) is where the upper end is attained, and
+    `probability` the predictor's P(label) there, if it was asked.
+    """
 
     status: VerdictStatus
     smallest: Enclosure
@@ -44,6 +46,7 @@ class Decision:
     ended: Status
     nodes: int
     seconds: float
+    probability: float | None = None
 
 
 def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
@@ -85,15 +88,21 @@ def enclosed(
 def refutes(post: Posterior, factory: BoundFactory, point: Float, label: int, threshold: float) -> bool:
     """Whether the point (D,) is a counterexample: P(label) < threshold by proof and by the predictor.
 
-    Several classes: another class is more probable than the label. The one test of every counterexample.
+    Several classes: another class is more probable than the label. Every counterexample passes both tests.
     """
+    if _confirmed(post, point, label, threshold) is None:
+        return False
+    return enclosed(post, factory, point, label, threshold)[1] < threshold - room(post, threshold)
+
+
+def _confirmed(post: Posterior, point: Float, label: int, threshold: float) -> float | None:
+    """The predictor's P(label) at the point (D,) if it makes a counterexample, else None."""
     try:
         p = post.probability(point[None])[0]
     except InvalidInputError:  # an indefinite covariance: the predictor does not confirm it
-        return False
-    most = threshold - room(post, threshold)
-    rival = most if len(p) == 2 else np.delete(p, label).max()
-    return bool(p[label] < rival) and enclosed(post, factory, point, label, threshold)[1] < most
+        return None
+    rival = threshold - room(post, threshold) if len(p) == 2 else np.delete(p, label).max()
+    return float(p[label]) if p[label] < rival else None
 
 
 def _bound(
@@ -178,6 +187,7 @@ class _Search(Search):
         self._goal = threshold + room(post, threshold)
         self._start_at, self._settings = start_at, settings
         self._verdict = VerdictStatus.UNKNOWN
+        self._probability: float | None = None  # the predictor's, at a counterexample
         self._attacked = False
         self._coarse = 0  # boxes when the value was last known to less than the tolerance
         self._deadline = time.perf_counter() + settings.max_seconds
@@ -237,10 +247,12 @@ class _Search(Search):
         side.offer(settle(self.region, found[0])[self._moving])
 
     def _refuted(self, side: Minimiser) -> bool:
-        if not side.upper < self._threshold:
-            return False
+        """The tests of `refutes`: the search has enclosed P(label) at its witness."""
         point = self.point(side.witness)
-        return point is not None and refutes(self._post, self._factory, point, self._label, self._threshold)
+        if point is None or not side.upper < self._threshold - room(self._post, self._threshold):
+            return False
+        self._probability = _confirmed(self._post, point, self._label, self._threshold)
+        return self._probability is not None
 
     def result(self) -> Decision:
         """The state of the search."""
@@ -254,4 +266,4 @@ class _Search(Search):
         undecided = self._verdict is VerdictStatus.UNKNOWN and ended is Status.CONVERGED
         if undecided and not smallest.width <= self._settings.tolerance:
             ended = self.exhausted()
-        return Decision(self._verdict, smallest, point, ended, self.nodes, self.seconds)
+        return Decision(self._verdict, smallest, point, ended, self.nodes, self.seconds, self._probability)

@@ -25,7 +25,7 @@ from gpcert.bounds.facts.model import Model
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sum_up, symmetric
-from gpcert.validation import Float
+from gpcert.validation import Float, Index
 
 #: A precision that needs more than this many times the shift of the check itself is split in two parts.
 _LARGEST_SHIFT = 4096.0
@@ -88,12 +88,22 @@ class ClassModel:
         C = self.classes
         return np.concatenate([np.eye(C - 1), -np.ones((C - 1, 1))], axis=1)
 
+    @cached_property
+    def places(self) -> tuple[Index, Index]:
+        """The pairs as rows (P,) and columns (P,) of a matrix (C, C)."""
+        rows, columns = np.array(self.pairs).T
+        return rows, columns
+
+    def folded(self, B: Float) -> Float:
+        """(..., P): <B, Y> = sum over the pairs of folded_ce Y_ce, symmetric B (..., C, C) and Y (C, C)."""
+        rows, columns = self.places
+        return np.asarray(np.where(rows == columns, 1.0, 2.0) * B[..., rows, columns])
+
     def _combine(self, B: Float, blocks: Float) -> Float:
         """sum_ce B_ce blocks_ce (n, n) for a symmetric B (C, C)."""
         total = np.zeros(blocks.shape[1:])
-        for (c, e), block in zip(self.pairs, blocks, strict=True):
-            if B[c, e] != 0.0:
-                weight = B[c, e] * (1.0 if c == e else 2.0)
+        for weight, block in zip(self.folded(B).tolist(), blocks, strict=True):
+            if weight != 0.0:
                 blas.daxpy(block.ravel(), total.ravel(), a=weight)  # in place, without a copy
         return total
 
@@ -142,8 +152,8 @@ class ClassModel:
 
     def _precision(self, B: Float) -> tuple[Float, Float]:
         """B o R, of which nothing is shifted: it is exact at a reference; (n,) row sums of its rounding."""
-        size = np.array([abs(B[c, e]) * (1.0 if c == e else 2.0) for c, e in self.pairs])
-        rounded = 2.0 * gamma(2 * len(self.pairs) + 2 * self.classes + 22) * (size @ self.rows) + TINY
+        unit = 2.0 * gamma(2 * len(self.pairs) + 2 * self.classes + 22)
+        rounded = unit * (self.folded(np.abs(B)) @ self.rows) + TINY
         return self._combine(symmetric(B), self.blocks), rounded
 
     def _contraction(self, first: float, second: float, shift: Float) -> float:
@@ -166,8 +176,7 @@ class ClassModel:
 
         Returns (matrix + diag(shift), shift, bound of the row sums of what rounding changed).
         """
-        n = len(self.centres)
-        matrix, error = np.zeros((n, n)), np.zeros(n)
+        matrix, error = np.zeros_like(self.blocks[0]), np.zeros(len(self.centres))
         if not columns.shape[1] and (self.negative is None or not others.shape[1]):
             return matrix, error, error
         for half, blocks in ((columns, self.positive), (others, self.negative)):
@@ -175,16 +184,11 @@ class ClassModel:
                 B = half @ half.T
                 matrix += self._combine(symmetric(B), blocks.values)
                 # The exact half half^T differs from the computed one by gamma(C) per entry.
-                error += self._largest(half) @ blocks.rows
+                error += self.folded(np.abs(half) @ np.abs(half).T) @ blocks.rows
         error *= gamma(2 * len(self.pairs) + 2 * self.classes + 22) * 2.0
         shift = error * 1.01 + float(np.vdot(columns, columns)) * self.shift * (1.0 + 1e-9) + TINY
-        matrix[np.diag_indices(n)] += shift
+        matrix[np.diag_indices_from(matrix)] += shift
         return matrix, shift, error
-
-    def _largest(self, columns: Float) -> Float:
-        """(P,): bounds of |B_ce| by absolute values, off-diagonal pairs twice."""
-        size = np.abs(columns) @ np.abs(columns).T
-        return np.array([size[c, e] * (1.0 if c == e else 2.0) for c, e in self.pairs])
 
     def mean_norm(self, a: Float) -> float:
         """At least the RKHS norm of k^T weights a, times the kernel's deviation s."""
@@ -208,8 +212,7 @@ def _verify(posterior: Posterior) -> ClassModel:
     kernel = posterior.kernel
     assert isinstance(kernel, Kernel)
     centres = np.ascontiguousarray(posterior.centres)
-    n, d = centres.shape
-    C, variance = posterior.n_latents, kernel.prior_variance
+    (n, d), C, variance = centres.shape, posterior.n_latents, kernel.prior_variance
     terms = radial_terms(kernel, d)
     lengthscale = np.min([group.lengthscale for term in terms for group in term], axis=0)
     R, mean = posterior.precision, np.array(np.broadcast_to(posterior.mean, (C,)), dtype=np.float64)
@@ -225,8 +228,6 @@ def _verify(posterior: Posterior) -> ClassModel:
     blocks = _blocks(R, pairs)
     split = any(facts.parts.negative is not None for facts in groups)
     halves = [_blocks(_joined(groups, sign, n), pairs) for sign in (True, False)] if split else [blocks]
-    norms = variance * (posterior.weights.T @ (K @ posterior.weights))
-    sums = np.abs(posterior.weights).sum(axis=0)
     relative = variance * (entry + 4.0 * gamma(2 * n + 8))
     defect = max(float(facts.parts.defect.max()) for facts in groups)
     up, down = (max(facts.contractions[i] for facts in groups) for i in (0, 1))
@@ -250,8 +251,8 @@ def _verify(posterior: Posterior) -> ClassModel:
         contraction_negative=down,
         lift=max(max(facts.contractions[2] for facts in groups) - 1.0, 0.0) * variance * (1.0 + 1e-9),
         unit_gram=(K, entry),
-        norms=symmetric(norms),
-        norms_error=np.sqrt(relative) * sums * 1.01,
+        norms=symmetric(variance * (posterior.weights.T @ (K @ posterior.weights))),
+        norms_error=np.sqrt(relative) * np.abs(posterior.weights).sum(axis=0) * 1.01,
         moderate=moderate,
     )
 
@@ -296,5 +297,4 @@ def _joined(groups: list[_Facts], positive: bool, n: int) -> Float:
     halves = [facts.parts.positive if positive else facts.parts.negative for facts in groups]
     size = len(halves[0]) if halves[0] is not None else n
     R = np.stack([np.zeros((size, size)) if half is None else half for half in halves])
-    C = size // n
-    return R if C == 1 else R[0].reshape(C, n, C, n).transpose(0, 2, 1, 3)
+    return R if size == n else R[0].reshape(size // n, n, size // n, n).transpose(0, 2, 1, 3)

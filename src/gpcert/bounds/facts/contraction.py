@@ -45,11 +45,12 @@ def _congruent(R: Float, lower: Float) -> tuple[Float, float]:
             rows, columns = slice(c * n, (c + 1) * n), slice(e * n, (e + 1) * n)
             product = blas.dtrmm(1.0, lower, np.asfortranarray(R[rows, columns]), trans_a=1, lower=1)
             product = blas.dtrmm(1.0, lower, product, side=1, lower=1)
+            product = symmetric(product) if c == e else product
             T[rows, columns], T[columns, rows] = product, product.T
             block = np.abs(R[rows, columns])
             sums[c] += float((absolute.T @ (block @ ones)).max())
             sums[e] += float((absolute.T @ (block.T @ ones)).max()) if e != c else 0.0
-    return symmetric(T), float(sums.max())
+    return T, float(sums.max())
 
 
 def _guesses(product: Float, error: float, variance: float, small: bool) -> Iterator[float]:

@@ -23,11 +23,14 @@ from gpcert.bounds.several.tangents.clipping import most_clipped
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.weighted import WeightedBound
+from gpcert.likelihoods.integrals.correlated import TARGET
 from gpcert.rounding import down, exp_up, up
 from gpcert.validation import Float, Mask
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
+#: Of probabilities at points, in place of `TARGET`: less than half of their nodes.
+_ROUGHLY = 2e-4
 #: Theorem 5: the largest s / Var D, and at least its c, (3/4) log(3/4) + (1/4) log(1/4).
 _SLOPE, _BOTH = 0.25, -0.5623
 #: sigma(x) <= q^q (1 - q)^(1 - q) e^(q x) for any q of [0, 1].
@@ -52,8 +55,13 @@ class Comparison(OneByOne):
         return [j for j in range(len(self.softmax.beta)) if j != self.label]
 
     def at(self, x: Float) -> tuple[float, float]:
-        """Probabilities with their errors, and the sign by Theorem 4 where that is certain."""
-        latents, p, error = self.softmax.probabilities(x)
+        """Probabilities with their errors, rough ones where they settle the sign."""
+        lower, upper = self._at(x, _ROUGHLY)
+        return (lower, upper) if lower > 0.5 or upper < 0.5 else self._at(x, TARGET)
+
+    def _at(self, x: Float, target: float) -> tuple[float, float]:
+        """The same with the accuracy of `target`, and the sign by Theorem 4 where that is certain."""
+        latents, p, error = self.softmax.probabilities(x, target)
         c = self.label
         lower, upper = 1.0, 1.0
         for j in self.rivals:
@@ -182,21 +190,25 @@ class LabelBound(Comparison):
         c, C = self.label, self.softmax.model.classes
         a = np.zeros(C)
         a[c], a[j] = 1.0, -1.0
+        clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
+        others = [k for k in self.rivals if k != j]
+        others.sort(key=lambda k: -_shared(here.covariance, c, j, k))  # what fails, fails soon
+        forms = np.array([_shared_functional(C, c, j, k) for k in others]).reshape(-1, C, C)
+        if not self.softmax.correlated:  # the same for every k
+            forms = forms[:1] * np.eye(C)
+        largest = np.full(len(forms), np.inf) if x is None else _largest(x, forms) + clipped
+        if x is not None and x.least_mean(a) > largest.max(initial=0.0):
+            known[:] = True
+            return None
         for view in views:
             mean = view.mean(a)
             if mean.latent > 0.0:
                 break
         else:
             return mean.point
-        clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
-        others = [k for k in self.rivals if k != j]
-        others.sort(key=lambda k: -_shared(here.covariance, c, j, k))  # what fails, fails soon
-        excess = _Excess(views[-1], x, a, mean.latent, clipped)
-        for k in others if self.softmax.correlated else others[:1]:
-            B = _shared_functional(C, c, j, k)
-            if not self.softmax.correlated:  # the same for every k
-                B = np.diag(np.diagonal(B))
-            where = None if known[k] else excess.fails(B)
+        excess = _Excess(views[-1], x, a, clipped)
+        for k, B, by_mean in zip(others, forms, mean.latent > largest, strict=False):
+            where = None if known[k] or by_mean else excess.fails(B)
             if where is not None and len(others) == 1:
                 where = self._fails_by_share(excess, B, _third(C, c, j, k))
             if where is not None:
@@ -225,7 +237,6 @@ class _Excess:
     sharp: View
     x: ClassExpansion | None
     a: Float  #: (C,): E D = a.m
-    mean: float  #: E D is at least this
     clipped: float
     lost: float = 0.0  #: by Y1, from the reference to the minimum, for another k that it did not settle
 
@@ -235,8 +246,6 @@ class _Excess:
         if x is not None:
             value = float(a @ x.latents.mean) - float(np.vdot(B, x.latents.covariance)) - self.clipped
             if value > lost:
-                if self.mean > _largest(x, B) + self.clipped:
-                    return None
                 both = x.smallest(a, -B, self.clipped, enough=_CLEAR)
                 if both.latent > 0.0:
                     return None
@@ -250,10 +259,10 @@ class _Excess:
         return None
 
 
-def _largest(x: ClassExpansion, B: Float) -> float:
-    """sup <B, Sigma> over the domain by Y1: crude and cheap."""
-    value = float(np.vdot(B, x.latents.covariance))
-    return value + 1e-9 * abs(value) + x.covariance_reach(B)
+def _largest(x: ClassExpansion, B: Float) -> Float:
+    """sup <B, Sigma> over the domain by Y1 for each B (K, C, C), (K,): crude and cheap."""
+    value = np.tensordot(B, x.latents.covariance, 2)
+    return np.asarray(value + 1e-9 * np.abs(value) + x.covariance_reaches(B))
 
 
 def _third(C: int, c: int, j: int, k: int) -> Float:

@@ -14,6 +14,7 @@ from gpcert.bounds.interface import OneByOne
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Softmax
+from gpcert.likelihoods.integrals.correlated import TARGET
 from gpcert.validation import Float
 
 
@@ -60,12 +61,15 @@ class WeightedBound(OneByOne):
             return 0.0, 1.0
         return max(0.0, value - blur), min(1.0, value + blur)
 
-    def probabilities(self, x: Float) -> tuple[Latents, Float, Float]:
-        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known."""
+    def probabilities(self, x: Float, target: float = TARGET) -> tuple[Latents, Float, Float]:
+        """Latents at x (d,), class probabilities (C,) and bounds of their errors (C,); inf: nothing known.
+
+        `target`: as in `Softmax`.
+        """
         latents, moved = self.latents_at(x)
         covariance = latents.clipped if self.correlated else np.diagonal(latents.clipped)
         try:
-            p, error = Softmax().expectation_and_error(latents.mean[None], covariance[None])
+            p, error = Softmax().expectation_and_error(latents.mean[None], covariance[None], target)
         except InvalidInputError:
             C = len(self.beta)
             return latents, np.full(C, 1.0 / C), np.full(C, np.inf)

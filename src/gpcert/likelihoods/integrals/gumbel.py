@@ -24,9 +24,10 @@ _LOW, _HIGH = 3.6, 28.0  # of the Gumbel variable: nothing visible outside [-low
 _TAILS = 2.6e-12 + 7e-12 + 1.4e-12  # 2 Q(7), left and right Gumbel tails (all orders of derivative)
 _MOST = 4096  # nodes in y; beyond it the step grows and the error says so
 _FLOOR = 1e-30  # B_j is raised to it, so that products may be divided by it; no integral changes visibly
-_TAYLOR = 10  # terms beyond the first that carry B_j from a node of its table to a shifted one
+_AVERAGED = 1e-10  # of the sum over y in averages, which are less exact anyway
+_TAYLOR = 12  # terms beyond the first that carry B_j from a node of its table to a shifted one
 _FACTORIALS = np.array([float(math.factorial(k)) for k in range(_TAYLOR + 1)])
-_ROWS = 4_000  # nodes (of y and of shifts together) at a time
+_ROWS = 8_000  # nodes (of y and of shifts together) at a time
 
 
 class GumbelIntegral(NamedTuple):
@@ -50,7 +51,7 @@ class _Table(NamedTuple):
     unit: float
     parts: int
     offsets: Index  #: (N,)
-    fractions: Float  #: (N,), in units: from the node of the table to the shifted one
+    powers: Float  #: (N, terms + 1): t^q / q!, t in units from the node of the table to the shifted one
 
 
 class _Grid(NamedTuple):
@@ -143,7 +144,7 @@ def _grid(mean: Float, d: Float, cloud: Cloud, order: int) -> _Grid:
     high = (m + _REACH * s + shifts).max(axis=1) + _HIGH
     width = float((high - low).max())
     # The strip may be widened beyond eta where all latents are spread out.
-    L = math.log(2 * _size(1) / TARGET)
+    L = math.log(2 * _size(1) / (TARGET if len(shifts) == 1 else _AVERAGED))
     curvature = float((1 / np.maximum(d, 1e-100)).sum())
     extra = math.sqrt(_ETA**2 + 2 * L / curvature) - _ETA
     h = max(2 * math.pi * (_ETA + extra) / (L + 0.5 * curvature * extra**2), width / _MOST)
@@ -172,7 +173,8 @@ def _table(start: float, moved: Float, s: float, h: float, count: int, order: in
     values, error = convolution(start + h / parts * first, h / parts, size, s, order + terms)
     # What Taylor's formula leaves, also summed over the window.
     rest = taylor_remainder(s, float(np.abs(fractions).max()), terms, order)
-    table = _Table(values, unit(s), parts, (offsets - first).astype(np.int64), fractions / unit(s))
+    powers = np.vander(fractions / unit(s), terms + 1, increasing=True) / _FACTORIALS[: terms + 1]
+    table = _Table(values, unit(s), parts, (offsets - first).astype(np.int64), powers)
     return table, error + rest * (1 + h * count)
 
 
@@ -185,12 +187,11 @@ def _blocks(grid: _Grid, cloud: Cloud, order: int) -> Iterator[tuple[Float, Floa
         n = part.stop - part.start
         b = np.empty((order + 1, C, n, grid.size))
         for j, table in enumerate(grid.tables):
-            terms = len(table.values) - order
-            powers = table.fractions[part, None] ** np.arange(terms) / _FACTORIALS[:terms]
+            powers = table.powers[part]
             starts = table.offsets[part] + table.values.shape[1] * np.arange(n)
             columns = starts[:, None] + table.parts * np.arange(grid.size)
             for k in range(order + 1):
                 scaled = powers / np.float64(table.unit) ** k  # a unit of 1e145: the derivatives are 0
-                np.take(scaled @ table.values[k : k + terms], columns, out=b[k, j])
+                b[k, j] = (scaled @ table.values[k : k + powers.shape[1]]).take(columns)
         np.maximum(b[0], _FLOOR, out=b[0])
         yield grid.h * np.repeat(cloud.weights[part], grid.size), b.reshape(order + 1, C, -1)

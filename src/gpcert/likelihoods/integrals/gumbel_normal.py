@@ -52,7 +52,7 @@ def unit(s: float) -> float:
 
 def spacing(s: float) -> float:
     """Of a table from which Taylor's formula with a dozen terms leads everywhere."""
-    return 0.3 * s if s > _WIDE else 0.2
+    return 0.5 * s if s > _WIDE else 0.35
 
 
 def taylor_remainder(s: float, r: float, terms: int, order: int) -> float:

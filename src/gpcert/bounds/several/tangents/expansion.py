@@ -47,13 +47,15 @@ class Latents(NamedTuple):
         return covariance
 
 
-def latents_at(model: ClassModel, k: Float, relative: Float, tiny: float) -> Latents:
+def latents_at(
+    model: ClassModel, k: Float, relative: Float, tiny: float, products: Float | None = None
+) -> Latents:
     """Means and covariances for kernel values k (n,) of relative error `relative` (n,) (E3)."""
-    n, C = len(k), model.classes
-    products = model.blocks @ k
-    covariance = np.zeros((C, C))
-    for (c, e), product in zip(model.pairs, products, strict=True):
-        covariance[c, e] = covariance[e, c] = (model.prior[c] if c == e else 0.0) - float(k @ product)
+    n, (rows, columns) = len(k), model.places
+    products = model.blocks @ k if products is None else products
+    covariance = np.diag(model.prior)
+    covariance[rows, columns] -= products @ k
+    covariance[columns, rows] = covariance[rows, columns]
     unit = relative + gamma(n + 20)
     bound = k + tiny
     mean = model.mean + k @ model.weights
@@ -94,7 +96,7 @@ class ClassExpansion:
     error_mean: Float  #: (C,): rounding of value, gradient and Hessian, over the domain
     error_covariance: Float  #: (P,)
     hidden: float  #: Y1: k^T (R+ + R-) k is at most what is computed of k^T R k, and this
-    orders: dict[bytes, tuple[float, float, float]] = field(default_factory=dict, repr=False)  #: of B and -B
+    orders: dict[bytes, tuple[Float, Float, Float]] = field(default_factory=dict, repr=False)  #: of B and -B
 
     @property
     def radius(self) -> float:
@@ -103,14 +105,23 @@ class ClassExpansion:
 
     def matrix(self, values: Float) -> Float:
         """(P, ...) to (C, C, ...), symmetric."""
-        C = self.model.classes
+        C, (rows, columns) = self.model.classes, self.model.places
         full = np.zeros((C, C, *values.shape[1:]))
-        for (c, e), value in zip(self.model.pairs, values, strict=True):
-            full[c, e] = full[e, c] = value
+        full[rows, columns] = full[columns, rows] = values
         return full
 
     def mean_rest(self, a: Float) -> float:
         """Y1: sup of a.m beyond second order."""
+        return self._mean_orders(a)[1]
+
+    def least_mean(self, a: Float) -> float:
+        """Y1: a lower bound of a.m: crude and cheap."""
+        near, rest = self._mean_orders(a)
+        value, size = float(a @ self.latents.mean), float(np.abs(a) @ np.abs(self.latents.mean))
+        return value - (near + rest) * (1.0 + 1e-9) - gamma(2 * len(a)) * size
+
+    def _mean_orders(self, a: Float) -> tuple[float, float]:
+        """Y1: suprema of the first two orders of a.m in sum, and of all beyond."""
         R = self.radius
         value = float(np.abs(a @ (self.latents.mean - self.model.mean)))
         gradient = float(np.abs(a @ self.mean_gradient) @ self.reach)
@@ -118,35 +129,35 @@ class ClassExpansion:
         # The Hessian of a.m is M2 - value I: M2 alone may be larger by the latter.
         rest = 0.5 * R * R * value + R * (gradient + curve + R * value)
         rest += self.model.mean_norm(a) * tail_norm_up(3, self.s)
-        return rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
+        return gradient + curve, rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
 
     def covariance_reach(self, B: Float) -> float:
         """Y1: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
+        return float(self.covariance_reaches(B[None])[0])
+
+    def covariance_reaches(self, B: Float) -> Float:
+        """The same for each of several B (K, C, C): (K,)."""
         slope, bend, third = self._orders(B)
-        return float((slope + bend + third) * (1.0 + 1e-6) + self._rounding(B))
+        return np.asarray((slope + bend + third) * (1.0 + 1e-6) + self._rounding(B))
 
-    def _weights(self, B: Float) -> Float:
-        """<B, .> in the pairs (P,)."""
-        return np.array([B[c, e] * (1.0 if c == e else 2.0) for c, e in self.model.pairs])
+    def _rounding(self, B: Float) -> Float:
+        return np.asarray(np.abs(self.model.folded(B)) @ self.error_covariance + TINY)
 
-    def _rounding(self, B: Float) -> float:
-        return float(np.abs(self._weights(B)) @ self.error_covariance) + TINY
-
-    def _orders(self, B: Float) -> tuple[float, float, float]:
-        """Y1: suprema of the first order, of the second, and of all beyond, of <B, Sigma>."""
+    def _orders(self, B: Float) -> tuple[Float, Float, Float]:
+        """Y1: suprema of the first order, of the second, and of all beyond, of <B, Sigma>, B (K, C, C)."""
         return kept(self.orders, B.tobytes(), 2, lambda: self._order(B))
 
-    def _order(self, B: Float) -> tuple[float, float, float]:
-        weights = self._weights(B)
-        slope = float(np.abs(weights @ self.covariance_gradient) @ self.reach)
+    def _order(self, B: Float) -> tuple[Float, Float, Float]:
+        weights = self.model.folded(B)
+        slope = np.abs(weights @ self.covariance_gradient) @ self.reach
         hessian = np.abs(np.tensordot(weights, self.covariance_hessian, 1))
-        bend = 0.5 * float(self.reach @ hessian @ self.reach)
+        bend = 0.5 * (hessian @ self.reach) @ self.reach
         values, vectors = np.linalg.eigh(B)
-        size = float(np.abs(values).sum())
+        size = np.abs(values).sum(axis=1)
         explained = np.diag(self.model.prior) - self.latents.covariance
-        absolute = max(float(np.vdot((vectors * np.abs(values)) @ vectors.T, explained)), 0.0)
-        absolute += self.hidden * size
-        norm = abs(float(np.vdot(B, explained)))
+        squares = np.einsum("kcl,ce,kel->kl", vectors, explained, vectors, optimize=True)
+        absolute = np.maximum((np.abs(values) * squares).sum(axis=1), 0.0) + self.hidden * size
+        norm = np.abs(np.tensordot(B, explained, 2))
         R, (z1, z2, z3) = self.radius, self.deviations
         third = 2.0 * R * R * norm + 2.0 * R * (slope + bend + 2.0 * R * norm)
         third += 2.0 * np.sqrt(absolute * size) * z3 + size * (2.0 * z1 * z2 + z2 * z2)
@@ -154,7 +165,8 @@ class ClassExpansion:
 
     def rest(self, a: Float, B: Float) -> float:
         """Y1: sup of a.m + <B, Sigma> beyond second order."""
-        return self.mean_rest(a) + self._orders(B)[2] * (1.0 + 1e-6) + self._rounding(B)
+        third = self._orders(B[None])[2] * (1.0 + 1e-6) + self._rounding(B[None])
+        return self.mean_rest(a) + float(third[0])
 
     def smallest(
         self, a: Float, B: Float, offset: float, less: Loss | None = None, enough: float = np.inf
@@ -164,7 +176,7 @@ class ClassExpansion:
         No precision is touched, and all that is of third order is lost: right for small boxes. Effort ends
         once `enough` is certain.
         """
-        weights, values = self._weights(B), self._values
+        weights, values = self.model.folded(B), self.latents.covariance[self.model.places]
         base = float(a @ self.latents.mean) + float(weights @ values) - offset
         g = a @ self.mean_gradient + weights @ self.covariance_gradient
         H = np.tensordot(a, self.mean_hessian, 1) + np.tensordot(weights, self.covariance_hessian, 1)
@@ -179,11 +191,6 @@ class ClassExpansion:
         target = enough, _ACCURACY
         bound = subtract(self.domain, base, g, [H], [np.zeros_like(g)], remainders, excess, target)
         return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss)
-
-    @cached_property
-    def _values(self) -> Float:
-        """The covariances of the pairs (P,)."""
-        return np.array([self.latents.covariance[c, e] for c, e in self.model.pairs])
 
     @cached_property
     def _spans(self) -> tuple[Float, Float]:
@@ -222,19 +229,16 @@ class ClassExpansion:
         means += [self.mean_rest(row) for row in np.eye(self.model.classes)]
         explained = np.diag(self.model.prior) - self.latents.covariance
         own = np.maximum(np.diagonal(explained), 0.0) + self.hidden
-        norm = np.array([abs(explained[c, e]) for c, e in self.model.pairs])
-        size = np.array([0.5 * (own[c] + own[e]) for c, e in self.model.pairs])
+        rows, columns = self.model.places
+        norm, size = np.abs(explained[rows, columns]), 0.5 * (own[rows] + own[columns])
         R, (z1, z2, z3) = self.radius, self.deviations
         third = 2.0 * R * R * norm + 2.0 * R * (spans + 2.0 * R * norm)
         third += 2.0 * np.sqrt(size) * z3 + 2.0 * z1 * z2 + z2 * z2
-        moved = np.abs(self.latents.covariance - covariance)
-        shift = np.array([moved[c, e] for c, e in self.model.pairs])
+        shift = np.abs(self.latents.covariance - covariance)[rows, columns]
         covariances = (spans + third + shift) * (1.0 + 1e-6) + self.error_covariance
-        twice = np.array([1.0 if c == e else 2.0 for c, e in self.model.pairs])
-        total = float(means.sum()) + float(twice @ covariances)
-        return total * (1.0 + 1e-9), (2.0 * float(means.max()) + 4.0 * float(covariances.max())) * (
-            1.0 + 1e-9
-        )
+        total = float(means.sum()) + float(self.model.folded(np.ones_like(explained)) @ covariances)
+        largest = 2.0 * float(means.max()) + 4.0 * float(covariances.max())
+        return total * (1.0 + 1e-9), largest * (1.0 + 1e-9)
 
     @cached_property
     def deviations(self) -> tuple[float, float, float]:
@@ -249,16 +253,15 @@ def expand_classes(model: ClassModel, slice_: Slice, domain: Domain, reference: 
     """Y1 at `reference` (d,), raw units."""
     v, k, relative = slice_.kernel(reference)
     n, d = v.shape
-    kv = k[:, None] * v
-    latents = latents_at(model, k, relative, slice_.tiny)
-    products = latents.products
-    explained = (products @ k)[:, None, None] * np.eye(d)
-    hessians = np.empty((len(model.pairs), d, d))
-    for p, block in enumerate(model.blocks):
-        J = kv.T @ (block @ kv)
-        q2 = v.T @ ((products[p] * k)[:, None] * v)
-        hessians[p] = -2.0 * q2 - (J + J.T)
-    hessians += 2.0 * explained
+    columns = np.vstack([k, k * v.T])
+    products, hessians = np.empty((len(model.pairs), n)), np.empty((len(model.pairs), d, d))
+    for p, block in enumerate(model.blocks):  # symmetric; a thin factor from the left is twice as fast
+        product = columns @ block
+        products[p] = product[0]
+        half = (k * (product[1:] + product[0] * v.T)) @ v
+        hessians[p] = -(half + half.T)
+    latents = latents_at(model, k, relative, slice_.tiny, products)
+    hessians += 2.0 * (products @ k)[:, None, None] * np.eye(d)
     means = np.empty((model.classes, d, d))
     for c in range(model.classes):
         ak = model.weights[:, c] * k
