@@ -165,6 +165,10 @@ class SeparateExpansion:
         """Sup of a.m beyond second order."""
         return float(np.abs(a) @ self._mean_rests)
 
+    def rest(self, a: Float, B: Float) -> float:
+        """Sup of a.m + <B, Sigma> beyond second order."""
+        return self.mean_rest(a) + float(np.abs(np.diagonal(B)) @ self._variance_rests)
+
     def covariance_rest(self, A: Float, gradient: Float, hessian: Float) -> float:
         """Sup of A Sigma A^T beyond second order, in Frobenius norm: |A_c A_c^T| = |A_c|^2."""
         return float((A * A).sum(axis=0) @ self._variance_rests)

@@ -21,7 +21,7 @@ from gpcert.bounds.several.tangents.anchor import Anchor
 from gpcert.bounds.several.tangents.expansion import ClassExpansion
 from gpcert.bounds.several.tangents.separate import SeparateExpansion
 from gpcert.bounds.several.tangents.shifts import SLACK, Shifts
-from gpcert.rounding import symmetric
+from gpcert.rounding import gamma, symmetric
 from gpcert.validation import Float
 
 Expanded = ClassExpansion | SeparateExpansion
@@ -168,7 +168,7 @@ def tangent(seen: Whitened, beta: Float) -> Tangent | None:
     mean_a, mean_B = weights @ a, np.tensordot(weights, B, 1)
     loss = Loss(0.0, np.zeros_like(means.reach), np.zeros((len(means.reach),) * 2))
     if np.count_nonzero(weights) > 1:
-        across = _across(root, a - mean_a, B - mean_B, means, covariances)
+        across = _across(seen, (a - mean_a) @ D, D.T @ (B - mean_B) @ D)
         size = across.slopes + across.bends + across.rest
         loss = across.square(np.where(weights > 0, 0.5 * weights * second(size), 0.0))
     first, bent = D.T @ mean_a, symmetric(D.T @ mean_B @ D)
@@ -259,17 +259,21 @@ def _covariances(x: Expanded, anchor: Anchor, A: Float) -> Shifts:
     )
 
 
-def _across(root: Float, a: Float, B: Float, means: Shifts, covariances: Shifts) -> Shifts:
-    """t_i - mean of t, t_i = a_i.m + <B_i, Sigma> in the differences of latents: one coordinate per class."""
-    turned = a @ root  # a_i . (root of V) whitened displacement
-    bent = np.einsum("pa,ipq,qb->iab", root, B, root, optimize=True)
-    rows, columns = np.triu_indices(len(root))
-    bent = bent[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-    hessian = np.tensordot(turned, means.hessian, 1) + np.tensordot(bent, covariances.hessian, 1)
-    rest = np.abs(turned) @ means.rest + np.linalg.norm(bent, axis=1) * covariances.joint
-    constant = turned @ means.constant + bent @ covariances.constant
-    gradient = turned @ means.gradient + bent @ covariances.gradient
-    return Shifts(means.reach, constant, gradient, hessian, rest * SLACK, 0.0)
+def _across(seen: Whitened, a: Float, B: Float) -> Shifts:
+    """s_i = a_i.m + <B_i, Sigma> less its value at the anchor, each with the rest of its own functional (T2).
+
+    `a` (C, C), `B` (C, C, C): one coordinate per class.
+    """
+    x, anchor, C = seen.x, seen.anchor, len(a)
+    B = 0.5 * (B + B.swapaxes(1, 2))
+    constant = a @ (x.latents.mean - anchor.mean)
+    constant = constant + np.tensordot(B, x.latents.covariance - anchor.covariance, 2)
+    gradient = a @ x.mean_gradient + np.tensordot(B, x.matrix(x.covariance_gradient), 2)
+    hessian = np.tensordot(a, x.mean_hessian, 1) + np.tensordot(B, x.matrix(x.covariance_hessian), 2)
+    rest = np.array([x.rest(*each) for each in zip(a, B, strict=True)])
+    # The sums above, and those of a and B: relative to the sizes of what is added.
+    sizes = (np.abs(a).max(axis=1) + np.abs(B).max(axis=(1, 2))) * seen.changes[0]
+    return Shifts(x.reach, constant, gradient, hessian, rest * SLACK + gamma(2 * C * C + 40) * sizes, 0.0)
 
 
 def second(largest: Float) -> Float:
