@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 
 import gpcert as gc
 from ranges import ONLY, Row
@@ -82,6 +82,30 @@ def tables() -> Iterator[tuple[str, Callable[[], tuple[gc.Posterior, list[gc.Bal
                 ),
                 0.02,
             )
+
+
+def real() -> Iterator[tuple[str, Callable[[], tuple[gc.Posterior, list[gc.Ball]]], float]]:
+    """Tables of scikit-learn, shuffled: tumours (30 features, standardised) and digits (64, two groups)."""
+    tumours, digits = load_breast_cancer(), load_digits()
+    X30 = (tumours.data - tumours.data.mean(axis=0)) / tumours.data.std(axis=0)
+    order, other = (np.random.default_rng(0).permutation(len(each.target)) for each in (tumours, digits))
+    X30, y30 = X30[order], tumours.target[order]
+    X64, y64 = digits.data[other] / 16.0, (digits.target[other] > 4).astype(int)
+    for radius, tolerance in ((0.3, 0.02), (0.5, 0.02), (0.3, 0.001)):
+        yield (
+            f"tumours, r = {radius}, tolerance {tolerance}",
+            lambda r=radius: (fitted(gc.RBF(5.0, 10.0), X30[:300], y30[:300]), balls(X30[300:], 3, r)),
+            tolerance,
+        )
+    for radius, tolerance in ((0.1, 0.02), (0.2, 0.02), (0.05, 0.001)):
+        yield (
+            f"digits, r = {radius}, tolerance {tolerance}",
+            lambda r=radius: (
+                fitted(gc.RBF(1.8, 20.0), X64[:400], y64[:400]),
+                balls(X64[400:], 3, r, domain=(0.0, 1.0)),
+            ),
+            tolerance,
+        )
 
 
 def shipped() -> Iterator[tuple[str, Callable[[], tuple[gc.Posterior, list[gc.Ball]]], float]]:
@@ -199,7 +223,7 @@ def settled(answer: Any) -> bool:
 
 def measure() -> list[Row]:
     rows: list[Row] = []
-    for name, make, tolerance in (*tables(), *shipped()):
+    for name, make, tolerance in (*tables(), *real(), *shipped()):
         if ONLY not in name:
             continue
         post, regions = make()
