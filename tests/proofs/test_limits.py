@@ -35,6 +35,12 @@ def numbers(answer: gc.ProbabilityRange | gc.Verdict | gc.CertifiedRadius) -> tu
 
 
 @pytest.fixture
+def known(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[float, float]:
+    """What the question is answered: with a proof, since then boxes are halved."""
+    return numbers(request.getfixturevalue("ask")(0, proof=tmp_path / "known.json"))
+
+
+@pytest.fixture
 def exports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ctrl-C comes in every export."""
     begun: list[str] = []
@@ -59,9 +65,10 @@ def exports(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         lambda which, **o: gc.certified_radius(POST, X[which], rtol=0.5, max_radius=0.5, **o),
     ],
 )
-def test_an_interrupted_export_leaves_the_answer(ask: object, exports: list[str], tmp_path: Path) -> None:
+def test_an_interrupted_export_leaves_the_answer(
+    ask: object, known: tuple[float, float], exports: list[str], tmp_path: Path
+) -> None:
     """Of one region it comes back without its proof; a batch ends there, as with Ctrl-C in a search."""
-    known = numbers(ask(0))
     answer = ask(0, proof=tmp_path / "p.json")
     assert numbers(answer) == known
     assert (answer.proof, answer.unproved) == (None, Unproved.INTERRUPTED)
@@ -149,7 +156,8 @@ def test_weaker_claims_are_written_where_time_ends_an_attempt(
 ) -> None:
     """The answer says both; all that is written is proved."""
     prove, known = ProofText._prove, gc.probability_range(POST, BALLS[0])
-    sharp = known.lower, known.upper, 0.5 + gc.certify(POST, X[0], BALLS[0]).margin.lower
+    with_file = gc.certify(POST, X[0], BALLS[0], proof=tmp_path / "v.json")
+    sharp = known.lower, known.upper, 0.5 + with_file.margin.lower
 
     def slow(self: ProofText, goal: Goal) -> object:
         if goal.value in sharp:

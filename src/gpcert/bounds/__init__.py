@@ -18,6 +18,7 @@ from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.joint import JointLabel
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound, smallest_point
@@ -39,6 +40,7 @@ __all__ = [
     "JointLabel",
     "JointShare",
     "KernelSum",
+    "Left",
     "LevelBound",
     "LogitCurves",
     "LogitLevel",

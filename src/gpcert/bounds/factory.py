@@ -60,11 +60,13 @@ def _once(cache: WeakKeyDictionary[Posterior, T], post: Posterior, make: Callabl
 
 
 def shape_of(region: Region, moving: Mask, capped: bool = True) -> Shape:
-    """The region on its moving features (D,); `capped`: see `BallShape`."""
+    """The region on its moving features (D,); `capped`: see `Shape`."""
     if isinstance(region, Ball) and region.norm < np.inf:
-        return BallShape(region, moving, capped) if region.norm >= 1.0 else SparseShape(region, moving)
+        if region.norm >= 1.0:
+            return BallShape(region, moving, capped)
+        return SparseShape(region, moving, capped=capped)
     inner = region.inner_box()
-    return BoxShape(inner.lower[moving], inner.upper[moving])
+    return BoxShape(inner.lower[moving], inner.upper[moving], capped=capped)
 
 
 def check_certifiable(post: Posterior) -> None:

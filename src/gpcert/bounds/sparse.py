@@ -42,7 +42,7 @@ class SparseBound(OneByOne):
             return Certified(self.at(centre)[0], centre, 0, True)
         moving = self.shape.moving.copy()
         moving[moving] = active
-        shape = SparseShape(self.shape.ball, moving, [])
+        shape = SparseShape(self.shape.ball, moving, [], self.shape.capped)
         bound = self.part(shape)
         inner = bound.over(lower[active], upper[active], reference[active], target)
         point = centre.copy()
@@ -53,7 +53,8 @@ class SparseBound(OneByOne):
             return result
         pieces, bottom = self._pieces(bound, shape, lower[active], upper[active], target)
         if pieces is None:
-            return result
+            boxes = tuple(_filled(box, lower, upper, active) for box in inner.pieces or ())
+            return result._replace(pieces=boxes or None, elsewhere=inner.elsewhere)
         if not pieces:  # each support was certified in one of the attempts
             return result._replace(value=max(result.value, bottom))
         boxes = tuple(_box(lower, upper, centre, names[~keep]) for keep in pieces)
@@ -95,6 +96,12 @@ class SparseBound(OneByOne):
 
 def _choices(names: Index, count: int) -> set[tuple[int, ...]]:
     return set(combinations(names.tolist(), min(count, len(names))))
+
+
+def _filled(box: tuple[Float, Float], lower: Float, upper: Float, active: Mask) -> tuple[Float, Float]:
+    low, high = lower.copy(), upper.copy()
+    low[active], high[active] = box
+    return low, high
 
 
 def _box(lower: Float, upper: Float, centre: Float, still: Index) -> tuple[Float, Float]:

@@ -15,6 +15,7 @@ from gpcert.bounds import (
     BallShape,
     BoxDomain,
     Domain,
+    Left,
     LevelBound,
     Slice,
     mean_between,
@@ -194,7 +195,7 @@ class BoxProver:
         """The search's references and prices for planes, then others."""
         bound, seen = self.bound, set()
         plan = partial(_plan, partial(bound.planes, slack=lambda: math.inf), self.patient)
-        places = bound.places(node.lower, node.upper, node.reference, plan)
+        places = bound.places(Left(node.lower, node.upper), node.reference, plan)
         for place in places:
             if place is None:
                 yield self._outside(node)

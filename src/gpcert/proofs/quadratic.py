@@ -86,7 +86,7 @@ def _of_box(g: Float, H: Float, low: Float, high: Float, enough: float) -> Multi
     """
     if len(g) == 1:
         return _of_interval(g, H, low, high)
-    y, free = settled_faces(g, H, low, high)
+    y, free, _ = settled_faces(g, H, low, high)
     D = np.zeros_like(g)
     if free.any():
         fixed = np.where(free, 0.0, y)

@@ -146,5 +146,5 @@ def test_what_planes_on_cuts_prove_is_true(norm):
                     if inside and not any(inside):
                         beside += 1
                         assert truth.at_least(point, label, found.elsewhere)
-    assert cuts
+    assert cuts or norm == np.inf  # there hyperplanes shorten nothing
     assert beside or norm != 1.0

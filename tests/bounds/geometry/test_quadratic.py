@@ -71,6 +71,18 @@ def bound(g, H, low, high, **options):
         return quadratic_lower_bound(g, H, low, high, **options)
 
 
+def rises(value, slopes, low, high, x):
+    """Q3: value + sum_j |slopes_j| delta_j at x, exactly."""
+    if not np.isfinite(slopes).all():  # nothing is made of those
+        return rational(value)
+    far = ((t - a if s > 0 else b - t) * abs(s) for s, a, b, t in exactly(slopes, low, high, x))
+    return sum(far, rational(value))
+
+
+def exactly(*columns):
+    return zip(*(map(rational, column) for column in columns), strict=True)
+
+
 @settings(max_examples=examples(600))
 @given(
     problem=problems(), enough=st.sampled_from([np.inf, 0.0, -1.0]), accuracy=st.sampled_from([1e-6, 0.05])
@@ -83,7 +95,8 @@ def test_never_above_an_exact_value(problem, enough, accuracy):
         assert (low <= found.point).all()
         assert (found.point <= high).all()
         assert all(
-            rational(found.value) <= exact(g, H, x) for x in low_points(g, H, low, high, rng, found.point)
+            rises(found.value, found.slopes, low, high, x) <= exact(g, H, x)
+            for x in low_points(g, H, low, high, rng, found.point)
         )
 
 
@@ -101,9 +114,9 @@ def test_any_diagonal_and_any_point_are_sound(problem, lift):
         else low + rng.random() * high
     )
     with np.errstate(all="ignore"):
-        value = _dual(g, H, D, y, low, high)
+        value, slopes = _dual(g, H, D, y, low, high)
     points = low_points(g, H, low, high, rng, np.clip(y, low, high))
-    assert value == -np.inf or all(rational(value) <= exact(g, H, x) for x in points)
+    assert value == -np.inf or all(rises(value, slopes, low, high, x) <= exact(g, H, x) for x in points)
 
 
 @settings(max_examples=examples(150))
@@ -140,6 +153,15 @@ def test_a_strict_vertex_away_from_zero_is_found_to_rounding(problem):
     assert float(Fraction(int(least.p), int(least.q))) - bound(g, H, low, high).value <= 1e-12 * (
         np.abs(g) @ (high - low)
     )
+
+
+def test_slopes_are_sharp():
+    """Linear, and linear beside a bowl: the slopes of Q3 are those of the function."""
+    low, high = np.array([-1.0, -2.0]), np.array([3.0, 1.0])
+    found = bound(np.array([0.5, -2.0]), np.zeros((2, 2)), low, high)
+    assert found.slopes == pytest.approx([0.5, -2.0], rel=1e-12)
+    found = bound(np.array([0.5, 0.1]), np.diag([0.0, 1.0]), low, high)
+    assert found.slopes == pytest.approx([0.5, 0.0], abs=1e-4)
 
 
 def test_one_dimension_without_convexity_is_exact():

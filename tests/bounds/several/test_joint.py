@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds import BoundFactory, Left, shape_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.forms import Pieces, Remainder, least
 from gpcert.bounds.several.joint import JointLabel, _between, _Box
@@ -222,7 +222,8 @@ def test_a_label_that_has_lost_stays_lost_from_every_reference(d, radius):
     region = gc.Ball(x, radius)
     bound = BoundFactory(post).margin(0, shape_of(region, moving), x, moving)
     box = region.box()
-    places = bound.own.places(box.lower, box.upper, x, lambda *size: bound.own.planes(*size, lambda: np.inf))
+    left = Left(box.lower, box.upper)
+    places = bound.own.places(left, x, lambda *size: bound.own.planes(*size, lambda: np.inf))
     assert len(list(places)) > 1
     found = bound.over(box.lower, box.upper, x, 0.5 + 1e-9)
     assert margin_is_above(Truth(post), x, 0, found.value)

@@ -7,6 +7,8 @@ smaller problem.
 Q2 (dual). Let D >= 0 be such that A = H + diag(D) is positive semidefinite, and y any vector. Then on the box
     g.d + d^T H d / 2 >= c.y + y^T A y / 2 + sum_j D_j low_j high_j / 2 + sum_j min(G_j (low_j - y_j), G_j
     (high_j - y_j)), c = g - D (low + high) / 2,  G = c + A y.
+Q3 (slopes). Both say more than a value: how fast the quadratic rises from the end where a coordinate was put.
+
 Any y and D are sound: the best D is a small semidefinite programme, solved by a few Newton steps on its
 barrier in ordinary floating point; only Q2 for the D found is certified (Cholesky by R4, every sum with its
 rounding).
@@ -23,22 +25,26 @@ from gpcert.rounding import TINY, UNIT, gamma, is_certainly_psd
 from gpcert.validation import Float, Mask
 
 _NEWTON_STEPS = 22
+#: The part of a certain deficit that a programme may lose besides.
+_PART = 0.05
 _LARGEST = 1e150  # beyond it, products of the terms overflow
 
 
 class QuadraticBound(NamedTuple):
     """`value` <= the minimum over the box; `point` (d,) in the box is where the relaxation has its
-    minimum.
+    minimum. `slopes` (d,), Q3: on the box the quadratic is at least value + sum_j |slopes_j| delta_j, delta_j
+    the distance from low_j where slopes_j > 0, from high_j where it is < 0; None: nothing is known.
     """
 
     value: float
     point: Float
+    slopes: Float | None = None
 
 
 def quadratic_lower_bound(
     g: Float, H: Float, low: Float, high: Float, enough: float = np.inf, accuracy: float = 1e-6
 ) -> QuadraticBound:
-    """Q1, then Q2, for g (d,), symmetric H (d, d), low <= 0 <= high.
+    """Q1, then Q2, for g (d,), symmetric H (d, d).
 
     Stops improving once `enough` is certain, or the relaxation is solved to the relative `accuracy`.
     """
@@ -50,7 +56,7 @@ def quadratic_lower_bound(
 
 
 def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float) -> QuadraticBound:
-    point, free = settled_faces(g, H, low, high)
+    point, free, slopes = settled_faces(g, H, low, high)
     H_fixed = H @ point  # 0 where free
     constant = float((g + 0.5 * H_fixed) @ point)
     # Substitution rounds: the constant, and the reduced gradient, which acts over the reach of the free
@@ -60,17 +66,20 @@ def _bound(g: Float, H: Float, low: Float, high: Float, enough: float, accuracy:
     if ((scale > 0) & (reach > 0)).any() and point.any():
         constant -= 2.0 * gamma(2 * len(g) + 20) * float(scale @ reach) + len(g) * TINY
     if not free.any():
-        return QuadraticBound(constant, point)
+        return QuadraticBound(constant, point, slopes)
     g, H, low, high = (g + H_fixed)[free], H[free][:, free], low[free], high[free]
-    D, y = curvature(g, H, low, high, enough - constant, accuracy)
+    D, y = curvature(g, H, low, high, enough - constant, accuracy, _PART)
     point[free] = np.clip(y, low, high)
-    value = constant + _dual(g, H, D, y, low, high)
-    return QuadraticBound(value - 2.0 * UNIT * abs(value), point)
+    value, slopes[free] = _dual(g, H, D, y, low, high)
+    value += constant
+    return QuadraticBound(value - 2.0 * UNIT * abs(value), point, slopes)
 
 
-def settled_faces(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask]:
-    """Q1 repeated: a point with the settled coordinates at their ends, 0 in the free ones, and their mask."""
-    point = np.zeros_like(g)
+def settled_faces(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, Mask, Float]:
+    """Q1 repeated: a point with the settled coordinates at their ends, 0 in the free ones, the mask of these,
+    and the slopes of Q3.
+    """
+    point, slopes = np.zeros_like(g), np.zeros_like(g)
     free = np.ones(len(g), dtype=bool)
     positive, negative = np.maximum(H, 0.0), np.minimum(H, 0.0)
     slack = gamma(4 * len(g) + 20) * (np.abs(g) + np.abs(H) @ np.maximum(-low, high))
@@ -83,17 +92,18 @@ def settled_faces(g: Float, H: Float, low: Float, high: Float) -> tuple[Float, M
         if not (falls.any() or rises.any()):
             break
         top[falls], bottom[rises] = low[falls], high[rises]
+        slopes[falls], slopes[rises] = least[falls], most[rises]
         free &= ~(falls | rises)
     settled = ~free
     point[settled] = bottom[settled]
-    return point, free
+    return point, free, slopes
 
 
 def curvature(
-    g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float
+    g: Float, H: Float, low: Float, high: Float, enough: float, accuracy: float, part: float = 0.0
 ) -> tuple[Float, Float]:
     """A good (D, y) for Q2, by Newton on max_D dual(D) + mu (log det A + sum log D), in units d = middle
-    + half * z.
+    + half * z. It ends once `enough` is met, or out of reach: `part` of what certainly lacks is left to gain.
     """
     half, middle = 0.5 * (high - low), 0.5 * (low + high)
     matrix = H * np.outer(half, half)
@@ -107,11 +117,13 @@ def curvature(
     for step in range(_NEWTON_STEPS):
         z = barrier.solution
         clipped = np.minimum(np.maximum(z, -1.0), 1.0)
-        gap = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped) - barrier.dual
+        primal = float(vector @ clipped + 0.5 * clipped @ matrix @ clipped)
+        gap = primal - barrier.dual
         # Stop where the target is met with room for rounding, or where no better D can meet it.
         if (
             barrier.dual + constant - 1e-11 * size >= enough
             or gap <= accuracy * abs(barrier.dual)
+            or (part > 0 and np.isfinite(enough) and gap <= part * (enough - constant - primal))
             or step == _NEWTON_STEPS - 1
         ):
             break
@@ -178,11 +190,11 @@ def _inverse(factor: Float) -> Float:
     return np.asarray(lower + lower.T + np.diag(np.diagonal(inverse)))
 
 
-def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> float:
-    """Q2, rounded down; -inf if A cannot be verified positive semidefinite."""
+def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> tuple[float, Float]:
+    """Q2, rounded down, and the slopes of Q3; -inf if A cannot be verified positive semidefinite."""
     certain = convexified(H, D, high - low)
     if certain is None:
-        return -np.inf
+        return -np.inf, np.zeros_like(g)
     D = certain
     A = H.copy()
     A[np.diag_indices(len(g))] += D
@@ -193,7 +205,7 @@ def _dual(g: Float, H: Float, D: Float, y: Float, low: Float, high: Float) -> fl
     reach = np.abs(y) + np.maximum(np.abs(low - y), np.abs(high - y))
     error = gamma(4 * len(g) + 40) * float((size * reach + D * np.abs(low * high)).sum())
     value = float(terms.sum()) - 2.0 * error - TINY
-    return value if np.isfinite(value) else -np.inf
+    return (value, G) if np.isfinite(value) else (-np.inf, np.zeros_like(g))
 
 
 def convexified(H: Float, D: Float, width: Float) -> Float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
 
@@ -29,7 +29,7 @@ NARROWEST = 1e-60
 
 @dataclass(frozen=True, eq=False)
 class Domain(ABC):
-    """A set of displacements inside the box [low, high], which contains 0; all (d,)."""
+    """A set of displacements inside the box [low, high], which contains 0 but for a `Remnant`; all (d,)."""
 
     low: Float
     high: Float
@@ -158,6 +158,10 @@ class Shape(Protocol):
     def is_box(self) -> bool:
         """Whether the region is a box: local searches may then move coordinates one by one."""
 
+    @property
+    def capped(self) -> bool:
+        """Whether a box may give way to other parts than its halves: a proof file knows those alone."""
+
     def domain(self, lower: Float, upper: Float, reference: Float, lengthscale: Float) -> Domain | None:
         """The part of the region in the box [lower, upper] seen from `reference`, raw units; None: empty."""
 
@@ -186,6 +190,7 @@ class BoxShape:
 
     lower: Float
     upper: Float
+    capped: bool = field(default=True, kw_only=True)
 
     @property
     def is_box(self) -> bool:

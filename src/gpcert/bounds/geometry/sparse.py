@@ -124,6 +124,7 @@ class SparseShape:
     ball: Ball
     moving: Mask
     cut: list[SparseDomain] | None = None  #: where to note the domains; None: nowhere
+    capped: bool = True
 
     @property
     def is_box(self) -> bool:

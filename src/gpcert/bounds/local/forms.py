@@ -132,8 +132,8 @@ class Quadratic(NamedTuple):
 
 
 class Subtracted(NamedTuple):
-    """`value` <= `below` <= base + g.d + d^T H d / 2 - remainders on the domain; the rest as in
-    `FunctionalBound`.
+    """`value` + sum_j |slopes_j| delta_j (Q3) <= `below` <= base + g.d + d^T H d / 2 - remainders on the set;
+    the rest as in `FunctionalBound`.
     """
 
     value: float
@@ -141,6 +141,7 @@ class Subtracted(NamedTuple):
     rounding: float
     loss: Float
     below: Quadratic
+    slopes: Float | None = None
 
 
 def subtract(
@@ -188,7 +189,7 @@ def subtract(
     )
     value = value if math.isfinite(value) else -np.inf
     lost = excess + constant + 4.0 * UNIT * (abs(base) + excess + constant)
-    return Subtracted(value, bound.point, excess, loss, Quadratic(base - lost, g, H))
+    return Subtracted(value, bound.point, excess, loss, Quadratic(base - lost, g, H), bound.slopes)
 
 
 def least(domain: Domain, pieces: Sequence[Pieces], target: tuple[float, float]) -> Subtracted:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.local.forms import Quadratic
 from gpcert.validation import Float
 
@@ -29,6 +30,17 @@ class FunctionalBound(NamedTuple):
     rounding: float
     loss: Float
     below: Quadratic | None = None  #: at most a positive multiple of the functional on the set; None: unknown
+    slopes: Float | None = None  #: such a multiple is at least value + sum_j |slopes_j| delta_j there (Q3)
+
+
+class Supported(NamedTuple):
+    """A bound of a plane over a set; `left`: outside of it, on the set, the plane is not negative. `here`:
+    about the plane at its reference, where it should touch; -inf: not known.
+    """
+
+    bound: FunctionalBound
+    left: Domain
+    here: float
 
 
 class LocalModel(Protocol):

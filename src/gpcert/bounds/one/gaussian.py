@@ -18,10 +18,12 @@ from gpcert.bounds.local.gaussian.functional import RbfLocal
 from gpcert.bounds.local.gaussian.majorants import sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
 from gpcert.bounds.local.gaussian.nearby import Nearby
-from gpcert.bounds.local.gaussian.plane import plane_at
+from gpcert.bounds.local.gaussian.plane import Plane, plane_at
+from gpcert.bounds.local.gaussian.rounds import rounds
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
-from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.bounds.local.protocol import FunctionalBound, Supported
+from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.rounding import down
 from gpcert.validation import Float
@@ -63,8 +65,10 @@ class RbfBound(LevelBound):
     def _local(self, domain: Domain, start: Float) -> RbfLocal:
         return RbfLocal(sharp(expand(self.slice, domain, start)))
 
-    def small(self, size: float, d: int) -> Plan:
-        return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []
+    def small(self, size: float, d: int, touched: Callable[[], bool]) -> Plan:
+        """On boxes planes on what others left do better, unless they miss what they support."""
+        others = self.shape.is_box and self.shape.capped and touched()
+        return [] if others else super().small(size, d, touched)
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""
@@ -77,37 +81,45 @@ class RbfBound(LevelBound):
             return [(near, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
         if size < 0.3:
             return [(0.0, (True,))]
-        inside = (0.7 if self.shape.is_box else 0.5, (True,))
         if d <= COLUMN_DIMENSIONS:
-            return [inside]
-        outside = (0.15 * math.sqrt(min(1.0, slack() / 0.02)), (True,))
-        return [outside, inside] if size < 0.8 else [inside, outside]
+            return [(0.7 if self.shape.is_box else 0.5, (True,))]
+        inside = ((0.85 if size >= 0.75 else 0.7) if self.shape.is_box else 0.5, (True,))
+        lost = slack()
+        outside = (0.15 * math.sqrt(min(1.0, lost / 0.02)), (True,))
+        if size < (0.8 if lost > 0.01 else 0.5):
+            return [outside, inside]
+        return [inside] if size >= 0.75 and lost < math.inf else [inside, outside]
 
     def supports(
         self, domain: Domain, start: Float, level: Level | Line, prices: Prices
-    ) -> Iterator[FunctionalBound]:
+    ) -> Iterator[Supported]:
         plane = plane_at(self.slice, domain, start, level, self.slice.largest_variance)
         if plane is None:
             return
         for price in prices:
-            bound = plane.lower_bound(price)
-            yield bound
-        bent = plane.bent(bound) if price else None
-        if bent is not None:
-            yield bent
+            for bound, left in rounds(plane, partial(Plane.lower_bound, sharp=price), price == prices[-1]):
+                plane = left
+                yield Supported(bound, left.around.domain, left.here)
+        if price:
+            for bent, left in rounds(plane, partial(Plane.bent, flat=bound)):
+                yield Supported(bent, left.around.domain, left.here)
 
     def means(
-        self, lower: Float, upper: Float, reference: Float, enough: float, less: float = 0.0
+        self, left: Left, reference: Float, enough: float, less: float = 0.0
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
         """D1: the mean is a sum of kernels, and needs no product with the precision."""
-        for place in self.places(lower, upper, reference, partial(self.planes, slack=lambda: np.inf)):
+        for place in self.places(left, reference, partial(self.planes, slack=lambda: np.inf)):
             if place is None:
                 yield None
                 return
             start, domain, prices = place
             mean = mean_over(self.slice, domain, start, less)
             for forms in prices:
-                yield start, mean.lower_bound(forms, enough)
+                bounded = partial(KernelSum.lower_bound, sharp=forms, enough=enough)
+                for bound, rest in rounds(mean, bounded, forms == prices[-1]):
+                    mean = rest
+                    left.take(rest.around.domain, start, self.lengthscale)
+                    yield start, bound
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box, S anywhere."""

@@ -10,9 +10,11 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.enclosures import Interval
+from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
+from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.rounding import LARGEST, UNIT, down
 from gpcert.validation import Float
@@ -53,14 +55,12 @@ class LatentBound(OneByOne):
         """
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(-np.inf, reference, int(np.argmax(widths)), False)
-        less = target if abs(target) <= LARGEST else 0.0
-        for attempt in self._bounds(lower, upper, reference, less):
+        less, left = target if abs(target) <= LARGEST else 0.0, Left(lower, upper)
+        for attempt in self._bounds(left, reference, less):
             if attempt is None:
-                return best._replace(value=np.inf)
+                return left.proved(best._replace(value=np.inf), self._clipped(less))
             start, bound = attempt
-            latent = down(less + bound.latent)
-            if self.variance:
-                latent = max(latent, 0.0) if self.sign > 0 else min(latent, 0.0)
+            latent = self._clipped(down(less + min(bound.latent, 0.0) if left.part else less + bound.latent))
             if best.value == -np.inf or latent > best.value:
                 point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
                 rounding = latent + 2.0 * bound.rounding >= target
@@ -70,25 +70,33 @@ class LatentBound(OneByOne):
         if best.value < target:
             least = self._chosen(*radial_envelope(self.slice, lower, upper))[0]
             best = best._replace(value=max(best.value, least))
+            best = left.divided(best, self.shape, self.base.lengthscale, self._clipped(less))
         return best
 
+    def _clipped(self, latent: float) -> float:
+        """What a lower bound of the unclipped quantity says of it."""
+        if not self.variance:
+            return latent
+        return max(latent, 0.0) if self.sign > 0 else min(latent, 0.0)
+
     def _bounds(
-        self, lower: Float, upper: Float, reference: Float, less: float
+        self, left: Left, reference: Float, less: float
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
         """See `LevelBound.means`: of what is bounded - less, before the variance is clipped."""
         if not self.variance:
-            yield from self.base.means(lower, upper, reference, 0.0, less)
+            yield from self.base.means(left, reference, 0.0, less)
             return
         line, found = (-self.sign, -less), False
-        for place in self.base.places(lower, upper, reference, self._planes):
+        for place in self.base.places(left, reference, self._planes):
             if place is None:
                 yield None
                 return
-            for bound in self.base.supports(place[1], place[0], line, place[2]):
+            for bound, part, _ in self.base.supports(place[1], place[0], line, place[2]):
                 found = True
+                left.take(part, place[0], self.base.lengthscale)
                 yield place[0], bound
         plan = self._after_planes if found else self.base.plan
-        for attempt in self.base.attempts(lower, upper, reference, plan):
+        for attempt in self.base.attempts(left, reference, plan):
             yield None if attempt is None else (attempt[0], attempt[1].lower_bound(0.0, *line, 0.0))
 
     def _planes(self, size: float, d: int) -> Sequence[tuple[float, Prices]]:
@@ -98,8 +106,10 @@ class LatentBound(OneByOne):
 
     def _after_planes(self, size: float, d: int) -> Plan:
         """Expansions on small sets; of the largest variance on others too, from the middle (measured)."""
+        if size < _MEDIUM and d > CHEAP_DIMENSIONS and isinstance(self.base.slice, Slice):
+            return self.base.plan(size, d)
         if self.sign > 0 or not _SMALL <= size < _MEDIUM:
-            return self.base.small(size, d)
+            return self.base.small(size, d, lambda: False)
         return [(1.0, build) for _, build in self.base.plan(size, d)[-1:]]
 
     def _chosen(self, mean: Interval, variance: Interval) -> Interval:

@@ -12,12 +12,13 @@ import numpy as np
 
 from gpcert.bounds.geometry.ball import BallDomain
 from gpcert.bounds.geometry.cut import HalfSpace
-from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape, divided
+from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel
+from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, Supported
 from gpcert.bounds.local.radial.slice import RadialSlice
+from gpcert.bounds.one.left import Left
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
@@ -35,6 +36,8 @@ _WORTH = 0.1
 _FEW = 3
 #: How often a plane that fails is followed by one on the part of the set that it leaves, at most.
 _ROUNDS = 2
+#: A plane that keeps this share of what it supports, where it should touch, fails by its bends alone.
+_TOUCHES = 0.5
 #: A hyperplane that leaves more than this share of the set is none, and so is a plane that gains less.
 _LEAVES = 0.9
 #: How far the reference of such a plane lies from the middle of its part to the predicted worst point.
@@ -80,19 +83,21 @@ class LevelBound(OneByOne):
     @abstractmethod
     def supports(
         self, domain: Domain, start: Float, level: Level | Line, prices: Prices
-    ) -> Iterator[FunctionalBound]:
-        """Bounds of the plane of a level, or of a line, at `start` (d,), by rising price; none where there is
-        no plane.
+    ) -> Iterator[Supported]:
+        """Bounds of the plane of a level, or of a line, at `start` (d,), by rising price, each with what it
+        leaves of the set: outside, the plane is not negative. None where there is no plane.
         """
 
-    def small(self, size: float, d: int) -> Plan:
-        """The plan where planes have failed: expanding S to second order beats them on small sets only."""
+    def small(self, size: float, d: int, touched: Callable[[], bool]) -> Plan:
+        """The plan where planes have failed: expanding S to second order beats them on small sets only.
+
+        `touched()`: whether one of them lost little where it should touch.
+        """
         return self.plan(size, d) if size < 0.3 else []
 
     def places(
         self,
-        lower: Float,
-        upper: Float,
+        left: Left,
         reference: Float,
         plan: Callable[[float, int], Sequence[tuple[float, What]]],
     ) -> Iterator[tuple[Float, Domain, What] | None]:
@@ -101,34 +106,35 @@ class LevelBound(OneByOne):
         At the predicted worst point the bound is exact there but pays for the whole width of the box on the
         far side; retreating towards the middle trades the one for the other. Any reference is sound.
         """
-        middle = self.shape.middle(lower, upper)
-        domain = self.shape.domain(lower, upper, middle, self.lengthscale)
+        middle = self.shape.middle(left.lower, left.upper)
+        domain = self.shape.domain(left.lower, left.upper, middle, self.lengthscale)
         if domain is None:
             yield None
         if domain is None or not self.slice.moderate:
             return
-        for retreat, what in plan(2.0 * domain.norm(np.ones(len(lower))), len(lower)):
-            start = self.shape.within(reference + retreat * (middle - reference), lower, upper)
-            domain = self.shape.domain(lower, upper, start, self.lengthscale)
+        for retreat, what in plan(2.0 * domain.norm(np.ones(len(middle))), len(middle)):
+            box = left.lower, left.upper
+            start = self.shape.within(reference + retreat * (middle - reference), *box)
+            domain = self.shape.domain(*box, start, self.lengthscale)
             if domain is None:
                 yield None
                 return
             yield start, domain, what
 
     def attempts(
-        self, lower: Float, upper: Float, reference: Float, plan: Callable[[float, int], Plan] | None = None
+        self, left: Left, reference: Float, plan: Callable[[float, int], Plan] | None = None
     ) -> Iterator[tuple[Float, LocalModel] | None]:
         """References (d,) and local models over the box, by rising price; None as for `places`."""
-        for place in self.places(lower, upper, reference, plan or self.plan):
+        for place in self.places(left, reference, plan or self.plan):
             yield None if place is None else (place[0], place[2](place[1], place[0]))
 
     def means(
-        self, lower: Float, upper: Float, reference: Float, enough: float, less: float = 0.0
+        self, left: Left, reference: Float, enough: float, less: float = 0.0
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
-        """References (d,) and lower bounds of the mean - less, by rising price; None as for `places`. Effort
-        ends once `enough` is certain.
+        """References (d,) and lower bounds of the mean - less, by rising price, on what is left; None as for
+        `places`. Effort ends once `enough` is certain.
         """
-        for attempt in self.attempts(lower, upper, reference):
+        for attempt in self.attempts(left, reference):
             if attempt is None:
                 yield None
                 return
@@ -136,12 +142,12 @@ class LevelBound(OneByOne):
 
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """See `BoxBound.over`: attempts of rising price until one certifies the target."""
-        level = self.curves.level(target)
+        level, left = self.curves.level(target), Left(lower, upper)
         widest = int(np.argmax((upper - lower) / self.lengthscale))
         best = Certified(0.0, reference, widest, False)
-        for attempt in self._trials(lower, upper, reference, level):
+        for attempt in self._trials(left, reference, level):
             if attempt is None:
-                return Certified(1.0, reference, widest, False)
+                return left.proved(Certified(1.0, reference, widest, False), level.p)
             start, trial = attempt
             trial = trial._replace(point=np.clip(start + trial.point * self.lengthscale, lower, upper))
             if best.value <= 0.0 or trial.value > best.value:
@@ -150,38 +156,47 @@ class LevelBound(OneByOne):
                 break
         if best.value < level.p:
             best = best._replace(value=max(best.value, self.envelope(lower, upper)))
-            if best.pieces is None:
-                best = best._replace(pieces=self.shape.parts(lower, upper, best.split))
+            best = left.divided(best, self.shape, self.lengthscale, level.p)
         return best
 
-    def _trials(
-        self, lower: Float, upper: Float, reference: Float, level: Level
-    ) -> Iterator[tuple[Float, Certified] | None]:
-        """Planes first (G1 to G5); then, where there are none or on small sets, expansions of S itself."""
-        largest, found = self.slice.largest_variance, False
+    def _trials(self, left: Left, reference: Float, level: Level) -> Iterator[tuple[Float, Certified] | None]:
+        """Planes first (G1 to G5), each on what others left (B10); then, if need be, expansions of S."""
+        largest, planes = self.slice.largest_variance, list[tuple[Float, float]]()
         within = level.within(lambda: (0.0, largest))
 
         def slack() -> float:
             return max(self.at(reference)[0] - level.p, 0.0)
 
-        for place in self.places(lower, upper, reference, partial(self.planes, slack=slack)):
+        def touched() -> bool:
+            found = False
+            for start, here in planes:  # no loop in `any`: an interrupt there would be lost
+                found = found or here > _TOUCHES * self._above(level, start)
+            return found
+
+        for place in self.places(left, reference, partial(self.planes, slack=slack)):
             if place is None:
                 yield None
                 return
             start, domain, prices = place
-            for bound in self.supports(domain, start, within, prices):
-                found = True
-                yield start, self._conclude(bound, within, (0.0, largest))
-                yield from self._cuts((lower, upper), reference, (start, domain, bound), within)
-        for attempt in self.attempts(lower, upper, reference, self.small if found else self.plan):
-            yield None if attempt is None else (attempt[0], self._certify(attempt[1], level))
+            for bound, part, here in self.supports(domain, start, within, prices):
+                planes.append((start, here))
+                left.take(part, start, self.lengthscale)
+                yield start, left.proved(self._conclude(bound, within, (0.0, largest)), level.p)
+                yield from self._cuts(left, reference, (start, domain, bound), within)
+        plan = partial(self.small, touched=touched) if planes else self.plan
+        for attempt in self.attempts(left, reference, plan):
+            if attempt is None:
+                yield None
+                return
+            yield attempt[0], left.proved(self._certify(attempt[1], level), level.p)
+
+    def _above(self, level: Level, x: Float) -> float:
+        """About mu - m_p(S) at x (d,)."""
+        mean, S = self.slice.latent(x)
+        return 0.5 * (sum(mean) - sum(level.curve(max(0.5 * sum(S), 0.0))))
 
     def _cuts(
-        self,
-        box: tuple[Float, Float],
-        worst: Float,
-        failed: tuple[Float, Domain, FunctionalBound],
-        level: Level,
+        self, left: Left, worst: Float, failed: tuple[Float, Domain, FunctionalBound], level: Level
     ) -> Iterator[tuple[Float, Certified]]:
         """B10: planes on the part of the box where the last one may fail; elsewhere P >= level.p."""
         start, whole, bound = failed
@@ -191,22 +206,21 @@ class LevelBound(OneByOne):
             half = HalfSpace(start, self.lengthscale, *bound.below.cut(whole))
             if not half.share(whole) < _LEAVES:
                 return
-            box = half.shortened(whole, *box)
-            middle = 0.5 * box[0] + 0.5 * box[1]
-            start = self.shape.within(middle + _FORWARD * (worst - middle), *box)
-            new = self.shape.domain(*box, start, self.lengthscale)
+            left.shorten(*half.shortened(whole, left.lower, left.upper))
+            middle = 0.5 * left.lower + 0.5 * left.upper
+            start = self.shape.within(middle + _FORWARD * (worst - middle), left.lower, left.upper)
+            new = self.shape.domain(left.lower, left.upper, start, self.lengthscale)
             if not isinstance(new, BoxDomain | BallDomain):
                 return
             last, whole = bound.latent, new
             found = next(iter(self.supports(half.seen_from(start, whole), start, level, (True,))), None)
             if found is None:
                 return
-            bound = found
-            certified = self._conclude(bound, level, (0.0, self.slice.largest_variance))
-            certified = certified._replace(value=min(certified.value, level.p))
-            j = certified.split
-            pieces = self.shape.parts(*box, j) or divided(*box, j, (0.5 * box[0][j] + 0.5 * box[1][j],))
-            yield start, certified._replace(pieces=pieces, elsewhere=level.p)
+            bound = found.bound
+            yield (
+                start,
+                left.proved(self._conclude(bound, level, (0.0, self.slice.largest_variance)), level.p),
+            )
             if not bound.latent > _LEAVES * last:
                 return
 

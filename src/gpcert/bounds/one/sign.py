@@ -13,11 +13,14 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound
+from gpcert.rounding import down
 from gpcert.validation import Float
 
-#: A latent mean certified above this ends a trial: room for the rounding of the conclusion.
-_CLEAR = 1e-9
+#: The share of the latent mean at the reference that a mean has to exceed: more than 0, so that it is
+#: positive where no more than that is known of it, and the margin is not told as nothing.
+_CLEAR = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +49,28 @@ class SignBound(OneByOne):
         """See `BoxBound.over`; attempts end once the mean is certainly positive."""
         widest = int(np.argmax((upper - lower) / self.base.lengthscale))
         best: Certified | None = None
-        for attempt in self.base.means(lower, upper, reference, _CLEAR):
+        left, clear = Left(lower, upper), self._clear(reference)
+        for attempt in self.base.means(left, reference, 0.0, clear):
             if attempt is None:
-                return Certified(1.0, reference, widest, False)
+                p = self._least(clear) if left.part else 1.0
+                return Certified(p, reference, widest, False)
             start, bound = attempt
-            largest = self.base.slice.largest_variance
-            p = self.base.curves.bounds((bound.latent, bound.latent), (0.0, largest))[0]
+            latent = min(bound.latent, 0.0) if left.part else bound.latent
+            p = self._least(down(latent + clear))
             point = np.clip(start + bound.point * self.base.lengthscale, lower, upper)
             trial = Certified(p, point, int(np.argmax(bound.loss)), bound.value + 2.0 * bound.rounding >= 0)
             if best is None or trial.value > best.value:
                 best = trial
-            if bound.latent > 0:
+            if latent >= 0:
                 return best
         best = Certified(0.0, reference, widest, False) if best is None else best
-        return best._replace(value=max(best.value, self.base.envelope(lower, upper)))
+        best = best._replace(value=max(best.value, self.base.envelope(lower, upper)))
+        return left.divided(best, self.shape, self.base.lengthscale, self._least(clear))
+
+    def _clear(self, reference: Float) -> float:
+        """What the mean is to exceed, so that it is positive where no more than that is known."""
+        return _CLEAR * max(self.objective(reference)[0], 0.0) if isinstance(self.base, RbfBound) else 0.0
+
+    def _least(self, mean: float) -> float:
+        """P where the mean is at least this."""
+        return self.base.curves.bounds((mean, mean), (0.0, self.base.slice.largest_variance))[0]

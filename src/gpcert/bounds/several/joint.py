@@ -24,6 +24,7 @@ from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
 from gpcert.bounds.local.forms import Subtracted
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
+from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.known import Known
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
@@ -94,7 +95,7 @@ class JointLabel(OneByOne):
             return Certified(_WINS, reference, widest, False)
         open_ = open_[np.argsort(-z[1][open_], kind="stable")]
         best: Certified | None = None
-        for place in own.places(lower, upper, reference, partial(own.planes, slack=lambda: np.inf)):
+        for place in own.places(Left(lower, upper), reference, partial(own.planes, slack=lambda: np.inf)):
             if place is None:
                 return Certified(1.0, reference, widest, False)
             start, _, prices = place

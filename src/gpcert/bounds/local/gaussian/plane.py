@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -63,13 +64,12 @@ class Plane(KernelSum):
 
         if not length > 0 or theta_for(most) is None:  # Q is at most that: no product is needed
             return None
-        kv = c.k[:, None] * c.v
-        along, q1 = kv @ y, (self.r * c.k) @ c.v
+        along, q1 = c.k * (c.v @ y), (self.r * c.k) @ c.v
         J = float(along @ (model.precision @ along)) / length
         theta = theta_for(prior - J - float(q1 @ y) ** 2 / (A2 * length) if bend.falls else J)
         if theta is None:
             return None
-        forms = [symmetric(kv.T @ (model.precision @ kv))]
+        forms = [self._explained]
         step = c.most * np.minimum(c.domain.absolute(c.v), c.norm)  # at least k_i sum_j |v_ij d_j|
         long, wrong = model.weighted(step), model.weighted(step * c.unit)
         error = 2.02 * long * wrong + UNDERFLOW
@@ -83,6 +83,14 @@ class Plane(KernelSum):
         lost = scale * (1.0 / theta - 1.0 + 8 * UNIT / theta) * worst * (1.0 + 16 * UNIT)
         remainder = Remainder(None, np.full(len(y), lost), 0.5 * scale * error * (1.0 + 16 * UNIT))
         return [kept * form for form in forms], remainder
+
+    @cached_property
+    def _explained(self) -> Float:
+        """J (d, d)."""
+        if isinstance(self.whole, Plane):
+            return self.whole._explained
+        kv = self.around.k[:, None] * self.around.v
+        return symmetric(kv.T @ (self.around.slice.model.precision @ kv))
 
     @property
     def _sizes(self) -> tuple[float, float]:

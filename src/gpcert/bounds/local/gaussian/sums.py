@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -30,21 +30,26 @@ from gpcert.validation import Float
 
 #: Any theta is sound; this share of the balanced one was best on whole images.
 _THETA = 0.35
-#: Orders that are bounded as quadratic forms, for many features.
-_FORMS = (3, 4)
+#: Orders that are bounded as quadratic forms; up to so many features, or where the products of centres cost
+#: more than a programme, the cubic alone, by its tensor.
+_FORMS, _TENSOR, _DEAR = (3, 4), 12, 5e6
 #: The metric's scale is a power of this, so that few Gram matrices serve all boxes.
 _STEP = 16.0
 
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """The kernels of all centres around one reference: v (n, d), k (n,), the relative errors of k (n,)."""
+    """The kernels of all centres around one reference: v (n, d), k (n,), the relative errors of k (n,).
+
+    `whole`: the same on a larger set, whose metric is kept.
+    """
 
     slice: Slice
     domain: Domain
     v: Float
     k: Float
     relative: Float
+    whole: Covariances | None = field(default=None, kw_only=True)
 
     @cached_property
     def s(self) -> float:
@@ -68,6 +73,8 @@ class Covariances:
         With many features the two factors of a_i = (L d).(L^-1 v_i) are about equal, which X5 likes; boxes of
         few features are too many, and of too many sizes: there |L^-1 v_i| is at most |v_i|.
         """
+        if self.whole is not None:
+            return self.whole.metric
         metric = self.domain.metric(self.slice.spread)
         if len(metric) <= CHEAP_DIMENSIONS:
             return np.asarray(metric / metric.min())
@@ -123,13 +130,22 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KernelSum:
-    """The sum f with weights b (n,); e^r f may lack `excess` besides, at most."""
+    """The sum f with weights b (n,); e^r f may lack `excess` besides, at most.
+
+    `whole`: the same on a larger set, whose coefficients hold here.
+    """
 
     around: Covariances
     b: Float
     constant: float
     still: float = 0.0
     excess: float = 0.0
+    whole: KernelSum | None = field(default=None, kw_only=True)
+
+    def on(self, domain: Domain) -> Self:
+        """The same on a part of its set: only what depends on the set's size is computed again."""
+        around = replace(self.around, domain=domain, whole=self.around)
+        return replace(self, around=around, whole=self)
 
     def lower_bound(self, sharp: bool, enough: float = 0.0) -> FunctionalBound:
         """f on the whole domain; `sharp`: with the orders from three on as forms, else by one norm (X5)."""
@@ -143,7 +159,9 @@ class KernelSum:
             return FunctionalBound(-np.inf, -np.inf, 0.0 * c.domain.reach, 0.0, c.domain.reach**2)
         bound = least(c.domain, [pieces()], (enough * grow if enough > 0 else enough, 1e-6))
         latent = bound.value if bound.value <= 0 else bound.value / grow * (1.0 - 4 * UNIT)
-        return FunctionalBound(bound.value, latent, bound.point, bound.rounding, bound.loss)
+        return FunctionalBound(
+            bound.value, latent, bound.point, bound.rounding, bound.loss, slopes=bound.slopes
+        )
 
     def pieces(self, sharp: bool) -> Pieces:
         """e^r f before the last step; e^r has to be finite."""
@@ -174,16 +192,25 @@ class KernelSum:
     @cached_property
     def head(self) -> Head:
         """The orders zero to two."""
+        if self.whole is not None:
+            return self.whole.head
         bk, v = self.b * self.around.k, self.around.v
         scaled = np.sqrt(np.abs(bk))[:, None] * v
         more, less = scaled[bk > 0], scaled[bk < 0]  # a product with its own transpose takes half the time
         return Head(float(bk.sum()), bk @ v, more.T @ more - less.T @ less)
+
+    @property
+    def here(self) -> float:
+        """About what is certain of f at the reference: it only guides."""
+        return self.head.value + self.still + self.constant - self.excess
 
     @cached_property
     def _squares(self) -> tuple[float, float, float]:
         """X5: the squared norm of the sum in the metric, that of its orders zero to two, and the error of
         their difference, with up to two orders more subtracted.
         """
+        if self.whole is not None:
+            return self.whole._squares
         c = self.around
         n, d = c.v.shape
         gram, entry = c.slice.gram(c.metric)
@@ -217,8 +244,7 @@ class KernelSum:
     def _orders(self) -> list[Remainder]:
         """C1 for the lowest orders, norms for the others; subtracted as d^T (.) d / 2."""
         c, last, more, found = self.around, 2, 0.0, []
-        few = c.v.shape[1] <= CHEAP_DIMENSIONS
-        for order, form in self._tensor() if few else self._flattened():
+        for order, form in self._forms:
             # |order p| <= |L d|^{p-1} sqrt(N(d)) <= span^{p-2} (theta |L d|^2 + N(d) / theta) / 2
             theta = _THETA * balance(largest_root(form, c.domain), c.span)
             power = c.span ** (order - 2) * (1.0 + 1e-12)
@@ -227,6 +253,15 @@ class KernelSum:
             more += math.factorial(order) * float(np.diagonal(form.matrix) @ (1.0 / c.metric))
             last = order
         return [*found, Remainder(None, 2.0 * self._beyond(last + 1, more) * c.elliptic)]
+
+    @cached_property
+    def _forms(self) -> list[tuple[int, Form]]:
+        """The lowest orders beyond the second, and their forms N."""
+        if self.whole is not None:
+            return self.whole._forms
+        n, d = self.around.v.shape
+        few = d <= _TENSOR or (d <= CHEAP_DIMENSIONS and n * n * d > _DEAR)
+        return list(self._tensor() if few else self._flattened())
 
     def _tensor(self) -> Iterator[tuple[int, Form]]:
         """C1: the cubic by its symmetric tensor, for few features."""
