@@ -30,8 +30,7 @@ from gpcert.validation import Float
 
 #: Any theta is sound; this share of the balanced one was best on whole images.
 _THETA = 0.35
-#: Orders that are bounded as quadratic forms; up to so many features, or where the products of centres cost
-#: more than a programme, the cubic alone, by its tensor.
+#: Orders bounded as forms; of so few features, or where n^2 d is more, the cubic alone, by its tensor.
 _FORMS, _TENSOR, _DEAR = (3, 4), 12, 5e6
 #: The metric's scale is a power of this, so that few Gram matrices serve all boxes.
 _STEP = 16.0
