@@ -276,6 +276,8 @@ MISTAKES: Mistakes = [
     ),
     ("answers must be answers, got Ball", lambda: gc.Answers([ball])),
     ("answers must be answers, got Ball", lambda: gc.save_answers("a.json", [ball])),
+    ("answers must be answers, got str", lambda: gc.save_answers([ball], "a.json")),
+    ("answers must be answers, got int", lambda: gc.save_answers([ball], 3)),
     (
         "certify: multiple values for argument 'x'",
         lambda: gc.certify(plain, gc.Ball(X[0], 0.1), x=[1.0, 2.0, 3.0], region=ball),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -61,6 +62,17 @@ def test_clear_labels_are_still_decided() -> None:
     assert gc.certify(SHORT, gc.Ball([1.0], 0.1)).status == "safe"
     assert gc.certify(SHORT, gc.Ball([0.3], 0.01)).status == "unknown"
     assert gc.certify(SHORT, gc.Ball([-1.0], 2.0)).status == "unsafe"
+
+
+def test_a_label_that_is_more_probable_but_not_by_enough_can_be_kept(tmp_path: Path) -> None:
+    """P(0) > 1/2 everywhere, by less than TIE: unknown, with a margin above 0 that a file gives back."""
+    v = gc.certify(SHORT, gc.Ball([-1.0], 0.9))
+    assert v.status == "unknown"
+    assert 0.0 < v.margin.lower <= TIE
+    gc.save_answers(tmp_path / "kept.json", v)
+    assert gc.load_answers(tmp_path / "kept.json")[0].margin == v.margin
+    assert gc.certify(SHORT, gc.Ball([-1.0], 0.9), store=tmp_path / "kept.db").margin == v.margin
+    assert gc.certify(SHORT, gc.Ball([-1.0], 0.9), store=tmp_path / "kept.db").margin == v.margin
 
 
 @pytest.mark.parametrize(("centre", "radius"), [(1.0, 0.5), (1.0, 0.6), (-1.0, 0.8), (-1.0, 2.0), (1.0, 2.0)])

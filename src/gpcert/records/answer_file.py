@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpcert.errors import InvalidInputError
@@ -32,6 +32,7 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     >>> gc.load_answers(path)[0].status
     <VerdictStatus.SAFE: 'safe'>
     """
+    require(isinstance(answers, Answer | Iterable), f"answers must be answers, got {type(answers).__name__}")
     listed = [answers] if isinstance(answers, Answer) else list(answers)
     for answer in listed:
         require(isinstance(answer, Answer), f"answers must be answers, got {type(answer).__name__}")

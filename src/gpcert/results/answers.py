@@ -19,6 +19,9 @@ from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import NotNegative, Point, Share, optional
 from gpcert.validation import Float
 
+#: Beyond scikit-learn's TIE: a probability this far above 1/2 is always a label (docs/maths.md, D3).
+_NEAR = 1e-8
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProbabilityRange(Extremes, Answer):
@@ -114,7 +117,7 @@ class Verdict(Answer):
         """See `Record`."""
         low, high, status = self.margin.lower, self.margin.upper, self.status
         wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
-        if wrong.get(status, low > 0.0) or not -1.0 <= low <= high <= 1.0:
+        if wrong.get(status, low > _NEAR) or not -1.0 <= low <= high <= 1.0:
             yield f"margin must have the sign of its verdict {status}, in [-1, 1], got {told(self.margin)}"
         if (status is VerdictStatus.UNSAFE) != (self.counterexample is not None):
             yield f"counterexample must be given with verdict unsafe and no other, got {status}"
