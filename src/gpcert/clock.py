@@ -1,6 +1,7 @@
 """A deadline that long computations look at, so that a limit of time holds inside a box as well.
 
-What is under way is given up by an exception, as Ctrl-C does: nothing that was known is lost.
+What is under way is given up by an exception, as Ctrl-C does: nothing that was known is lost. What is
+verified once per model, for all questions to come, is not given up, and no question pays for it: `standing`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,36 @@ from contextvars import ContextVar
 
 _deadline: ContextVar[float] = ContextVar("gpcert deadline", default=float("inf"))
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("gpcert stop", default=None)
+_stood: ContextVar[float] = ContextVar("gpcert seconds stood still", default=0.0)
 
 
 class OutOfTime(Exception):
     """The deadline has passed. No error: what ends here has an answer."""
 
 
+def now() -> float:
+    """The clock of all limits of time: that of `time.perf_counter`, less what was spent `standing`."""
+    return time.perf_counter() - _stood.get()
+
+
+@contextmanager
+def standing() -> Iterator[None]:
+    """Inside, no time passes for limits, and none ends anything.
+
+    For what is verified once per model: given up at every question's limit, it would never be known. Ctrl-C
+    still ends it.
+    """
+    start, token = now(), _deadline.set(float("inf"))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+        _stood.set(_stood.get() + now() - start)
+
+
 @contextmanager
 def until(deadline: float, stop: Callable[[], bool] | None = None) -> Iterator[None]:
-    """Inside, `check` raises after the deadline (on the clock of `time.perf_counter`), or an earlier one.
+    """Inside, `check` raises after the deadline (on the clock of `now`), or an earlier one.
 
     `stop`: whether somebody wants it to end; that is Ctrl-C to whoever works.
     """
@@ -34,7 +56,7 @@ def until(deadline: float, stop: Callable[[], bool] | None = None) -> Iterator[N
 
 def left() -> float:
     """Seconds until the deadline; inf: there is none."""
-    return _deadline.get() - time.perf_counter()
+    return _deadline.get() - now()
 
 
 def heed() -> None:
@@ -47,5 +69,5 @@ def heed() -> None:
 def check() -> None:
     """Raise `OutOfTime` if the deadline has passed; cheap enough for every quadratic programme."""
     heed()
-    if time.perf_counter() > _deadline.get():
+    if now() > _deadline.get():
         raise OutOfTime

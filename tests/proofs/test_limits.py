@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.clock import OutOfTime, check, left, until
+from gpcert.clock import OutOfTime, check, left, now, until
 from gpcert.proofs import Prover, limits, prover
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.tree import Goal
@@ -187,7 +186,7 @@ def test_an_export_without_time_says_so(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_clock_knows_what_is_left_and_who_wants_to_stop() -> None:
-    with until(time.perf_counter() + 100.0, stop=lambda: True), until(time.perf_counter() + 50.0):
+    with until(now() + 100.0, stop=lambda: True), until(now() + 50.0):
         assert left() <= 50.0
         with pytest.raises(KeyboardInterrupt):
             check()

@@ -1,7 +1,6 @@
 """Certified radii and accuracies: proved below, refuted above, consistent with verdicts."""
 
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -188,19 +187,18 @@ def test_where_time_is_short_a_small_ball_is_the_first(largest, asked_in_a_hurry
 
 def test_a_small_ball_is_proved_before_a_counterexample_is_verified(monkeypatch):
     """The attack takes a third of the time, and its answer more to look at than there is left."""
-    now, nearest, refutes = [0.0], radius.nearest, radius_search.refutes
+    time, nearest, refutes = [0.0], radius.nearest, radius_search.refutes
 
     def attacked(*asked, deadline):
-        now[0] += 300.0
+        time[0] += 300.0
         return nearest(*asked)
 
     def looked_at(*asked):
-        now[0] += 1e4
+        time[0] += 1e4
         return refutes(*asked)
 
-    clock = SimpleNamespace(perf_counter=lambda: now[0])
-    monkeypatch.setattr(radius, "time", clock)
-    monkeypatch.setattr(radius_search, "time", clock)
+    monkeypatch.setattr(radius, "now", lambda: time[0])
+    monkeypatch.setattr(radius_search, "now", lambda: time[0])
     monkeypatch.setattr(radius, "nearest", attacked)
     monkeypatch.setattr(radius_search, "refutes", looked_at)
     post, X = six_classes()

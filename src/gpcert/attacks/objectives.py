@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from gpcert.clock import heed
+from gpcert.clock import heed, now
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
@@ -35,11 +34,11 @@ class Careful:
     """
 
     objective: Objective
-    deadline: float = np.inf  #: on the clock of `time.perf_counter`
+    deadline: float = np.inf  #: on the clock of `gpcert.clock.now`
 
     def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
         heed()
-        if time.perf_counter() < self.deadline:
+        if now() < self.deadline:
             try:
                 return self.objective(X, labels)
             except InvalidInputError:
@@ -50,7 +49,7 @@ class Careful:
 
     def values(self, X: Float, labels: Index) -> Float:
         heed()
-        if time.perf_counter() < self.deadline:
+        if now() < self.deadline:
             try:
                 return self.objective.values(X, labels)
             except InvalidInputError:

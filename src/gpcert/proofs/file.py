@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.bounds import BoundFactory, shape_of
-from gpcert.clock import OutOfTime, left, until
+from gpcert.clock import OutOfTime, left, now, until
 from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
@@ -55,7 +54,7 @@ class ProofText:
     @staticmethod
     def sharing(others: int) -> AbstractContextManager[None]:
         """Inside, what is left of the time is shared with as many others."""
-        return until(time.perf_counter() + left() / (others + 1))
+        return until(now() + left() / (others + 1))
 
     def text(self, model: str) -> str:
         """The whole file, for a model file with this SHA-256."""
@@ -243,7 +242,7 @@ class ProofText:
             return (np.inf if goal.upper else -np.inf), None
         try:
             share = _LAST if goal.only and goal.patient else _SHARE
-            with until(time.perf_counter() + share * left()):
+            with until(now() + share * left()):
                 return self._prove(goal)
         except OutOfTime:
             self.cut = True

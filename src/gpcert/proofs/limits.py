@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 from flint import ctx
 
-from gpcert.clock import OutOfTime, until
+from gpcert.clock import OutOfTime, now, until
 from gpcert.results import (
     CertifiedRadius,
     Evaluation,
@@ -54,14 +53,14 @@ def exported(
     `ended`: how the search did; `seconds`: what the answer took; `most`: the limit that it was asked with;
     `stop`: tells where the question stands, and whether to stop, unless that was said already.
     """
-    start = time.perf_counter()
+    start = now()
     looked, cut = start, ended is Status.INTERRUPTED
 
     def asked() -> bool:
         nonlocal looked
-        if cut or time.perf_counter() < looked + _LOOK:
+        if cut or now() < looked + _LOOK:
             return False
-        looked = time.perf_counter()
+        looked = now()
         return stop()
 
     allowed = max(_LEAST, _TIMES * seconds, min(_SECONDS, _LIMITS * most))

@@ -69,7 +69,8 @@ def certify(
     label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs`, `device`,
     `store` and `proof` as for `probability_range`.
 
-    `max_seconds` and `max_nodes` end the search of each region earlier.
+    `max_seconds` and `max_nodes` end the search of each region earlier; checking the model, once, does not
+    count.
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.certify(clf, gc.Ball([2.5], 0.25)))

@@ -7,7 +7,6 @@ symmetric link the sign of the latent mean decides, and the variance is never lo
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import numpy as np
 
 from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
 from gpcert.bounds import BoundFactory, BoxBound, Shape, curves_of, shape_of
+from gpcert.clock import now
 from gpcert.engine import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
@@ -190,7 +190,7 @@ class _Search(Search):
         self._probability: float | None = None  # the predictor's, at a counterexample
         self._attacked = False
         self._coarse = 0  # boxes when the value was last known to less than the tolerance
-        self._deadline = time.perf_counter() + settings.max_seconds
+        self._deadline = now() + settings.max_seconds
 
     def begin(self) -> Iterator[None]:
         """See `Search`."""

@@ -9,7 +9,6 @@ ones are safe.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds import BoundFactory
+from gpcert.clock import now
 from gpcert.engine import chosen, knows
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
@@ -102,7 +102,7 @@ def evaluate(
     balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
     same_rows("y", y, X)
     truth = class_indices(post, y, len(balls.X))
-    start = time.perf_counter()
+    start = now()
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
     prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True)
@@ -114,7 +114,7 @@ def evaluate(
     done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
     known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
     points = [known[i] if i in known else unasked(blank([i])[0], prover) for i in range(m)]
-    return joined(task, points, time.perf_counter() - start)
+    return joined(task, points, now() - start)
 
 
 def _rows_at_once(task: Task) -> int:
@@ -181,7 +181,7 @@ def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
         return
     largest = task.radii[known.unsafe[rows] - 1]
     some = replace(balls.rows(rows), limits=largest)
-    deadline = time.perf_counter() + task.settings.max_seconds * len(rows)
+    deadline = now() + task.settings.max_seconds * len(rows)
     asked = labels[rows], task.threshold, _RTOL
     radius, points = nearest(task.post, some, *asked, deadline=deadline)
     for i, point in zip(rows[np.isfinite(radius)].tolist(), points[np.isfinite(radius)], strict=True):
@@ -194,7 +194,7 @@ def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
 def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Row:
     """Proofs from the largest radius that is not lost downwards, until one holds."""
     safe, unsafe, point = int(known.safe[i]), int(known.unsafe[i]), known.point(i)
-    candidate, start = unsafe if known.asked[i] else 0, time.perf_counter()
+    candidate, start = unsafe if known.asked[i] else 0, now()
     tree: Tree | None = None
     ended = Status.CONVERGED
     while candidate > safe:
@@ -213,7 +213,7 @@ def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: 
     row = Row(label, candidate, unsafe, point, False, False)
     if task.prover is None:
         return row
-    prove, seconds = partial(_proof, task, task.prover, balls, i, row, tree), time.perf_counter() - start
+    prove, seconds = partial(_proof, task, task.prover, balls, i, row, tree), now() - start
     stop = partial(report, -np.inf, np.inf, 0, seconds)
     return row._replace(**exported(prove, ended, seconds, task.settings.max_seconds, stop))
 

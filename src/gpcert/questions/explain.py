@@ -11,7 +11,6 @@ number, in general no double.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.bounds import BoundFactory, SideRanges, line_ranges
+from gpcert.clock import now
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
@@ -117,13 +117,13 @@ def _about(task: _Task, ends: Float | None, ball: Ball) -> Explanation:
 def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
     """Delta along all features of one ball, and the proof."""
     post, label, told, prover = task
-    settings, start, chosen = told.settings, time.perf_counter(), np.flatnonzero(ball.moving())
+    settings, start, chosen = told.settings, now(), np.flatnonzero(ball.moving())
     found = np.zeros((2, post.n_features))
     flip = post.n_classes == 2 and label == 0  # lines know P(1): P(0) has the opposite Delta
     seen: dict[int, list[float]] = {}
     left, right = _sides(post, ball, chosen, 1 if flip else label, settings, report, seen)
     found[:, chosen] = _deltas(left, right, flip)
-    report(float(found[0].min()), float(found[1].max()), 0, time.perf_counter() - start)
+    report(float(found[0].min()), float(found[1].max()), 0, now() - start)
     answer = _about(task, found, ball)
     if prover is None:
         return answer
@@ -131,7 +131,7 @@ def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
         Line(j, _range(left, i, flip), _range(right, i, flip), seen.get(j, ()))
         for i, j in enumerate(chosen.tolist())
     ]
-    seconds = time.perf_counter() - start
+    seconds = now() - start
     prove = partial(prover.influences, label, BoundFactory(post), ball, lines, found)
     stop = partial(report, float(found[0].min()), float(found[1].max()), 0, seconds)
     entries = exported(prove, Status.CONVERGED, seconds, settings.max_seconds, stop)

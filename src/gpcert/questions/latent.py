@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from gpcert.bounds import BoundFactory
+from gpcert.clock import now
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
 from gpcert.questions.cells import CellSweep
@@ -83,11 +83,11 @@ def _latent_index(post: Posterior, label: Label | None) -> int | None:
 
 def _sweep(post: Posterior, task: _Task, pieces: Mapping[int, Region]) -> Iterator[Lot]:
     """Small boxes of one kind, all together."""
-    numbers, regions, start = list(pieces), list(pieces.values()), time.perf_counter()
+    numbers, regions, start = list(pieces), list(pieces.values()), now()
     sweep = CellSweep(post, regions, task.settings.tolerance)
     for indices, found in sweep.run():
         if indices:
-            spent = sweep.nodes, time.perf_counter() - start
+            spent = sweep.nodes, now() - start
             known = [(mean.min.lower, mean.max.upper, *spent) for mean, *_ in found]
             pairs = zip(indices, found, strict=True)
             yield Lot.of({numbers[k]: _Query(task, regions[k]).answer(each) for k, each in pairs}, known)

@@ -29,7 +29,7 @@ def nearest(
 ) -> tuple[Float, Float]:
     """Radii (m,) of the nearest counterexamples an attack finds, inf for none, and the points (m, d).
 
-    `known` (m, d): counterexamples to start from. After the deadline (`time.perf_counter`) it only ends.
+    `known` (m, d): counterexamples to start from. After the deadline (`gpcert.clock.now`) it only ends.
     """
     plain, level = _objective(post, threshold)
     objective = Careful(plain, deadline)

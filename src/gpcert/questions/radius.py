@@ -12,7 +12,6 @@ ones.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 
 from gpcert.answers import Answers
 from gpcert.bounds import BoundFactory
+from gpcert.clock import now
 from gpcert.posterior import Posterior
 from gpcert.proofs import checked_prover, unasked
 from gpcert.questions.asking import question
@@ -120,18 +120,18 @@ def _cut_short(radii: list[CertifiedRadius]) -> bool:
 def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
     """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
     balls = task.balls.rows(block)
-    start, allowed = time.perf_counter(), _ATTACK * task.settings.max_seconds * len(block)
+    start, allowed = now(), _ATTACK * task.settings.max_seconds * len(block)
     distances, points = nearest(
         task.post, balls, task.labels[block], task.threshold, fine(task.rtol), deadline=start + allowed
     )
     searches = [RadiusSearch(task, row) for row in block.tolist()]
     near = [point if np.isfinite(far) else None for far, point in zip(distances, points, strict=True)]
     roots: dict[int, Root] = {}
-    if time.perf_counter() - start <= LEISURE * task.settings.max_seconds * len(block):
+    if now() - start <= LEISURE * task.settings.max_seconds * len(block):
         for search, point in zip(searches, near, strict=True):
             search.found(point)
         roots = _roots(task, block, searches)
-    spent = (time.perf_counter() - start) / len(block)
+    spent = (now() - start) / len(block)
     answers: list[CertifiedRadius] = []
     for i, search in enumerate(searches):
         search.run(spent, partial(report, at=i), roots.get(i), near[i])

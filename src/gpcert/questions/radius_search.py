@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from gpcert.attacks import Sets, settle
 from gpcert.bounds import BoundFactory
+from gpcert.clock import now
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, exported
 from gpcert.questions.balls import Balls
@@ -75,7 +75,7 @@ class RadiusSearch:
         self._prover = task.prover
         self._trees: dict[float, Tree] = {}  # of the largest radius proved
         self._tell: Report = lambda *known: False
-        self._begin = time.perf_counter()
+        self._begin = now()
         self._root: Root | None = None
         self._safe, self._unsafe = 0.0, np.inf
         self._whole = False  # whether the largest radius is safe
@@ -105,7 +105,7 @@ class RadiusSearch:
 
     def run(self, spent: float, report: Report, root: Root | None, near: Float | None) -> None:
         """From the attack's answer `near` to the bracket; `root`: what is decided of a radius already."""
-        self._begin, self._tell, self._root = time.perf_counter() - spent, report, root
+        self._begin, self._tell, self._root = now() - spent, report, root
         self._ended, self._near = Status.NUMERICAL if self._tie else Status.CONVERGED, near
         try:
             if not self._tie and (not self._hurried or self._proved_nearby()):
@@ -166,7 +166,7 @@ class RadiusSearch:
     @property
     def _hurried(self) -> bool:
         """Whether time is so short that something is to be proved before anything else."""
-        spent = time.perf_counter() - self._begin
+        spent = now() - self._begin
         short = spent > LEISURE * self._settings.max_seconds
         return short and self._root is None and self._balls.norm > 0
 
@@ -177,7 +177,7 @@ class RadiusSearch:
 
     def _prove(self, radius: float, patience: float = _PATIENCE) -> VerdictStatus | None:
         """One radius within a share of the time left; None when the time is up or somebody asked to stop."""
-        left = self._settings.max_seconds - (time.perf_counter() - self._begin)
+        left = self._settings.max_seconds - (now() - self._begin)
         known = self._root is not None and self._root[0] == radius
         if left <= 0 and not known:
             self._ended = Status.TIME
@@ -188,8 +188,8 @@ class RadiusSearch:
         if d.status is VerdictStatus.UNSAFE and d.point is not None:
             self.found(d.point)
             balls, labels = self._balls.rows(np.array([self._row])), np.array([self._label])
-            now = time.perf_counter()
-            deadline = now + _CLOSER * (self._settings.max_seconds - (now - self._begin))
+            left = self._settings.max_seconds - (now() - self._begin)
+            deadline = now() + _CLOSER * left
             asked = balls, labels, self._threshold, fine(self._rtol), d.point[None], deadline
             self.found(nearest(self._post, *asked)[1][0])
         if d.ended is Status.INTERRUPTED:  # perhaps right after the box that decided
@@ -218,7 +218,7 @@ class RadiusSearch:
 
     def _report(self, lower: float, upper: float, nodes: int, seconds: float) -> bool:
         """One step of a proof tells of the bracket."""
-        return self._tell(self._safe, self._unsafe, self._nodes + nodes, time.perf_counter() - self._begin)
+        return self._tell(self._safe, self._unsafe, self._nodes + nodes, now() - self._begin)
 
     def proved_answer(self) -> CertifiedRadius:
         """With its proof file, where one is asked for."""
@@ -252,7 +252,7 @@ class RadiusSearch:
             status=status,
             tests=self._tests,
             nodes=self._nodes,
-            seconds=time.perf_counter() - self._begin,
+            seconds=now() - self._begin,
             ball=self._balls.ball(self._row, 0.0),
             about=self._about,
         )

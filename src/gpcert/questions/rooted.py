@@ -7,13 +7,13 @@ region where they hold.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpcert.bounds import curves_of
+from gpcert.clock import now
 from gpcert.engine import (
     Around,
     Facts,
@@ -139,7 +139,7 @@ def ranges(
     """What one plane per side tells of min P(label) and of min 1 - P(label)."""
     side = np.full(len(regions), 1.0 if label == 1 else -1.0)
     for which, rows, facts in _groups(post, regions, side, settings, device, sides=2):
-        start = time.perf_counter()
+        start = now()
         splits = _splits(settings.max_nodes / 2)
         found = smallest(facts, curves_of(post.likelihood), rows, settings.tolerance, sides=2, splits=splits)
         yield _roots(which, rows, facts, found, start)
@@ -163,7 +163,7 @@ def decisions(
         return
     side = np.where(labels == 1, 1.0, -1.0)
     for which, rows, facts in _groups(post, regions, side, settings, device, sides=1, fewest=fewest):
-        curves, start, splits = curves_of(post.likelihood), time.perf_counter(), _splits(settings.max_nodes)
+        curves, start, splits = curves_of(post.likelihood), now(), _splits(settings.max_nodes)
         if not prove:
             found = attained(facts, curves, rows, None if threshold == 0.5 else curves.noise)
         elif threshold == 0.5:
@@ -182,7 +182,7 @@ def _kept(
     sign, parts = labels.astype(np.float64), parts_of(post) if isinstance(post.likelihood, OneVsRest) else ()
     seen = parts[0] if parts else post
     for which, rows, facts in _groups(seen, regions, sign, settings, device, 1, fewest, lambda _: True):
-        start = time.perf_counter()
+        start = now()
         found = kept_apart(parts, facts, rows) if parts else kept_labels(facts, classes_of(post, facts), rows)
         yield _roots(which, rows, facts, found, start)
 
@@ -193,7 +193,7 @@ def _splits(nodes: float) -> int:
 
 
 def _roots(which: Index, rows: Rows | Around, facts: Facts, found: Settled, start: float) -> Roots:
-    share = (time.perf_counter() - start) / len(rows)
+    share = (now() - start) / len(rows)
     columns = Settled(*(column.reshape(-1, len(rows), *column.shape[1:]) for column in found))
     return Roots(which, columns, rows, facts, share)
 

@@ -4,14 +4,13 @@ says stop. Whatever ends it, the searches stand as they are, and are a valid ans
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from gpcert.bounds import BoxBound, Shape, shape_of
-from gpcert.clock import OutOfTime, until
+from gpcert.clock import OutOfTime, now, until
 from gpcert.regions import Region
 from gpcert.results import Status
 from gpcert.running import Report
@@ -103,8 +102,8 @@ def run(
     search: Search, settings: Settings, report: Report | None = None, recorder: Recorder | None = None
 ) -> None:
     """Run the search within its settings; it keeps what it knows, how it ended and how long it took."""
-    start = time.perf_counter()
-    deadline = start + settings.max_seconds
+    start = now()
+    deadline = now() + settings.max_seconds
     search.recorder = recorder
     try:
         with np.errstate(all="ignore"), until(deadline + _GRACE):
@@ -113,12 +112,12 @@ def run(
         search.status = Status.INTERRUPTED
     except OutOfTime:
         search.status = Status.TIME
-    search.seconds = time.perf_counter() - start
+    search.seconds = now() - start
 
 
 def _run(search: Search, settings: Settings, report: Report | None, start: float, deadline: float) -> Status:
     def told_to_stop() -> bool:
-        return report is not None and report(*search.known(), search.nodes, time.perf_counter() - start)
+        return report is not None and report(*search.known(), search.nodes, now() - start)
 
     for _ in search.begin():
         if told_to_stop():
@@ -127,7 +126,7 @@ def _run(search: Search, settings: Settings, report: Report | None, start: float
         side = search.choose()
         if side is None:
             return Status.CONVERGED
-        if time.perf_counter() >= deadline:
+        if now() >= deadline:
             return Status.TIME
         if search.nodes >= settings.max_nodes:
             return Status.NODES

@@ -22,6 +22,7 @@ from gpcert.bounds.facts.definite import Parts, definite_parts
 from gpcert.bounds.facts.gram import kernel_gram
 from gpcert.bounds.facts.magnitudes import is_moderate
 from gpcert.bounds.facts.model import Model
+from gpcert.clock import standing
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sum_up, symmetric
@@ -201,11 +202,10 @@ _models: WeakKeyDictionary[Posterior, ClassModel] = WeakKeyDictionary()
 
 def class_model_of(posterior: Posterior) -> ClassModel:
     """The verified model of a posterior of several classes, computed once per posterior."""
-    model = _models.get(posterior)
-    if model is None:
-        with np.errstate(all="ignore"):
-            model = _models[posterior] = _verify(posterior)
-    return model
+    if posterior not in _models:
+        with np.errstate(all="ignore"), standing():
+            _models[posterior] = _verify(posterior)
+    return _models[posterior]
 
 
 def _verify(posterior: Posterior) -> ClassModel:

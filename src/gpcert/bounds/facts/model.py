@@ -23,6 +23,7 @@ from gpcert.bounds.facts.contraction import block_contraction, inverse_contracti
 from gpcert.bounds.facts.definite import Parts, definite_parts
 from gpcert.bounds.facts.gram import kernel_gram
 from gpcert.bounds.facts.magnitudes import is_moderate
+from gpcert.clock import standing
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
@@ -159,11 +160,10 @@ _models: WeakKeyDictionary[Posterior, Model] = WeakKeyDictionary()
 
 def model_of(posterior: Posterior) -> Model:
     """The verified model of a posterior, computed once and kept as long as the posterior lives."""
-    model = _models.get(posterior)
-    if model is None:
-        with np.errstate(all="ignore"):
-            model = _models[posterior] = _verified(posterior)
-    return model
+    if posterior not in _models:
+        with np.errstate(all="ignore"), standing():
+            _models[posterior] = _verified(posterior)
+    return _models[posterior]
 
 
 def _verified(posterior: Posterior) -> Model:
