@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import gpcert as gc
@@ -38,6 +39,14 @@ def made(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(kernel: Any, X: np.ndarray, y: np.ndarray, likelihood: str = "probit") -> gc.Posterior:
     return gc.GPClassifier(kernel=kernel, likelihood=likelihood, max_evals=0).fit(X, y).posterior_
+
+
+def as_link(post: gc.Posterior) -> gc.Posterior:
+    """The same with a logistic of which the library knows no more than that it rises, and its values."""
+    link = gc.Link(expit, lambda a, b: (expit(a) * (1 - 1e-14), expit(b) * (1 + 1e-14)), "logistic")
+    return gc.Posterior(
+        post.centres, post.weights, post.precision, kernel=post.kernel, likelihood=link, mean=post.mean
+    )
 
 
 def balls(X: np.ndarray, count: int, radius: float, **options: Any) -> list[gc.Ball]:
@@ -66,6 +75,12 @@ def tables() -> Iterator[tuple[str, Callable[[], tuple[gc.Posterior, list[gc.Bal
             f"8 features, r = {radius}, tolerance {tolerance}",
             lambda r=radius: (fitted(gc.RBF(3.0, 10.0), X8, y8), balls(X8, 3, r)),
             tolerance,
+        )
+    for name, X, y, kernel in (("8", X8, y8, gc.RBF(3.0, 10.0)), ("60", X60, y60, gc.RBF(8.0, 10.0))):
+        yield (
+            f"{name} features, a logistic as a link of one's own, r = 0.5",
+            lambda X=X, y=y, k=kernel: (as_link(fitted(k, X[:200], y[:200], "logit")), balls(X, 3, 0.5)),
+            0.02,
         )
     kernels = (
         ("5/2", gc.Matern52(3.0, 10.0)),

@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.one.left import Left
 
 TITLE = "Kernels, norms and links: tolerance 0.02, at most 10 CPU s per region, one thread"
 POINTS = int(os.environ.get("GPCERT_BENCH_POINTS", "6"))
@@ -147,7 +148,7 @@ def order(post: gc.Posterior, x: np.ndarray, norm: float) -> float:
         region = gc.Ball(x, r, norm)
         box, inner, moving = region.box(), region.inner_box(), np.ones(len(x), dtype=bool)
         bound = BoundFactory(post).pair(1, shape_of(region, moving), x, moving)[0]
-        _, local = next(iter(bound.attempts(box.lower, box.upper, x)))
+        _, local = next(iter(bound.attempts(Left(box.lower, box.upper), x)))
         axes = [np.linspace(a, b, 81) for a, b in zip(inner.lower, inner.upper, strict=True)]
         grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, len(x))
         if norm != np.inf:  # onto the sphere: there the extremes are

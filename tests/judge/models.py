@@ -13,6 +13,16 @@ from gpcert.likelihoods import FiveErf, Floored, Link, Logit, OneVsRest, Probit,
 from gpcert.posterior import Posterior
 from helpers.exact import random_kernel, random_precision
 
+
+def _cloglog(f: Any) -> Any:
+    return -np.expm1(-np.exp(np.minimum(f, 5.0)))
+
+
+def _stairs(f: Any) -> Any:
+    """Jumps, the first of them large, and no symmetry."""
+    return 0.05 + 0.5 * (f > -0.3) + 0.15 * (f > 0.5) + 0.25 * (f > 4.0)
+
+
 #: Names of likelihoods -> how to make one.
 TWO = {
     "probit": Probit,
@@ -23,12 +33,18 @@ TWO = {
     "floored": Floored,
     "floored logit": lambda: Floored(Logit(), 0.03),
     "link": lambda: Link(ndtr, lambda a, b: (ndtr(a) - 1e-14, ndtr(b) + 1e-14), "link", symmetric=True),
+    "cloglog": lambda: Link(_cloglog, lambda a, b: (_cloglog(a) - 1e-14, _cloglog(b) + 1e-14), "cloglog"),
+    "stairs": lambda: Link(_stairs, lambda a, b: (_stairs(a), _stairs(b)), "stairs"),
 }
 SEVERAL = ("softmax", "independent", "separate", "one-vs-rest probit", "one-vs-rest logit", "one-vs-rest erf")
 KINDS = (*TWO, *SEVERAL, "regression")
+#: Drawn in the place of "link", so that earlier numbers stay what they were.
+OTHER_LINKS = ("cloglog", "stairs")
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "kind": (*KINDS, "probit", "logit", "probit", "logit", "softmax"),
+    "kind": (
+        *(kind for kind in KINDS if kind not in OTHER_LINKS), "probit", "logit", "probit", "logit", "softmax",
+    ),
     "kernel": (
         "rbf", "rbf", "rbf", "matern52", "matern32", "matern12", "rational quadratic", "sum", "product",
         "other sum", "other product", "sum of products", "apart", "odd rational",

@@ -23,7 +23,7 @@ from gpcert.posterior import Posterior
 from gpcert.proofs import check_provable
 from gpcert.regions import Ball, Box, Region
 from gpcert.running import Progress
-from judge.models import CHOICES, Model
+from judge.models import CHOICES, OTHER_LINKS, Model
 
 #: Question -> its options, all of which `_Asking` draws.
 LIMITS = ("tolerance", "max_seconds", "max_nodes", "progress", "n_jobs", "store")
@@ -75,6 +75,9 @@ class Query:
             np.random.default_rng((number, 5)).random() < 0.1
         ):  # of its own: earlier numbers stay what they were
             drawn["layout"] = "close"
+        other = int(np.random.default_rng((number, 6)).integers(3))
+        if drawn["kind"] == "link" and other:
+            drawn["kind"] = OTHER_LINKS[other - 1]
         if asked != "latent_range" and drawn["kind"] == "regression":
             drawn["kind"] = "probit"
         if asked == "explain":  # as many questions as there are features, twice

@@ -55,6 +55,10 @@ class Level(ABC):
         kappa = min(down(a + tau * start), down(b + tau * end))
         return tau, kappa - 8 * UNIT * (abs(a) + abs(b) + abs(tau) * end)
 
+    def rises(self, S: float, largest: float) -> bool:
+        """Whether planes there are those of tangents (G2), else those of roots (G1)."""
+        return self.concave
+
     def root(self, S: float, largest: float) -> Root | None:
         """G3: (steep, c, kappa), steep >= 0, c > 0, with m_p(S') <= -(steep sqrt(c + S') + kappa) for all S'
         in [0, largest], for a convex curve, nearly equal to first order at S; None: none is known.

@@ -61,6 +61,9 @@ class FlooredLevel(Level):
     def concave(self) -> bool:
         return self.inner.concave
 
+    def rises(self, S: float, largest: float) -> bool:
+        return self.inner.rises(S, largest)
+
     def tangent(self, S: float, largest: float) -> Line:
         return self.inner.tangent(S, largest)
 

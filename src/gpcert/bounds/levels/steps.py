@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gpcert.bounds.levels.curves import Level, LevelCurves, Line
+from gpcert.bounds.levels.chords import Chords, cleared, deviations, lost
+from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root
 from gpcert.likelihoods import Link
 from gpcert.likelihoods.base import NDTR
 from gpcert.rounding import UNIT, down, gamma
@@ -31,6 +32,12 @@ _SUBPIECES = 6
 _SHARE = 2 * NDTR + 40
 #: A level is met up to this much more than asked.
 _SURPLUS = 5e-5
+#: S3: the smallest deviation of a table, a share of the link's own.
+_FIRST = 0.01
+#: One in so many of its points first.
+_SOME = 8
+#: Height of the steps of such tables, few and coarse; and how many tables are kept.
+_COARSE, _TABLES = 6e-4, 2**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,17 @@ class StepCurves(LevelCurves):
         total = float(steps @ share)
         return max(0.0, down(total - gamma(2 * len(steps) + _SHARE)))
 
+    def along(self, mu: Float, s: Float) -> tuple[Float, Float]:
+        """Lower bounds of E sigma at means and deviations s > 0 (N,), by coarse steps, and about how steeply
+        they rise with the mean.
+        """
+        steps, edges = self.coarse
+        mu, s = mu[:, None], s[:, None]
+        gap = mu - edges
+        z = (gap - 8 * UNIT * (np.abs(mu) + np.abs(edges))) / s
+        total = ndtr(z - 8 * UNIT * np.abs(z)) @ steps - gamma(2 * len(steps) + _SHARE)
+        return np.maximum(total, 0.0), np.exp(-0.5 * z * z) @ steps / (s[:, 0] * math.sqrt(2.0 * math.pi))
+
     def _at_most(self, mu: float, S: tuple[float, float]) -> float:
         edges, (_, steps, base) = self.edges[1:], self._jumps
         gap = mu - edges
@@ -77,6 +95,15 @@ class StepCurves(LevelCurves):
         total = base + float(steps @ share)
         return min(1.0, total + gamma(2 * len(steps) + _SHARE))
 
+    @cached_property
+    def coarse(self) -> tuple[Float, Float]:
+        """Fewer steps (k,) below sigma, and their edges (k,): what rises by less than `_COARSE`, or by a jump
+        after it, rises at its last edge.
+        """
+        group = np.floor(np.concatenate([[0.0], self.lower[:-1]]) / _COARSE)
+        last = np.append(np.diff(group) > 0, True)
+        return np.diff(self.lower[last], prepend=0.0), self.edges[:-1][last]
+
     def level(self, p: float) -> Level:
         return StepLevel(self, p)
 
@@ -85,6 +112,11 @@ class StepCurves(LevelCurves):
         low = np.maximum(np.nextafter(1.0 - self.upper[::-1], -1.0), 0.0)
         high = np.minimum(np.nextafter(1.0 - self.lower[::-1], 2.0), 1.0)
         return StepCurves(-self.edges[::-1], low, high)
+
+    @cached_property
+    def middle(self) -> float:
+        """About where sigma is 1/2."""
+        return float(np.interp(0.5, 0.5 * (self.lower + self.upper), self.edges[1:]))
 
     @cached_property
     def noise(self) -> float:
@@ -111,9 +143,19 @@ class StepLevel(Level):
         """Never used: chords hold for every curve."""
         return False
 
+    def rises(self, S: float, largest: float) -> bool:
+        known = _chords(self.curves, self.p, largest)
+        return known is not None and known.rises(S)
+
     def tangent(self, S: float, largest: float) -> Line:
-        """A chord over everything."""
-        return self.chord(0.0, largest)
+        """S3; see `Chords.line_above`."""
+        known = _chords(self.curves, self.p, largest)
+        return (0.0, -math.inf) if known is None else known.line_above(S)
+
+    def root(self, S: float, largest: float) -> Root | None:
+        """S3; see `Chords.root_above`."""
+        known = _chords(self.curves, self.p, largest)
+        return None if known is None else known.root_above(S, max(self.curves.noise, 1e-12))
 
     def curve(self, S: float) -> tuple[float, float]:
         """Nothing below, `above` above."""
@@ -123,8 +165,7 @@ class StepLevel(Level):
         """m with E sigma >= p at mean m for every S in [start, end]; inf if none was found."""
         curves, p = self.curves, self.target
         scale = math.sqrt(curves.noise + max(end, 0.0))
-        centre = float(np.interp(0.5, 0.5 * (curves.lower + curves.upper), curves.edges[1:]))
-        high = centre + float(ndtri(p)) * scale
+        high = curves.middle + float(ndtri(p)) * scale
         width = 0.1 * scale
         low = -math.inf
         for _ in range(60):  # a bracket around the guess
@@ -162,6 +203,27 @@ class StepLevel(Level):
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """Nothing is known of the density: no claim."""
         return 0.0
+
+
+@lru_cache(maxsize=_TABLES)
+def _chords(curves: StepCurves, p: float, largest: float) -> Chords | None:
+    """S3, for variances up to `largest`; None: none was found."""
+    end = math.sqrt(max(largest, 0.0)) * (1.0 + 4 * UNIT)
+    goal = p + lost(0.5 + 1.3 * abs(float(ndtri(p)))) + 1e-9  # a guess of how steep chords are
+    if not (0.0 < end < 1e90 and goal < 1.0):
+        return None
+    s = deviations(_FIRST * math.sqrt(curves.noise), end)
+    scale = np.sqrt(curves.noise + s * s)
+    m, far = curves.middle + float(ndtri(goal)) * scale, 0.1 * scale
+    some = [*range(0, len(s), _SOME), len(s) - 1]  # first few, so that the others begin next to their ends
+    few = cleared(curves.along, goal, s[some], m[some], far[some])
+    if not np.isfinite(few).all():
+        return None
+    m = cleared(curves.along, goal, s, np.interp(s, s[some], few), far)
+    first = StepLevel(curves, p).above(0.0, float(s[0]) ** 2 * (1.0 + 4 * UNIT))
+    found = Chords(s, m, first)
+    known = math.isfinite(first) and p + lost(found.steepest) <= goal  # NaN, where a mean is inf, is not
+    return found if known else None
 
 
 def step_curves(likelihood: Link) -> StepCurves:

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from gpcert.bounds.facts.model import Model
-from gpcert.bounds.levels.curves import Level, Line
+from gpcert.bounds.levels.curves import Level, Line, Root
 from gpcert.bounds.local.enclosures import Interval
 from gpcert.rounding import UNIT, gamma, sqrt_down, sqrt_up, sum_up
 from gpcert.validation import Float
@@ -66,22 +66,22 @@ def support(
     lift = model.lift + 2.0 * (prior[1] - prior[0])
     if not lift <= _DEEPEST * prior[0]:
         return None
+    middle = 0.5 * (max(S[0], 0.0) + max(S[1], 0.0))
     if not isinstance(level, Level):
         above, clipped = level, 0.0
-    elif not level.concave:
-        return _falling(level, mean, prior, S, lift, largest)
+    elif not middle < math.inf:
+        return None
+    elif not level.rises(middle, largest):
+        return _falling(level.root(middle, largest), mean, prior, S, lift)
     elif model.definite:
-        above, clipped = level.tangent(0.5 * (S[0] + S[1]), largest), lift
+        above, clipped = level.tangent(middle, largest), lift
     else:
         return None
     return _line(model, above, mean, prior, S, (lift, clipped))
 
 
-def _falling(
-    level: Level, mean: float, prior: Interval, S: Interval, lift: float, largest: float
-) -> Support | None:
+def _falling(root: Root | None, mean: float, prior: Interval, S: Interval, lift: float) -> Support | None:
     """G1, for a curve that falls with S."""
-    root = level.root(0.5 * (max(S[0], 0.0) + max(S[1], 0.0)), largest)
     if root is None:
         return None
     steep, c, kappa = root

@@ -193,7 +193,7 @@ class LevelBound(OneByOne):
     def _above(self, level: Level, x: Float) -> float:
         """About mu - m_p(S) at x (d,)."""
         mean, S = self.slice.latent(x)
-        return 0.5 * (sum(mean) - sum(level.curve(max(0.5 * sum(S), 0.0))))
+        return 0.5 * sum(mean) - level.curve(max(0.5 * sum(S), 0.0))[1]
 
     def _cuts(
         self, left: Left, worst: Float, failed: tuple[Float, Domain, FunctionalBound], level: Level
