@@ -49,6 +49,22 @@ def test_what_a_standing_clock_hid_counts_no_later_either(time):
         check()
 
 
+@pytest.mark.parametrize(
+    "limit", [lambda: until(now() + 1.0, lambda: True), standing], ids=["until", "standing"]
+)
+def test_a_limit_that_an_interrupt_kept_from_ending_does_not_outlive_its_frame(time, limit):
+    """Between the set and the `with` that would take it back, or before it is taken back, Ctrl-C may come."""
+    entered = limit()
+    next(entered.gen)  # what `with` does first
+    with until(now() + 2.0):  # a later question
+        del entered
+        assert left() == 2.0
+        check()
+    time[0] += 5.0
+    check()
+    assert left() == np.inf
+
+
 @pytest.mark.parametrize("kernel", [gc.RBF(1.0), gc.Matern52(1.0)], ids=["Gaussian", "Matern"])
 @pytest.mark.parametrize("likelihood", ["softmax", "probit"])
 @pytest.mark.parametrize("count", [2, 3])

@@ -10,9 +10,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-_deadline: ContextVar[float] = ContextVar("gpcert deadline", default=float("inf"))
-_stop: ContextVar[Callable[[], bool] | None] = ContextVar("gpcert stop", default=None)
+
+@dataclass(eq=False)
+class _Limit:
+    """What `until` or `standing` set, inside of another.
+
+    An interrupt may keep either from taking it back; it does not count any more once their frame is gone.
+    """
+
+    deadline: float
+    stop: Callable[[], bool] | None
+    outer: _Limit | None
+    stands: bool = False  #: whether limits further out do not count
+    over: bool = False
+
+
+_limit: ContextVar[_Limit | None] = ContextVar("gpcert limit", default=None)
 _stood: ContextVar[float] = ContextVar("gpcert seconds stood still", default=0.0)
 
 
@@ -26,17 +41,37 @@ def now() -> float:
 
 
 @contextmanager
+def _within(limit: _Limit) -> Iterator[None]:
+    try:  # before it is set: an interrupt may come between
+        _limit.set(limit)
+        yield
+    finally:
+        limit.over = True
+        if _limit.get() is limit:  # not if an interrupt delayed this, and there are others by now
+            _limit.set(limit.outer)
+
+
+def _limits() -> Iterator[_Limit]:
+    """Those that count, from the innermost on."""
+    limit = _limit.get()
+    while limit is not None:
+        if not limit.over:
+            yield limit
+        limit = limit.outer
+
+
+@contextmanager
 def standing() -> Iterator[None]:
     """Inside, no time passes for limits, and none ends anything.
 
     For what is verified once per model: given up at every question's limit, it would never be known. Ctrl-C
     still ends it.
     """
-    start, token = now(), _deadline.set(float("inf"))
+    start = now()
     try:
-        yield
+        with _within(_Limit(float("inf"), None, _limit.get(), stands=True)):
+            yield
     finally:
-        _deadline.reset(token)
         _stood.set(_stood.get() + now() - start)
 
 
@@ -46,22 +81,23 @@ def until(deadline: float, stop: Callable[[], bool] | None = None) -> Iterator[N
 
     `stop`: whether somebody wants it to end; that is Ctrl-C to whoever works.
     """
-    tokens = _deadline.set(min(deadline, _deadline.get())), _stop.set(stop or _stop.get())
-    try:
+    with _within(_Limit(deadline, stop, _limit.get())):
         yield
-    finally:
-        _deadline.reset(tokens[0])
-        _stop.reset(tokens[1])
 
 
 def left() -> float:
     """Seconds until the deadline; inf: there is none."""
-    return _deadline.get() - now()
+    least = float("inf")
+    for limit in _limits():
+        if limit.stands:
+            break
+        least = min(least, limit.deadline)
+    return least - now()
 
 
 def heed() -> None:
     """Raise KeyboardInterrupt if somebody wants it to end."""
-    stop = _stop.get()
+    stop = next((limit.stop for limit in _limits() if limit.stop is not None), None)
     if stop is not None and stop():
         raise KeyboardInterrupt
 
@@ -69,5 +105,5 @@ def heed() -> None:
 def check() -> None:
     """Raise `OutOfTime` if the deadline has passed; cheap enough for every quadratic programme."""
     heed()
-    if now() > _deadline.get():
+    if left() < 0.0:
         raise OutOfTime

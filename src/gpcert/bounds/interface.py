@@ -25,7 +25,8 @@ class Certified(NamedTuple):
     P is what the bound is of: a probability, or a latent mean or variance.
 
     `at_rounding`: only rounding stands between the bound and its target, so splitting cannot help.
-    `pieces`: boxes to look at next instead of halves; on the rest of the region P >= `elsewhere`.
+    `pieces`: boxes to look at next instead of halves; on the rest of the region P >= `elsewhere`. The box
+    itself: it is to be asked about again, with what the bound has kept.
     """
 
     value: float

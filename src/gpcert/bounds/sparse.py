@@ -54,6 +54,8 @@ class SparseBound(OneByOne):
         pieces, bottom = self._pieces(bound, shape, lower[active], upper[active], target)
         if pieces is None:
             boxes = tuple(_filled(box, lower, upper, active) for box in inner.pieces or ())
+            if len(boxes) == 1 and _same(boxes[0], lower, upper):  # to go on with what `bound` has kept
+                boxes = ()  # and is lost with it
             return result._replace(pieces=boxes or None, elsewhere=inner.elsewhere)
         if not pieces:  # each support was certified in one of the attempts
             return result._replace(value=max(result.value, bottom))
@@ -102,6 +104,10 @@ def _filled(box: tuple[Float, Float], lower: Float, upper: Float, active: Mask) 
     low, high = lower.copy(), upper.copy()
     low[active], high[active] = box
     return low, high
+
+
+def _same(box: tuple[Float, Float], lower: Float, upper: Float) -> bool:
+    return np.array_equal(box[0], lower) and np.array_equal(box[1], upper)
 
 
 def _box(lower: Float, upper: Float, centre: Float, still: Index) -> tuple[Float, Float]:

@@ -48,7 +48,7 @@ class Remnant(BoxDomain):
     ) -> tuple[Float, Float]:
         """A box of raw units that contains its part of [lower, upper], seen from `reference`; all (d,)."""
         slack = 8 * UNIT * (np.abs(reference) + self.reach * lengthscale) + TINY
-        lower = np.fmax(lower, reference + self.low * lengthscale - slack)
+        lower = np.minimum(np.fmax(lower, reference + self.low * lengthscale - slack), upper)
         return lower, np.maximum(lower, np.fmin(upper, reference + self.high * lengthscale + slack))
 
 

@@ -46,7 +46,7 @@ class Left:
         """With the boxes to look at next: what is left, or parts of it."""
         j, box = found.split, (self.lower, self.upper)
         if not self._shorter or not shape.capped:  # a proof file can tell how halves came about
-            return found._replace(pieces=shape.parts(*self._whole, j))
+            return found._replace(pieces=shape.parts(*self._whole, j), elsewhere=np.inf)
         length = float(np.linalg.norm((box[1] - box[0]) / lengthscale))
         before = float(np.linalg.norm((self._whole[1] - self._whole[0]) / lengthscale))
         pieces: Boxes | None = (box,)

@@ -29,7 +29,7 @@ from gpcert.validation import Float, Mask
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
-#: Of probabilities at points, in place of `TARGET`: less than half of their nodes.
+#: Of probabilities at points, in place of `TARGET`: a third of their nodes.
 _ROUGHLY = 2e-4
 #: Theorem 5: the largest s / Var D, and at least its c, (3/4) log(3/4) + (1/4) log(1/4).
 _SLOPE, _BOTH = 0.25, -0.5623
