@@ -31,6 +31,9 @@ from gpcert.validation import Float
 #: Size of a set, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope is used.
 _TOO_LARGE = 4.0
 
+#: Probability that may be lost at a reference before places far from the predicted worst point do best.
+_ROOMY = 0.01
+
 #: Features up to which local searches stay in double precision.
 _FEW = 16
 
@@ -65,30 +68,34 @@ class RbfBound(LevelBound):
     def _local(self, domain: Domain, start: Float) -> RbfLocal:
         return RbfLocal(sharp(expand(self.slice, domain, start)))
 
-    def small(self, size: float, d: int, touched: Callable[[], bool]) -> Plan:
-        """On boxes planes on what others left do better, unless they miss what they support."""
-        others = self.shape.is_box and self.shape.capped and touched()
-        return [] if others else super().small(size, d, touched)
+    def small(self, size: float, d: int, helped: Callable[[], bool]) -> Plan:
+        """On boxes planes on what others left do better, unless they miss what they support or leave all."""
+        if self.shape.is_box and self.shape.capped and helped():
+            return []
+        return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""
         if not size < _TOO_LARGE:
             return []
+        lost = slack()
+        roomy = _ROOMY < lost < math.inf
         if d > CHEAP_DIMENSIONS:
-            near = 0.15 * min(1.0, slack() / 0.02) ** (1 / 3)
+            near = 0.15 * min(1.0, lost / 0.02) ** (1 / 3)
             if size < 0.35:  # next to the first reference a norm says the same again
                 return [(0.0, (False,)), (near, (True,) if near < 0.03 else (False, True))]
-            return [(near, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
+            if size < 0.6:
+                return [(near, (False, True))]
+            return [(0.45, (True,)), (0.7, (True,))] if roomy else [(0.3, (False, True)), (0.6, (True,))]
         if size < 0.3:
             return [(0.0, (True,))]
         if d <= COLUMN_DIMENSIONS:
             return [(0.7 if self.shape.is_box else 0.5, (True,))]
         inside = ((0.85 if size >= 0.75 else 0.7) if self.shape.is_box else 0.5, (True,))
-        lost = slack()
         outside = (0.15 * math.sqrt(min(1.0, lost / 0.02)), (True,))
-        if size < (0.8 if lost > 0.01 else 0.5):
+        if size < (0.8 if lost > _ROOMY else 0.5):
             return [outside, inside]
-        return [inside] if size >= 0.75 and lost < math.inf else [inside, outside]
+        return [inside] if size >= 0.75 and roomy else [inside, outside]
 
     def supports(
         self, domain: Domain, start: Float, level: Level | Line, prices: Prices

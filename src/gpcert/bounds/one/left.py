@@ -29,6 +29,12 @@ class Left:
         lower, upper = self._whole
         return not (np.array_equal(self.lower, lower) and np.array_equal(self.upper, upper))
 
+    def share(self, lengthscale: Float) -> float:
+        """Of the box's diagonal, in lengthscales, what that of the part has."""
+        (lower, upper), length = self._whole, lengthscale
+        whole = float(np.linalg.norm((upper - lower) / length))
+        return float(np.linalg.norm((self.upper - self.lower) / length)) / whole if whole > 0.0 else 1.0
+
     def shorten(self, lower: Float, upper: Float) -> None:
         """To [lower, upper], which lies inside."""
         self.lower, self.upper, self.part = lower, upper, True
@@ -47,10 +53,8 @@ class Left:
         j, box = found.split, (self.lower, self.upper)
         if not self._shorter or not shape.capped:  # a proof file can tell how halves came about
             return found._replace(pieces=shape.parts(*self._whole, j), elsewhere=np.inf)
-        length = float(np.linalg.norm((box[1] - box[0]) / lengthscale))
-        before = float(np.linalg.norm((self._whole[1] - self._whole[0]) / lengthscale))
         pieces: Boxes | None = (box,)
-        if not 0.0 < length <= _SHORT * before:
+        if not 0.0 < self.share(lengthscale) <= _SHORT:
             j = j if self.lower[j] < self.upper[j] else int(np.argmax((box[1] - box[0]) / lengthscale))
             pieces = shape.parts(*box, j) or divided(*box, j, (0.5 * box[0][j] + 0.5 * box[1][j],))
         return found if pieces is None else found._replace(pieces=pieces, elsewhere=target)

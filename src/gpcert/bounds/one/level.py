@@ -38,6 +38,8 @@ _FEW = 3
 _ROUNDS = 2
 #: A plane that keeps this share of what it supports, where it should touch, fails by its bends alone.
 _TOUCHES = 0.5
+#: Planes that leave more than this share of a box's diagonal do not get on.
+_STALLED = 0.97
 #: A hyperplane that leaves more than this share of the set is none, and so is a plane that gains less.
 _LEAVES = 0.9
 #: How far the reference of such a plane lies from the middle of its part to the predicted worst point.
@@ -88,10 +90,10 @@ class LevelBound(OneByOne):
         leaves of the set: outside, the plane is not negative. None where there is no plane.
         """
 
-    def small(self, size: float, d: int, touched: Callable[[], bool]) -> Plan:
+    def small(self, size: float, d: int, helped: Callable[[], bool]) -> Plan:
         """The plan where planes have failed: expanding S to second order beats them on small sets only.
 
-        `touched()`: whether one of them lost little where it should touch.
+        `helped()`: whether one of them lost little where it should touch, and they left less than all of it.
         """
         return self.plan(size, d) if size < 0.3 else []
 
@@ -167,11 +169,11 @@ class LevelBound(OneByOne):
         def slack() -> float:
             return max(self.at(reference)[0] - level.p, 0.0)
 
-        def touched() -> bool:
+        def helped() -> bool:
             found = False
             for start, here in planes:  # no loop in `any`: an interrupt there would be lost
                 found = found or here > _TOUCHES * self._above(level, start)
-            return found
+            return found and left.share(self.lengthscale) <= _STALLED
 
         for place in self.places(left, reference, partial(self.planes, slack=slack)):
             if place is None:
@@ -183,7 +185,7 @@ class LevelBound(OneByOne):
                 left.take(part, start, self.lengthscale)
                 yield start, left.proved(self._conclude(bound, within, (0.0, largest)), level.p)
                 yield from self._cuts(left, reference, (start, domain, bound), within)
-        plan = partial(self.small, touched=touched) if planes else self.plan
+        plan = partial(self.small, helped=helped) if planes else self.plan
         for attempt in self.attempts(left, reference, plan):
             if attempt is None:
                 yield None

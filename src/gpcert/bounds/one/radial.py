@@ -52,9 +52,9 @@ class RadialBound(LevelBound):
         places = (1.0,) if self.kinked and d > _FEW else retreats(size, d)
         return [(retreat, self._local) for retreat in places]
 
-    def small(self, size: float, d: int, touched: Callable[[], bool]) -> Plan:
+    def small(self, size: float, d: int, helped: Callable[[], bool]) -> Plan:
         """Of any size with a kink: planes bend at once."""
-        return self.plan(size, d) if self.kinked else super().small(size, d, touched)
+        return self.plan(size, d) if self.kinked else super().small(size, d, helped)
 
     def _local(self, domain: Domain, start: Float) -> RadialLocal:
         return RadialLocal(expand_radial(self.slice, domain, start, free=self.kinked))
