@@ -22,6 +22,7 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.clipping import most_clipped
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
 from gpcert.bounds.several.tangents.functionals import View
+from gpcert.bounds.several.tangents.reaches import Reaches
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.likelihoods.integrals.correlated import TARGET
 from gpcert.rounding import down, exp_up, up
@@ -162,9 +163,10 @@ class LabelBound(Comparison):
         views = whole.views(lower, upper)
         shared = whole.expansion(lower, upper) if isinstance(whole.slice, Slice) else None
         here = whole.latents(views[0].start) if shared is None else shared.latents
+        crude = shared or whole.reaches(views[0], here)
         seen = here, whole.latents(reference)
         rivals = [j for j in open_ if all(self._beats(latents, j) for latents in seen)]
-        found = {j: self._loses(views, shared, here, most, j, known[j]) for j in rivals}
+        found = {j: self._loses(views, shared, crude, most, j, known[j]) for j in rivals}
         self.known.add(lower, upper, known)
         losing = {j: where for j, where in found.items() if where is not None}
         hopeless = [j for j in open_ if j not in rivals]
@@ -180,11 +182,17 @@ class LabelBound(Comparison):
         return bool(here.mean[self.label] - here.mean[j] > most)
 
     def _loses(
-        self, views: list[View], x: ClassExpansion | None, here: Latents, most: Float, j: int, known: Mask
+        self,
+        views: list[View],
+        x: ClassExpansion | None,
+        crude: ClassExpansion | Reaches,
+        most: Float,
+        j: int,
+        known: Mask,
     ) -> Float | None:
         """None if class c certainly beats j on the domain; else where it seems not to, scaled.
 
-        `most` (C,): how far the predictor may raise each variance; `x`: cheap reaches, Gaussian kernel only;
+        `most` (C,): how far the predictor may raise each variance; `x`: cheap forms, Gaussian kernel only;
         `known` (C,): the k with E D >= s_k, which are added to; all, if c beats j.
         """
         c, C = self.label, self.softmax.model.classes
@@ -192,12 +200,12 @@ class LabelBound(Comparison):
         a[c], a[j] = 1.0, -1.0
         clipped = 0.5 * max(most[c], most[j]) * (1.0 + 1e-9)  # M4: how far that moves any s_k
         others = [k for k in self.rivals if k != j]
-        others.sort(key=lambda k: -_shared(here.covariance, c, j, k))  # what fails, fails soon
+        others.sort(key=lambda k: -_shared(crude.latents.covariance, c, j, k))  # what fails, fails soon
         forms = np.array([_shared_functional(C, c, j, k) for k in others]).reshape(-1, C, C)
         if not self.softmax.correlated:  # the same for every k
             forms = forms[:1] * np.eye(C)
-        largest = np.full(len(forms), np.inf) if x is None else _largest(x, forms) + clipped
-        if x is not None and x.least_mean(a) > largest.max(initial=0.0):
+        largest = crude.largest(forms) + clipped
+        if crude.least_mean(a) > largest.max(initial=0.0):
             known[:] = True
             return None
         for view in views:
@@ -257,12 +265,6 @@ class _Excess:
             return both.point
         self.lost = lost
         return None
-
-
-def _largest(x: ClassExpansion, B: Float) -> Float:
-    """sup <B, Sigma> over the domain by Y1 for each B (K, C, C), (K,): crude and cheap."""
-    value = np.tensordot(B, x.latents.covariance, 2)
-    return np.asarray(value + 1e-9 * np.abs(value) + x.covariance_reaches(B))
 
 
 def _third(C: int, c: int, j: int, k: int) -> Float:

@@ -29,6 +29,7 @@ from gpcert.bounds.several.tangents.clipping import (
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
 from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
+from gpcert.bounds.several.tangents.reaches import Reaches, reaches_of
 from gpcert.bounds.several.tangents.scaling import Scales
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
@@ -132,6 +133,11 @@ class SoftmaxBound(WeightedBound):
         domain = self._domain(lower, upper)
         assert domain is not None
         return views_from(self.model, self.slice, domain, 0.5 * lower + 0.5 * upper)
+
+    def reaches(self, view: View, latents: Latents) -> Reaches:
+        """Y2 over the set of a view, from whose reference the latents are `latents`."""
+        assert isinstance(self.slice, RadialSlice)
+        return reaches_of(self.model, self.slice, view.domain, view.start, latents)
 
     def _raised(self, by: Float, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """M4 with variances raised by `by` (C,), so that they vary little relative to themselves."""

@@ -131,6 +131,11 @@ class ClassExpansion:
         rest += self.model.mean_norm(a) * tail_norm_up(3, self.s)
         return gradient + curve, rest * (1.0 + 1e-9) + float(np.abs(a) @ self.error_mean) + TINY
 
+    def largest(self, B: Float) -> Float:
+        """Y1: sup <B, Sigma> for each of several symmetric B (K, C, C), (K,): crude and cheap."""
+        value = np.tensordot(B, self.latents.covariance, 2)
+        return np.asarray(value + 1e-9 * np.abs(value) + self.covariance_reaches(B))
+
     def covariance_reach(self, B: Float) -> float:
         """Y1: sup of |<B, Sigma> - its value at the reference| for a symmetric B (C, C): crude and cheap."""
         return float(self.covariance_reaches(B[None])[0])
