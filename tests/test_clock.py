@@ -65,6 +65,19 @@ def test_a_limit_that_an_interrupt_kept_from_ending_does_not_outlive_its_frame(t
     assert left() == np.inf
 
 
+def test_limits_that_are_over_are_not_kept(time):
+    """Suspended out of order, each once held on to all before it."""
+    entered = []
+    for _ in range(50):
+        entered.append(until(now() + 1.0))
+        next(entered[-1].gen)
+    del entered[:]
+    with until(now() + 2.0):
+        assert len(list(clock._limits())) == 1
+        assert clock._limit.get().outer is None
+    assert clock._limit.get() is None
+
+
 @pytest.mark.parametrize("kernel", [gc.RBF(1.0), gc.Matern52(1.0)], ids=["Gaussian", "Matern"])
 @pytest.mark.parametrize("likelihood", ["softmax", "probit"])
 @pytest.mark.parametrize("count", [2, 3])

@@ -48,7 +48,7 @@ def _within(limit: _Limit) -> Iterator[None]:
     finally:
         limit.over = True
         if _limit.get() is limit:  # not if an interrupt delayed this, and there are others by now
-            _limit.set(limit.outer)
+            _limit.set(_innermost())
 
 
 def _limits() -> Iterator[_Limit]:
@@ -60,6 +60,10 @@ def _limits() -> Iterator[_Limit]:
         limit = limit.outer
 
 
+def _innermost() -> _Limit | None:
+    return next(_limits(), None)
+
+
 @contextmanager
 def standing() -> Iterator[None]:
     """Inside, no time passes for limits, and none ends anything.
@@ -69,7 +73,7 @@ def standing() -> Iterator[None]:
     """
     start = now()
     try:
-        with _within(_Limit(float("inf"), None, _limit.get(), stands=True)):
+        with _within(_Limit(float("inf"), None, _innermost(), stands=True)):
             yield
     finally:
         _stood.set(_stood.get() + now() - start)
@@ -81,7 +85,7 @@ def until(deadline: float, stop: Callable[[], bool] | None = None) -> Iterator[N
 
     `stop`: whether somebody wants it to end; that is Ctrl-C to whoever works.
     """
-    with _within(_Limit(deadline, stop, _limit.get())):
+    with _within(_Limit(deadline, stop, _innermost())):
         yield
 
 

@@ -17,8 +17,7 @@ from gpcert.bounds.geometry.domain import BoxShape, Shape
 from gpcert.bounds.geometry.sparse import SparseShape
 from gpcert.bounds.interface import BoxBound
 from gpcert.bounds.levels.curves import LevelCurves, ProbitCurves
-from gpcert.bounds.levels.registry import curves_of
-from gpcert.bounds.levels.steps import StepCurves
+from gpcert.bounds.levels.registry import curves_of, is_smooth
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
 from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
@@ -188,7 +187,7 @@ class BoundFactory:
     def sign(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of P(label) that is sharp at 1/2, for a symmetric link: the mean alone decides."""
         base = self.pair(label, shape, x, moving)[0]
-        if isinstance(base, LevelBound) and not isinstance(base.curves, StepCurves):
+        if isinstance(base, LevelBound) and is_smooth(base.curves):
             return SignBound(base)
         return base
 

@@ -17,8 +17,9 @@ from gpcert.bounds.levels.curves import Line, Root
 from gpcert.rounding import UNIT, up
 from gpcert.validation import Float
 
-#: Deviations are this far apart, relative to themselves, from this share of the largest on.
-_APART, _SMALLEST = 0.07, 1e-3
+#: Deviations are this far apart at most, relative to themselves, from this share of the largest on; and at
+#: least.
+_APART, _SMALLEST, _NEAREST = 0.07, 1e-3, 0.01
 #: A level is met up to this much more than asked.
 _SURPLUS = 1e-5
 #: What c of a root may be, over the link's own: any is sound.
@@ -80,15 +81,20 @@ class Chords(NamedTuple):
         return 64 * UNIT * (float(np.abs(self.m).max()) + abs(self.first) + size)
 
 
-def deviations(smallest: float, largest: float) -> Float:
-    """(N,), from `smallest` or what is large enough, as far apart as S3 has them."""
+def deviations(smallest: float, largest: float, apart: float) -> Float:
+    """(N,), from `smallest` or what is large enough; each at most 1 + `apart` times the one before."""
     start = min(max(smallest, _SMALLEST * largest), 0.5 * largest)
-    return np.geomspace(start, largest, 2 + int(math.log(largest / start) / math.log1p(_APART)))
+    return np.geomspace(start, largest, 2 + int(math.log(largest / start) / math.log1p(apart)))
 
 
-def lost(slope: float) -> float:
+def lost(slope: float, apart: float) -> float:
     """S3: how far E sigma may fall below its ends along a chord of this slope."""
-    return (1.0 + 1e-6) * 0.125 * _APART**2 * (0.34 + slope * (0.8 + 0.25 * slope))
+    return (1.0 + 1e-6) * 0.125 * apart**2 * (0.34 + slope * (0.8 + 0.25 * slope))
+
+
+def spacing(slope: float, given: float) -> float:
+    """How far apart deviations may be so that no more than `given` is lost; any is sound."""
+    return min(max(math.sqrt(given / lost(slope, 1.0)), _NEAREST), _APART)
 
 
 def cleared(

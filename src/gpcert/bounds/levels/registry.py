@@ -32,6 +32,12 @@ _CURVES: dict[type, Callable[[Any], LevelCurves]] = {
 }
 
 
+def is_smooth(curves: LevelCurves) -> bool:
+    """Whether levels are known as sharply as doubles are, not by steps."""
+    inner = curves.inner if isinstance(curves, FlooredCurves) else curves
+    return not isinstance(inner, StepCurves)
+
+
 def curves_of(likelihood: object) -> LevelCurves:
     """Values and level curves of a two-class likelihood, certified; another one is an error."""
     for kind, curves in _CURVES.items():

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gpcert.bounds.levels.chords import Chords, cleared, deviations, lost
+from gpcert.bounds.levels.chords import Chords, cleared, deviations, lost, spacing
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root
 from gpcert.likelihoods import Link
 from gpcert.likelihoods.base import NDTR
@@ -34,8 +34,9 @@ _SHARE = 2 * NDTR + 40
 _SURPLUS = 5e-5
 #: S3: the smallest deviation of a table, a share of the link's own.
 _FIRST = 0.01
-#: One in so many of its points first.
-_SOME = 8
+#: How much of p or 1 - p a table may give away, besides a step; below which share it has all steps; how often
+#: it is made because chords are steeper than was guessed; one in how many of its points is looked at first.
+_GIVEN, _FINE, _GUESSES, _SOME = 0.04, 0.007, 3, 8
 #: Height of the steps of such tables, few and coarse; and how many tables are kept.
 _COARSE, _TABLES = 6e-4, 2**7
 
@@ -73,11 +74,11 @@ class StepCurves(LevelCurves):
         total = float(steps @ share)
         return max(0.0, down(total - gamma(2 * len(steps) + _SHARE)))
 
-    def along(self, mu: Float, s: Float) -> tuple[Float, Float]:
-        """Lower bounds of E sigma at means and deviations s > 0 (N,), by coarse steps, and about how steeply
-        they rise with the mean.
+    def along(self, mu: Float, s: Float, fine: bool = False) -> tuple[Float, Float]:
+        """Lower bounds of E sigma at means and deviations s > 0 (N,), by coarse steps or all, and about how
+        steeply they rise with the mean.
         """
-        steps, edges = self.coarse
+        steps, edges = (self._jumps[0], self.edges[:-1]) if fine else self.coarse
         mu, s = mu[:, None], s[:, None]
         gap = mu - edges
         z = (gap - 8 * UNIT * (np.abs(mu) + np.abs(edges))) / s
@@ -209,21 +210,35 @@ class StepLevel(Level):
 def _chords(curves: StepCurves, p: float, largest: float) -> Chords | None:
     """S3, for variances up to `largest`; None: none was found."""
     end = math.sqrt(max(largest, 0.0)) * (1.0 + 4 * UNIT)
-    goal = p + lost(0.5 + 1.3 * abs(float(ndtri(p)))) + 1e-9  # a guess of how steep chords are
-    if not (0.0 < end < 1e90 and goal < 1.0):
+    if not 0.0 < end < 1e90:
         return None
-    s = deviations(_FIRST * math.sqrt(curves.noise), end)
+    slope = 0.2 + 1.05 * abs(float(ndtri(p)))  # a guess of how steep chords are
+    for _ in range(_GUESSES):
+        found, enough = _with_slopes(curves, p, end, slope)
+        if found is None or found.steepest <= enough:
+            return found
+        slope = 1.1 * found.steepest
+    return None
+
+
+def _with_slopes(curves: StepCurves, p: float, end: float, slope: float) -> tuple[Chords | None, float]:
+    """Chords up to the deviation `end`, None: not found, that clear p if no steeper than the second."""
+    least = min(p, 1.0 - p)
+    apart = spacing(slope, _GIVEN * least + _HEIGHT)
+    goal = p + lost(slope, apart) + 1e-9
+    if not goal < 1.0:
+        return None, slope
+    s = deviations(_FIRST * math.sqrt(curves.noise), end, apart)
     scale = np.sqrt(curves.noise + s * s)
     m, far = curves.middle + float(ndtri(goal)) * scale, 0.1 * scale
     some = [*range(0, len(s), _SOME), len(s) - 1]  # first few, so that the others begin next to their ends
-    few = cleared(curves.along, goal, s[some], m[some], far[some])
-    if not np.isfinite(few).all():
-        return None
-    m = cleared(curves.along, goal, s, np.interp(s, s[some], few), far)
+    along = partial(curves.along, fine=least < _FINE)
+    few = cleared(along, goal, s[some], m[some], far[some])
     first = StepLevel(curves, p).above(0.0, float(s[0]) ** 2 * (1.0 + 4 * UNIT))
-    found = Chords(s, m, first)
-    known = math.isfinite(first) and p + lost(found.steepest) <= goal  # NaN, where a mean is inf, is not
-    return found if known else None
+    if not (np.isfinite(few).all() and math.isfinite(first)):
+        return None, slope
+    m = cleared(along, goal, s, np.interp(s, s[some], few), far)
+    return (Chords(s, m, first) if np.isfinite(m).all() else None), slope
 
 
 def step_curves(likelihood: Link) -> StepCurves:

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
-from gpcert.bounds.levels.steps import StepCurves
+from gpcert.bounds.levels.registry import is_smooth
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound, smallest_point
@@ -62,7 +62,7 @@ class JointShare(OneByOne):
     def of(cls, apart: OneVsRestBound) -> BoxBound:
         """The joint bound where levels of every class are known sharply, else the other."""
         bounds = [bound for pair in apart.classes for bound in pair]
-        smooth = all(isinstance(b, LevelBound) and not isinstance(b.curves, StepCurves) for b in bounds)
+        smooth = all(isinstance(b, LevelBound) and is_smooth(b.curves) for b in bounds)
         return cls(apart) if smooth else apart
 
     @property
