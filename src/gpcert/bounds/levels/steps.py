@@ -3,7 +3,8 @@
 sigma lies between two increasing step functions, L below and U above. E L(f) = sum_i a_i Phi((mu - t_i) / s)
 with a_i >= 0, so over a rectangle of (mu, S) each term is smallest at mu's lower end and at one end of S: the
 propositions 1 and 2 of the paper, for every link, symmetric or not. Level curves are enclosed by the same
-sums, piece by piece; nothing is assumed of their shape.
+sums, piece by piece (S2), for planes by a table of points and the chords between them (S3); nothing is
+assumed of their shape.
 """
 
 from __future__ import annotations
@@ -214,20 +215,20 @@ def _chords(curves: StepCurves, p: float, largest: float) -> Chords | None:
         return None
     slope = 0.2 + 1.05 * abs(float(ndtri(p)))  # a guess of how steep chords are
     for _ in range(_GUESSES):
-        found, enough = _with_slopes(curves, p, end, slope)
-        if found is None or found.steepest <= enough:
+        found = _with_slopes(curves, p, end, slope)
+        if found is None or found.steepest <= slope:
             return found
         slope = 1.1 * found.steepest
     return None
 
 
-def _with_slopes(curves: StepCurves, p: float, end: float, slope: float) -> tuple[Chords | None, float]:
-    """Chords up to the deviation `end`, None: not found, that clear p if no steeper than the second."""
+def _with_slopes(curves: StepCurves, p: float, end: float, slope: float) -> Chords | None:
+    """Chords up to the deviation `end` that clear p if they are no steeper than `slope`; None: not found."""
     least = min(p, 1.0 - p)
     apart = spacing(slope, _GIVEN * least + _HEIGHT)
     goal = p + lost(slope, apart) + 1e-9
     if not goal < 1.0:
-        return None, slope
+        return None
     s = deviations(_FIRST * math.sqrt(curves.noise), end, apart)
     scale = np.sqrt(curves.noise + s * s)
     m, far = curves.middle + float(ndtri(goal)) * scale, 0.1 * scale
@@ -236,9 +237,9 @@ def _with_slopes(curves: StepCurves, p: float, end: float, slope: float) -> tupl
     few = cleared(along, goal, s[some], m[some], far[some])
     first = StepLevel(curves, p).above(0.0, float(s[0]) ** 2 * (1.0 + 4 * UNIT))
     if not (np.isfinite(few).all() and math.isfinite(first)):
-        return None, slope
+        return None
     m = cleared(along, goal, s, np.interp(s, s[some], few), far)
-    return (Chords(s, m, first) if np.isfinite(m).all() else None), slope
+    return Chords(s, m, first) if np.isfinite(m).all() else None
 
 
 def step_curves(likelihood: Link) -> StepCurves:

@@ -133,9 +133,7 @@ class LevelBound(OneByOne):
     def means(
         self, left: Left, reference: Float, enough: float, less: float = 0.0
     ) -> Iterator[tuple[Float, FunctionalBound] | None]:
-        """References (d,) and lower bounds of the mean - less, by rising price, on what is left; None as for
-        `places`. Effort ends once `enough` is certain.
-        """
+        """References and lower bounds of the mean - less on what is left, up to `enough`; see `places`."""
         for attempt in self.attempts(left, reference):
             if attempt is None:
                 yield None
