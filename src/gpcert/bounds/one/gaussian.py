@@ -79,14 +79,11 @@ class RbfBound(LevelBound):
         if not size < _TOO_LARGE:
             return []
         lost = slack()
-        roomy = _ROOMY < lost < math.inf
         if d > CHEAP_DIMENSIONS:
             near = 0.15 * min(1.0, lost / 0.02) ** (1 / 3)
             if size < 0.35:  # next to the first reference a norm says the same again
                 return [(0.0, (False,)), (near, (True,) if near < 0.03 else (False, True))]
-            if size < 0.6:
-                return [(near, (False, True))]
-            return [(0.45, (True,)), (0.7, (True,))] if roomy else [(0.3, (False, True)), (0.6, (True,))]
+            return [(near, (False, True))] if size < 0.6 else [(0.3, (False, True)), (0.6, (True,))]
         if size < 0.3:
             return [(0.0, (True,))]
         if d <= COLUMN_DIMENSIONS:
@@ -95,7 +92,7 @@ class RbfBound(LevelBound):
         outside = (0.15 * math.sqrt(min(1.0, lost / 0.02)), (True,))
         if size < (0.8 if lost > _ROOMY else 0.5):
             return [outside, inside]
-        return [inside] if size >= 0.75 and roomy else [inside, outside]
+        return [inside] if size >= 0.75 and _ROOMY < lost < math.inf else [inside, outside]
 
     def supports(
         self, domain: Domain, start: Float, level: Level | Line, prices: Prices
