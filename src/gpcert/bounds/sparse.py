@@ -54,8 +54,9 @@ class SparseBound(OneByOne):
         pieces, bottom = self._pieces(bound, shape, lower[active], upper[active], target)
         if pieces is None:
             boxes = tuple(_filled(box, lower, upper, active) for box in inner.pieces or ())
-            if len(boxes) == 1 and _same(boxes[0], lower, upper):  # to go on with what `bound` has kept
-                boxes = ()  # and is lost with it
+            # The box itself asks to go on with what `bound` has kept, but `bound` is made anew each time.
+            if len(boxes) == 1 and _same(boxes[0], lower, upper):
+                boxes = ()
             return result._replace(pieces=boxes or None, elsewhere=inner.elsewhere)
         if not pieces:  # each support was certified in one of the attempts
             return result._replace(value=max(result.value, bottom))

@@ -122,7 +122,7 @@ class StepCurves(LevelCurves):
 
     @cached_property
     def noise(self) -> float:
-        """From the quartiles, as if the link were Phi(f / sqrt(c)): guides the local search only."""
+        """From the quartiles, as if the link were Phi(f / sqrt(c)): guides searches and tables only."""
         middle = 0.5 * (self.edges[1:] + self.edges[:-1])
         value = 0.5 * (self.lower + self.upper)
         first, last = np.interp([0.25, 0.75], value, middle)

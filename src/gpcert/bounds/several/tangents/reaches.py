@@ -42,9 +42,8 @@ class Reaches:
         here, size = self.latents, np.abs(a)
         b = self.model.weights @ a
         moved = float(self._along(b[None])[0]) + float(size.sum()) * here.mean_error
-        rounding = float((np.abs(self.model.weights) @ size) @ self.amplitude) + float(
-            size @ np.abs(here.mean)
-        )
+        rounding = float((np.abs(self.model.weights) @ size) @ self.amplitude)
+        rounding += float(size @ np.abs(here.mean))
         return float(a @ here.mean) - moved * _OUTWARD - gamma(2 * len(a) + 8) * rounding
 
     def largest(self, B: Float) -> Float:
@@ -83,7 +82,7 @@ def reaches_of(
     first = float(np.sqrt(2.0 * loss * model.variance)) * _OUTWARD
     k, relative = slice_.values(start)
     slopes, blur = _slopes(slice_, start)
-    unit = (k + slice_.tiny) * (relative + gamma(len(k) + 20))
+    unit = (k + slice_.tiny) * (relative + gamma(len(k) + len(model.pairs) + 20))
     wrong = np.sqrt((model.rows * unit**2).sum(axis=1) * (model.rows * slice_.amplitude**2).sum(axis=1))
     return Reaches(
         model=model,
@@ -109,9 +108,8 @@ def _slopes(slice_: RadialSlice, x: Float) -> tuple[Float, Float]:
         relative = sum((slice_.relative(g, each) for g, each in zip(term, z, strict=True)), 16 * UNIT)
         for i, group in enumerate(term):
             others = np.prod([part[0] for j, part in enumerate(parts) if j != i], axis=0)
-            total -= (
-                (parts[i][1] * others)[:, None] * v * group.rho
-            )  # all of one sign for a centre and a feature
+            # Of one sign for a centre and a feature, so that relative errors do not grow in the sum.
+            total -= (parts[i][1] * others)[:, None] * v * group.rho
         worst = np.maximum(worst, relative)
     unit = worst + gamma(len(v) + 20) + 8 * UNIT * (1 + len(slice_.terms))
     return total, np.abs(total) * unit[:, None] + slice_.tiny * (1.0 + np.abs(v))
