@@ -93,8 +93,8 @@ def _smallest(psi: Psi, base: float, near: float, left: float, right: float) -> 
         q = q * t + coefficient
     q = q.lower()
     least = arb(0).min(g[1] * ends[0] + q * ends[0] * ends[0]).min(g[1] * ends[1] + q * ends[1] * ends[1])
-    if q > 0 and not ((g[1] >= 0 and ends[0] >= 0) or (g[1] <= 0 and ends[1] <= 0)):
-        least = -g[1] * g[1] / (4 * q)
+    if q > 0 and not (-g[1] <= 2 * q * ends[0] or -g[1] >= 2 * q * ends[1]):
+        least = -g[1] * g[1] / (4 * q)  # at the vertex, which may lie in the cell
     ratio = half / radius
     need(ratio < arb("0.28"), "V16: a cell is too long")
     return g[0] + least - _largest(psi, arb(near), radius) * ratio**_ORDERS / (1 - ratio)

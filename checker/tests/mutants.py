@@ -302,6 +302,8 @@ MUTANTS: list[tuple[str, str, str]] = [
         "_smallest(psi, base, near, left, right) >= p",
         "not _smallest(psi, base, near, left, right) < p",
     ),
+    ("five_erf", "-g[1] >= 2 * q * ends[1])", "-g[1] >= 2 * q * ends[0])"),
+    ("five_erf", "-g[1] <= 2 * q * ends[0] or", "-g[1] <= 2 * q * ends[1] or"),
     (
         "five_erf",
         "stack += [(left, middle, tries - short), (middle, right, tries - short)]",

@@ -151,6 +151,24 @@ def test_a_cell_is_bounded_from_below() -> None:
         assert not above(Psi(0.0, 0.0, 0.0, 1.0, 0.0), unsure, arb(0), arb(0.1))
 
 
+@pytest.mark.parametrize(
+    ("psi", "near", "low", "high"),
+    [
+        (Psi(1.0, 0.0, 0.0, 1.0, 0.0), 0.0, 0.0, 0.15),  # g1 < 0 < q, the vertex beyond the right end
+        (Psi(0.5, 0.09, 0.0, 1.0, 0.0), 1.2, 1.0, 1.2),  # g1 > 0, q > 0, beyond the left one
+        (Psi(1.0, 0.17, 0.0, 1.0, 0.0), 1.0, 1.0, 1.2),  # inside, seen from the left
+        (Psi(1.0, 0.17, 0.0, 1.0, 0.0), 1.2, 1.0, 1.2),  # and from the right
+    ],
+)
+def test_a_parabola_is_as_small_as_on_its_cell(psi: Psi, near: float, low: float, high: float) -> None:
+    """V16: its vertex counts only where it lies in the cell; elsewhere true proofs would be rejected."""
+    grid = [arb(low + (high - low) * k / 400) for k in range(401)]
+    least = min((exact_expectation(FIVE_ERF, psi.at(S), S) for S in grid), key=float)
+    found, g = five_erf._smallest(psi, 2.58, near, low, high), five_erf._series(psi, arb(near))
+    assert g[2] > 0 and (g[1] < 0) == (near == low)
+    assert least - 2e-5 < found <= least
+
+
 def test_the_rest_of_a_series_is_bounded() -> None:
     """Cauchy's estimate holds of the coefficients themselves."""
     steep, rising = Psi(20 * 1.5**0.5, 0.0, 20.0, 0.5, 0.0), Psi(-5.0, 5.0, 0.0, 1.0, 0.0)  # 0 at 1
