@@ -318,7 +318,7 @@ MUTANTS: list[tuple[str, str, str]] = [
     ("five_erf", "q = q.lower()", "q = q.upper()"),
     (
         "five_erf",
-        "if q > 0 and not ((g[1] >= 0 and ends[0] >= 0) or (g[1] <= 0 and ends[1] <= 0)):",
+        "if q > 0 and not (-g[1] <= 2 * q * ends[0] or -g[1] >= 2 * q * ends[1]):",
         "if False:",
     ),
     ("five_erf", "least = -g[1] * g[1] / (4 * q)", "least = arb(0)"),

@@ -165,7 +165,8 @@ def test_a_parabola_is_as_small_as_on_its_cell(psi: Psi, near: float, low: float
     grid = [arb(low + (high - low) * k / 400) for k in range(401)]
     least = min((exact_expectation(FIVE_ERF, psi.at(S), S) for S in grid), key=float)
     found, g = five_erf._smallest(psi, 2.58, near, low, high), five_erf._series(psi, arb(near))
-    assert g[2] > 0 and (g[1] < 0) == (near == low)
+    assert g[2] > 0
+    assert (g[1] < 0) == (near == low)
     assert least - 2e-5 < found <= least
 
 
