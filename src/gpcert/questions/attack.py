@@ -47,14 +47,36 @@ def attack(
 ) -> list[Attack]:
     """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
 
-    `x`: where the attack starts, default the region's centre; `label`: default the label the model gives x.
-    `method`: "pgd" (projected gradients on P(label), `starts` starts), "gpfgs" (one step against the sign of
-    the latent mean's gradient) or "gpjm" (one feature after the other, most salient first). Never a
-    guarantee: what is found is evidence, what is not found proves nothing. `store` as for
-    `probability_range`.
+    Never a guarantee: what is found is evidence, what is not found proves nothing.
 
-    `post`: any model (`posterior_of`); `seed`: of the random starts.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    region : Box, Ball or sequence of them
+        Where to search; a sequence is answered as a batch.
+    x : array (d,) or (m, d), optional
+        Where the attack starts; None: the centre of each region.
+    label : class value or sequence, optional
+        The class whose probability is to fall, a value of the model's classes, or one for each region; None:
+        the label the model gives x.
+    method : str
+        "pgd" (projected gradients on P(label), several starts), "gpfgs" (one step against the sign of the
+        gradient of the latent mean) or "gpjm" (one feature after the other, most salient first).
+    starts : int
+        Starts of "pgd", the first at x.
+    seed : int
+        Of the random starts.
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
 
+    Returns
+    -------
+    Attack or Answers
+        The point found; of a sequence of regions, theirs in the same order.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.attack(clf, gc.Ball([1.75], 0.5)).success
     True

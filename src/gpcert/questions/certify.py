@@ -57,21 +57,53 @@ def certify(
     store: Kept = None,
     proof: str | os.PathLike[str] | None = None,
 ) -> list[Verdict]:
-    """Whether every point of a region has the label of x, for x (d,) and a region, or (m, d) and m regions.
+    """Whether every point of a region has the label of x: safe, unsafe or unknown.
 
-    `certify(post, region)`: x is the centre of the region, of each of several.
+    "safe": proved, P(label) > threshold on the whole region, label = the label the model gives x. "unsafe": a
+    point of the region with P(label) < threshold, proved, and confirmed by the predictor. The sign is pursued
+    however small the margin is: "unknown", with what is known of the margin, is answered only at a limit,
+    where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie. Several classes: "safe"
+    means that no other class overtakes the label. Ctrl-C ends the call with what is known.
 
-    "safe": proved, P(label) > threshold on the whole region, label = the label the model gives x. "unsafe":
-    a point of the region with P(label) < threshold, proved, and confirmed by the predictor. The sign is
-    pursued however small the margin is: "unknown", with what is known of the margin, is answered only at a
-    limit, where rounding or 1e-9 stand between the margin and 0, or where x itself is a tie; `tolerance` ends
-    nothing here. Several classes: threshold 1/2 only, and "safe" means that no other class overtakes the
-    label. Ctrl-C, or True from `progress`, ends the call with what is known; `progress`, `n_jobs`, `device`,
-    `store` and `proof` as for `probability_range`.
+    `certify(model, region)` takes the centre of the region, or of each of several, as x.
 
-    `max_seconds` and `max_nodes` end the search of each region earlier; checking the model, once, does not
-    count.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    x : array (d,) or (m, d), optional
+        A point of the region, or one for each of m regions; None: the centres.
+    region : Box, Ball or sequence of them
+        The inputs that the answer is about; a sequence is answered as a batch.
+    threshold : float
+        The probability that the label has to exceed, in (0, 1); with several classes only 1/2.
+    tolerance : float
+        Width at which the margin counts as known; its sign is pursued further.
+    max_seconds : float, optional
+        Time limit for each region; None: no limit. Checking the model, once, does not count.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each region; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: the smallest P(label) on region p.index lies in
+        [p.lower, p.upper] (several classes: the smallest (1 + P(label) - the largest other)/2); if it returns
+        True, the call ends with what is known.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    device : str
+        Where the regions of a batch are bounded together first: "cpu", "cuda", or "auto" (where it pays).
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
+    proof : path, optional
+        File for a proof that `gpcert_check` can verify; of a batch, a folder with one file for each answer.
+        `proof` of the answer says what is proved.
 
+    Returns
+    -------
+    Verdict or Answers
+        The verdict; of a sequence of regions, their verdicts in the same order.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.certify(clf, gc.Ball([2.5], 0.25)))
     safe: the margin of classes[1] is in [0.150, 0.176]; converged

@@ -76,19 +76,61 @@ def evaluate(
     store: Kept = None,
     proof: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
-    """Clean, certified and attacked accuracy of a model at X (m, d) with labels y (m,), over radii (k,).
+    """Clean, certified and attacked accuracy of a model on labelled points, over radii.
 
     A point counts as certified at a radius if the model labels it correctly and the whole ball is proved to
     have that label; as attacked if it is correct and no counterexample was found in the ball. With another
-    `threshold` than 1/2, "to have that label" reads "P(that label) > threshold". `max_seconds` and
-    `max_nodes` limit each proof, `max_seconds` an attack of a point, too. `progress(p)`: the smallest
-    P(label) on the ball being proved around point p.index is in [p.lower, p.upper]; True stops: what was not
-    asked is "unknown". `progress` else, `n_jobs`, `device` and `store` (point by point, for these radii) as
-    for `probability_range`. `proof`: a folder, with one proof file for each point.
+    threshold than 1/2, "to have that label" reads "P(that label) > threshold". Ctrl-C ends the call with what
+    is known.
 
-    `post`: any model (`posterior_of`); `norm`, `features`, `domain` and `scale`: as for `Ball`;
-    `tolerance`: as for `certify`.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    X : array (m, d) or table
+        The points.
+    y : array (m,)
+        Their true classes, values of the model's classes.
+    radii : float or array (k,)
+        Radii of the balls, increasing, >= 0.
+    norm : float
+        inf, any p >= 1, or 0 (the radius is how many features may move).
+    features : sequence, optional
+        Features that move: positions, a mask or names; None: all.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+    scale : float, array (d,), mapping or "std", optional
+        Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
+        training data; None: 1.
+    threshold : float
+        The probability that the label has to exceed, in (0, 1); with several classes only 1/2.
+    tolerance : float
+        Width at which the smallest P(label) of a ball counts as known; the side of the threshold is pursued
+        further.
+    max_seconds : float, optional
+        Time limit for each proof, and for each attack of a point; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each proof; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: the smallest P(label) on the ball being proved
+        around point p.index lies in [p.lower, p.upper]; if it returns True, what was not looked at is
+        "unknown".
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    device : str
+        Where the regions of a batch are bounded together first: "cpu", "cuda", or "auto" (where it pays).
+    store : path or Store, optional
+        Keeps the answer for each point, for these radii, as it comes; what it has is not computed again.
+    proof : path, optional
+        Folder for proofs that `gpcert_check` can verify, one file for each point.
 
+    Returns
+    -------
+    Evaluation
+        Accuracies for each radius, verdicts and counterexamples for each point.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 2.0]))
     2 points, clean accuracy 1.000

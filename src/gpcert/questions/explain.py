@@ -63,17 +63,49 @@ def explain(
     store: Kept = None,
     proof: str | os.PathLike[str] | None = None,
 ) -> Explanation:
-    """Delta^i_gamma of P(label) at X (m, d), or one point (d,), for gamma = radius and every feature i.
+    """Influences of the features: Delta^i of P(label) for every point and feature i, with enclosures.
 
-    Each value comes with an enclosure, and with a sign that is 0 where it is not certain. `features`: only
-    these (the others are 0). `domain`: intervals end there. `tolerance`: how narrow each enclosure of a
-    minimum or maximum has to be; `max_seconds`, `max_nodes` limit each interval that is searched on its own.
-    `progress(p)`: the values at point p.index lie in [p.lower, p.upper]; True stops, and what is left is
-    unknown ([-2, 2]). `progress` else, `n_jobs` and `store`, as for `probability_range`. `proof`: a
-    folder, with one proof file for each point.
+    Delta^i compares what P(label) can reach on [x_i, x_i + radius] with what it can on [x_i - radius, x_i],
+    by its maxima and minima. Its sign is 0 where it is not certain. Ctrl-C ends the call with what is known.
 
-    `post`: any model (`posterior_of`).
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    X : array (m, d) or (d,), table
+        The points, or one.
+    radius : float
+        How far each feature moves, >= 0.
+    label : class value, optional
+        The class whose probability it is, a value of the model's classes. Two classes: the second by default;
+        several: must be given.
+    features : sequence, optional
+        Features to explain: positions, a mask or names; None: all. The others have Delta 0.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: intervals end there; None: everywhere.
+    tolerance : float
+        How narrow each enclosure of a minimum or maximum has to be.
+    max_seconds : float, optional
+        Time limit for each interval that is searched on its own; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each such interval; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: the values at point p.index lie in [p.lower,
+        p.upper]; if it returns True, what is left is unknown ([-2, 2]).
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
+    proof : path, optional
+        Folder for proofs that `gpcert_check` can verify, one file for each point.
 
+    Returns
+    -------
+    Explanation
+        Arrays (m, d) of values, of their lower and upper ends, and of signs.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.explain(clf, [[2.5]], 0.25, label="b").sign
     array([[1]])

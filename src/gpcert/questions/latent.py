@@ -46,16 +46,41 @@ def latent_range(
     n_jobs: int | None = None,
     store: Kept = None,
 ) -> list[LatentRange]:
-    """Enclosures of min and max of the latent mean and variance over a region, or each of a sequence.
+    """Enclosures of min and max of the latent mean and variance over a region, or over each of a sequence.
 
-    Any posterior, regression included. `label` selects the latent of a posterior that has several. Both ends
-    of all enclosures are true however the search ended; the variance is max(0, .), as `Posterior.latent`
-    gives it. `tolerance` is in the units of the latent (and their square). A sequence of many small boxes
-    (cells) shares its work. `progress(p)`: the mean stays in [p.lower, p.upper] on region p.index; `progress`
-    else, `n_jobs` and `store`, as for `probability_range`.
+    For any posterior, regression included. Both ends of all enclosures are true however the search ended; the
+    variance is max(0, .), as `Posterior.latent` gives it. A sequence of many small boxes (cells) shares its
+    work.
 
-    `post`: any model (`posterior_of`); `max_seconds` and `max_nodes` end the search earlier.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    region : Box, Ball or sequence of them
+        The inputs that the answer is about; a sequence is answered as a batch.
+    label : class value, optional
+        Which latent of a posterior that has several; of one that has one, not needed.
+    tolerance : float
+        Width at which an enclosure counts as converged, in units of the latent (and their square).
+    max_seconds : float, optional
+        Time limit for each region; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each region; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: the mean stays in [p.lower, p.upper] on region
+        p.index; if it returns True, the call ends with what is known.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
 
+    Returns
+    -------
+    LatentRange or Answers
+        The range; of a sequence of regions, their ranges in the same order.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.latent_range(clf, gc.Ball([2.5], 0.25))
     >>> print(r.mean.min)

@@ -28,13 +28,37 @@ def compare_with_lime(
     width: float | None = None,
     domain: Any = None,
 ) -> LimeComparison:
-    """Our Delta and LIME's weights of P(label) at the same points X (m, d), and how far they agree.
+    """Delta of `explain` and LIME's weights of P(label) at the same points, and how far they agree.
 
-    `X_train` (n, d): the data LIME takes its scales from. `samples`, `width`: LIME's perturbations per point
-    and its kernel width (None: the package's default). Needs the package: pip install 'gpcert[lime]'.
+    Needs the package: pip install 'gpcert[lime]'.
 
-    `post`: any model (`posterior_of`); `radius`, `domain`: as for `explain`.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    X : array (m, d) or table
+        The points.
+    radius : float
+        How far each feature moves, >= 0.
+    X_train : array (n, d) or table
+        The data that LIME takes its scales from.
+    label : class value, optional
+        The class whose probability it is, a value of the model's classes. Two classes: the second by default;
+        several: must be given.
+    samples : int
+        LIME's perturbations of each point.
+    width : float, optional
+        LIME's kernel width; None: the package's default.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: intervals end there; None: everywhere.
 
+    Returns
+    -------
+    LimeComparison
+        Both, with their agreement for each point.
+
+    Examples
+    --------
     >>> c = gc.compare_with_lime(clf, X[:10], 0.1, X)  # doctest: +SKIP
     >>> c.agreement.mean()  # doctest: +SKIP
     """

@@ -71,18 +71,56 @@ def certified_radius(
     store: Kept = None,
     proof: str | os.PathLike[str] | None = None,
 ) -> CertifiedRadius | Answers[CertifiedRadius]:
-    """The largest radius proved safe around x (d,), and the smallest with a counterexample, as near as rtol.
+    """The largest radius proved safe around x, and the smallest with a counterexample, as near as rtol.
 
-    x (m, d): a list, one for each point. `norm`, `features`, `domain`, `scale` as for `Ball`; radii up to
-    `max_radius`, which may be inf inside a bounded domain; by default twice as far as the farthest centre.
-    Norm 0 counts features: radii are whole numbers.
-    `max_seconds` limits each point, `max_nodes` each radius tried (default: by the number of features); a
-    radius is also given up once min P(label) is known to within `tolerance`. `progress(p)`: p.lower is safe,
-    p.upper unsafe for point p.index; True from it, or Ctrl-C, ends the call with what is known. `progress`
-    else, `n_jobs`, `store` and `proof`, as for `probability_range`.
+    Norm 0 counts features: radii are whole numbers. Ctrl-C ends the call with what is known.
 
-    `post`: any model (`posterior_of`); `threshold`: as for `certify`.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    x : array (d,) or (m, d), table
+        The point, or points: a batch.
+    norm : float
+        inf, any p >= 1, or 0 (the radius is how many features may move).
+    max_radius : float, optional
+        The largest radius of interest; may be inf inside a bounded domain. None: twice as far as the farthest
+        centre of the model.
+    rtol : float
+        The search ends where `safe` is within this share of `unsafe`.
+    features : sequence, optional
+        Features that move: positions, a mask or names; None: all.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+    scale : float, array (d,), mapping or "std", optional
+        Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
+        training data; None: 1.
+    threshold : float
+        The probability that the label has to exceed, in (0, 1); with several classes only 1/2.
+    tolerance : float
+        A radius is given up once min P(label) on its ball is known to within this.
+    max_seconds : float, optional
+        Time limit for each point; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each radius tried; None: by the number of features.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: p.lower is safe, p.upper unsafe for point
+        p.index; if it returns True, the call ends with what is known.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
+    proof : path, optional
+        File for a proof that `gpcert_check` can verify; of a batch, a folder with one file for each answer.
+        `proof` of the answer says what is proved.
 
+    Returns
+    -------
+    CertifiedRadius or Answers
+        The radii; of points (m, d), one for each in the same order.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
     >>> 0.9 < r.safe <= 1.0 <= r.unsafe < 1.1

@@ -58,20 +58,48 @@ def probability_range(
     store: Kept = None,
     proof: str | os.PathLike[str] | None = None,
 ) -> list[ProbabilityRange]:
-    """Enclosures of min and max of P(label) over a region, or over each region of a sequence.
+    """Enclosures of the smallest and the largest P(label) over a region, or over each of a sequence.
 
-    Both ends of both enclosures are true however the search ended; `status` says how. `tolerance`: width at
-    which an enclosure counts as converged. `max_seconds`, `max_nodes`: limits per region. `progress(p)`:
-    P(label) stays in [p.lower, p.upper] on region p.index; True: a bar. Ctrl-C, or True from `progress`, ends
-    the call with what is known (regions not started: [0, 1]). `method="paper"`: the published bounds (AISTATS
-    2020), for comparison. `n_jobs`: processes for a sequence (None: all cores where that pays). `device`:
-    where the regions of a sequence are bounded together first, "cpu", "cuda" or, "auto", where it pays.
-    `store`: a path or a `gc.Store` where each answer is kept as it comes; what it has is not computed again.
-    `proof`: a file, of a sequence a folder with one file each, for `gpcert_check`; `answer.proof` says what
-    it proves. Regions are then bounded one by one.
+    Both ends of both enclosures are true however the search ended; `status` says how. Ctrl-C ends the call
+    with what is known (regions not started: [0, 1]).
 
-    `post`: any model (`posterior_of`).
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    region : Box, Ball or sequence of them
+        The inputs that the answer is about; a sequence is answered as a batch.
+    label : class value, optional
+        The class whose probability it is, a value of the model's classes. Two classes: the second by default;
+        several: must be given.
+    method : str
+        "auto", or "paper": the published bounds (AISTATS 2020), for comparison.
+    tolerance : float
+        Width at which an enclosure counts as converged.
+    max_seconds : float, optional
+        Time limit for each region; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each region; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: P(label) stays in [p.lower, p.upper] on region
+        p.index; if it returns True, the call ends with what is known.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    device : str
+        Where the regions of a batch are bounded together first: "cpu", "cuda", or "auto" (where it pays).
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
+    proof : path, optional
+        File for a proof that `gpcert_check` can verify; of a batch, a folder with one file for each answer.
+        `proof` of the answer says what is proved. Regions are then bounded one by one.
 
+    Returns
+    -------
+    ProbabilityRange or Answers
+        The range; of a sequence of regions, their ranges in the same order.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25), label="b")
     >>> r.lower > 0.67, r.upper < 0.72, r.status.value

@@ -30,15 +30,45 @@ def robustness(
     device: str = "auto",
     store: Kept = None,
 ) -> list[Robustness]:
-    """An enclosure of delta = max - min of P(label) over a region, or over each region of a sequence.
+    """An enclosure of delta = max - min of P(label) over a region, or over each of a sequence.
 
-    With x, a point of the region (or one per region): of the smallest delta such that P(label) differs from
-    its value at x by at most delta on the whole region (Definition 1 of the AISTATS 2020 paper). The limits
-    are those of `probability_range`, whose answer is in `range`, and is what a `store` keeps.
+    With x: of the smallest delta such that P(label) differs from its value at x by at most delta on the whole
+    region (Definition 1 of the AISTATS 2020 paper).
 
-    `post`: any model (`posterior_of`); `tolerance`, `max_seconds`, `max_nodes`, `progress`, `n_jobs`,
-    `device`: as for `probability_range`.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    region : Box, Ball or sequence of them
+        The inputs that the answer is about; a sequence is answered as a batch.
+    label : class value, optional
+        The class whose probability it is, a value of the model's classes. Two classes: the second by default;
+        several: must be given.
+    x : array (d,) or (m, d), optional
+        A point of the region, or one for each of m regions; None: delta = max - min.
+    tolerance : float
+        Width at which the enclosures of min and max count as converged.
+    max_seconds : float, optional
+        Time limit for each region; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each region; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`: P(label) stays in [p.lower, p.upper] on region
+        p.index; if it returns True, the call ends with what is known.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    device : str
+        Where the regions of a batch are bounded together first: "cpu", "cuda", or "auto" (where it pays).
+    store : path or Store, optional
+        Keeps the range behind each answer as it comes; what it has is not computed again.
 
+    Returns
+    -------
+    Robustness or Answers
+        The enclosure; of a sequence of regions, theirs in the same order.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
     P(classes[1]) changes by delta in [0.034, 0.043]; converged

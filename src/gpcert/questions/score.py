@@ -55,11 +55,48 @@ def certified_score(
 
     The share of points that the fitted model labels correctly and whose whole ball is proved to keep the
     label: `evaluate(model, X, y, [radius], ...).certified`. What a limit leaves undecided does not count.
-    Half a score is none: Ctrl-C is raised, and so is a `GpcertError` where a worker died of a point.
 
-    `norm`, `features`, `domain`, `scale`: as for `Ball`; `threshold`, `tolerance`, `max_seconds`,
-    `max_nodes`, `n_jobs` and `device`: as for `evaluate`.
+    Parameters
+    ----------
+    radius : float
+        Radius of the balls, >= 0.
+    norm : float
+        inf, any p >= 1, or 0 (the radius is how many features may move).
+    features : sequence, optional
+        Features that move: positions, a mask or names; None: all.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+    scale : float, array (d,), mapping or "std", optional
+        Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
+        training data; None: 1.
+    threshold : float
+        The probability that the label has to exceed, in (0, 1); with several classes only 1/2.
+    tolerance : float
+        Width at which the smallest P(label) of a ball counts as known; the side of the threshold is pursued
+        further.
+    max_seconds : float, optional
+        Time limit for each proof; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each proof; None: no limit.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays. 1 leaves them to the search for a model.
+    device : str
+        Where the regions of a batch are bounded together first: "cpu", "cuda", or "auto" (where it pays).
 
+    Returns
+    -------
+    callable
+        A scorer: (model, X, y) to a share in [0, 1].
+
+    Raises
+    ------
+    KeyboardInterrupt
+        By the scorer at Ctrl-C: half a score is none.
+    GpcertError
+        By the scorer where a worker died of a point.
+
+    Examples
+    --------
     >>> import gpcert as gc
     >>> from sklearn.model_selection import cross_val_score
     >>> data = gc.datasets.load("synthetic2d")

@@ -43,13 +43,53 @@ def certify_table(
 ) -> Answers[Verdict]:
     """A verdict of `certify` for every row of a table and every radius, row by row.
 
-    `target`: the column of the true labels, `id`: a column that names the rows; of the others only the
-    model's are read. `scale="std"`: deviations of the training data. All else as for `certify` and `Ball`.
+    Parameters
+    ----------
+    post : model
+        Any model that `posterior_of` takes.
+    table : table
+        Named columns (pandas, polars, a mapping); columns that are neither the model's nor named here are not
+        read.
+    target : str, optional
+        The column of the true labels.
+    radii : float or sequence of float
+        Radii of the balls, increasing.
+    norm : float
+        inf, any p >= 1, or 0 (the radius is how many features may move).
+    features : sequence, optional
+        Features that move: positions, a mask or names; None: all.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+    scale : float, array (d,), mapping or "std", optional
+        Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
+        training data; None: 1.
+    id : str, optional
+        The column that names the rows; None: a table's index, or their positions.
+    threshold : float
+        The probability that the label has to exceed, in (0, 1); with several classes only 1/2.
+    tolerance : float
+        Width at which the margin counts as known; its sign is pursued further.
+    max_seconds : float, optional
+        Time limit for each verdict; None: no limit.
+    max_nodes : int, optional
+        Limit on the boxes bounded for each verdict; None: no limit.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`, as for `certify`; if it returns True, the call
+        ends with what is known.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
+    device : str
+        Where the regions of a batch are bounded together first: "cpu", "cuda", or "auto" (where it pays).
+    store : path or Store, optional
+        Keeps each answer as it comes; what it has is not computed again.
 
-    `post`: any model (`posterior_of`); `radii`: increasing; `norm`, `features` and `domain`: as for `Ball`;
-    `threshold`, `tolerance`, `max_seconds` and `max_nodes` (for each verdict), `progress`, `n_jobs`,
-    `device` and `store`: as for `certify`.
+    Returns
+    -------
+    Answers
+        Of each row, a verdict for each radius.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit({"dose": [0.0, 1.0, 2.0, 3.0]}, ["a", "a", "b", "b"])
     >>> rows = {"dose": [0.5, 2.5], "state": ["a", "b"]}
     >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary().splitlines()[0])

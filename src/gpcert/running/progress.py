@@ -14,9 +14,29 @@ from gpcert.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a call stands: its region number `index` was refined, `done` of `total` regions are answered.
+    """Where a call stands: what a function given as `progress` is called with.
 
-    `lower`, `upper`: what is asked about this region lies between them; `nodes` boxes in `seconds` so far.
+    Attributes
+    ----------
+    index : int
+        The region, or point, that was refined.
+    done : int
+        How many of them are answered.
+    total : int
+        How many there are.
+    lower, upper : float
+        What the question is about lies between them for this region; the question says what.
+    nodes : int
+        Boxes bounded for it so far.
+    seconds : float
+        Seconds spent on it so far.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> found = gc.probability_range(clf, gc.Ball([2.5], 0.25), progress=lambda p: p.upper - p.lower < 0.5)
+    >>> found.status.value in ("converged", "interrupted")
+    True
     """
 
     index: int
