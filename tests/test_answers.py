@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
 import math
+import pickle
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -52,6 +54,25 @@ def test_a_batch_is_a_sequence(verdicts: gc.Answers[gc.Verdict]) -> None:
     assert (both, both.ids, both.truth, both.post) == (listed, verdicts.ids, verdicts.truth, verdicts.post)
     assert next(reversed(verdicts)) is listed[-1]
     assert gc.certify(CLF, []) == []
+
+
+def test_a_status_is_a_text_wherever_texts_go() -> None:
+    """That a comparison with another text is refused does not get in the way of what compares by hash."""
+    known = list(gc.VerdictStatus)
+    texts = ["safe", "unsafe", "unknown"]
+    assert known == texts
+    assert sorted(known) == sorted(texts)
+    assert set(known) == set(texts)
+    assert {"safe": 1, "else": 2}[known[0]] == {known[0]: 1, "else": 2}["safe"] == 1
+    assert pickle.loads(pickle.dumps(known))[0] is known[0]
+    assert json.loads(json.dumps({known[0]: known})) == {"safe": texts}
+    assert (np.array(known, dtype=object) == "safe").tolist() == [True, False, False]
+    assert (np.array(known) == "safe").tolist() == [True, False, False]
+    for column in (pd.Series(known, dtype=object), pd.Series(known), pl.Series(known)):
+        assert (column == "safe").to_list() == [True, False, False]
+    assert pd.Series(known, dtype=object).isin(["safe", "else"]).tolist() == [True, False, False]
+    assert known[0] != gc.Status.CONVERGED
+    assert known[0] != 1
 
 
 def test_the_numbers_come_back_as_tables(verdicts: gc.Answers[gc.Verdict], tmp_path: Path) -> None:

@@ -30,7 +30,25 @@ def pipeline(*steps: Any) -> Any:
     return make_pipeline(*steps, gc.GPClassifier(max_evals=0)).fit(T, Y)
 
 
+VERDICT = "an answer is neither true nor false, got Verdict: ask for .safe"
+VERDICTS = "status must be compared with 'safe', 'unsafe', 'unknown', got "
 MISTAKES: Mistakes = [
+    (VERDICT, lambda: bool(gc.certify(post, ball))),
+    (VERDICT, lambda: all(gc.certify(post, [ball, ball]))),
+    (VERDICT, lambda: gc.certify(post, [ball]).filter(lambda v: v)),
+    ("an answer is neither true nor false, got Attack: ask for .success", lambda: not gc.attack(post, ball)),
+    (
+        "an answer is neither true nor false, got ProbabilityRange",
+        lambda: bool(gc.probability_range(post, ball)),
+    ),
+    (VERDICTS + "'Safe' (did you mean 'safe'?)", lambda: gc.certify(post, ball).status == "Safe"),
+    (VERDICTS + "'proved'", lambda: gc.certify(post, ball).status != "proved"),
+    (VERDICTS + "'converged'", lambda: gc.certify(post, ball).status in ("converged", "safe")),
+    (
+        "status must be compared with 'converged', 'time limit', 'node limit', 'radius limit', "
+        "'memory limit', 'numerical limit', 'interrupted', got 'safe'",
+        lambda: gc.probability_range(post, ball).status == "safe",
+    ),
     ("region must be a Box or a Ball, got Series: x stands before region", lambda: gc.certify(post, ball, x)),
     (
         ANY + "Ball",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gpcert.claims import Claim
+from gpcert.errors import InvalidInputError
 from gpcert.html import Html, join, tag
 from gpcert.pictures import changes
 from gpcert.schema import Record, digest, encoded
@@ -40,6 +41,11 @@ class Answer(Record, ABC):
     about: About
     asked: ClassVar[tuple[str, ...]]  #: its attributes that are parameters of the question
     subject: ClassVar[str] = "region"  #: the attribute with the region, or the regions, it is about
+    boolean: ClassVar[str] = ""  #: the attribute that is true or false, where there is one
+
+    def __bool__(self) -> bool:
+        kind, hint = type(self).__name__, f": ask for .{self.boolean}" if self.boolean else ""
+        raise InvalidInputError(f"an answer is neither true nor false, got {kind}{hint}")
 
     @abstractmethod
     def told(self) -> str:

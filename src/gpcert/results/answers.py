@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from gpcert.html import Html, bar, tag
 from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_most
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
-from gpcert.results.parts import Enclosure, Extremes, Status, told
+from gpcert.results.parts import Enclosure, Extremes, Status, Word, told
 from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import NotNegative, Point, Share, optional
 from gpcert.validation import Float
@@ -69,7 +68,7 @@ class ProbabilityRange(Extremes, Answer):
         return [(name, point) for name, point in ends if point is not None]
 
 
-class VerdictStatus(StrEnum):
+class VerdictStatus(Word):
     """What is known about a label on a region.
 
     >>> gc.VerdictStatus("safe") == "safe"
@@ -92,7 +91,7 @@ class Verdict(Answer):
 
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> v = gc.certify(clf, gc.Ball([2.5], 0.25))
-    >>> v.status == "safe", v.margin.lower > 0
+    >>> v.safe, v.margin.lower > 0
     (True, True)
     """
 
@@ -112,6 +111,12 @@ class Verdict(Answer):
     unproved: Unproved | None = optional()  #: why there is no proof that was asked for
 
     asked = "label", "threshold"
+    boolean = "safe"
+
+    @property
+    def safe(self) -> bool:
+        """Whether it is proved that every point of the region has the label."""
+        return self.status is VerdictStatus.SAFE
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""

@@ -5,15 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from gpcert.claims import Claim, Everywhere, Quantity, Witness
 from gpcert.numbers import Lower, Upper, between
 from gpcert.regions import Region
 from gpcert.schema import Point, Record
+from gpcert.validation import meant, require, shown
 
 
-class Status(StrEnum):
+class Word(StrEnum):
+    """A text that is one of a few: compared with a text that is none of them, a mistake, it says so."""
+
+    def __eq__(self, other: object) -> bool:
+        same = str.__eq__(self, other)
+        if same is False and not isinstance(other, Enum):
+            known = [member.value for member in type(self)]
+            rule = f"status must be compared with {', '.join(map(repr, known))}"
+            require(other in known, f"{rule}, got {shown(other)}{meant(other, known)}")
+        return same
+
+    def __ne__(self, other: object) -> bool:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
+
+    __hash__ = str.__hash__
+
+
+class Status(Word):
     """How a search ended. The bounds are valid under every status; only their width differs.
 
     >>> gc.Status("converged") == "converged"

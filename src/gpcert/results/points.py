@@ -37,6 +37,7 @@ class Attack(Answer):
     about: About
 
     asked = "label", "method", "starts", "seed", "start"
+    boolean = "success"
 
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
