@@ -13,8 +13,9 @@ from gpcert.clock import OutOfTime, check, left, now, standing, until
 
 @pytest.fixture
 def time(monkeypatch):
-    """[the time], which passes only as a test lets it."""
+    """[the time], which passes only as a test lets it; none was spent `standing` by earlier tests."""
     time = [100.0]
+    clock._stood.set(0.0)
     monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=lambda: time[0]))
     return time
 

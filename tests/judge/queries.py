@@ -75,7 +75,7 @@ class Query:
             np.random.default_rng((number, 5)).random() < 0.1
         ):  # of its own: earlier numbers stay what they were
             drawn["layout"] = "close"
-        other = int(np.random.default_rng((number, 6)).integers(3))
+        other = int(np.random.default_rng((number, 6)).integers(len(OTHER_LINKS) + 1))
         if drawn["kind"] == "link" and other:
             drawn["kind"] = OTHER_LINKS[other - 1]
         if asked != "latent_range" and drawn["kind"] == "regression":

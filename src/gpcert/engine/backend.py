@@ -49,6 +49,9 @@ class Backend:
     forms = False
     #: Rows up to which a product with a matrix costs what reading the matrix costs.
     few = 24
+    #: Doubles that products of all pairs of features may take; beyond, each row makes its own again, which
+    #: takes up to half as long again.
+    most_pairs: float = 2**24
 
     def array(self, values: Any) -> Array:
         """Doubles on this device; shared with `values` where they are there already."""
@@ -161,7 +164,8 @@ class Torch(Backend):
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
         self.name, self.lot = f"torch {device}", _GPU_LOT if device == "cuda" else self.lot
         self.forms = device == "cuda"
-        self.few = 0 if device == "cuda" else self.few
+        if device == "cuda":
+            self.few, self.most_pairs = 0, float("inf")
 
     def array(self, values: Any) -> Array:
         if isinstance(values, np.ndarray) and not values.flags.writeable and self.device.type == "cpu":

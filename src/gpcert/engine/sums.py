@@ -253,13 +253,15 @@ def unpacked(facts: Facts, weights: Array, first: Array, y: Array) -> Array:
         # Not by an index, which leaves each row scattered: products of many matrices need it in one piece.
         return xp.take(values, places, axis=1)
 
-    packed = weights @ facts.pairs if len(y) > facts.backend.few else _packed(facts, weights)
+    pairs, backend = len(facts.Z) * len(rows), facts.backend
+    shared = len(y) > backend.few and pairs <= backend.most_pairs
+    packed = weights @ facts.pairs if shared else _packed(facts, weights)
     packed -= at(y, rows) * at(first, columns) + at(first, rows) * at(y, columns)
     return xp.reshape(at(packed, place), (len(y), d, d))
 
 
 def _packed(facts: Facts, weights: Array) -> Array:
-    """The same products without the pairs, which for few rows are read more slowly than made."""
+    """The same products without the pairs, which few rows read more slowly than they make them."""
     xp, (rows, columns, _) = facts.backend.xp, facts.triangle
 
     def product(each: Array) -> Array:

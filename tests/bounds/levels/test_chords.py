@@ -229,11 +229,17 @@ def test_the_spacing_gives_away_no_more_than_is_given(slope):
 
 @pytest.mark.parametrize("p", [0.05, 0.2, 0.45, 0.55, 0.9])
 @pytest.mark.parametrize("noise", [0.3, 1.0])
-def test_a_probit_given_as_a_link_is_all_but_touched(p, noise):
-    """Not only true, but of use: planes lose little where they are asked."""
+@pytest.mark.parametrize(("floor", "rise"), [(0.0, 1.0), (0.3, 0.4), (0.26, 0.7), (0.0, 0.2), (0.95, 0.05)])
+def test_a_probit_given_as_a_link_is_all_but_touched(p, noise, floor, rise):
+    """Not only true, but of use: planes lose little where they are asked, however narrow the link's range."""
     scale = 1.0 / noise
-    link = gc.Link(lambda f: ndtr(scale * f), lambda a, b: (ndtr(scale * a) - 1e-14, ndtr(scale * b) + 1e-14))
-    level, exact = curves_of(link).level(p), curves_of(gc.Probit(scale)).level(p)
+
+    def at(f):
+        return floor + rise * ndtr(scale * f)
+
+    link = gc.Link(at, lambda a, b: (at(a) - 1e-14, at(b) + 1e-14))
+    level, exact = curves_of(link).level(floor + rise * p), curves_of(gc.Probit(scale)).level(p)
+    assert curves_of(link).noise == pytest.approx(noise**2, rel=0.1)
     for S in (0.1, 1.0, 5.0):
         if level.rises(S, 10.0):
             tau, kappa = level.tangent(S, 10.0)
@@ -241,7 +247,7 @@ def test_a_probit_given_as_a_link_is_all_but_touched(p, noise):
         else:
             steep, c, kappa = level.root(S, 10.0)
             mean = -(steep * math.sqrt(c + S) + kappa)
-        assert 0.0 <= mean - exact.curve(S)[0] <= 0.04 * math.sqrt(noise**2 + S)
+        assert 0.0 <= mean - exact.curve(S)[0] <= 0.04 * math.sqrt(noise**2 + S) / rise
 
 
 @pytest.mark.parametrize("p", [0.98, 0.995, 0.998, 0.02, 0.005])

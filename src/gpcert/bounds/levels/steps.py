@@ -117,16 +117,28 @@ class StepCurves(LevelCurves):
 
     @cached_property
     def middle(self) -> float:
-        """About where sigma is 1/2."""
-        return float(np.interp(0.5, 0.5 * (self.lower + self.upper), self.edges[1:]))
+        """About where sigma is half way through its range."""
+        return float(np.interp(0.5, self._shares, self.edges[1:]))
 
     @cached_property
     def noise(self) -> float:
-        """From the quartiles, as if the link were Phi(f / sqrt(c)): guides searches and tables only."""
+        """From quartiles of its range, as if sigma were Phi(f / sqrt(c)): only guides searches, tables."""
         middle = 0.5 * (self.edges[1:] + self.edges[:-1])
-        value = 0.5 * (self.lower + self.upper)
-        first, last = np.interp([0.25, 0.75], value, middle)
+        first, last = np.interp([0.25, 0.75], self._shares, middle)
         return float(max(((last - first) / (2.0 * 0.6745)) ** 2, 1e-12))
+
+    @cached_property
+    def _shares(self) -> Float:
+        """About how much of its range sigma has risen (m,): 0 to 1, however narrow the range."""
+        value = 0.5 * (self.lower + self.upper)
+        rise = float(value[-1] - value[0])
+        return (value - value[0]) / rise if rise > 0.0 else np.linspace(0.0, 1.0, len(value))
+
+    def guess(self, p: float) -> float:
+        """About how many deviations above `middle` a mean is at which E sigma = p."""
+        first, last = 0.5 * (self.lower[[0, -1]] + self.upper[[0, -1]])
+        share = (p - first) / (last - first) if last > first else 0.5
+        return float(ndtri(min(max(share, 1e-12), 1.0 - 1e-12)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +179,7 @@ class StepLevel(Level):
         """m with E sigma >= p at mean m for every S in [start, end]; inf if none was found."""
         curves, p = self.curves, self.target
         scale = math.sqrt(curves.noise + max(end, 0.0))
-        high = curves.middle + float(ndtri(p)) * scale
+        high = curves.middle + curves.guess(p) * scale
         width = 0.1 * scale
         low = -math.inf
         for _ in range(60):  # a bracket around the guess
@@ -213,7 +225,7 @@ def _chords(curves: StepCurves, p: float, largest: float) -> Chords | None:
     end = math.sqrt(max(largest, 0.0)) * (1.0 + 4 * UNIT)
     if not 0.0 < end < 1e90:
         return None
-    slope = 0.2 + 1.05 * abs(float(ndtri(p)))  # a guess of how steep chords are
+    slope = 0.2 + 1.05 * abs(curves.guess(p))  # a guess of how steep chords are
     for _ in range(_GUESSES):
         found = _with_slopes(curves, p, end, slope)
         if found is None or found.steepest <= slope:
@@ -231,7 +243,7 @@ def _with_slopes(curves: StepCurves, p: float, end: float, slope: float) -> Chor
         return None
     s = deviations(_FIRST * math.sqrt(curves.noise), end, apart)
     scale = np.sqrt(curves.noise + s * s)
-    m, far = curves.middle + float(ndtri(goal)) * scale, 0.1 * scale
+    m, far = curves.middle + curves.guess(goal) * scale, 0.1 * scale
     some = [*range(0, len(s), _SOME), len(s) - 1]  # first few, so that the others begin next to their ends
     along = partial(curves.along, fine=least < _FINE)
     few = cleared(along, goal, s[some], m[some], far[some])
