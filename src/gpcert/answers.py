@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.html import tag
-from gpcert.numbers import percent_at_least
+from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import read_answers, save_answers
 from gpcert.records.batch import batch_document, image_of, unit_of
@@ -195,7 +195,7 @@ class Answers(Sequence[A], Generic[A]):
         if len(verdicts) == n and self.truth is not None:
             pairs = zip(verdicts, self.truth, strict=True)
             right = sum(v.status is VerdictStatus.SAFE and v.label == true for v, true in pairs)
-            line += f"; right and safe: {percent_at_least(Fraction(right, n))}"
+            line += f"; right and safe: {percent(Fraction(right, n))}"
         return line
 
     def sentences(self) -> list[str]:

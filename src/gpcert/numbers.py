@@ -53,20 +53,25 @@ def between(lower: Exact, upper: Exact) -> str:
     return f"[{at_least(lower)}, {at_most(upper)}]"
 
 
-def percent_at_least(share: Exact) -> str:
-    """A share as a percentage, rounded down."""
-    return f"{at_least(100 * Fraction(share), 1)} %"
+def percent_at_least(share: Fraction) -> str:
+    """A lower bound of a share as a percentage."""
+    return f"{at_least(100 * share, 1)} %"
 
 
-def percent_at_most(share: Exact) -> str:
-    """A share as a percentage, rounded up."""
-    return f"{at_most(100 * Fraction(share), 1)} %"
+def percent_at_most(share: Fraction) -> str:
+    """An upper bound of a share as a percentage."""
+    return f"{at_most(100 * share, 1)} %"
 
 
-def percent(share: Exact) -> str:
-    """A share that was counted as a percentage, rounded to the nearest; 100 and 0 only where it is."""
-    tenths = min(max(round(1000 * Fraction(share)), int(share > 0)), 1000 - int(share < 1))
+def percent(share: Fraction) -> str:
+    """A counted share as a percentage, rounded to the nearest; 100 and 0 only where it is exactly that."""
+    tenths = min(max(round(1000 * share), int(share > 0)), 1000 - int(share < 1))
     return f"{_decimal(tenths, 1)} %"
+
+
+def counted(count: int, n: int) -> str:
+    """So many of n, with the percentage."""
+    return f"{count:,} of {n:,} ({percent(Fraction(count, n))})"
 
 
 def radius_at_least(r: float) -> str:

@@ -259,7 +259,7 @@ def test_demo_ends_with_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["demo", "--output", str(folder), "--rows", "0:3"]) == 0
     told = capsys.readouterr().out
     assert told.rstrip().endswith(f"open in a browser: {folder / 'index.html'}")
-    assert float(re.search(r"accuracy on .*test part ([\d.]+)%", told).group(1)) >= 96.0
+    assert float(re.search(r"accuracy on .*test part ([\d.]+) %", told).group(1)) >= 96.0
     seen = Outline((folder / "index.html").read_text(encoding="utf-8"))
     assert not seen.open
     assert len(re.findall(r"proved safe up to .*?within|no counterexample found", seen.text)) >= 3

@@ -1,4 +1,4 @@
-"""Every proved number that people see is rounded to the side on which it holds, in exact rationals."""
+"""Bounds that people see are rounded to the side on which they hold, counted shares to the nearest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from test_report import Outline
 
 import gpcert as gc
-from gpcert.cli.verbs.attack import _summary as attack_summary
 from gpcert.cli.verbs.certify import _summary as certify_summary
 from gpcert.cli.verbs.explain import _Mean
 from gpcert.numbers import (
@@ -23,6 +22,7 @@ from gpcert.numbers import (
     at_most,
     exact_mean,
     exactly,
+    percent,
     percent_at_least,
     percent_at_most,
     radius_at_least,
@@ -38,16 +38,20 @@ COUNTS = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), s
 UNIT = st.floats(0.0, 1.0)
 
 
-def percent(text: str) -> Fraction:
+def share(text: str) -> Fraction:
     return Fraction(re.fullmatch(r"(?:[\d,]+ \()?([\d.]+) %\)?", text).group(1)) / 100
 
 
 @given(COUNTS)
 def test_shares(counted: tuple[int, int]) -> None:
-    share = Fraction(*counted)
-    low, high = percent(percent_at_least(share)), percent(percent_at_most(share))
-    assert low <= share <= high
+    truth = Fraction(*counted)
+    low, high = share(percent_at_least(truth)), share(percent_at_most(truth))
+    assert low <= truth <= high
     assert high - low <= Fraction(1, 1000)
+    near = share(percent(truth))
+    assert low <= near <= high
+    assert abs(near - truth) <= Fraction(1, 2000) or near in (Fraction(1, 1000), Fraction(999, 1000))
+    assert (near == 0, near == 1) == (truth == 0, truth == 1)
 
 
 @given(st.floats(min_value=5e-324, max_value=8e307))
@@ -68,11 +72,9 @@ def test_means(values: list[float]) -> None:
 
 @pytest.mark.parametrize(("right", "n"), [(2, 3), (1, 3), (1999, 2000), (1, 2000), (5, 6)])
 def test_shares_on_the_terminal(right: int, n: int) -> None:
-    found = [SimpleNamespace(status="safe" if k < right else "unknown", success=k >= right) for k in range(n)]
+    found = [SimpleNamespace(status="safe" if k < right else "unknown") for k in range(n)]
     answers = [Row(k, None, "a", "a", None, None, 0.1, a) for k, a in enumerate(found)]
-    proved = percent(certify_summary(answers).rpartition(": ")[2])
-    left = percent(attack_summary(answers).rpartition(": ")[2])
-    assert proved <= Fraction(right, n) <= left
+    assert certify_summary(answers).endswith(f": {percent(Fraction(right, n))}")
 
 
 @given(st.lists(st.tuples(UNIT, UNIT), min_size=1, max_size=5))
@@ -118,20 +120,16 @@ def test_shares_on_the_page(n: int, tmp_path: Path) -> None:
         for verb, rows in (("certify", certify), ("attack", attack))
     ]
     text = report(paths)
-    truth = Fraction(safe, n)
-    for heading in ("proved safe", "certified accuracy"):
-        (shown,) = table_of(text, heading)
-        assert truth - Fraction(1, 1000) < percent(shown) <= truth
-    for heading in ("worst case at most", "accuracy under attack"):
-        (shown,) = table_of(text, heading)
-        assert truth <= percent(shown) < truth + Fraction(1, 1000)
-    assert percent(table_of(text, "can change")[0]) <= 1 - truth
-    assert percent(table_of(text, "not decided")[0]) == 0
-    for share, what in (
-        (percent_at_least(truth), "certified accuracy"),
-        (percent_at_most(truth), "accuracy under attack"),
-    ):
-        tile = rf"<b>{re.escape(share)}</b><span><a [^>]*>{what}</a> at radius 0.1</span><small>"
+    truth = percent(Fraction(safe, n))
+    same = "proved safe", "certified accuracy", "worst case at most", "accuracy under attack"
+    assert [table_of(text, heading) for heading in same] == [[f"{safe} ({truth})"]] * len(same)
+    assert table_of(text, "can change") == [f"1 ({percent(Fraction(1, n))})"]
+    assert table_of(text, "not decided") == ["0 (0.0 %)"]
+    assert f"{truth}, 95 % Wilson interval" in text
+    near = re.escape(truth.removesuffix(" %")[:-1])  # no other tenth of the same share
+    assert set(re.findall(rf"{near}\d %", text)) == {truth}
+    for what in ("certified accuracy", "accuracy under attack"):
+        tile = rf"<b>{re.escape(truth)}</b><span><a [^>]*>{what}</a> at radius 0.1</span><small>"
         assert re.search(f"{tile}{safe:,} of {n:,}", text)
 
 

@@ -14,7 +14,7 @@ from gpcert.cli.keeping import keep
 from gpcert.cli.options import number
 from gpcert.cli.show import say, warn
 from gpcert.files import write_whole
-from gpcert.numbers import exactly, percent_at_least
+from gpcert.numbers import counted, exactly
 from gpcert.records.rows import Row
 from gpcert.results import Verdict
 from gpcert.validation import require
@@ -77,7 +77,7 @@ class Gate:
 
     def _line(self, radius: float | None, n: int, lost: int, met: bool) -> str:
         where = "its own radius" if radius is None else f"radius {exactly(radius)}"
-        held = f"{n - lost} of {n} rows ({percent_at_least(Fraction(n - lost, n))})"
+        held = f"{counted(n - lost, n)} rows"
         who = "" if self.only is None else f" of class {self.only}"
         kept = "" if self.threshold == 0.5 else f" with a probability above {exactly(self.threshold)}"
         told = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 
-from gpcert.numbers import exactly
+from gpcert.numbers import exactly, percent
 from gpcert.records.rows import Row
 
 #: Characters written at once: of a longer text Python loses the rest if a signal comes while a pipe is full.
@@ -73,17 +73,13 @@ def by_radius(
     answers: Sequence[Row],
     names: Sequence[str],
     of: Callable[[Row], str],
-    told: Callable[[Fraction], str],
 ) -> str:
-    """For each radius how many answers are called what, and how many of those called `names[0]` are right.
-
-    `told` rounds that share to the side on which it still holds.
-    """
+    """For each radius how many answers are called what, and how many of those called `names[0]` are right."""
     lines = []
     for radius in sorted({a.radius or 0.0 for a in answers}):
         some = [a for a in answers if a.radius == radius]
         counts = ", ".join(f"{sum(of(a) == name for a in some)} {name}" for name in names)
         right = sum(of(a) == names[0] and a.label == a.predicted for a in some)
-        share = f"; right and {names[0]}: {told(Fraction(right, len(some)))}" if some[0].label else ""
+        share = f"; right and {names[0]}: {percent(Fraction(right, len(some)))}" if some[0].label else ""
         lines.append(f"radius {exactly(radius)}: {counts}{share}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.html import Html, join, tag
 from gpcert.numbers import (
     at_most,
-    percent_at_least,
+    percent,
     radius_at_least,
     radius_at_most,
 )
@@ -70,10 +70,10 @@ def _counted(group: Group, shares: Shares, radius: float) -> str:
     """What the script says at other radii, at this one."""
     n, s, rows = len(shares.safe), shares.at(radius), group.words.rows
     safe, unsafe = int(n * s.safe), int(n * s.unsafe)
-    told = f"Radius {group.far(radius)}: {safe} of {n} {rows} proved safe ({percent_at_least(s.safe)}), "
+    told = f"Radius {group.far(radius)}: {safe} of {n} {rows} proved safe ({percent(s.safe)}), "
     told += f"{unsafe} {group.called['unsafe']}, {n - safe - unsafe} not decided"
     if s.certified is not None:
-        told += f"; right and proved safe: {int(n * s.certified)} of {n} ({percent_at_least(s.certified)})"
+        told += f"; right and proved safe: {int(n * s.certified)} of {n} ({percent(s.certified)})"
     return told + "."
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gpcert.html import Html, join, table, tag
-from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
+from gpcert.numbers import exactly, percent, radius_at_least
 from gpcert.pages.curves import together
 from gpcert.pages.groups import Group, common_threshold, differences
 from gpcert.pages.paired import Pair, chance, decided, paired
@@ -40,8 +40,7 @@ def overview(groups: Sequence[Group]) -> tuple[str, bool]:
     radius, n = radii[-1], len(some[0].points)
     counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]
     told = [
-        f"{k:,} with {group.name} ({percent_at_least(Fraction(k, n))}{_open(group, radius)})"
-        for k, group in counts
+        f"{k:,} with {group.name} ({percent(Fraction(k, n))}{_open(group, radius)})" for k, group in counts
     ]
     if len(told) > _NAMED:
         least, most = min(counts, key=lambda pair: pair[0]), max(counts, key=lambda pair: pair[0])
@@ -176,9 +175,9 @@ def _lines(group: Group, link: str) -> list[list[str]]:
                 f"{len(group.points)}",
                 "" if clean is None else percent(clean),
                 "" if radius is None else group.far(radius),
-                "" if known is None else percent_at_least(known.safe),
-                "" if known is None or known.certified is None else percent_at_least(known.certified),
-                "" if s is None or s.attacked is None else percent_at_most(s.attacked),
+                "" if known is None else percent(known.safe),
+                "" if known is None or known.certified is None else percent(known.certified),
+                "" if s is None or s.attacked is None else percent(s.attacked),
                 "" if middle is None else f"{radius_at_least(middle)} {group.words.unit or ''}".rstrip(),
                 *(costs if k == 0 else ("", "")),
             ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gpcert.html import Html, tag
-from gpcert.numbers import exactly, percent_at_least, percent_at_most
+from gpcert.numbers import exactly, percent
 from gpcert.pages.groups import Group
 from gpcert.pages.summary import AtRadius, Shares, clean_accuracy, radii_asked
 from gpcert.pages.svg import Plot, captioned
@@ -52,7 +52,7 @@ def together(
         keys.append((look, name))
         if xs:
             plot.steps(xs, list(map(float, values)), look)
-            plot.tell(name, xs, [f"at least {percent_at_least(v)}" for v in values])
+            plot.tell(name, xs, [percent(v) for v in values])
     return captioned(plot.html(f"{title} against the radius"), title, keys, text)
 
 
@@ -67,8 +67,8 @@ def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
     ):
         plot.steps(xs, ys, look, onto=onto)
         plot.steps(xs, ys, look)
-    plot.tell("proved safe", xs, [f"at least {percent_at_least(s.safe)}" for s in steps])
-    plot.tell(lost, xs, [f"at least {percent_at_least(u)}" for u in broken])
+    plot.tell("proved safe", xs, [percent(s.safe) for s in steps])
+    plot.tell(lost, xs, [percent(u) for u in broken])
     keys = (
         ("good", "proved safe" + (": the class cannot change" if group.threshold == 0.5 else "")),
         ("bad", f"{lost}: a counterexample is known"),
@@ -88,10 +88,10 @@ def _accuracy_plot(
     plot.steps(xs, list(map(float, most)), "soft")
     plot.steps(xs, list(map(float, certified)), "good", onto=0.0)
     plot.steps(xs, list(map(float, certified)), "good")
-    plot.tell("at most", xs, list(map(percent_at_most, most)))
-    plot.tell("certified accuracy", xs, [f"at least {percent_at_least(share)}" for share in certified])
+    plot.tell("at most", xs, list(map(percent, most)))
+    plot.tell("certified accuracy", xs, list(map(percent, certified)))
     for s in tried:
-        told = f"accuracy under attack {percent_at_most(s.attacked or 0)} at radius {exactly(s.radius)}"
+        told = f"accuracy under attack {percent(s.attacked or Fraction())} at radius {exactly(s.radius)}"
         plot.dots([s.radius], [float(s.attacked or 0)], "bad", [told])
     most_told = "the most the worst case can leave" if group.threshold == 0.5 else group.most
     keys = [

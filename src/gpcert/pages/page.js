@@ -196,7 +196,12 @@ function slider(root, show) {
   const marks = [...root.querySelectorAll(".mark")];
   const looks = safe.map((_, k) => (data.right.length && !data.right[k] ? "mark wrong " : "mark "));
   const readout = root.querySelector(".readout");
-  const percent = (k, of) => { const tenths = (1000 * k - (1000 * k) % of) / of; return `${Math.floor(tenths / 10)}.${tenths % 10} %`; };
+  const percent = (k, of) => {
+    const rest = (1000 * k) % of, down = (1000 * k - rest) / of;  // to the nearest, of two the even one
+    const near = down + Number(2 * rest > of || (2 * rest === of && down % 2 === 1));
+    const tenths = Math.min(Math.max(near, Number(k > 0)), 1000 - Number(k < of));
+    return `${Math.floor(tenths / 10)}.${tenths % 10} %`;
+  };
   const state = (k, radius) => (safe[k] >= radius ? "safe" : unsafe[k] <= radius ? "unsafe" : "unknown");
 
   function move(stop) {

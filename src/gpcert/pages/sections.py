@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from gpcert.html import Html, join, table, tag
-from gpcert.numbers import exactly, percent, percent_at_least, percent_at_most, radius_at_least
+from gpcert.numbers import exactly, percent, radius_at_least
 from gpcert.pages.groups import Group
 from gpcert.pages.points import Point
 from gpcert.pages.summary import (
@@ -120,23 +120,23 @@ def headline(group: Group) -> Html:
         if share.certified is not None:
             what = join([word("certified accuracy", "certified", group.threshold), at])
             told = f"{_of(share.certified, n)} right and proved safe"
-            tiles.append(_tile(percent_at_least(share.certified), what, told))
+            tiles.append(_tile(percent(share.certified), what, told))
         else:
             kept = "cannot change" if group.threshold == 0.5 else f"stay above {exactly(group.threshold)}"
             what = join([word("proved safe", "safe", group.threshold), at])
-            tiles.append(_tile(percent_at_least(share.safe), what, f"{_of(share.safe, n)} {kept}"))
+            tiles.append(_tile(percent(share.safe), what, f"{_of(share.safe, n)} {kept}"))
     if own_statuses(points):
         held, key = (_held_alone(group), n), "safe" if clean is None else "certified"
         what = word("proved safe" if clean is None else "certified accuracy", key, group.threshold)
         told = f"{held[0]:,} of {n:,}{'' if clean is None else ' right and'} proved safe"
         each = join([what, f", each {words.row} at its own radius"])
-        tiles.append(_tile(percent_at_least(Fraction(*held)), each, told))
+        tiles.append(_tile(percent(Fraction(*held)), each, told))
     attacked = radii_attacked(points)
     for tried in [radius] if radius in attacked else attacked[-1:]:
         left = counted.at(tried).attacked
         if left is not None:
             what = join([word("accuracy under attack", "attacked"), f" at radius {group.far(tried)}"])
-            tiles.append(_tile(percent_at_most(left), what, f"{_of(left, n)} left by an attack: no proof"))
+            tiles.append(_tile(percent(left), what, f"{_of(left, n)} left by an attack: no proof"))
     if middle is not None and math.isfinite(middle):
         told = f"half of the {words.rows} are safe up to it{f' (in {words.unit})' if words.unit else ''}"
         told = told if middle > 0 else f"less than half of the {words.rows} have one"
@@ -179,20 +179,13 @@ def _by_radius(group: Group, shares: Sequence[AtRadius]) -> Html:
     )
     rows = []
     for s in shares:
-        shown = (
-            (percent_at_least, s.safe if proves else None),
-            (percent_at_least, s.unsafe if proves else None),
-            (percent_at_most, 1 - s.safe - s.unsafe if proves else None),
-            (percent_at_least, s.certified if proves else None),
-            (percent_at_most, s.certified_most if proves else None),
-            (percent_at_most, s.attacked),
-        )
-        cells = ("" if share is None else f"{int(share * n):,} ({told(share)})" for told, share in shown)
+        known = s.safe, s.unsafe, 1 - s.safe - s.unsafe, s.certified, s.certified_most
+        shown = *(known if proves else [None] * len(known)), s.attacked
+        cells = ("" if share is None else f"{int(share * n):,} ({percent(share)})" for share in shown)
         rows.append((exactly(s.radius), *cells))
     filled = [j for j in range(len(head)) if any(row[j] for row in rows)]
     figures = table([head[j] for j in filled], [[row[j] for j in filled] for row in rows], "figures")
-    told = f"Counts of {n:,} {group.words.rows}. Proved shares are rounded down, “at most” is rounded up."
-    return join([figures, tag("p", told, class_="soft")])
+    return join([figures, tag("p", f"Counts of {n:,} {group.words.rows}.", class_="soft")])
 
 
 def classes(group: Group) -> Html:
@@ -232,8 +225,8 @@ def _class_row(name: str, some: Sequence[Point], radius: float) -> tuple[str, ..
     broken = sum(bool(p.correct) and p.unsafe <= radius for p in some)
     shares = (
         percent(Fraction(right, n)),
-        percent_at_least(at.certified or 0),
-        percent_at_most(at.certified_most or 0),
+        percent(at.certified or Fraction()),
+        percent(at.certified_most or Fraction()),
     )
     return (name, f"{n:,}", *shares, *(f"{k:,}" for k in (sure, broken, n - right, right - sure - broken)))
 

@@ -134,8 +134,8 @@ def evaluate(
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 2.0]))
     2 points, clean accuracy 1.000
-    radius 0.25: certified at least 100.0 %, attacked at most 100.0 %
-    radius 2: certified at least 0.0 %, attacked at most 0.0 %
+    radius 0.25: certified 2 of 2 (100.0 %), attacked 2 of 2 (100.0 %)
+    radius 2: certified 0 of 2 (0.0 %), attacked 0 of 2 (0.0 %)
     """
     check_model(post)
     check_threshold(post, threshold)

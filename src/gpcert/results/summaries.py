@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
 from gpcert.html import Html, join, tag
-from gpcert.numbers import between, exactly, percent_at_least, percent_at_most
+from gpcert.numbers import between, counted, exactly
 from gpcert.pictures import image_shape, influence
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
@@ -131,9 +130,8 @@ class Evaluation(Answer):
         m, more = len(self.labels), max(0, len(self.radii) - _LINES)
         lines = [f"{m} points, clean accuracy {self.clean:.3f}"]
         for r, *shares in list(zip(self.radii, self.certified, self.attacked, strict=True))[:_LINES]:
-            certified, attacked = (Fraction(round(float(share) * m), m) for share in shares)
-            told = f"certified at least {percent_at_least(certified)}"
-            lines.append(f"radius {exactly(r)}: {told}, attacked at most {percent_at_most(attacked)}")
+            certified, attacked = (counted(round(float(share) * m), m) for share in shares)
+            lines.append(f"radius {exactly(r)}: certified {certified}, attacked {attacked}")
         return "\n".join([*lines, f"... {more} more radii"] if more else lines)
 
     def _repr_html_(self) -> str:

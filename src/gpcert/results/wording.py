@@ -1,6 +1,6 @@
 """What answers prove, in one sentence for people: the same on the page, in a summary and on a terminal.
 
-Nothing is rounded to the wrong side: shares that are proved go down, those that attacks leave go up.
+Counted shares are rounded to the nearest, bounds outward.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from gpcert.numbers import (
     between,
     exact_mean,
     exactly,
-    percent_at_least,
-    percent_at_most,
+    percent,
     radius_at_least,
 )
 from gpcert.regions import Ball
@@ -60,12 +59,12 @@ def proved(count: int, n: int, labelled: bool, threshold: float, moving: str, wo
     return f"For {_share(count, n, words)} {what} {moving}."
 
 
-def _share(count: int, n: int, words: Words, told: Callable[[Fraction], str] = percent_at_least) -> str:
+def _share(count: int, n: int, words: Words) -> str:
     of = f"{count:,} of {words.counted(n)}{' answered' if words.partly else ''}"
     if n == 1:
         return of
     low, high = (f"{f(100 * end, 1)}" for f, end in zip((at_least, at_most), wilson(count, n), strict=True))
-    return f"{of} ({told(Fraction(count, n))}, 95 % Wilson interval {low} to {high} %)"
+    return f"{of} ({percent(Fraction(count, n))}, 95 % Wilson interval {low} to {high} %)"
 
 
 def sentences(
@@ -237,7 +236,7 @@ def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _T
     yield (
         f"An attack ({some[0].method}) looked for a change of the predicted class "
         f"{_where(some[0], radius, words)}, and found one for {changed:,} of {words.counted(n)}; for "
-        f"{_share(stood, n, words, percent_at_most)} the class {held}: evidence, no proof."
+        f"{_share(stood, n, words)} the class {held}: evidence, no proof."
     )
 
 

@@ -12,7 +12,6 @@ from gpcert.cli.options import add_data, add_jobs, add_output, add_region
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
-from gpcert.numbers import percent_at_most
 from gpcert.posterior import Posterior
 from gpcert.questions import attack
 from gpcert.records.batch import shape_told
@@ -95,4 +94,4 @@ def _summary(rows: list[Row]) -> str:
     def outcome(row: Row) -> str:
         return "changed" if isinstance(row.answer, Attack) and row.answer.success else "withstood"
 
-    return by_radius(rows, ("withstood", "changed"), outcome, percent_at_most)
+    return by_radius(rows, ("withstood", "changed"), outcome)

@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import open_model
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.files import write_whole
+from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.records.results_file import surroundings
@@ -140,7 +142,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
         (
             f"{r['radius']:g}",
             str(r["rows"]),
-            f"{r['converged']:.0%}",
+            percent(Fraction(round(r["converged"] * r["rows"]), r["rows"])),
             f"{r['median_seconds']:.3f}",
             f"{r['max_seconds']:.3f}",
             f"{r['median_floors']:.0f}",

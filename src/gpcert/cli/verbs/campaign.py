@@ -16,7 +16,14 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
-from gpcert.numbers import exactly, percent_at_least, percent_at_most, radius_at_least, radius_at_most
+from gpcert.numbers import (
+    exactly,
+    percent,
+    percent_at_least,
+    percent_at_most,
+    radius_at_least,
+    radius_at_most,
+)
 from gpcert.records.results_file import surroundings
 from gpcert.running.cluster import cluster
 from gpcert.store import Store
@@ -164,7 +171,9 @@ def _proved(each: Line) -> str:
     if each.certified is not None:
         low, high = each.certified
         if high is None:
-            return f"{percent_at_least(low)} right and proved{above}"
+            return f"{percent(low)} right and proved{above}"
+        if low == high:
+            return f"robust accuracy {percent(low)}"
         return f"robust accuracy in [{percent_at_least(low)}, {percent_at_most(high)}]"
     if each.median is not None:
         safe, unsafe = each.median

@@ -16,7 +16,7 @@ from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
-from gpcert.numbers import between, percent_at_least
+from gpcert.numbers import between
 from gpcert.posterior import Posterior
 from gpcert.proofs import ProofPath
 from gpcert.questions import certify
@@ -107,4 +107,4 @@ def _table(rows: list[Row]) -> str:
 
 
 def _summary(rows: list[Row]) -> str:
-    return by_radius(rows, tuple(VerdictStatus), lambda r: getattr(r.answer, "status", ""), percent_at_least)
+    return by_radius(rows, tuple(VerdictStatus), lambda r: getattr(r.answer, "status", ""))

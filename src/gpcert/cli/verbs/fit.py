@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import Kernel, Stationary
 from gpcert.model_file import save
+from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
@@ -234,10 +236,12 @@ def _text(told: dict[str, Any]) -> str:
     lines = [
         f"trained on {told['rows']} rows, {len(told['features'])} features, classes {classes}",
         f"log marginal likelihood {value:.3f} after {used} evaluations",
-        f"accuracy on the training rows {told['training_accuracy']:.1%}",
+        f"accuracy on the training rows {_percent(told['training_accuracy'], told['rows'])}",
     ]
     if test := told["test"]:
-        lines.append(f"accuracy on {test['data']} {test['accuracy']:.1%} of {test['rows']} rows")
+        lines.append(
+            f"accuracy on {test['data']} {_percent(test['accuracy'], test['rows'])} of {test['rows']} rows"
+        )
     # Without a file the kernel is what the search has found: --max-evals 0 from there is the same model.
     lines.append(f"saved: {printable(told['model'])}" if told["model"] else f"kernel: {told['kernel']}")
     if not told["converged"]:
@@ -245,6 +249,10 @@ def _text(told: dict[str, Any]) -> str:
     if told["interrupted"]:
         lines.append("interrupted; the model is the best found so far")
     return "\n".join(lines)
+
+
+def _percent(accuracy: float, rows: int) -> str:
+    return percent(Fraction(round(accuracy * rows), rows))
 
 
 def _tested(post: Posterior, test: Table) -> dict[str, Any]:
