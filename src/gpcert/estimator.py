@@ -42,37 +42,39 @@ Labels = NDArray[Any]
 class GPClassifier:
     """Gaussian-process classifier: two classes; more by softmax, or one-vs-rest.
 
+    The estimator contract of scikit-learn, without needing it.
+
     Parameters
     ----------
-    kernel : Kernel or None
+    kernel : Kernel, optional
         Where the search for hyper-parameters starts; None: `RBF()`.
     likelihood : str, BinaryLikelihood or Softmax
-        "probit", "logit", `Probit(scale)` or `Logit()`: two classes, more are trained one-vs-rest.
-        "softmax" or `Softmax()`: all classes together, one latent each, with one kernel.
+        "probit", "logit", `Probit(scale)` or `Logit()`: two classes, more are trained one-vs-rest. "softmax"
+        or `Softmax()`: all classes together, one latent each, with one kernel.
     inference : str
         "laplace" or "ep" (expectation propagation; not for softmax).
     max_evals : int
-        Evaluations of the marginal likelihood, at most (of each class's, if trained one-vs-rest); 0
-        keeps the kernel.
-    random_state : int, None or numpy generator
-        Seed of the restarts.
-    bounds : mapping or None
+        Evaluations of the marginal likelihood, at most (of each class's, if trained one-vs-rest); 0 keeps the
+        kernel.
+    random_state : int, Generator or None
+        Of the restarts.
+    bounds : mapping, optional
         Parameter name ("lengthscale", "variance", "terms[0].alpha", ...) to its (lowest, highest) value.
     n_restarts : int
         Further random starts, sharing `max_evals`.
-    progress : callable or None
+    progress : callable, optional
         Called after each evaluation with (evaluations, log marginal likelihood, theta); returning True stops
         the search.
 
     Attributes
     ----------
-    classes_ : array of shape (C,)
+    classes_ : array (C,)
         Labels.
     posterior_ : Posterior
         The trained posterior, its centres in the order of X.
     kernel_ : Kernel, or tuple of C where one-vs-rest
         The kernel found.
-    trace_ : tuple of floats, or of C such tuples where one-vs-rest
+    trace_ : tuple of float, or of C such tuples where one-vs-rest
         The log marginal likelihood of every evaluation.
     log_marginal_likelihood_ : float
         Of `kernel_`; summed over the models.
@@ -82,9 +84,11 @@ class GPClassifier:
         Whether the inference at `kernel_` converged, for every model; not about the search that led there.
     n_features_in_ : int
         d.
-    feature_names_in_ : array of shape (d,)
+    feature_names_in_ : array (d,)
         The names, if X had names.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> clf.predict([[0.5], [2.5]]).tolist()
     ['a', 'b']
@@ -112,9 +116,19 @@ class GPClassifier:
         self.progress = progress
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Train on points X (n, d) with labels y (n,), numbers or strings, of at least two classes.
+        """Train on labelled points of at least two classes; more than two need at least two points each.
 
-        More than two classes need at least two points each.
+        Parameters
+        ----------
+        X : array (n, d) or table
+            The points.
+        y : array (n,)
+            Their classes, numbers or strings.
+
+        Returns
+        -------
+        GPClassifier
+            Itself.
         """
         names = feature_names(X)
         points = checked_points(X)
@@ -139,7 +153,23 @@ class GPClassifier:
         return self
 
     def predict_proba(self, X: ArrayLike) -> Float:
-        """Class probabilities (m, C) at X (m, d), columns in the order of `classes_`."""
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        array (m, C)
+            Columns in the order of `classes_`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
         if not self.__sklearn_is_fitted__():
             raise not_fitted_error()(f"{type(self).__name__} must be fitted first, got a call before fit")
         check_names(type(self).__name__, getattr(self, "feature_names_in_", None), feature_names(X))
@@ -152,12 +182,43 @@ class GPClassifier:
         return self.posterior_.probability(points)
 
     def predict(self, X: ArrayLike) -> Labels:
-        """Labels (m,) of the most probable class at X (m, d)."""
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        array (m,)
+            Values of `classes_`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
         columns = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[columns])
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy on X (m, d) with labels y (m,); `sample_weight` (m,) weighs the points."""
+        """Accuracy.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+        y : array (m,)
+            Their true classes.
+        sample_weight : array (m,), optional
+            Weights of the points; None: all alike.
+
+        Returns
+        -------
+        float
+            The share of points that are labelled correctly.
+        """
         same_rows("y", y, X)
         predicted, labels = self.predict(X), label_vector(y)
         told = f"y must hold one label per point, {len(predicted)}, got shape {labels.shape}"
@@ -166,11 +227,33 @@ class GPClassifier:
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments by name; none of them has parameters of its own."""
+        """The constructor's arguments.
+
+        Parameters
+        ----------
+        deep : bool
+            Of no effect: none of them has parameters of its own.
+
+        Returns
+        -------
+        dict
+            Name to value.
+        """
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments by name."""
+        """Change the constructor's arguments.
+
+        Parameters
+        ----------
+        **params
+            Name to value.
+
+        Returns
+        -------
+        GPClassifier
+            Itself.
+        """
         known = self.get_params()
         for name, value in params.items():
             told = f"parameter must be one of {', '.join(known)}, got {name!r}{meant(name, known)}"

@@ -48,8 +48,15 @@ _loaded: WeakKeyDictionary[Posterior, str] = WeakKeyDictionary()  # of posterior
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     """Write the posterior to a file, whole or not at all; an existing file is replaced.
 
-    `path`: the file, written whole or not at all.
+    Parameters
+    ----------
+    posterior : Posterior
+        The model.
+    path : path
+        The file, such as `model.safetensors`.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "model.safetensors")
@@ -88,12 +95,27 @@ def model_of(content: bytes, name: str) -> Posterior:
 
 
 def load(path: str | os.PathLike[str]) -> Posterior:
-    """Read a posterior that `save` wrote; anything else is one ModelFileError that names the file.
+    """Read a posterior that `save` wrote.
 
     Nothing in the file is executed, and everything is validated as by the `Posterior` constructor.
 
-    `path`: the file.
+    Parameters
+    ----------
+    path : path
+        The file.
 
+    Returns
+    -------
+    Posterior
+        The model, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is anything else; the message names it.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "model.safetensors")

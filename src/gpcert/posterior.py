@@ -1,12 +1,4 @@
-"""The posterior of a Gaussian-process model: the one hand-off from models to bounds.
-
-Two classes (weights (n,), precision (n, n)), with k(x) = k(centres, x):
-    latent mean      m(x) = mean + k(x)^T weights
-    latent variance  S(x) = max(0, k(x, x) - k(x)^T precision k(x))
-Several classes (weights (n, C)): m_c(x) = mean_c + k_c(x)^T weights_c, and the latent covariance
-    S_ce(x) = [c = e] k_c(x, x) - k_c(x)^T precision_ce k_e(x)
-with precision (C, C, n, n), or (C, n, n) where the latents are independent (precision_ce = 0 for c != e).
-"""
+"""The posterior of a Gaussian-process model: the one hand-off from models to bounds."""
 
 from __future__ import annotations
 
@@ -47,15 +39,39 @@ _CHUNK = 2**21  # entries of one kernel block during evaluation: 16 MB
 class Posterior:
     """Centres, weights and precision of a trained model with its kernel and likelihood. Immutable.
 
-    centres (n, d); weights (n,) or (n, C); precision (n, n), or (C, C, n, n), or (C, n, n) (see above).
-    `kernel`, `mean`: one, or a sequence of C. `likelihood`: "probit", "logit", "softmax", an object, or
-    None (regression: only latent questions).
-    `classes`: the labels, default 0, 1, ...; a positive latent of two classes speaks for classes[1].
-    `factors`: further named arrays kept and stored with the model ("site_precision": W (n,) or (C, n) with
-    precision = (K + W^-1)^-1). `training`: JSON-able record of how the model was trained.
+    All that certification needs. Two classes (one latent), with k(x) = k(centres, x): latent mean m(x) = mean
+    + k(x)^T weights, latent variance S(x) = max(0, k(x, x) - k(x)^T precision k(x)). Several classes: m_c(x)
+    = mean_c + k_c(x)^T weights_c, and the latent covariance S_ce(x) = [c = e] k_c(x, x) - k_c(x)^T
+    precision_ce k_e(x).
 
-    `feature_names` (d,): what tables are compared with.
+    The parameters are attributes, too, as read-only float64 arrays.
 
+    Parameters
+    ----------
+    centres : array (n, d)
+        Training points, or inducing points.
+    weights : array (n,) or (n, C)
+        Of the latent mean; (n, C): one column for each latent.
+    precision : array (n, n), (C, n, n) or (C, C, n, n)
+        Of the latent variance; (C, n, n): latents that are independent.
+    kernel : Kernel or sequence of C
+        One for all latents, or one for each.
+    likelihood : str, likelihood or None
+        "probit", "logit", "softmax" or an object; None: regression, of which only the latent function is
+        certified.
+    mean : float or array (C,)
+        The constant prior mean, one or one for each latent.
+    classes : array (C,), optional
+        Labels; None: 0, 1, ... Of two, a positive latent speaks for the second.
+    feature_names : sequence of str (d), optional
+        What the columns of tables are compared with.
+    factors : mapping of arrays, optional
+        Kept and stored with the model: "site_precision", W (n,) or (C, n) with precision = (K + W^-1)^-1.
+    training : mapping, optional
+        How the model was trained, as JSON data.
+
+    Examples
+    --------
     >>> post = gc.Posterior([[0.0], [1.0]], [-1.0, 1.0], [[0.5, 0.0], [0.0, 0.5]], kernel=gc.RBF())
     >>> post.probability([[0.5]])
     array([[0.5, 0.5]])
@@ -164,22 +180,56 @@ class Posterior:
 
     @_QUIETLY
     def latent(self, X: ArrayLike) -> tuple[Float, Float]:
-        """Latent mean and variance at X (m, d): (m,), (m,); C latents: (m, C), (m, C, C)."""
+        """Latent mean and variance.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        mean : array (m,) or (m, C)
+            One column for each latent.
+        variance : array (m,) or (m, C, C)
+            The covariance of C latents.
+        """
         mean, var = zip(*map(partial(latent_moments, self), self._chunks(X)), strict=True)
         return np.concatenate(mean), np.concatenate(var)
 
     @_QUIETLY
     def latent_gradient(self, X: ArrayLike) -> tuple[Float, Float]:
-        """Gradients of `latent` in x at X (m, d): (m, d), (m, d); C latents: (m, C, d), (m, C, C, d).
+        """Gradients of `latent` in x; a variance that is rounded up to 0 has gradient 0.
 
-        A variance that is rounded up to 0 has gradient 0.
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        mean : array (m, d) or (m, C, d)
+            Of the mean.
+        variance : array (m, d) or (m, C, C, d)
+            Of the variance, or covariance.
         """
         mean, var = zip(*map(partial(latent_gradients, self), self._chunks(X)), strict=True)
         return np.concatenate(mean), np.concatenate(var)
 
     @_QUIETLY
     def probability(self, X: ArrayLike) -> Float:
-        """Class probabilities at X (m, d): (m, C), columns in the order of `classes`."""
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        array (m, C)
+            Columns in the order of `classes`.
+        """
         likelihood = self._required_likelihood("probability")
         mean, var = self.latent(X)
         if isinstance(likelihood, BinaryLikelihood):
@@ -189,7 +239,18 @@ class Posterior:
 
     @_QUIETLY
     def probability_gradient(self, X: ArrayLike) -> Float:
-        """Gradients of `probability` in x at X (m, d): (m, C, d)."""
+        """Gradients of `probability` in x.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        array (m, C, d)
+            One row for each class.
+        """
         likelihood = self._required_likelihood("probability_gradient")
         mean, var = self.latent(X)
         dmean, dvar = self.latent_gradient(X)
@@ -204,7 +265,18 @@ class Posterior:
         return np.asarray(gradient + np.einsum(f"mc{latents},m{latents}d->mcd", by_var, spread))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The label of the largest probability at X (m, d): (m,)."""
+        """The class of the largest probability.
+
+        Parameters
+        ----------
+        X : array (m, d) or table
+            The points.
+
+        Returns
+        -------
+        array (m,)
+            Values of `classes`.
+        """
         columns = self.probability(X).argmax(axis=1)
         assert self.classes is not None  # probability has refused regression
         return np.asarray(self.classes[columns])

@@ -48,12 +48,34 @@ class Record:
     """A dataclass with one form as data; two are equal if that is."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able, exact; `from_dict` gives the same back."""
+        """The record as data, exactly: doubles as JSON numbers that read back to the same bits.
+
+        Returns
+        -------
+        dict
+            For `json.dumps`; `from_dict` gives the same back.
+        """
         return {"schema": SCHEMA, **encoded(self)}
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """What `to_dict` told; anything else is an error that says which entry breaks which rule."""
+        """The record that `to_dict` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        record of this class
+            Equal to the one that was written.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data are anything else; the message says which entry breaks which rule.
+        """
         return cast(Self, read(cls, data))
 
     @property

@@ -27,10 +27,26 @@ _READERS: dict[str, Callable[..., Posterior]] = {
 
 
 def export(model: Any, path: str | os.PathLike[str], **options: Any) -> Posterior:
-    """Convert a model of a supported library, check it, write it to a posterior file, and return it.
+    """Convert a model of a supported library, check it, and write it to a posterior file.
 
-    `path`: the file; `options` go to the library's `from_...`. Nothing of gpcert that certifies is imported.
+    Nothing of gpcert that certifies is imported: it runs where the library lives.
 
+    Parameters
+    ----------
+    model : model
+        A fitted model of the library.
+    path : path
+        The file.
+    **options
+        Those of the library's `from_...`.
+
+    Returns
+    -------
+    Posterior
+        The posterior that certification uses.
+
+    Examples
+    --------
     >>> import pathlib, tempfile
     >>> from sklearn.gaussian_process import GaussianProcessClassifier
     >>> model = GaussianProcessClassifier().fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])

@@ -28,13 +28,29 @@ _STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern
 
 
 def from_gpflow(model: Any, *, target: str = "library", tolerance: float | None = None) -> Posterior:
-    """The posterior of a GPflow classifier: `model` is a VGP, SVGP or VGPOpperArchambeau.
+    """The posterior of a GPflow classifier.
 
-    Bernoulli with the probit link is certified as GPflow predicts it, 0.001 + 0.998 Phi(...); with
-    `target="exact"` without that floor. Bernoulli with the sigmoid: GPflow uses 20 quadrature points, the
-    exact integral is certified, and "library" refuses where the two differ by more than `tolerance` (default
-    1e-6). Softmax: GPflow samples, so the exact expectation is certified under either target.
+    Bernoulli with the sigmoid: GPflow uses 20 quadrature points; the exact integral is certified, and
+    "library" refuses where the two differ by more than the tolerance. Softmax: GPflow samples, so the exact
+    expectation is certified under either target.
 
+    Parameters
+    ----------
+    model : model
+        A trained VGP, SVGP or VGPOpperArchambeau.
+    target : str
+        "library": Bernoulli with the probit link is certified as GPflow predicts it, 0.001 + 0.998 Phi(...);
+        "exact": without that floor.
+    tolerance : float, optional
+        Refuse a model whose own prediction differs by more; None: 1e-6.
+
+    Returns
+    -------
+    Posterior
+        The posterior that certification uses.
+
+    Examples
+    --------
     >>> post = gc.from_gpflow(model)  # doctest: +SKIP
     """
     exact = checked_target(target)

@@ -28,9 +28,21 @@ _STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern
 def from_gpy(model: Any, *, tolerance: float | None = None) -> Posterior:
     """The posterior of a GPy classifier: what `model.predict` calls the probability of label 1 is certified.
 
-    GPClassification (EP or Laplace), SparseGPClassification and SVGP with the Bernoulli likelihood and its
-    probit link. `tolerance`: refuse a model whose own prediction differs by more (default 1e-6).
+    Parameters
+    ----------
+    model : model
+        GPClassification (EP or Laplace), SparseGPClassification or SVGP with the Bernoulli likelihood and its
+        probit link.
+    tolerance : float, optional
+        Refuse a model whose own prediction differs by more; None: 1e-6.
 
+    Returns
+    -------
+    Posterior
+        The posterior that certification uses.
+
+    Examples
+    --------
     >>> post = gc.from_gpy(model)  # doctest: +SKIP
     """
     if named(model, "GPy") not in _MODELS:

@@ -25,12 +25,26 @@ _MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52]] = {
 def from_gpytorch(model: Any, likelihood: Any = None, *, tolerance: float | None = None) -> Posterior:
     """The posterior of a GPyTorch ApproximateGP.
 
-    `likelihood`: BernoulliLikelihood (the default for one latent function; GPyTorch has no other for two
-    classes) or SoftmaxLikelihood without mixing weights, whose probabilities GPyTorch samples: there the
-    exact expectation is certified. A float32 model is certified as re-evaluated in float64, and the gap to
-    the library is recorded. `tolerance`: refuse a model whose own prediction differs by more (default 1e-6,
-    float32: 5e-3).
+    A float32 model is certified as re-evaluated in float64, and the gap to the library is recorded. Softmax
+    probabilities are sampled by GPyTorch: there the exact expectation is certified.
 
+    Parameters
+    ----------
+    model : model
+        A trained ApproximateGP.
+    likelihood : likelihood of GPyTorch, optional
+        BernoulliLikelihood (the default for one latent function; GPyTorch has no other for two classes) or
+        SoftmaxLikelihood without mixing weights.
+    tolerance : float, optional
+        Refuse a model whose own prediction differs by more; None: 1e-6, of float32 5e-3.
+
+    Returns
+    -------
+    Posterior
+        The posterior that certification uses.
+
+    Examples
+    --------
     >>> post = gc.from_gpytorch(model)  # doctest: +SKIP
     """
     strategy, latents = _strategy(model)

@@ -25,6 +25,18 @@ def posterior_of(model: Any) -> Posterior:
     of its best estimator; pipelines, and models of other libraries, are converted by `from_sklearn` and the
     others with their defaults, once: the result is remembered until the model changes.
 
+    Parameters
+    ----------
+    model : model
+        A Posterior, or a fitted model of this package, scikit-learn, GPy, GPyTorch or GPflow.
+
+    Returns
+    -------
+    Posterior
+        The posterior that certification uses.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     >>> gc.posterior_of(clf) is clf.posterior_
     True

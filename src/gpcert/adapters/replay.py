@@ -19,11 +19,26 @@ Result = ProbabilityRange | Verdict | CertifiedRadius | Attack
 class Replay:
     """What the user's own model says at the points of a result.
 
-    `names` (k) and `points` (k, d): "argmin", "argmax" of a range, "counterexample" of a verdict or radius,
-    "x" of an attack. `claimed` (k,): P(label) there by the certified model: for a range the inner ends, at
-    most `min.upper` and at least `max.lower`. `reported` (k,): P(label) by the user's model. `changed` (k,):
-    whether the user's model gives another label the largest probability there. `target`: what is certified.
+    Attributes
+    ----------
+    names : tuple of str (k)
+        "argmin", "argmax" of a range, "counterexample" of a verdict or radius, "x" of an attack.
+    points : array (k, d)
+        The points.
+    claimed : array (k,)
+        P(label) there by the certified model: for a range the inner ends, at most `min.upper` and at least
+        `max.lower`.
+    reported : array (k,)
+        P(label) by the user's model.
+    changed : tuple of bool (k)
+        Whether the user's model gives another label the largest probability there.
+    label : class value
+        Whose probability it is.
+    target : str
+        What is certified, in words.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.replay(gc.certify(clf, gc.Ball([1.75], 0.5)), clf.predict_proba).changed
     (True,)
@@ -54,12 +69,25 @@ class Replay:
 
 
 def replay(result: Result, predict: Callable[[Float], ArrayLike]) -> Replay:
-    """Put the points of a result through `predict`, the user's own model, and report what it says.
+    """Put the points of a result through the user's own model, and report what it says.
 
-    `predict` takes points (k, d) and returns class probabilities (k, C), as `predict_proba` does, or the
-    probability of class 1 alone, (k,) or (k, 1). Nothing here is a proof: it shows that a counterexample is
-    one for the model that is deployed.
+    Nothing here is a proof: it shows that a counterexample is one for the model that is deployed.
 
+    Parameters
+    ----------
+    result : ProbabilityRange, Verdict, CertifiedRadius or Attack
+        The answer whose points are replayed.
+    predict : callable
+        Points (k, d) to class probabilities (k, C), as `predict_proba`, or to the probability of the second
+        class alone, (k,) or (k, 1).
+
+    Returns
+    -------
+    Replay
+        What both models say at each point.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.replay(gc.attack(clf, gc.Ball([1.75], 0.5)), clf.predict_proba).names
     ('x',)

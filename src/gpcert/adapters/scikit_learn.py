@@ -50,14 +50,28 @@ _TARGETS = {
 
 
 def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None = None) -> Posterior:
-    """The posterior of a fitted GaussianProcessClassifier (two classes, or one-vs-rest), or of a Pipeline.
+    """The posterior of a model of scikit-learn.
 
-    `target="library"` certifies scikit-learn's own probability, a fixed sum of five error functions per
-    class; "exact" the logistic integral. Scalers of a pipeline are folded into the posterior: regions and
-    witnesses are in the units of the pipeline's input. `tolerance`: refuse a model whose own prediction
-    differs by more (default 1e-6); one whose `predict` is not the class of the largest probability is refused
-    as well.
+    Scalers of a pipeline are folded into the posterior: regions and witnesses are in the units of the
+    pipeline's input. A model whose `predict` is not the class of the largest probability is refused.
 
+    Parameters
+    ----------
+    model : model
+        A fitted GaussianProcessClassifier (two classes, or one-vs-rest), or a Pipeline that ends in one.
+    target : str
+        "library": scikit-learn's own probability is certified, a fixed sum of five error functions for each
+        class; "exact": the logistic integral.
+    tolerance : float, optional
+        Refuse a model whose own prediction differs by more; None: 1e-6.
+
+    Returns
+    -------
+    Posterior
+        The posterior that certification uses.
+
+    Examples
+    --------
     >>> from sklearn.gaussian_process import GaussianProcessClassifier
     >>> model = GaussianProcessClassifier().fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> post = gc.from_sklearn(model)

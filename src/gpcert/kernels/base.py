@@ -28,10 +28,27 @@ class Gram(ABC):
 
 
 class Kernel(ABC):
-    """A positive-definite covariance function k(x, x') with constant k(x, x). Immutable."""
+    """A positive-definite covariance function k(x, x') with constant k(x, x). Immutable.
+
+    `k(X, Z)` is a matrix, `k + l` a `Sum`, `k * l` a `Product`; two kernels with the same parameters are
+    equal.
+    """
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | Anchors | None = None) -> Float:
-        """The matrix k(X_i, Z_j) (n, m) of points X (n, d), Z (m, d); Z None: k(X, X), exactly symmetric."""
+        """The matrix of covariances.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Points.
+        Z : array (m, d), optional
+            Points; None: X, and the matrix is exactly symmetric.
+
+        Returns
+        -------
+        array (n, m)
+            k(X_i, Z_j).
+        """
         return self.matrix(self._distances(X, Z))
 
     def gram(self, X: ArrayLike) -> Gram:
@@ -89,7 +106,18 @@ class Kernel(ABC):
 
     @abstractmethod
     def with_theta(self, theta: ArrayLike) -> Kernel:
-        """The kernel of the same structure with parameters exp(theta), theta (p,)."""
+        """The kernel of the same structure with other parameters.
+
+        Parameters
+        ----------
+        theta : array (p,)
+            Logs of all parameters, in the order of `parameter_names`.
+
+        Returns
+        -------
+        Kernel
+            With parameters exp(theta).
+        """
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

@@ -100,10 +100,15 @@ class CompositeGram(Gram):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(Composite):
-    """k(x, x') = sum of the terms.
+    """k(x, x') = sum of the terms; `k + l` makes one.
 
-    `parts`: the terms.
+    Parameters
+    ----------
+    parts : sequence of Kernel
+        The terms, at least two.
 
+    Examples
+    --------
     >>> gc.RBF(1.0) + gc.Matern32(2.0)
     RBF(lengthscale=1.0, variance=1.0) + Matern32(lengthscale=2.0, variance=1.0)
     """
@@ -146,10 +151,15 @@ class Sum(Composite):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(Composite):
-    """k(x, x') = product of the factors.
+    """k(x, x') = product of the factors; `k * l` makes one.
 
-    `parts`: the factors.
+    Parameters
+    ----------
+    parts : sequence of Kernel
+        The factors, at least two.
 
+    Examples
+    --------
     >>> gc.RBF(1.0) * gc.Matern32(2.0)
     RBF(lengthscale=1.0, variance=1.0) * Matern32(lengthscale=2.0, variance=1.0)
     """

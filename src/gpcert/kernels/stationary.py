@@ -202,10 +202,17 @@ class StationaryGram(Gram):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RBF(Stationary):
-    """variance * exp(-z): the squared-exponential kernel.
+    """variance * exp(-z), z half the squared distance in lengthscales: the squared-exponential kernel.
 
-    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+    Parameters
+    ----------
+    lengthscale : float or array (d,)
+        One number, or one for each feature, > 0, in the units of the features.
+    variance : float
+        k(x, x), > 0: the prior variance of the latent function.
 
+    Examples
+    --------
     >>> k = gc.RBF(lengthscale=[1.0, 2.0], variance=4.0)
     >>> k(np.zeros((1, 2)), np.zeros((1, 2)))
     array([[4.]])
@@ -217,10 +224,17 @@ class RBF(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern12(Stationary):
-    """variance * exp(-rho), rho = sqrt(2 z): the exponential kernel.
+    """variance * exp(-rho), rho the distance in lengthscales: the exponential kernel.
 
-    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+    Parameters
+    ----------
+    lengthscale : float or array (d,)
+        One number, or one for each feature, > 0, in the units of the features.
+    variance : float
+        k(x, x), > 0: the prior variance of the latent function.
 
+    Examples
+    --------
     >>> gc.Matern12(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
     """
@@ -231,10 +245,17 @@ class Matern12(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern32(Stationary):
-    """variance * (1 + s) exp(-s), s = sqrt(6 z).
+    """variance * (1 + s) exp(-s), s = sqrt(3) rho, rho the distance in lengthscales.
 
-    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+    Parameters
+    ----------
+    lengthscale : float or array (d,)
+        One number, or one for each feature, > 0, in the units of the features.
+    variance : float
+        k(x, x), > 0: the prior variance of the latent function.
 
+    Examples
+    --------
     >>> gc.Matern32(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
     """
@@ -245,10 +266,17 @@ class Matern32(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matern52(Stationary):
-    """variance * (1 + s + s^2/3) exp(-s), s = sqrt(10 z).
+    """variance * (1 + s + s^2/3) exp(-s), s = sqrt(5) rho, rho the distance in lengthscales.
 
-    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior.
+    Parameters
+    ----------
+    lengthscale : float or array (d,)
+        One number, or one for each feature, > 0, in the units of the features.
+    variance : float
+        k(x, x), > 0: the prior variance of the latent function.
 
+    Examples
+    --------
     >>> gc.Matern52(1.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
     """
@@ -259,11 +287,19 @@ class Matern52(Stationary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RationalQuadratic(Stationary):
-    """variance * (1 + z/alpha)^-alpha.
+    """variance * (1 + z/alpha)^-alpha, z half the squared distance in lengthscales.
 
-    `lengthscale`: one number, or one for each feature (d,); `variance`: of the prior; `alpha`: its
-    exponent.
+    Parameters
+    ----------
+    lengthscale : float or array (d,)
+        One number, or one for each feature, > 0, in the units of the features.
+    variance : float
+        k(x, x), > 0: the prior variance of the latent function.
+    alpha : float
+        The exponent, > 0.
 
+    Examples
+    --------
     >>> gc.RationalQuadratic(1.0, alpha=2.0)(np.zeros((1, 1)), np.zeros((1, 1)))
     array([[1.]])
     """

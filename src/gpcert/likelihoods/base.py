@@ -40,7 +40,7 @@ class Tilted(NamedTuple):
 
 
 class BinaryLikelihood(ABC):
-    """p(y = +1 | f) = sigma(f), with sigma increasing from 0 to 1.
+    """p(y = +1 | f) = sigma(f), with sigma increasing from 0 to 1: what every two-class likelihood offers.
 
     All methods work element by element on arrays of any (broadcast) shape, for |mean| and var up to 1e99.
     """
@@ -57,15 +57,52 @@ class BinaryLikelihood(ABC):
 
     @abstractmethod
     def value(self, f: ArrayLike) -> Float:
-        """sigma(f), any shape."""
+        """sigma(f).
+
+        Parameters
+        ----------
+        f : array
+            Latent values, any shape.
+
+        Returns
+        -------
+        array
+            In [0, 1], of the same shape.
+        """
 
     @abstractmethod
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """E sigma(f), f ~ N(mean, var); in [0, 1], within `expectation_error` of the exact value."""
+        """E sigma(f), f ~ N(mean, var): the probability of the second class.
+
+        Parameters
+        ----------
+        mean : array
+            Means of the latent values, any shape.
+        var : array
+            Their variances, >= 0, of the same shape.
+
+        Returns
+        -------
+        array
+            In [0, 1], within `expectation_error` of the exact value.
+        """
 
     @abstractmethod
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """A proved bound on |expectation - exact|, rounding included (docs/likelihoods.md)."""
+        """A proved bound on |expectation - exact|, rounding included (docs/likelihoods.md).
+
+        Parameters
+        ----------
+        mean : array
+            Means of the latent values, any shape.
+        var : array
+            Their variances, >= 0, of the same shape.
+
+        Returns
+        -------
+        array
+            >= 0, of the same shape.
+        """
 
     @abstractmethod
     def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:

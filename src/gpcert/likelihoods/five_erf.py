@@ -45,6 +45,10 @@ _LARGEST = 1e150
 class FiveErf(PredictionOnly):
     """sigma(f) = sum_i c_i (1 + erf(lambda_i f)) / 2, increasing from 0 to 1 - 1e-8.
 
+    scikit-learn's stand-in for the logistic, with its constants.
+
+    Examples
+    --------
     >>> gc.FiveErf()
     FiveErf()
     """

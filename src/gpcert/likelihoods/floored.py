@@ -16,10 +16,19 @@ from gpcert.validation import Float, as_floats, require
 
 @dataclass(frozen=True)
 class Floored(PredictionOnly):
-    """P(y = +1 | f) = floor + (1 - 2 floor) sigma(f), sigma a symmetric link; 0 < floor < 1/2.
+    """P(y = +1 | f) = floor + (1 - 2 floor) sigma(f).
 
     Read it as label noise: the label is flipped with probability `floor`.
 
+    Parameters
+    ----------
+    link : BinaryLikelihood
+        A symmetric one; default `Probit()`.
+    floor : float
+        Between 0 and 1/2.
+
+    Examples
+    --------
     >>> gc.Floored(gc.Probit(), 0.001)
     Floored(link=Probit(scale=1.0), floor=0.001)
     """

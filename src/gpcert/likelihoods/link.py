@@ -26,14 +26,28 @@ _SMOOTHING = 1e-3  # the gradient at var = 0 is that of the link smoothed at thi
 
 
 class Link(PredictionOnly):
-    """sigma = value, increasing, and enclose(lower, upper) -> (lo, hi), lo <= sigma <= hi on [lower, upper].
+    """Any increasing sigma, given with an enclosure of it on intervals.
 
     Both functions take and return arrays (k,). They are checked on a grid here; that `enclose` holds between
-    the points of the grid is the caller's promise. `tolerance` is the proved error aimed at by `expectation`
-    (with at most 262,144 intervals per point, which give 2.8e-6 for any link with a tight enclosure).
+    the points of the grid is the caller's promise. A model with one cannot be saved: Python functions are
+    never stored.
 
-    `name`: what it is called in files; `symmetric`: whether link(-f) = 1 - link(f).
+    Parameters
+    ----------
+    value : callable
+        f to sigma(f).
+    enclose : callable
+        (lower, upper) to (lo, hi) with lo <= sigma <= hi on [lower, upper].
+    name : str
+        What it is called in messages.
+    symmetric : bool
+        Whether sigma(-f) = 1 - sigma(f).
+    tolerance : float
+        The proved error that `expectation` aims at, with at most 262,144 intervals for each point, which give
+        2.8e-6 for any link with a tight enclosure.
 
+    Examples
+    --------
     >>> step = lambda f: np.where(f > 0, 1.0, np.where(f < 0, 0.0, 0.5))
     >>> gc.Link(step, lambda low, high: (step(low), step(high)), name="step")
     Link(name='step', symmetric=False)

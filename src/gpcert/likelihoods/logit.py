@@ -31,6 +31,8 @@ from gpcert.validation import Float
 class Logit(BinaryLikelihood):
     """sigma(f) = 1 / (1 + exp(-f)).
 
+    Examples
+    --------
     >>> gc.Logit().expectation(np.array([0.0]), np.array([1.0]))
     array([0.5])
     """

@@ -18,12 +18,17 @@ _UNKNOWN = 1e300  # stands for an infinite error of log p_c, without inf - inf
 
 @dataclass(frozen=True)
 class OneVsRest:
-    """P_c = p_c / sum_j p_j with p_c = E sigma(f_c), f_c ~ N(mean_c, var_c) independent.
+    """P_c = p_c / sum_j p_j with p_c = E sigma(f_c), one independent latent for each class.
 
     Computed from log p_c, so that the ratio is right even where every p_c underflows.
 
-    `link`: that of each class against the others.
+    Parameters
+    ----------
+    link : BinaryLikelihood
+        That of each class against the others.
 
+    Examples
+    --------
     >>> gc.OneVsRest(gc.Probit())
     OneVsRest(link=Probit(scale=1.0))
     """
@@ -41,11 +46,37 @@ class OneVsRest:
         return "one_vs_rest"
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """Normalised probabilities (n, C) at mean (n, C) and var (n, C)."""
+        """P_c.
+
+        Parameters
+        ----------
+        mean : array (m, C)
+            Means of the latents.
+        var : array (m, C)
+            Their variances.
+
+        Returns
+        -------
+        array (m, C)
+            Each row sums to 1.
+        """
         return _softmax(self.link.log_expectation(*_columns(mean, var)))
 
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """A proved bound (n, C) on |expectation - exact|: docs/likelihoods.md#one-vs-rest."""
+        """A proved bound on |expectation - exact| (docs/likelihoods.md#one-vs-rest).
+
+        Parameters
+        ----------
+        mean : array (m, C)
+            Means of the latents.
+        var : array (m, C)
+            Their variances.
+
+        Returns
+        -------
+        array (m, C)
+            >= 0.
+        """
         m, v = _columns(mean, var)
         log_p = self.link.log_expectation(m, v)
         slack = np.minimum(self.link.log_expectation_error(m, v), _UNKNOWN)

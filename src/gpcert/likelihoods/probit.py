@@ -33,6 +33,13 @@ _LARGEST = 1e150
 class Probit(BinaryLikelihood):
     """sigma(f) = Phi(scale f); E sigma(f) = Phi(mean / sqrt(scale^-2 + var)).
 
+    Parameters
+    ----------
+    scale : float
+        The steepness, > 0.
+
+    Examples
+    --------
     >>> gc.Probit().expectation(np.array([0.0]), np.array([1.0]))
     array([0.5])
     """

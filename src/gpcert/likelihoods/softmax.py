@@ -21,14 +21,15 @@ _GRADIENT = 2e-4  # distance of the rule for gradients, which are estimates
 
 @dataclass(frozen=True)
 class Softmax:
-    """Expectations of p_c = exp(f_c) / sum_j exp(f_j) for Gaussian f.
+    """p_c = exp(f_c) / sum_j exp(f_j), in expectation over Gaussian latents.
 
-    mean (n, C); cov (n, C, C), or (n, C) where the latents are independent. Which rule is used:
-    C = 2: the logistic integral of the difference; cov (n, C): one-dimensional Gumbel integrals;
-    C = 3: a tensor trapezoid rule; C >= 4: Gumbel integrals averaged over nodes for what is correlated, to
-    about 1e-5 (`expectation_error`); where some difference of latents is all but certain, a lattice average,
-    of which only 0 <= p <= 1 is proved.
+    Which rule is used: C = 2: the logistic integral of the difference; independent latents: one-dimensional
+    Gumbel integrals; C = 3: a tensor trapezoid rule; C >= 4: Gumbel integrals averaged over nodes for what is
+    correlated, to about 1e-5 (`expectation_error`); where some difference of latents is all but certain, a
+    lattice average, of which only 0 <= p <= 1 is proved.
 
+    Examples
+    --------
     >>> gc.Softmax()
     Softmax()
     """
@@ -38,11 +39,37 @@ class Softmax:
         return "softmax"
 
     def expectation(self, mean: ArrayLike, cov: ArrayLike) -> Float:
-        """E p_c, (n, C); each row sums to 1."""
+        """E p_c.
+
+        Parameters
+        ----------
+        mean : array (m, C)
+            Means of the latents.
+        cov : array (m, C, C) or (m, C)
+            Their covariances; (m, C): variances of independent ones.
+
+        Returns
+        -------
+        array (m, C)
+            Each row sums to 1.
+        """
         return self.expectation_and_error(mean, cov)[0]
 
     def expectation_error(self, mean: ArrayLike, cov: ArrayLike) -> Float:
-        """A proved bound (n, C) on |expectation - exact|, docs/likelihoods.md#softmax."""
+        """A proved bound on |expectation - exact| (docs/likelihoods.md#softmax).
+
+        Parameters
+        ----------
+        mean : array (m, C)
+            Means of the latents.
+        cov : array (m, C, C) or (m, C)
+            Their covariances; (m, C): variances of independent ones.
+
+        Returns
+        -------
+        array (m, C)
+            >= 0.
+        """
         return self.expectation_and_error(mean, cov)[1]
 
     def expectation_and_error(

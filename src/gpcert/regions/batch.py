@@ -83,14 +83,33 @@ def balls(
     *,
     id: str | None = None,
 ) -> Regions:
-    """One ball per row of X (m, d), a table or an array; names of columns and rows are kept.
+    """One ball for each row of a table or an array; names of columns and rows are kept.
 
-    `radius`: a number, one per row, or the name of a column of X, which is then no feature. `scale="std"`:
-    the standard deviations of the table's own columns. `id`: a column that names the rows, and is no
-    feature; else a table's index does. The rest as for `Ball`.
+    Parameters
+    ----------
+    X : array (m, d) or table
+        The centres.
+    radius : float, array (m,) or str
+        One for all, one for each row, or the column of X that has it, which is then no feature.
+    norm : float
+        inf, any p >= 1, or 0 (the radius is how many features may move).
+    features : sequence, optional
+        Features that move: positions, a mask or names; None: all.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+    scale : float, array (d,), mapping or "std", optional
+        Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
+        table's columns; None: 1.
+    id : str, optional
+        The column that names the rows, which is then no feature; None: a table's index, or their positions.
 
-    `norm`, `features` and `domain`: as for `Ball`.
+    Returns
+    -------
+    sequence of Ball
+        A batch that every question takes.
 
+    Examples
+    --------
     >>> regions = gc.balls({"age": [40.0, 50.0], "bmi": [22.0, 30.0]}, 0.5, features=["bmi"])
     >>> len(regions), regions[1].x.tolist(), regions[1].features
     (2, [50.0, 30.0], (1,))

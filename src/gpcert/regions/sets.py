@@ -28,10 +28,22 @@ from gpcert.validation import Float, Mask, as_doubles, as_floats, freeze, positi
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Box(Record):
-    """The set of all z with lower <= z <= upper, both (d,).
+    """The set of all z with lower <= z <= upper.
 
-    Ends by name (a dict, a row of a table) keep their `names`: a question puts them in its model's order.
+    Ends may coincide: a feature of zero width stands still. Immutable.
 
+    Parameters
+    ----------
+    lower : array (d,), mapping or row of a table
+        The lower ends.
+    upper : array (d,), mapping or row of a table
+        The upper ends, >= `lower`.
+    names : sequence of str (d), optional
+        Names of the features; None: those that the ends bring. A question puts the features in its model's
+        order.
+
+    Examples
+    --------
     >>> box = gc.Box({"age": 40, "bmi": 20}, {"age": 50, "bmi": 30})
     >>> box.contains([45, 30]), box.names
     (True, ('age', 'bmi'))
@@ -73,7 +85,13 @@ class Box(Record):
         return np.asarray(np.clip(middle, self.lower, self.upper))
 
     def box(self) -> Box:
-        """The box itself."""
+        """The box itself.
+
+        Returns
+        -------
+        Box
+            As every region has one.
+        """
         return self
 
     def inner_box(self) -> Box:
@@ -81,20 +99,49 @@ class Box(Record):
         return self
 
     def contains(self, z: ArrayLike) -> bool:
-        """True if z (d,) is a point of the box; comparisons of doubles are exact."""
+        """Whether a point lies in the box; comparisons of doubles are exact.
+
+        Parameters
+        ----------
+        z : array (d,) or row of a table
+            The point.
+
+        Returns
+        -------
+        bool
+            True if it does.
+        """
         point = row("z", z, self.names, self.n_features)
         return bool((self.lower <= point).all() and (point <= self.upper).all())
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Ball(Record):
-    """All z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`; `norm`: p, inf, any
-    p >= 1, or 0 (at most `radius` features move, anywhere in the domain).
+    """The set of all z with |(z - x) / scale|_p <= radius, only `features` moving, inside `domain`.
 
-    `features`: positions, a mask, or names; `scale`, `domain`: by position or by name (`{"age": 0.5}`,
-    `{"age": (0, 120)}`); names are those that x brings (a dict, a row of a table), and are kept in `names`:
-    a question puts the features in its model's order.
+    Exactly this set of real numbers, for the stored doubles: bounds enclose it, witnesses lie in it.
+    Immutable.
 
+    Parameters
+    ----------
+    x : array (d,), mapping or row of a table
+        The centre, itself a point of the region.
+    radius : float
+        How far, >= 0; with norm 0 how many features may move, a whole number.
+    norm : float
+        p: inf, any p >= 1, or 0 (at most `radius` features move, anywhere in the domain, which must be
+        given).
+    features : sequence, optional
+        Features that move: positions, a mask or names; None: all.
+    domain : pair (low, high) or mapping, optional
+        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+    scale : float, array (d,) or mapping, optional
+        Units of the radius, > 0: one number, one for each feature, or by name; None: 1.
+    names : sequence of str (d), optional
+        Names of the features; None: those that x brings. A question puts the features in its model's order.
+
+    Examples
+    --------
     >>> ball = gc.Ball({"age": 40, "bmi": 25}, 1.0, scale={"age": 2.0}, features=["age"])
     >>> ball.contains([42.0, 25.0]), ball.contains([40.0, 25.5])
     (True, False)
@@ -164,14 +211,24 @@ class Ball(Record):
         return self.x
 
     def moving(self) -> Mask:
-        """Mask (d,) of the features that may move."""
+        """Which features may move.
+
+        Returns
+        -------
+        mask (d,)
+            True where one may.
+        """
         mask = np.zeros(self.n_features, dtype=bool)
         mask[list(range(self.n_features)) if self.features is None else list(self.features)] = True
         return mask
 
     def box(self) -> Box:
-        """The smallest box of doubles containing the region, ends rounded outward where they are not
-        doubles.
+        """The smallest box of doubles that contains the ball.
+
+        Returns
+        -------
+        Box
+            Its ends rounded outward where they are not doubles.
         """
         return self._hull(outward=True)
 
@@ -207,12 +264,36 @@ class Ball(Record):
         return Box(lower, upper)
 
     def contains(self, z: ArrayLike) -> bool:
-        """True if z (d,) is certainly a point of the region: rational arithmetic; other powers in balls."""
+        """Whether a point certainly lies in the ball.
+
+        By rational arithmetic; for powers other than 1, 2 and inf by ball arithmetic.
+
+        Parameters
+        ----------
+        z : array (d,) or row of a table
+            The point.
+
+        Returns
+        -------
+        bool
+            True if it certainly does.
+        """
         point = row("z", z, self.names, self.n_features)
         return self._reachable(point) and length_at_most(self._steps(point), self.norm, self.radius)
 
     def radius_of(self, z: ArrayLike) -> float:
-        """The smallest radius, up to a rounding, whose ball around x contains z (d,); inf if none does."""
+        """How far away a point is.
+
+        Parameters
+        ----------
+        z : array (d,) or row of a table
+            The point.
+
+        Returns
+        -------
+        float
+            The smallest radius, up to a rounding, whose ball around x contains it; inf if none does.
+        """
         point = row("z", z, self.names, self.n_features)
         return 0.0 + length_up(self._steps(point), self.norm) if self._reachable(point) else math.inf
 
