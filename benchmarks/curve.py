@@ -60,7 +60,7 @@ def measure() -> list[Row]:
 def draw() -> None:
     answer, seconds = evaluation()
     print(*table(answer, seconds), sep="\n")
-    title = f"MNIST 3/8: {len(answer.labels)} images, all 196 pixels move by up to the radius"
+    title = f"MNIST 3/8: {len(answer.labels)} images outside the training set"
     figure = gc.plots.accuracy_curve(answer, title=title)
     figure.savefig(ROOT / "docs" / "images" / "accuracy.png", dpi=110)
 

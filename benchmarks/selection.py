@@ -117,7 +117,7 @@ def draw() -> None:
         found = chosen(task)
         print(*rows(task, found), sep="\n", flush=True)
         for (rule, _, answer), style in zip(found, ("-", "--", "-."), strict=True):
-            axis.plot(task.radii, answer.certified, style, label=rule)
+            axis.step(task.radii, answer.certified, style, where="pre", label=rule)
         axis.axvline(task.radius, color="0.7", linewidth=1, zorder=0)
         axis.set(title=task.name, xlabel="radius", ylim=(0.0, 1.0))
     axes[0].set_ylabel("certified accuracy, unseen points")

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_report import Outline
 
@@ -24,6 +25,7 @@ from gpcert.records.results_file import read_results
 from helpers.cli_files import patients
 from helpers.exact import small_model
 from helpers.report_files import about, edited, every_verb, other_model, results, write
+from helpers.steps import ASKED, LABELS, MANY, NEAR, SOFT, drawn
 
 SAFE = {"radius": 0.1, "verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
 UNSAFE = {"radius": 0.1, "verdict": "unsafe", "margin": [-0.2, -0.1], "counterexample": [0.0] * 4}
@@ -189,6 +191,34 @@ def test_curves_end_where_nothing_was_asked(tmp_path: Path) -> None:
     path = certify(tmp_path / "d.json", [SAFE, {**SAFE, "radius": 0.2}, lost])
     (group,) = grouped([(path, *read_results(path))])
     assert Shares(group.points).ends() == [0.05, 0.1]
+
+
+def test_curves_say_no_more_than_was_proved_at_any_radius(tmp_path: Path) -> None:
+    """Between two radii asked, certified is that of the larger, the most that can be that of the smaller."""
+    often = gc.evaluate(SOFT, NEAR, LABELS, MANY)
+    table = {"a": NEAR[:, 0], "b": NEAR[:, 1], "level": LABELS}
+    gc.certify_table(SOFT, table, target="level", radii=ASKED).report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    safe = np.array([(often.safe >= radius).mean() for radius in MANY])
+    unsafe = np.array([(often.unsafe <= radius).mean() for radius in MANY])
+    for title, look, bound, sign in (
+        ("certified accuracy against", "good", often.attacked, -1),
+        ("certified accuracy against", "soft", often.certified, 1),
+        ("share of rows", "good", 1 - unsafe, -1),
+        ("share of rows", "bad", safe, 1),
+    ):
+        (picture,) = re.findall(rf'aria-label="{title}.*?</svg>', text)
+        (points,) = re.findall(rf'<polyline points="([^"]*)" class="curve {look}"', picture)
+        pixels = np.array([pair.split(",") for pair in points.split()], dtype=float)
+        (told,) = re.findall('data-told="([^"]*)"', picture)
+        (left, right, _, last, _), top, bottom = json.loads(unescape(told))["ends"], 12.0, 226.0
+        curve = (pixels - [left, bottom]) / [right - left, top - bottom] * [last, 1.0]
+        assert last in ASKED[2:]
+        for radius, limit in zip(MANY, bound, strict=True):
+            if np.abs(ASKED - radius).min() > 1e-3:  # a tenth of a pixel is 4e-4
+                found = drawn(curve, radius)
+                assert (found is None) == (radius > last)
+                assert all(sign * (value - limit) >= -1e-3 for value in found or ())
 
 
 def test_many_radii_are_thinned_to_the_safe_side(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import runpy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ from matplotlib.image import imread
 
 import gpcert as gc
 from helpers.exact import small_model
+from helpers.steps import ASKED, LABELS, MANY, NEAR, SOFT, drawn
 
 ROOT = Path(__file__).resolve().parents[2]
 POST = small_model(n=15)
 X = np.random.default_rng(0).normal(size=(6, 2))
 RADII = np.array([0.0, 0.1, 0.2])
-BALLS = [gc.Ball(X[0], r) for r in RADII]
+BOXES = gc.probability_range(POST, [gc.Box([0, 0], [1, 1])])
+RANGES = gc.probability_range(POST, [gc.Ball(X[0], r) for r in RADII])
 
 
 def ink(figure):
@@ -32,20 +35,59 @@ def line(figure, label):
     return next(each for each in figure.axes[0].lines if each.get_label() == label)
 
 
-def test_the_safety_curve_shows_the_bounds_and_the_attacks():
-    ranges, attacks = gc.probability_range(POST, BALLS), gc.attack(POST, BALLS, label=1)
-    for side in ("min", "max"):
-        figure = gc.plots.safety_curve(RADII, ranges, attacks, side=side)
-        assert list(line(figure, "proved lower end").get_ydata()) == [getattr(r, side).lower for r in ranges]
-        assert list(line(figure, "attack").get_ydata()) == [a.probability for a in attacks]
-        assert ink(figure) > 0.01
+def shows_what_holds(figure, below, above, radii, low, high):
+    """Curves and band at every radius: the truth lies in [low, high], and the curves on its two sides."""
+    (path,) = figure.axes[0].collections[0].get_paths()
+    band, below, above = (
+        partial(drawn, each.vertices)
+        for each in (path, line(figure, below).get_path(), line(figure, above).get_path())
+    )
+    for radius, least, most in zip(radii, low, high, strict=True):
+        if least is None:
+            assert band(radius) is below(radius) is above(radius) is None
+            continue
+        assert below(radius)[1] <= most + 1e-12
+        assert above(radius)[0] >= least - 1e-12
+        assert band(radius) == pytest.approx((below(radius)[0], above(radius)[1]))
 
 
-def test_the_accuracy_curve_shows_both_accuracies():
-    e = gc.evaluate(POST, X, POST.predict(X), RADII)
-    figure = gc.plots.accuracy_curve(e, title="six points")
-    assert (line(figure, "proved correct on the whole ball").get_ydata() == e.certified).all()
-    assert (line(figure, "no counterexample found").get_ydata() == e.attacked).all()
+@pytest.mark.parametrize("side", ["min", "max"])
+def test_the_safety_curve_says_no_more_than_was_proved_at_any_radius(side):
+    """A line through the values asked lies, between them, on the wrong side of the truth."""
+    ranges = gc.probability_range(SOFT, [gc.Ball(NEAR[1], r) for r in ASKED], tolerance=1e-4)
+    attacks = gc.attack(SOFT, [gc.Ball(NEAR[1], r) for r in ASKED], label="low")
+    figure = gc.plots.safety_curve(ASKED, ranges, attacks, side=side)
+    inside = MANY[ASKED[0] <= MANY]
+    truth = [
+        getattr(r, side)
+        for r in gc.probability_range(SOFT, [gc.Ball(NEAR[1], r) for r in inside], tolerance=1e-4)
+    ]
+    assert np.ptp([t.lower for t in truth]) > 0.2
+    ends = "proved lower end", "proved upper end"
+    shows_what_holds(figure, *ends, inside, [t.lower for t in truth], [t.upper for t in truth])
+    shows_what_holds(figure, *ends, [0.0, 0.09, 1.7], [None] * 3, [None] * 3)
+    assert list(line(figure, ends[0]).get_ydata()) == [getattr(r, side).lower for r in ranges]
+    assert list(line(figure, "attack").get_ydata()) == [a.probability for a in attacks]
+    assert ink(figure) > 0.01
+
+
+def test_the_accuracy_curve_says_no_more_than_was_proved_at_any_radius():
+    e, often = (gc.evaluate(SOFT, NEAR, LABELS, radii) for radii in (ASKED, MANY))
+    figure = gc.plots.accuracy_curve(e, title="five points")
+    ends = "proved correct on the whole ball", "no counterexample found"
+    assert len(set(often.certified)) > 3
+    shows_what_holds(figure, *ends, MANY, often.certified, often.attacked)
+    shows_what_holds(figure, *ends, [1.7], [None], [None])
+    assert drawn(line(figure, ends[1]).get_path().vertices, 0.05)[0] == e.clean == 4 / 5
+    assert line(figure, "clean accuracy").get_xydata().tolist() == [[0.0, 4 / 5]]
+    assert "both features are off by up to the radius each" in figure.axes[0].get_xlabel().replace("\n", " ")
+    assert ink(figure) > 0.01
+    zero = gc.plots.accuracy_curve(gc.evaluate(SOFT, NEAR, LABELS, [0.0, 0.1]))
+    assert line(zero, ends[0]).get_xdata().tolist() == [0.0, 0.1]
+
+
+def test_a_curve_of_one_radius_is_a_point():
+    figure = gc.plots.safety_curve([0.1], gc.probability_range(POST, [gc.Ball(X[0], 0.1)]))
     assert ink(figure) > 0.01
 
 
@@ -86,6 +128,9 @@ def test_explanations_as_image_and_as_bars():
     [
         (lambda: gc.plots.safety_curve(RADII, []), "ranges"),
         (lambda: gc.plots.safety_curve(RADII, [], side="middle"), "side"),
+        (lambda: gc.plots.safety_curve(2 * RADII, RANGES), "ranges"),
+        (lambda: gc.plots.safety_curve(RADII[::-1], RANGES[::-1]), "ranges"),
+        (lambda: gc.plots.safety_curve([1.0], BOXES), "ranges"),
         (lambda: gc.plots.gap_over_time(gc.plots.Trace()), "trace"),
         (lambda: gc.plots.robustness_boxes({}), "groups"),
         (lambda: gc.plots.contour(small_model(d=3)), "post"),

@@ -23,13 +23,17 @@ BLUE, ORANGE, RED, GREY, LIGHT = "#0b6fa8", "#d06a00", "#b3261e", "#6b7280", "#c
 
 
 def curves(ax: Axes, rows: Sequence[Row], name: str) -> None:
-    """Both bounds against the radius, and the attack's value."""
+    """Both bounds of a largest probability against the radius, and the attack's value.
+
+    As steps: the upper bound of a ball holds for smaller ones, what is attained in it for larger ones.
+    """
     radius = np.array([float(row["radius"]) for row in rows])
     lower, upper, gpfgs = (np.array([float(row[c]) for row in rows]) for c in ("lower", "upper", "gpfgs"))
-    ax.fill_between(radius, lower, upper, color=BLUE, alpha=0.25, linewidth=0)
-    ax.plot(radius, upper, color=BLUE, label="upper bound")
-    ax.plot(radius, lower, color=BLUE, linestyle="--", label="lower bound (attained)")
-    ax.plot(radius, gpfgs, color=ORANGE, marker=".", label="GPFGS")
+    between = np.repeat(radius, 2)[1:-1], np.repeat(lower, 2)[:-2], np.repeat(upper, 2)[2:]
+    ax.fill_between(*between, color=BLUE, alpha=0.25, linewidth=0)
+    ax.step(radius, upper, where="pre", color=BLUE, label="upper bound")
+    ax.step(radius, lower, where="post", color=BLUE, linestyle="--", label="lower bound (attained)")
+    ax.plot(radius, gpfgs, ".", color=ORANGE, label="GPFGS")
     ax.axhline(0.5, color=GREY, linewidth=0.8)
     ax.set(xlabel="radius γ", ylabel=name, ylim=(-0.02, 1.02))
     ax.legend(loc="best", fontsize=8)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from gpcert.errors import GpcertError
+from gpcert.regions import Region
+from gpcert.results.phrases import Words, while_moving
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,3 +36,9 @@ def tidy(ax: Axes, x: str, y: str, title: str | None = None) -> None:
     ax.grid(True, color="#e6e6e6", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def radius_of(region: Region) -> str:
+    """The name of an axis of radii: what moves while the radius says how far."""
+    words = Words(features=getattr(region, "names", None) or ())
+    return f"radius\n{fill(while_moving(region, 'the radius', words), 72)}"

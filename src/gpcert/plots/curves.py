@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.plots.canvas import BAD, DARK, GOOD, LIGHT, canvas, tidy
+from gpcert.plots.canvas import BAD, DARK, GOOD, LIGHT, canvas, radius_of, tidy
+from gpcert.regions import Ball
 from gpcert.results import Attack, Evaluation, ProbabilityRange
 from gpcert.running import Progress
-from gpcert.validation import as_vector, require
+from gpcert.schema import encoded
+from gpcert.validation import Float, as_vector, require
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -26,42 +29,102 @@ def safety_curve(
     threshold: float = 0.5,
     title: str | None = None,
 ) -> Figure:
-    """Bounds of min (or max) of P(label) against the radius (k,), attacks beside them, the decision line."""
+    """Bounds of min (or max) of P(label) over balls around one point against their radii (k,), as steps.
+
+    What is proved of a ball holds for the smaller ones, what is attained in it for the larger: between two
+    radii asked nothing more is drawn. Attacks stand beside them, and the decision line.
+    """
     r = as_vector("radii", radii)
     require(side in ("min", "max"), f"side must be 'min' or 'max', got {side!r}")
-    require(len(ranges) == len(r), f"ranges must hold one answer per radius, {len(r)}, got {len(ranges)}")
+    require(len(ranges) == len(r) > 0, f"ranges must hold one answer per radius, {len(r)}, got {len(ranges)}")
+    require(_nested(r, ranges), "ranges must be about one class and balls of increasing radii, got others")
     ends = [getattr(each, side) for each in ranges]
     lower, upper = np.array([e.lower for e in ends]), np.array([e.upper for e in ends])
     figure, (ax,) = canvas()
-    ax.fill_between(r, lower, upper, color=LIGHT, linewidth=0, label="enclosure")
-    ax.plot(r, lower, color=GOOD, linewidth=1.8, label="proved lower end")
-    ax.plot(r, upper, color=DARK, linewidth=1.2, linestyle="--", label="proved upper end")
+    if side == "min":
+        _steps(ax, r, (lower, GOOD, 1.8, "proved lower end"), (upper, DARK, 1.2, "proved upper end"))
+    else:
+        _steps(ax, r, (upper, GOOD, 1.8, "proved upper end"), (lower, DARK, 1.2, "proved lower end"))
     if attacks is not None:
         p = [a.probability for a in attacks]
-        ax.plot(r, p, "o", color=BAD, markersize=5, markerfacecolor="none", label="attack")
+        ax.plot(r, p, "o", color=BAD, markersize=7, markerfacecolor="none", label="attack")
     ax.axhline(threshold, color=DARK, linewidth=1.0, linestyle=":")
-    ax.annotate("decision", (r[-1], threshold), ha="right", va="bottom", fontsize=8)
-    label = ranges[0].label if len(ranges) else 1
-    tidy(ax, "radius", f"{side} of P(classes[{label}]) over the ball", title)
+    ax.annotate(f"threshold {threshold:g}", (r[-1], threshold), ha="right", va="bottom", fontsize=8)
+    name = f"{side} of P(classes[{ranges[0].label}]) over the ball"
+    tidy(ax, radius_of(ranges[0].region), name, title)
     ax.set_ylim(-0.02, 1.02)
     ax.legend(frameon=False, fontsize=8)
     return figure
 
 
+def _nested(radii: Float, ranges: Sequence[ProbabilityRange]) -> bool:
+    """Whether the regions are balls of these radii that differ in nothing else, and the class is one."""
+    first = ranges[0].region
+    return (
+        isinstance(first, Ball)
+        and bool((np.diff(radii) > 0).all())
+        and len({(each.label, each.model) for each in ranges}) == 1
+        and all(
+            encoded(each.region) == {**encoded(first), "radius": float(radius)}
+            for radius, each in zip(radii, ranges, strict=True)
+        )
+    )
+
+
 def accuracy_curve(evaluation: Evaluation, *, title: str | None = None) -> Figure:
-    """Certified and attacked accuracy against the radius: the truth lies between the two."""
+    """Certified and attacked accuracy against the radius, as steps: the truth lies between the two.
+
+    A proof about a ball holds for the smaller ones, a counterexample for the larger: between two radii asked
+    certified is that of the larger, attacked that of the smaller. Beyond the last nothing is drawn.
+    """
     e = evaluation
     figure, (ax,) = canvas()
-    ax.fill_between(e.radii, e.certified, e.attacked, color=LIGHT, linewidth=0, label="unknown")
-    ax.plot(e.radii, e.certified, color=GOOD, linewidth=3.0, label="proved correct on the whole ball")
-    ax.plot(e.radii, e.attacked, color=BAD, linewidth=1.2, linestyle="--", label="no counterexample found")
-    ax.axhline(e.clean, color=DARK, linewidth=1.0, linestyle=":")
-    ax.annotate("clean accuracy", (e.radii[-1], e.clean), ha="right", va="bottom", fontsize=8)
-    tidy(ax, "radius", "share of test points", title)
+    r, certified, attacked = e.radii, e.certified, e.attacked
+    if r[0] > 0:  # smaller ones: of what is proved wrong at its point no ball is right
+        r, certified = np.append(0.0, r), np.append(certified[0], certified)
+        attacked = np.append((~e.wrong).mean(), attacked)
+    asked = slice(len(r) - len(e.radii), None)
+    _steps(
+        ax,
+        r,
+        (certified, GOOD, 3.0, "proved correct on the whole ball"),
+        (attacked, BAD, 1.2, "no counterexample found"),
+        asked,
+    )
+    ax.plot(0.0, e.clean, "D", color=DARK, markersize=5, clip_on=False, label="clean accuracy")
+    tidy(ax, radius_of(e.balls[0]), f"share of {len(e.labels)} points", title)
     ax.set_ylim(0.0, 1.05)
     ax.margins(x=0.01)
-    ax.legend(frameon=False, fontsize=8, loc="lower left")
+    ax.legend(frameon=False, fontsize=8)
     return figure
+
+
+def _steps(
+    ax: Axes,
+    radii: Float,
+    proved: tuple[Float, str, float, str],
+    attained: tuple[Float, str, float, str],
+    asked: slice = slice(None),
+) -> None:
+    """Two curves (values, colour, width, name) and what lies between them, with dots at the radii asked.
+
+    `proved` values hold for smaller radii, up to the one before; `attained` values for larger ones.
+    """
+    between = np.repeat(radii, 2)[1:-1], np.repeat(proved[0], 2)[2:], np.repeat(attained[0], 2)[:-2]
+    ax.fill_between(*between, color=LIGHT, linewidth=0, label="unknown")
+    for (values, colour, width, name), style, line in ((proved, "pre", "-"), (attained, "post", "--")):
+        ax.plot(
+            radii,
+            values,
+            drawstyle=f"steps-{style}",
+            linestyle=line,
+            color=colour,
+            linewidth=width,
+            marker="o",
+            markersize=width + 2.0,
+            markevery=asked,
+            label=name,
+        )
 
 
 class Trace:
