@@ -10,7 +10,23 @@ from gpcert.schema import NotNegative, Record
 
 @dataclass(frozen=True)
 class Settings(Record):
-    """How narrow an answer has to be and what it may cost, per region; inf: nothing was asked, no limit."""
+    """What a question was asked with besides its subject: recorded in every answer.
+
+    Attributes
+    ----------
+    tolerance : float
+        The width at which an enclosure counts as converged.
+    max_seconds : float
+        Time limit; inf: none.
+    max_nodes : float
+        Limit on boxes; inf: none.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.certify(clf, gc.Ball([2.5], 0.25), max_seconds=60).settings.max_seconds
+    60.0
+    """
 
     tolerance: NotNegative = math.inf
     max_seconds: NotNegative = math.inf

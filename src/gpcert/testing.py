@@ -28,13 +28,39 @@ def assert_certified(
     label: Any = None,
     **options: Any,
 ) -> Evaluation:
-    """AssertionError unless at least this share of the rows X (m, d) is right and proved safe at a radius.
+    """Fail unless at least this share of rows is labelled right and proved safe at a radius.
 
-    `model`: as for every question; `y` (m,): true classes; `label`: only rows of
-    this class count (its certified recall); `options`: those of `evaluate` (norm, features, domain, scale,
-    limits). `at_least` is meant as its decimal: 9 of 10 rows are 0.9. What was not decided counts as not
-    proved. The evaluation is returned.
+    What was not decided counts as not proved.
 
+    Parameters
+    ----------
+    model : model
+        Any model that `posterior_of` takes.
+    X : array (m, d) or table
+        The points.
+    y : array (m,)
+        Their true classes.
+    radius : float
+        Radius of the balls, >= 0.
+    at_least : float
+        The share, in [0, 1], meant as its decimal: 9 of 10 rows are 0.9.
+    label : class value, optional
+        Only rows of this class count (its certified recall); None: all.
+    **options
+        Those of `evaluate`: norm, features, domain, scale, limits.
+
+    Returns
+    -------
+    Evaluation
+        What was found.
+
+    Raises
+    ------
+    AssertionError
+        If fewer are; the message names the rows.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> found = gc.testing.assert_certified(clf, [[0.5], [2.5]], ["a", "b"], radius=0.25, at_least=1.0)
     >>> float(found.certified[0])

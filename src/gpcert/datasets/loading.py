@@ -22,11 +22,30 @@ Labels = NDArray[Any]
 class Dataset:
     """Training, test and extra points of one data set; every array is read-only.
 
-    `X_train`, `X_test`, `X_extra`: float64, (n, d), in the coordinates a model is trained in; `y_train`,
-    `y_test`, `y_extra`: (n,), integers or strings. The extra points are all that the paper's split leaves
-    over, possibly none. `offset`, `scale`: (d,); `X * scale + offset` are the units of the source. `domain`:
-    lowest and highest valid value, or None where any number is valid. `image_shape`: rows and columns if the
-    features are pixels.
+    Attributes
+    ----------
+    name : str
+        What `load` calls it.
+    X_train, X_test, X_extra : array (n, d)
+        Points, in the coordinates a model is trained in. The extra points are all that the paper's split
+        leaves over, possibly none.
+    y_train, y_test, y_extra : array (n,)
+        Their classes, integers or strings.
+    feature_names : tuple of str (d)
+        What the columns are called.
+    description : str
+        What it is, from whom, and its licence.
+    domain : tuple (low, high) or None
+        Lowest and highest valid value; None: any number is valid.
+    image_shape : tuple (rows, columns) or None
+        If the features are pixels.
+    offset, scale : array (d,)
+        `X * scale + offset` are the units of the source.
+
+    Examples
+    --------
+    >>> gc.datasets.load("mnist38")
+    <Dataset mnist38: 1000 training, 200 test, 784 extra points, 196 features>
     """
 
     name: str
@@ -50,11 +69,28 @@ class Dataset:
 
 
 def load(name: str, *, features: Literal["selected", "all"] = "selected") -> Dataset:
-    """The data set `name`: "synthetic2d", "spam", "mnist38" or "mnist358".
+    """A data set of the paper, shipped inside the package.
 
-    `features="all"` gives all 57 variables of "spam" in place of the 11 selected ones; the other data sets
-    have no selection. Sizes are the paper's: 1,000 training and 200 test points; 500 training points where
-    there are three classes.
+    Sizes are the paper's: 1,000 training and 200 test points; 500 training points where there are three
+    classes.
+
+    Parameters
+    ----------
+    name : str
+        "synthetic2d", "spam", "mnist38" or "mnist358".
+    features : str
+        "selected", or "all": all 57 variables of "spam" in place of the 11 selected ones; the other data sets
+        have no selection.
+
+    Returns
+    -------
+    Dataset
+        Its parts, and what is known about them.
+
+    Examples
+    --------
+    >>> gc.datasets.load("synthetic2d").X_train.shape
+    (1000, 2)
     """
     require(
         isinstance(name, str) and name in CATALOGUE,

@@ -14,7 +14,29 @@ if TYPE_CHECKING:
 
 
 def robustness_boxes(groups: Mapping[str, Sequence[Robustness]], *, title: str | None = None) -> Figure:
-    """Box plots of delta per group, by its proved upper ends; diamonds: the medians of the lower ends."""
+    """Box plots of delta for groups of points.
+
+    The boxes are those of the proved upper ends; diamonds are the medians of the lower ends.
+
+    Parameters
+    ----------
+    groups : mapping of str to sequence of Robustness
+        The answers of each group by its name.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> found = gc.robustness(clf, gc.balls([[0.5], [2.5]], 0.25), label="b")
+    >>> len(gc.plots.robustness_boxes({"radius 0.25": found}).axes)
+    1
+    """
     require(len(groups) > 0, "groups must hold at least one group, got none")
     figure, (ax,) = canvas(max(3.0, 1.4 + 1.1 * len(groups)))
     upper = [[r.upper for r in group] for group in groups.values()]

@@ -33,6 +33,34 @@ def safety_curve(
 
     What is proved of a ball holds for the smaller ones, what is attained in it for the larger: between two
     radii asked nothing more is drawn. Attacks stand beside them, and the decision line.
+
+    Parameters
+    ----------
+    radii : array (k,)
+        Radii, increasing.
+    ranges : sequence of ProbabilityRange (k)
+        The answer for each radius.
+    attacks : sequence of Attack (k), optional
+        An attack for each radius.
+    side : str
+        "min" or "max": which end of the ranges.
+    threshold : float
+        Where the decision line is.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> radii = [0.1, 0.2, 0.3]
+    >>> ranges = [gc.probability_range(clf, gc.Ball([2.5], r)) for r in radii]
+    >>> len(gc.plots.safety_curve(radii, ranges).axes)
+    1
     """
     r = as_vector("radii", radii)
     require(side in ("min", "max"), f"side must be 'min' or 'max', got {side!r}")
@@ -76,6 +104,25 @@ def accuracy_curve(evaluation: Evaluation, *, title: str | None = None) -> Figur
 
     A proof about a ball holds for the smaller ones, a counterexample for the larger: between two radii asked
     certified is that of the larger, attacked that of the smaller. Beyond the last nothing is drawn.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What `evaluate` answered.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> found = gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25, 0.5])
+    >>> len(gc.plots.accuracy_curve(found).axes)
+    1
     """
     e = evaluation
     figure, (ax,) = canvas()
@@ -128,7 +175,21 @@ def _steps(
 
 
 class Trace:
-    """A `progress` callback that remembers: `gc.probability_range(..., progress=trace)`."""
+    """A `progress` function that remembers: `gc.probability_range(..., progress=trace)`.
+
+    Attributes
+    ----------
+    steps : list of Progress
+        What it was called with, in order.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> trace = gc.plots.Trace()
+    >>> found = gc.probability_range(clf, gc.Ball([2.5], 0.25), progress=trace)
+    >>> len(trace.steps) > 0
+    True
+    """
 
     def __init__(self) -> None:
         self.steps: list[Progress] = []
@@ -141,7 +202,30 @@ class Trace:
 def gap_over_time(
     trace: Trace, answer: ProbabilityRange | None = None, *, title: str | None = None
 ) -> Figure:
-    """How the proved range of P shrinks with time; with the `answer`, how far it is from what is attained."""
+    """How the proved range of P shrinks with time.
+
+    Parameters
+    ----------
+    trace : Trace
+        What was called during the search, which had one region.
+    answer : ProbabilityRange, optional
+        Its answer: how far the range is from what is attained.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> trace = gc.plots.Trace()
+    >>> found = gc.probability_range(clf, gc.Ball([2.5], 0.25), progress=trace)
+    >>> len(gc.plots.gap_over_time(trace, found).axes)
+    1
+    """
     require(len(trace.steps) > 0, "trace must hold at least one step, got none")
     lower, upper, seconds = np.array([(p.lower, p.upper, p.seconds) for p in trace.steps]).T
     figure, (ax,) = canvas()

@@ -23,7 +23,34 @@ def heat_map(
     row: int = 0,
     title: str | None = None,
 ) -> Figure:
-    """Delta of one point over an image of `shape`; dots: the sign is not certain. `image` (d,): beside it."""
+    """Delta of one point over an image; dots: the sign is not certain.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What `explain` answered.
+    shape : tuple (rows, columns)
+        Of the image: its features are pixels, row by row.
+    image : array (d,), optional
+        Grey values in [0, 1], shown beside.
+    row : int
+        Which point of the explanation.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> X, y = [[0, 0], [1, 0], [2, 1], [3, 1]], ["a", "a", "b", "b"]
+    >>> clf = gc.GPClassifier(max_evals=0).fit(X, y)
+    >>> found = gc.explain(clf, [[2.0, 0.5]], 0.25, label="b")
+    >>> len(gc.plots.heat_map(found, (1, 2)).axes)  # the image, and its colours
+    2
+    """
     require(
         int(np.prod(shape)) == explanation.value.shape[1],
         f"shape must have {explanation.value.shape[1]} pixels, got {shape}",
@@ -55,7 +82,32 @@ def heat_map(
 def feature_bars(
     explanation: Explanation, *, row: int = 0, top: int = 12, title: str | None = None
 ) -> Figure:
-    """The features with the largest |Delta| of one point (or of `explanation.mean()`), with enclosures."""
+    """The features with the largest |Delta| of one point, or of `explanation.mean()`, with enclosures.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What `explain` answered.
+    row : int
+        Which point of the explanation.
+    top : int
+        How many features.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> X, y = [[0, 0], [1, 0], [2, 1], [3, 1]], ["a", "a", "b", "b"]
+    >>> clf = gc.GPClassifier(max_evals=0).fit(X, y)
+    >>> found = gc.explain(clf, [[2.0, 0.5], [1.0, 0.5]], 0.25, label="b")
+    >>> len(gc.plots.feature_bars(found.mean()).axes)
+    1
+    """
     value = explanation.value[row]
     order = np.argsort(-np.abs(value), kind="stable")[:top][::-1]
     names = explanation.feature_names or tuple(f"feature {j}" for j in range(len(value)))

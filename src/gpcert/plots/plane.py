@@ -31,9 +31,37 @@ def contour(
     window: tuple[float, float, float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """P(label) of a model of two features, any model, the region, and where the answer's ends are attained.
+    """P(label) in the plane, a region, and where the ends of its range are attained.
 
-    `window`: left, right, bottom, top; default: the data and the region.
+    Parameters
+    ----------
+    post : model
+        Any model of two features that `posterior_of` takes.
+    region : Box or Ball, optional
+        Its outline is drawn.
+    answer : ProbabilityRange, optional
+        Its `argmin` and `argmax` are marked.
+    label : class value, optional
+        The class whose probability is shown, a value of the model's classes. Two classes: the second by
+        default; several: must be given.
+    window : tuple of 4 float, optional
+        Left, right, bottom, top; None: the data, and what is drawn.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> X, y = [[0, 0], [1, 0], [2, 1], [3, 1]], ["a", "a", "b", "b"]
+    >>> clf = gc.GPClassifier(max_evals=0).fit(X, y)
+    >>> ball = gc.Ball([2.0, 0.5], 0.25)
+    >>> figure = gc.plots.contour(clf, ball, gc.probability_range(clf, ball, label="b"))
+    >>> len(figure.axes)  # the plane, and its colours
+    2
     """
     post = posterior_of(post)
     figure, (ax,) = canvas(4.8, 4.0)
@@ -65,7 +93,37 @@ def arrows(
     window: tuple[float, float, float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Delta at points X (m, 2) as arrows over P(label), and the mean as one thick arrow in the middle."""
+    """Delta at points as arrows over P(label), and the mean as one thick arrow in the middle.
+
+    Parameters
+    ----------
+    post : model
+        Any model of two features that `posterior_of` takes.
+    X : array (m, 2)
+        The points.
+    explanation : Explanation
+        What `explain` answered about them.
+    label : class value, optional
+        The class whose probability is shown, a value of the model's classes. Two classes: the second by
+        default; several: must be given.
+    window : tuple of 4 float, optional
+        Left, right, bottom, top; None: the data, and what is drawn.
+    title : str, optional
+        A heading.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `figure.savefig("name.png")` keeps it.
+
+    Examples
+    --------
+    >>> X, y = [[0, 0], [1, 0], [2, 1], [3, 1]], ["a", "a", "b", "b"]
+    >>> clf = gc.GPClassifier(max_evals=0).fit(X, y)
+    >>> found = gc.explain(clf, X, 0.25, label="b")
+    >>> len(gc.plots.arrows(clf, X, found).axes)
+    2
+    """
     post = posterior_of(post)
     points = as_matrix("X", X, 2)
     require(

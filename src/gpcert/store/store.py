@@ -33,13 +33,26 @@ _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", 
 
 
 class Store:
-    """Answers and models in a file, `path`, that many processes may open at once; made when first written to.
+    """Answers and models in one file that many processes may open at once.
 
     `store=` of a question keeps each answer as it comes, and what is kept is not computed again. Of two
-    answers to one question the better one stays. A file is trusted as far as a file of results is: what
-    is read has the form of an answer to the question asked, about the model that was asked; whether its
-    numbers are true is not looked at.
+    answers to one question the better one stays. The file is made when it is first written to.
 
+    A file is trusted as far as a file of results is: what is read has the form of an answer to the question,
+    about the model that was given; whether its numbers are true is not looked at.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Raises
+    ------
+    StoreError
+        By every method, if the file is damaged, foreign, newer, read-only, full, or busy for too long.
+
+    Examples
+    --------
     >>> import tempfile
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> store = gc.Store(tempfile.mktemp(".db"))
@@ -55,7 +68,22 @@ class Store:
         self._writes = False
 
     def answers(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
-        """The answers as a table, one row each: of a kind (a class, "Verdict"), with a status, of a model."""
+        """What is known of the answers.
+
+        Parameters
+        ----------
+        kind : str, optional
+            Only answers of this class, such as "Verdict".
+        status : str, optional
+            Only answers with this status.
+        model : str, optional
+            Only answers about the model with this digest.
+
+        Returns
+        -------
+        Table
+            One row for each.
+        """
         columns = [f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")]
         columns += [*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)"]
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
@@ -63,7 +91,22 @@ class Store:
         return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[10:]) for row in found))
 
     def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
-        """How many answers of each kind have which status, and the seconds that they took."""
+        """How many answers of each kind have which status, and the seconds that they took.
+
+        Parameters
+        ----------
+        kind : str, optional
+            Only answers of this class, such as "Verdict".
+        status : str, optional
+            Only answers with this status.
+        model : str, optional
+            Only answers about the model with this digest.
+
+        Returns
+        -------
+        Table
+            One row for each kind and status.
+        """
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         seconds: dict[tuple[str, str], list[float]] = {}
         for row in self.verified(f"1 {_LISTED} {where}", given):
@@ -79,7 +122,13 @@ class Store:
             yield row
 
     def runs(self) -> Table:
-        """The runs as a table: what was asked, when, by which version, how many answers stem from it."""
+        """The runs: what was asked, when, by which version, how many answers stem from it.
+
+        Returns
+        -------
+        Table
+            One row for each.
+        """
         sql = f"""SELECT id, CAST(what AS TEXT), CAST(started AS REAL), CAST(ended AS REAL),
         CAST(version AS TEXT), coalesce(a.n, 0), coalesce(l.n, 0), CAST(surroundings AS TEXT) FROM runs
         LEFT JOIN {numbers_of("answers", "run")} a ON a.of = id
@@ -88,20 +137,43 @@ class Store:
         return Table.of(names, self.reading(sql))
 
     def models(self) -> Table:
-        """The models as a table; `model(digest)` loads one."""
+        """The models.
+
+        Returns
+        -------
+        Table
+            One row for each; `model(digest)` loads one.
+        """
         sql = f"""SELECT CAST(digest AS TEXT), CAST(target AS TEXT), CAST(version AS TEXT),
         CAST(created AS REAL), length(content), coalesce(a.n, 0) FROM models
         LEFT JOIN {numbers_of("answers", "model")} a ON a.of = id ORDER BY id"""
         return Table.of(("digest", "target", "version", "created", "bytes", "answers"), self.reading(sql))
 
     def lost(self) -> Table:
-        """Questions that were set aside: what they did to the processes that tried to answer them."""
+        """Questions that were set aside, since the processes that tried to answer them died.
+
+        Returns
+        -------
+        Table
+            One row for each.
+        """
         sql = """SELECT id, CAST(kind AS TEXT), CAST(reason AS TEXT), CAST(created AS REAL),
         CAST(run AS INTEGER) FROM lost ORDER BY id"""
         return Table.of(("id", "kind", "reason", "created", "run"), self.reading(sql))
 
     def model(self, digest: str) -> Posterior:
-        """The model with this digest, or with the only one that begins so; checked as `gc.load` does."""
+        """A model, checked as `gc.load` does.
+
+        Parameters
+        ----------
+        digest : str
+            Its digest, or a beginning that only one has.
+
+        Returns
+        -------
+        Posterior
+            The model.
+        """
         rows = list(
             self.reading(
                 "SELECT digest, content, sha256 FROM models WHERE substr(digest, 1, ?) = ?",
@@ -117,7 +189,18 @@ class Store:
         return post
 
     def answer(self, number: int) -> Answer:
-        """The answer with this id."""
+        """One answer, checked.
+
+        Parameters
+        ----------
+        number : int
+            Its id, as in `answers()`.
+
+        Returns
+        -------
+        Answer
+            To the bit what was written.
+        """
         rows = list(self.reading(f"SELECT {_WHOLE} WHERE a.id = ?", (number,)))
         require(len(rows) == 1, f"id must be that of an answer in {self.path}, got {number}")
         return self._answer(*rows[0])
@@ -125,7 +208,22 @@ class Store:
     def load(
         self, kind: str | None = None, status: str | None = None, model: str | None = None
     ) -> Iterator[Answer]:
-        """The answers themselves, one after the other, checked; which of them, as for `answers`."""
+        """The answers themselves, one after the other, checked.
+
+        Parameters
+        ----------
+        kind : str, optional
+            Only answers of this class, such as "Verdict".
+        status : str, optional
+            Only answers with this status.
+        model : str, optional
+            Only answers about the model with this digest.
+
+        Returns
+        -------
+        iterator of Answer
+            In the order of their ids.
+        """
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         rows = self.reading(f"SELECT {_WHOLE} JOIN models m ON m.id = a.model {where} ORDER BY a.id", given)
         return (self._answer(*row) for row in rows)
@@ -212,12 +310,18 @@ class Store:
         return {bytes(key) for (key,) in self.reading("SELECT CAST(key AS BLOB) FROM lost")}
 
     def retry(self) -> None:
-        """Forget what was set aside: it is asked again, say on a larger machine."""
+        """Forget what was set aside: it is tried again, say on a larger machine."""
         with self.writing() as connection:
             connection.execute("DELETE FROM lost")
 
     def compact(self) -> tuple[int, int]:
-        """Check all of it, give unused space back; bytes before and after."""
+        """Check all of it, and give unused space back.
+
+        Returns
+        -------
+        tuple of 2 int
+            Bytes before and after.
+        """
         for digest in self.models()["digest"]:
             self.model(digest)
         for _ in self.load():
@@ -234,7 +338,7 @@ class Store:
         return before, self.path.stat().st_size
 
     def close(self) -> None:
-        """Nothing is lost without it: what was put is in the file."""
+        """Close the file; nothing is lost without it: what was put is in the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -15,7 +15,20 @@ from gpcert.validation import require
 
 
 class Table:
-    """Columns of one length; `table["status"]` is one of them, iterating gives a dict for each row."""
+    """Columns of one length: `table["status"]` is one of them, iterating gives a dict for each row.
+
+    Parameters
+    ----------
+    columns : mapping of str to list
+        The columns by name.
+
+    Examples
+    --------
+    >>> from gpcert.store.table import Table
+    >>> table = Table({"status": ["safe", "unknown"], "seconds": [0.1, 2.0]})
+    >>> table["status"], next(iter(table))
+    (['safe', 'unknown'], {'status': 'safe', 'seconds': 0.1})
+    """
 
     def __init__(self, columns: Mapping[str, list[Any]]) -> None:
         self.columns = dict(columns)
@@ -40,13 +53,25 @@ class Table:
         return f"Table({len(self)} rows: {', '.join(self.columns)})"
 
     def to_pandas(self) -> Any:
-        """As a data frame; needs pandas."""
+        """As a data frame of pandas.
+
+        Returns
+        -------
+        DataFrame
+            The same columns.
+        """
         import pandas
 
         return pandas.DataFrame(self.columns)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """To a .csv or a .parquet file (needs pyarrow), whole or not at all; numbers are exact in both."""
+        """Write a file, whole or not at all; numbers are exact.
+
+        Parameters
+        ----------
+        path : path
+            Its extension says the format: .csv or .parquet (needs pyarrow).
+        """
         place = Path(path)
         known = place.suffix in (".csv", ".parquet")
         require(known, f"path must end in .csv or .parquet, got {place}")
