@@ -35,9 +35,30 @@ _SHOWN = 10  # answers in a repr
 class Answers(Sequence[A], Generic[A]):
     """Answers in the order asked; equal to any sequence of the same answers.
 
-    `ids`: what the rows are called that were asked about (a table's index, or its ids), default 0, 1, ...;
-    `post`: the model, None if it is not known (answers from a file); `truth`: class indices of the rows.
+    `answers[3]` is one of them; a slice, a mask or positions pick several; `+` joins two batches.
 
+    Parameters
+    ----------
+    answers : iterable of Answer
+        The answers.
+    ids : sequence, optional
+        What the rows are called; None: 0, 1, ...
+    post : Posterior, optional
+        The model; None: not known (answers from a file).
+    truth : sequence of class values, optional
+        The true classes of the rows.
+
+    Attributes
+    ----------
+    ids : tuple (n)
+        What the rows are called.
+    post : Posterior or None
+        The model, where it is known.
+    truth : tuple of class values (n) or None
+        The true classes, where they are known.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> answers = gc.certify(clf, gc.balls([[0.5], [1.5], [2.5]], 0.25))
     >>> answers.summary().splitlines()[0]
@@ -100,7 +121,18 @@ class Answers(Sequence[A], Generic[A]):
         )
 
     def filter(self, keep: Callable[[A], bool]) -> Answers[A]:
-        """Those of which `keep` is true: `answers.filter(lambda a: a.status == "unsafe")`."""
+        """Some of the answers.
+
+        Parameters
+        ----------
+        keep : callable
+            An answer to True or False: `answers.filter(lambda a: a.status == "unsafe")`.
+
+        Returns
+        -------
+        Answers
+            Those of which `keep` is true.
+        """
         kept: Answers[A] = self[np.array([bool(keep(answer)) for answer in self], dtype=bool)]
         return kept
 
@@ -122,9 +154,13 @@ class Answers(Sequence[A], Generic[A]):
     __hash__ = None  # type: ignore[assignment]
 
     def columns(self) -> dict[str, list[Any]]:
-        """The answers as columns by name: `id`, `true` where it is known, then what the answer says.
+        """The answers as columns by name; points are left out.
 
-        `min_lower` is `answer.min.lower`, and so on; labels are class values. Points are left out.
+        Returns
+        -------
+        dict of lists
+            `id`, `true` where it is known, then what the answer says: `min_lower` is `answer.min.lower`, and
+            so on.
         """
         classes = self._classes()
         lines = []
@@ -138,14 +174,26 @@ class Answers(Sequence[A], Generic[A]):
         return self.post.classes.tolist() if known else []  # type: ignore[union-attr]
 
     def to_pandas(self) -> Any:
-        """A data frame of pandas, one line per answer, its index the ids of the rows."""
+        """A data frame of pandas.
+
+        Returns
+        -------
+        DataFrame
+            One line for each answer, its index the ids of the rows.
+        """
         import pandas
 
         frame = pandas.DataFrame(self.columns())
         return frame.set_index("id") if len(frame) else frame
 
     def to_polars(self) -> Any:
-        """A data frame of polars, one line per answer."""
+        """A data frame of polars.
+
+        Returns
+        -------
+        DataFrame
+            One line for each answer.
+        """
         import polars
 
         return polars.DataFrame(self.columns(), strict=False)
@@ -155,6 +203,11 @@ class Answers(Sequence[A], Generic[A]):
 
         A JSON file is read by `load_answers` and, of ranges, verdicts, radii and attacks of a known model, by
         `gpcert report`.
+
+        Parameters
+        ----------
+        path : path
+            The file; its extension says the format.
         """
         place = Path(path)
         if place.suffix in (".csv", ".parquet"):
@@ -174,11 +227,25 @@ class Answers(Sequence[A], Generic[A]):
         return batch_document(self.post, tuple(self), self.ids, self.truth, order)
 
     def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
-        """Write the page of `gpcert report`."""
+        """Write the HTML page of `gpcert report`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        title : str, optional
+            The heading; None: one that fits.
+        """
         report(self, path, title)
 
     def summary(self) -> str:
-        """How many answers of which kind say what; then, sentence by sentence, what is proved."""
+        """How many answers of which kind say what; then, sentence by sentence, what is proved.
+
+        Returns
+        -------
+        str
+            Some lines.
+        """
         return "\n".join([self._counts(), *few(self.sentences())])
 
     def _counts(self) -> str:
@@ -199,7 +266,13 @@ class Answers(Sequence[A], Generic[A]):
         return line
 
     def sentences(self) -> list[str]:
-        """What is proved, as the page says it: one sentence for each kind of answer and radius."""
+        """What is proved, as the page says it.
+
+        Returns
+        -------
+        list of str
+            One sentence for each kind of answer and radius.
+        """
         labels = [getattr(answer, "label", None) for answer in self]
         right = None if self.truth is None else [a == b for a, b in zip(labels, self.truth, strict=True)]
         if self.post is None or not len(self):
@@ -248,14 +321,28 @@ def _one_line(text: str) -> str:
 
 
 def load_answers(path: str | os.PathLike[str]) -> Answers[Answer]:
-    """The answers in a file of `save_answers`, or in the results of a command; nothing in it is executed.
+    """The answers in a file of `save_answers` or `Answers.save`, or in the results of a command.
 
-    A file that is damaged, foreign or newer, or that holds what no answer can be, is one InvalidInputError
-    that names the file, the answer and the rule. Whether claims are true of a model is not looked at. `ids`
-    are those of the file, as texts, or positions of rows.
+    Nothing in it is executed. Whether claims are true of a model is not looked at.
 
-    `path`: the file.
+    Parameters
+    ----------
+    path : path
+        The file.
 
+    Returns
+    -------
+    Answers
+        Their `ids` are those of the file, as texts, or positions of rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is damaged, foreign or newer, or holds what no answer can be; the message names the file,
+        the answer and the rule.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")
@@ -275,8 +362,17 @@ def report(
 
     The page is that of `gpcert report`: the claim, classes apart, curves, a table that sorts and filters.
 
-    `answers`: a batch, or a list of batches; `path`: the file; `title`: the heading, default one that fits.
+    Parameters
+    ----------
+    answers : Answers or list of them
+        A batch, or several.
+    path : path
+        The file.
+    title : str, optional
+        The heading; None: one that fits.
 
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     >>> answers = gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25))

@@ -68,7 +68,7 @@ class GPClassifier:
 
     Attributes
     ----------
-    classes_ : array (C,)
+    classes_ : array of shape (C,)
         Labels.
     posterior_ : Posterior
         The trained posterior, its centres in the order of X.
@@ -84,7 +84,7 @@ class GPClassifier:
         Whether the inference at `kernel_` converged, for every model; not about the search that led there.
     n_features_in_ : int
         d.
-    feature_names_in_ : array (d,)
+    feature_names_in_ : array of shape (d,)
         The names, if X had names.
 
     Examples
@@ -120,9 +120,9 @@ class GPClassifier:
 
         Parameters
         ----------
-        X : array (n, d) or table
+        X : array of shape (n, d) or table
             The points.
-        y : array (n,)
+        y : array of shape (n,)
             Their classes, numbers or strings.
 
         Returns
@@ -157,12 +157,12 @@ class GPClassifier:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        array (m, C)
+        array of shape (m, C)
             Columns in the order of `classes_`.
 
         Raises
@@ -186,12 +186,12 @@ class GPClassifier:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        array (m,)
+        array of shape (m,)
             Values of `classes_`.
 
         Raises
@@ -207,11 +207,11 @@ class GPClassifier:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
-        y : array (m,)
+        y : array of shape (m,)
             Their true classes.
-        sample_weight : array (m,), optional
+        sample_weight : array of shape (m,), optional
             Weights of the points; None: all alike.
 
         Returns

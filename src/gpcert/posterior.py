@@ -48,20 +48,20 @@ class Posterior:
 
     Parameters
     ----------
-    centres : array (n, d)
+    centres : array of shape (n, d)
         Training points, or inducing points.
-    weights : array (n,) or (n, C)
+    weights : array of shape (n,) or (n, C)
         Of the latent mean; (n, C): one column for each latent.
-    precision : array (n, n), (C, n, n) or (C, C, n, n)
+    precision : array of shape (n, n), (C, n, n) or (C, C, n, n)
         Of the latent variance; (C, n, n): latents that are independent.
     kernel : Kernel or sequence of C
         One for all latents, or one for each.
     likelihood : str, likelihood or None
         "probit", "logit", "softmax" or an object; None: regression, of which only the latent function is
         certified.
-    mean : float or array (C,)
+    mean : float or array of shape (C,)
         The constant prior mean, one or one for each latent.
-    classes : array (C,), optional
+    classes : array of shape (C,), optional
         Labels; None: 0, 1, ... Of two, a positive latent speaks for the second.
     feature_names : sequence of str (d), optional
         What the columns of tables are compared with.
@@ -69,6 +69,21 @@ class Posterior:
         Kept and stored with the model: "site_precision", W (n,) or (C, n) with precision = (K + W^-1)^-1.
     training : mapping, optional
         How the model was trained, as JSON data.
+
+    Attributes
+    ----------
+    n_centres : int
+        n.
+    n_features : int
+        d.
+    n_latents : int
+        The number of latent functions: 1, or C.
+    n_classes : int
+        The number of columns of `probability`; 0 for regression.
+    target : str
+        What the certified probability is: the exact expectation, or what an adapter has recorded.
+    digest : str
+        SHA-256 of the model.
 
     Examples
     --------
@@ -184,14 +199,14 @@ class Posterior:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        mean : array (m,) or (m, C)
+        mean : array of shape (m,) or (m, C)
             One column for each latent.
-        variance : array (m,) or (m, C, C)
+        variance : array of shape (m,) or (m, C, C)
             The covariance of C latents.
         """
         mean, var = zip(*map(partial(latent_moments, self), self._chunks(X)), strict=True)
@@ -203,14 +218,14 @@ class Posterior:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        mean : array (m, d) or (m, C, d)
+        mean : array of shape (m, d) or (m, C, d)
             Of the mean.
-        variance : array (m, d) or (m, C, C, d)
+        variance : array of shape (m, d) or (m, C, C, d)
             Of the variance, or covariance.
         """
         mean, var = zip(*map(partial(latent_gradients, self), self._chunks(X)), strict=True)
@@ -222,12 +237,12 @@ class Posterior:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        array (m, C)
+        array of shape (m, C)
             Columns in the order of `classes`.
         """
         likelihood = self._required_likelihood("probability")
@@ -243,12 +258,12 @@ class Posterior:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        array (m, C, d)
+        array of shape (m, C, d)
             One row for each class.
         """
         likelihood = self._required_likelihood("probability_gradient")
@@ -269,12 +284,12 @@ class Posterior:
 
         Parameters
         ----------
-        X : array (m, d) or table
+        X : array of shape (m, d) or table
             The points.
 
         Returns
         -------
-        array (m,)
+        array of shape (m,)
             Values of `classes`.
         """
         columns = self.probability(X).argmax(axis=1)

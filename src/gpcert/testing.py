@@ -36,9 +36,9 @@ def assert_certified(
     ----------
     model : model
         Any model that `posterior_of` takes.
-    X : array (m, d) or table
+    X : array of shape (m, d) or table
         The points.
-    y : array (m,)
+    y : array of shape (m,)
         Their true classes.
     radius : float
         Radius of the balls, >= 0.

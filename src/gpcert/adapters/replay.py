@@ -23,12 +23,12 @@ class Replay:
     ----------
     names : tuple of str (k)
         "argmin", "argmax" of a range, "counterexample" of a verdict or radius, "x" of an attack.
-    points : array (k, d)
+    points : array of shape (k, d)
         The points.
-    claimed : array (k,)
+    claimed : array of shape (k,)
         P(label) there by the certified model: for a range the inner ends, at most `min.upper` and at least
         `max.lower`.
-    reported : array (k,)
+    reported : array of shape (k,)
         P(label) by the user's model.
     changed : tuple of bool (k)
         Whether the user's model gives another label the largest probability there.
@@ -36,6 +36,8 @@ class Replay:
         Whose probability it is.
     target : str
         What is certified, in words.
+    deviation : float
+        The largest |reported - claimed|; 0 without points.
 
     Examples
     --------

@@ -26,11 +26,18 @@ class Dataset:
     ----------
     name : str
         What `load` calls it.
-    X_train, X_test, X_extra : array (n, d)
-        Points, in the coordinates a model is trained in. The extra points are all that the paper's split
-        leaves over, possibly none.
-    y_train, y_test, y_extra : array (n,)
+    X_train : array of shape (n, d)
+        Training points, in the coordinates a model is trained in.
+    y_train : array of shape (n,)
         Their classes, integers or strings.
+    X_test : array of shape (n, d)
+        Test points.
+    y_test : array of shape (n,)
+        Their classes.
+    X_extra : array of shape (n, d)
+        All that the paper's split leaves over, possibly none.
+    y_extra : array of shape (n,)
+        Their classes.
     feature_names : tuple of str (d)
         What the columns are called.
     description : str
@@ -39,8 +46,10 @@ class Dataset:
         Lowest and highest valid value; None: any number is valid.
     image_shape : tuple (rows, columns) or None
         If the features are pixels.
-    offset, scale : array (d,)
+    offset : array of shape (d,)
         `X * scale + offset` are the units of the source.
+    scale : array of shape (d,)
+        See `offset`.
 
     Examples
     --------

@@ -32,6 +32,23 @@ class Kernel(ABC):
 
     `k(X, Z)` is a matrix, `k + l` a `Sum`, `k * l` a `Product`; two kernels with the same parameters are
     equal.
+
+    Attributes
+    ----------
+    parameter_names : tuple of str (p)
+        lengthscale or lengthscale[0], ...; variance; alpha; of sums and products as in terms[0].variance.
+    theta : array of shape (p,)
+        Logs of all parameters, in this order.
+    n_features : int or None
+        The number of features that the lengthscales fix.
+    prior_variance : float
+        k(x, x).
+
+    Examples
+    --------
+    >>> k = gc.RBF(2.0) + gc.Matern32(1.0)
+    >>> k.parameter_names
+    ('terms[0].lengthscale', 'terms[0].variance', 'terms[1].lengthscale', 'terms[1].variance')
     """
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | Anchors | None = None) -> Float:
@@ -39,14 +56,14 @@ class Kernel(ABC):
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array of shape (n, d)
             Points.
-        Z : array (m, d), optional
+        Z : array of shape (m, d), optional
             Points; None: X, and the matrix is exactly symmetric.
 
         Returns
         -------
-        array (n, m)
+        array of shape (n, m)
             k(X_i, Z_j).
         """
         return self.matrix(self._distances(X, Z))
@@ -110,7 +127,7 @@ class Kernel(ABC):
 
         Parameters
         ----------
-        theta : array (p,)
+        theta : array of shape (p,)
             Logs of all parameters, in the order of `parameter_names`.
 
         Returns

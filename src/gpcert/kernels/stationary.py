@@ -206,7 +206,7 @@ class RBF(Stationary):
 
     Parameters
     ----------
-    lengthscale : float or array (d,)
+    lengthscale : float or array of shape (d,)
         One number, or one for each feature, > 0, in the units of the features.
     variance : float
         k(x, x), > 0: the prior variance of the latent function.
@@ -228,7 +228,7 @@ class Matern12(Stationary):
 
     Parameters
     ----------
-    lengthscale : float or array (d,)
+    lengthscale : float or array of shape (d,)
         One number, or one for each feature, > 0, in the units of the features.
     variance : float
         k(x, x), > 0: the prior variance of the latent function.
@@ -249,7 +249,7 @@ class Matern32(Stationary):
 
     Parameters
     ----------
-    lengthscale : float or array (d,)
+    lengthscale : float or array of shape (d,)
         One number, or one for each feature, > 0, in the units of the features.
     variance : float
         k(x, x), > 0: the prior variance of the latent function.
@@ -270,7 +270,7 @@ class Matern52(Stationary):
 
     Parameters
     ----------
-    lengthscale : float or array (d,)
+    lengthscale : float or array of shape (d,)
         One number, or one for each feature, > 0, in the units of the features.
     variance : float
         k(x, x), > 0: the prior variance of the latent function.
@@ -291,7 +291,7 @@ class RationalQuadratic(Stationary):
 
     Parameters
     ----------
-    lengthscale : float or array (d,)
+    lengthscale : float or array of shape (d,)
         One number, or one for each feature, > 0, in the units of the features.
     variance : float
         k(x, x), > 0: the prior variance of the latent function.

@@ -43,6 +43,18 @@ class BinaryLikelihood(ABC):
     """p(y = +1 | f) = sigma(f), with sigma increasing from 0 to 1: what every two-class likelihood offers.
 
     All methods work element by element on arrays of any (broadcast) shape, for |mean| and var up to 1e99.
+
+    Attributes
+    ----------
+    name : str
+        What files and messages call it.
+    symmetric : bool
+        Whether sigma(-f) = 1 - sigma(f).
+
+    Examples
+    --------
+    >>> gc.Logit().value([0.0]), gc.Logit().symmetric
+    (array([0.5]), True)
     """
 
     @property

@@ -50,14 +50,14 @@ class OneVsRest:
 
         Parameters
         ----------
-        mean : array (m, C)
+        mean : array of shape (m, C)
             Means of the latents.
-        var : array (m, C)
+        var : array of shape (m, C)
             Their variances.
 
         Returns
         -------
-        array (m, C)
+        array of shape (m, C)
             Each row sums to 1.
         """
         return _softmax(self.link.log_expectation(*_columns(mean, var)))
@@ -67,14 +67,14 @@ class OneVsRest:
 
         Parameters
         ----------
-        mean : array (m, C)
+        mean : array of shape (m, C)
             Means of the latents.
-        var : array (m, C)
+        var : array of shape (m, C)
             Their variances.
 
         Returns
         -------
-        array (m, C)
+        array of shape (m, C)
             >= 0.
         """
         m, v = _columns(mean, var)

@@ -43,14 +43,14 @@ class Softmax:
 
         Parameters
         ----------
-        mean : array (m, C)
+        mean : array of shape (m, C)
             Means of the latents.
-        cov : array (m, C, C) or (m, C)
+        cov : array of shape (m, C, C) or (m, C)
             Their covariances; (m, C): variances of independent ones.
 
         Returns
         -------
-        array (m, C)
+        array of shape (m, C)
             Each row sums to 1.
         """
         return self.expectation_and_error(mean, cov)[0]
@@ -60,14 +60,14 @@ class Softmax:
 
         Parameters
         ----------
-        mean : array (m, C)
+        mean : array of shape (m, C)
             Means of the latents.
-        cov : array (m, C, C) or (m, C)
+        cov : array of shape (m, C, C) or (m, C)
             Their covariances; (m, C): variances of independent ones.
 
         Returns
         -------
-        array (m, C)
+        array of shape (m, C)
             >= 0.
         """
         return self.expectation_and_error(mean, cov)[1]

@@ -36,7 +36,7 @@ def safety_curve(
 
     Parameters
     ----------
-    radii : array (k,)
+    radii : array of shape (k,)
         Radii, increasing.
     ranges : sequence of ProbabilityRange (k)
         The answer for each radius.

@@ -31,7 +31,7 @@ def heat_map(
         What `explain` answered.
     shape : tuple (rows, columns)
         Of the image: its features are pixels, row by row.
-    image : array (d,), optional
+    image : array of shape (d,), optional
         Grey values in [0, 1], shown beside.
     row : int
         Which point of the explanation.

@@ -99,7 +99,7 @@ def arrows(
     ----------
     post : model
         Any model of two features that `posterior_of` takes.
-    X : array (m, 2)
+    X : array of shape (m, 2)
         The points.
     explanation : Explanation
         What `explain` answered about them.

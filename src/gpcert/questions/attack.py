@@ -54,8 +54,8 @@ def attack(
     post : model
         Any model that `posterior_of` takes.
     region : Box, Ball or sequence of them
-        Where to search; a sequence is answered as a batch.
-    x : array (d,) or (m, d), optional
+        The inputs that the answer is about; a sequence is answered as a batch.
+    x : array of shape (d,) or (m, d), optional
         Where the attack starts; None: the centre of each region.
     label : class value or sequence, optional
         The class whose probability is to fall, a value of the model's classes, or one for each region; None:

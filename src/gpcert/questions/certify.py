@@ -71,7 +71,7 @@ def certify(
     ----------
     post : model
         Any model that `posterior_of` takes.
-    x : array (d,) or (m, d), optional
+    x : array of shape (d,) or (m, d), optional
         A point of the region, or one for each of m regions; None: the centres.
     region : Box, Ball or sequence of them
         The inputs that the answer is about; a sequence is answered as a batch.

@@ -87,11 +87,11 @@ def evaluate(
     ----------
     post : model
         Any model that `posterior_of` takes.
-    X : array (m, d) or table
+    X : array of shape (m, d) or table
         The points.
-    y : array (m,)
+    y : array of shape (m,)
         Their true classes, values of the model's classes.
-    radii : float or array (k,)
+    radii : float or array of shape (k,)
         Radii of the balls, increasing, >= 0.
     norm : float
         inf, any p >= 1, or 0 (the radius is how many features may move).
@@ -99,7 +99,7 @@ def evaluate(
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
         Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
-    scale : float, array (d,), mapping or "std", optional
+    scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.
     threshold : float

@@ -72,7 +72,7 @@ def explain(
     ----------
     post : model
         Any model that `posterior_of` takes.
-    X : array (m, d) or (d,), table
+    X : array of shape (m, d) or (d,), table
         The points, or one.
     radius : float
         How far each feature moves, >= 0.

@@ -36,11 +36,11 @@ def compare_with_lime(
     ----------
     post : model
         Any model that `posterior_of` takes.
-    X : array (m, d) or table
+    X : array of shape (m, d) or table
         The points.
     radius : float
         How far each feature moves, >= 0.
-    X_train : array (n, d) or table
+    X_train : array of shape (n, d) or table
         The data that LIME takes its scales from.
     label : class value, optional
         The class whose probability it is, a value of the model's classes. Two classes: the second by default;

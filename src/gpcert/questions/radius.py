@@ -79,7 +79,7 @@ def certified_radius(
     ----------
     post : model
         Any model that `posterior_of` takes.
-    x : array (d,) or (m, d), table
+    x : array of shape (d,) or (m, d), table
         The point, or points: a batch.
     norm : float
         inf, any p >= 1, or 0 (the radius is how many features may move).
@@ -92,7 +92,7 @@ def certified_radius(
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
         Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
-    scale : float, array (d,), mapping or "std", optional
+    scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.
     threshold : float

@@ -44,7 +44,7 @@ def robustness(
     label : class value, optional
         The class whose probability it is, a value of the model's classes. Two classes: the second by default;
         several: must be given.
-    x : array (d,) or (m, d), optional
+    x : array of shape (d,) or (m, d), optional
         A point of the region, or one for each of m regions; None: delta = max - min.
     tolerance : float
         Width at which the enclosures of min and max count as converged.

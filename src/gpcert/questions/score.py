@@ -66,7 +66,7 @@ def certified_score(
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
         Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
-    scale : float, array (d,), mapping or "std", optional
+    scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.
     threshold : float

@@ -18,13 +18,20 @@ _NAME = "gpcert answers"
 
 
 def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer]) -> None:
-    """Write answers, one or several of any kinds, to a file, whole or not at all; it replaces one.
+    """Write answers to a file, whole or not at all; it replaces one.
 
     Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit. Names of rows,
     which a batch has, are kept as texts.
 
-    `path`: the file, written whole or not at all.
+    Parameters
+    ----------
+    path : path
+        The file.
+    answers : Answer or sequence of them
+        One or several, of any kinds.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.json")

@@ -87,9 +87,9 @@ def balls(
 
     Parameters
     ----------
-    X : array (m, d) or table
+    X : array of shape (m, d) or table
         The centres.
-    radius : float, array (m,) or str
+    radius : float, array of shape (m,) or str
         One for all, one for each row, or the column of X that has it, which is then no feature.
     norm : float
         inf, any p >= 1, or 0 (the radius is how many features may move).
@@ -97,7 +97,7 @@ def balls(
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
         Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
-    scale : float, array (d,), mapping or "std", optional
+    scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         table's columns; None: 1.
     id : str, optional

@@ -34,13 +34,20 @@ class Box(Record):
 
     Parameters
     ----------
-    lower : array (d,), mapping or row of a table
+    lower : array of shape (d,), mapping or row of a table
         The lower ends.
-    upper : array (d,), mapping or row of a table
+    upper : array of shape (d,), mapping or row of a table
         The upper ends, >= `lower`.
     names : sequence of str (d), optional
         Names of the features; None: those that the ends bring. A question puts the features in its model's
         order.
+
+    Attributes
+    ----------
+    centre : array of shape (d,)
+        A double inside the box, near its middle.
+    n_features : int
+        d.
 
     Examples
     --------
@@ -103,7 +110,7 @@ class Box(Record):
 
         Parameters
         ----------
-        z : array (d,) or row of a table
+        z : array of shape (d,) or row of a table
             The point.
 
         Returns
@@ -124,7 +131,7 @@ class Ball(Record):
 
     Parameters
     ----------
-    x : array (d,), mapping or row of a table
+    x : array of shape (d,), mapping or row of a table
         The centre, itself a point of the region.
     radius : float
         How far, >= 0; with norm 0 how many features may move, a whole number.
@@ -135,10 +142,17 @@ class Ball(Record):
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
         Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
-    scale : float, array (d,) or mapping, optional
+    scale : float, array of shape (d,) or mapping, optional
         Units of the radius, > 0: one number, one for each feature, or by name; None: 1.
     names : sequence of str (d), optional
         Names of the features; None: those that x brings. A question puts the features in its model's order.
+
+    Attributes
+    ----------
+    centre : array of shape (d,)
+        The point x.
+    n_features : int
+        d.
 
     Examples
     --------
@@ -215,7 +229,7 @@ class Ball(Record):
 
         Returns
         -------
-        mask (d,)
+        mask of shape (d,)
             True where one may.
         """
         mask = np.zeros(self.n_features, dtype=bool)
@@ -270,7 +284,7 @@ class Ball(Record):
 
         Parameters
         ----------
-        z : array (d,) or row of a table
+        z : array of shape (d,) or row of a table
             The point.
 
         Returns
@@ -286,7 +300,7 @@ class Ball(Record):
 
         Parameters
         ----------
-        z : array (d,) or row of a table
+        z : array of shape (d,) or row of a table
             The point.
 
         Returns

@@ -36,7 +36,30 @@ class About:
 
 
 class Answer(Record, ABC):
-    """An answer to a question; each has a record `about`, whose entries are its own attributes, too."""
+    """What every answer offers; printed it is a sentence, in a notebook also a picture.
+
+    Attributes
+    ----------
+    model : str
+        The digest of the model: `Posterior.digest`.
+    target : str
+        What is certified: `Posterior.target`.
+    settings : Settings
+        What the question was asked with.
+    tolerance : float
+        The width at which an enclosure counts as converged.
+    version : str
+        Of the gpcert that answered.
+    about : record
+        All of these.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> answer = gc.certify(clf, gc.Ball([2.5], 0.25))
+    >>> answer.model == clf.posterior_.digest, answer.tolerance
+    (True, 0.02)
+    """
 
     about: About
     asked: ClassVar[tuple[str, ...]]  #: its attributes that are parameters of the question
@@ -56,7 +79,13 @@ class Answer(Record, ABC):
         return Html("")
 
     def summary(self) -> str:
-        """What is known, then the sentence of the claim: as a batch of answers and the page have it."""
+        """What is known, then the sentence of the claim, as in a batch of answers and on its page.
+
+        Returns
+        -------
+        str
+            Two lines, or more.
+        """
         from gpcert.results.phrases import Words
         from gpcert.results.wording import sentences  # sentences are about all kinds of answers
 
@@ -81,7 +110,13 @@ class Answer(Record, ABC):
 
     @abstractmethod
     def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
+        """What is stated, as data: sentences that are true or false (docs/certificates.md).
+
+        Returns
+        -------
+        tuple of Claim
+            One for each sentence.
+        """
 
     @property
     def target(self) -> str:

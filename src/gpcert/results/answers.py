@@ -26,9 +26,41 @@ _NEAR = 1e-8
 class ProbabilityRange(Extremes, Answer):
     """Enclosures of the smallest and the largest P(label) over a region.
 
-    `min.lower <= min over the region of P(label) <= min.upper`, likewise `max`; `argmin` and `argmax` are
-    points of the region (d,) where P(label) is at most `min.upper` and at least `max.lower`.
+    Attributes
+    ----------
+    min : Enclosure
+        `min.lower` <= min over the region of P(label) <= `min.upper`.
+    max : Enclosure
+        `max.lower` <= max over the region of P(label) <= `max.upper`.
+    lower : float
+        `min.lower`: P(label) is at least this on the whole region.
+    upper : float
+        `max.upper`: P(label) is at most this on the whole region.
+    argmin : array of shape (d,) or None
+        A point of the region where P(label) is at most `min.upper`.
+    argmax : array of shape (d,) or None
+        A point of the region where P(label) is at least `max.lower`.
+    status : Status
+        How the search ended.
+    nodes : int
+        Boxes bounded.
+    seconds : float
+        Time spent on it.
+    label : class value
+        Whose probability it is, a value of the model's classes.
+    method : str
+        As it was given.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+    proof : ProofFile, optional
+        Where the proof is, if one was written.
+    unproved : Unproved, optional
+        Why there is no proof that was wanted.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.probability_range(clf, gc.Ball([2.5], 0.25))
     >>> r.lower <= r.min.upper <= r.max.upper
@@ -69,8 +101,19 @@ class ProbabilityRange(Extremes, Answer):
 
 
 class VerdictStatus(Word):
-    """What is known about a label on a region.
+    """What is known about a label on a region; it equals its text.
 
+    Attributes
+    ----------
+    SAFE : "safe"
+        Proved: every point of the region has the label.
+    UNSAFE : "unsafe"
+        A point of the region that has another label is at hand.
+    UNKNOWN : "unknown"
+        Neither.
+
+    Examples
+    --------
     >>> gc.VerdictStatus("safe") == "safe"
     True
     """
@@ -84,11 +127,42 @@ class VerdictStatus(Word):
 class Verdict(Answer):
     """Whether the label of a point is the label of a whole region.
 
-    `margin` encloses the smallest P(label) - threshold over the region (several classes: P(label) less the
-    largest other), `argmin` (d,) is a point where it is at most `margin.upper`; `counterexample` (d,), of an
-    unsafe region, has P(label) = `probability` by the model's own predictor. `ended` says how the search
-    ended.
+    Attributes
+    ----------
+    status : VerdictStatus
+        Safe, unsafe or unknown.
+    safe : bool
+        Whether it is proved that every point of the region has the label.
+    label : class value
+        The label of the point, a value of the model's classes.
+    threshold : float
+        The probability that the label has to exceed.
+    margin : Enclosure
+        Of the smallest P(label) - threshold over the region; several classes: of P(label) less the largest
+        other.
+    argmin : array of shape (d,) or None
+        A point of the region where the margin is at most `margin.upper`.
+    counterexample : array of shape (d,) or None
+        Of an unsafe region: a point with another label.
+    probability : float or None
+        P(label) at the counterexample, by the model's own predictor.
+    ended : Status
+        How the search ended.
+    nodes : int
+        Boxes bounded.
+    seconds : float
+        Time spent on it.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+    proof : ProofFile, optional
+        Where the proof is, if one was written.
+    unproved : Unproved, optional
+        Why there is no proof that was wanted.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> v = gc.certify(clf, gc.Ball([2.5], 0.25))
     >>> v.safe, v.margin.lower > 0
@@ -159,12 +233,44 @@ class Verdict(Answer):
 class CertifiedRadius(Answer):
     """How far a label holds: every ball of radius up to `safe` is proved safe, the one of `unsafe` is not.
 
-    `unsafe`: a radius with a `counterexample` (d,), whose P(label) by the model's own predictor is
-    `probability`; inf if none was found up to the largest radius. `safe` = 0 says that nothing is proved.
-    `status` is "converged" if the two are as near as asked, or the label holds on the whole domain; "radius
-    limit" if it holds up to `max_radius`, beyond which nobody looked. `tests`: how many radii were tried by
-    proof. `max_radius`, `rtol`: how far and how finely was asked.
+    Attributes
+    ----------
+    safe : float
+        The largest radius proved safe; 0: nothing is proved.
+    unsafe : float
+        A radius with a counterexample; inf: none was found up to the largest radius.
+    counterexample : array of shape (d,) or None
+        A point of that ball with another label.
+    probability : float or None
+        P(label) there, by the model's own predictor.
+    label : class value
+        The label of the point, a value of the model's classes.
+    threshold : float
+        The probability that the label has to exceed.
+    max_radius : float
+        The largest radius of interest.
+    rtol : float
+        How near the two radii had to be.
+    status : Status
+        "converged": the two are as near as wanted, or the label holds on the whole domain; "radius limit": it
+        holds up to `max_radius`, beyond which nothing was tried.
+    tests : int
+        How many radii were tried by proof.
+    nodes : int
+        Boxes bounded.
+    seconds : float
+        Time spent on it.
+    ball : Ball
+        Around the point, of radius 0: the family that the radii belong to.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+    proof : ProofFile, optional
+        Where the proof is, if one was written.
+    unproved : Unproved, optional
+        Why there is no proof that was wanted.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.certified_radius(clf, [2.5], max_radius=2.0)
     >>> r.safe < r.unsafe
@@ -233,8 +339,27 @@ class Robustness(Answer):
     """`lower` <= delta <= `upper`: how much P(label) may change over a region.
 
     delta = max - min over the region, or, for a point x, the smallest delta with |P(z) - P(x)| <= delta for
-    all z of the region. `range` is what it was computed from.
+    all z of the region.
 
+    Attributes
+    ----------
+    lower : float
+        A lower bound of delta.
+    upper : float
+        An upper bound of delta.
+    range : ProbabilityRange
+        What it was computed from.
+    x : array of shape (d,) or None
+        The point, if one was given.
+    label : class value
+        Whose probability it is, a value of the model's classes.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> r = gc.robustness(clf, gc.Ball([2.5], 0.25))
     >>> 0 <= r.lower <= r.upper <= 1

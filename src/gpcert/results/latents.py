@@ -17,8 +17,27 @@ from gpcert.schema import NotNegative
 class LatentRange(Answer):
     """Enclosures of the extremes of the latent mean and of the latent variance over a region.
 
-    "converged": all four enclosures are at most `tolerance` wide.
+    Attributes
+    ----------
+    mean : Extremes
+        Of the latent mean.
+    variance : Extremes
+        Of the latent variance, >= 0.
+    status : Status
+        How the search ended; "converged": all four enclosures are at most `tolerance` wide.
+    nodes : int
+        Boxes bounded.
+    seconds : float
+        Time spent on it.
+    label : class value or None
+        Whose latent it is; of two classes the second, for which the latent speaks; None of a regression.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> gc.latent_range(clf, gc.Ball([2.5], 0.25)).variance.lower >= 0
     True

@@ -35,6 +35,25 @@ class Word(StrEnum):
 class Status(Word):
     """How a search ended. The bounds are valid under every status; only their width differs.
 
+    Attributes
+    ----------
+    CONVERGED : "converged"
+        As narrow as wanted, or decided.
+    TIME : "time limit"
+        `max_seconds` were over.
+    NODES : "node limit"
+        `max_nodes` boxes were bounded.
+    RADIUS : "radius limit"
+        Safe up to `max_radius`.
+    MEMORY : "memory limit"
+        There was no room for more boxes.
+    NUMERICAL : "numerical limit"
+        Rounding stood in the way of narrower bounds.
+    INTERRUPTED : "interrupted"
+        Ctrl-C, or a function given as `progress` returned True.
+
+    Examples
+    --------
     >>> gc.Status("converged") == "converged"
     True
     """
@@ -50,8 +69,22 @@ class Status(Word):
 
 @dataclass(frozen=True)
 class Enclosure:
-    """A real number known to lie in [lower, upper].
+    """A real number known to lie in [lower, upper]; printed with its ends rounded outward.
 
+    Parameters
+    ----------
+    lower : float
+        The number is at least this.
+    upper : float
+        The number is at most this.
+
+    Attributes
+    ----------
+    width : float
+        upper - lower.
+
+    Examples
+    --------
     >>> e = gc.Enclosure(0.12345, 0.98765)
     >>> f"{e}, {e:.2f}, at least {e.lower:.4f}"
     '[0.123, 0.988], [0.12, 0.99], at least 0.1234'
@@ -85,8 +118,23 @@ class Enclosure:
 class Extremes:
     """Enclosures of the smallest and the largest value of a function over a region.
 
-    `argmin` and `argmax` are points of the region (d,) where it is at most `min.upper`, at least `max.lower`.
+    Attributes
+    ----------
+    min : Enclosure
+        Of the smallest value.
+    max : Enclosure
+        Of the largest value.
+    argmin : array of shape (d,) or None
+        A point of the region where the function is at most `min.upper`.
+    argmax : array of shape (d,) or None
+        A point of the region where it is at least `max.lower`.
+    lower : float
+        `min.lower`: the function is at least this on the whole region.
+    upper : float
+        `max.upper`: the function is at most this on the whole region.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> mean = gc.latent_range(clf, gc.Ball([2.5], 0.25)).mean
     >>> mean.min.lower <= mean.max.upper

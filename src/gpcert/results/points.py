@@ -15,10 +15,34 @@ from gpcert.validation import Float
 class Attack(Answer):
     """The best point an attack found: evidence, never a guarantee.
 
-    `x` (d,) is a point of the region, `probability` the model's P(label) there, `success` whether the model
-    predicts another label there; both by its predictor, in floating point. That x lies in the region is all
-    that is claimed. `start` (d,) is where the attack began.
+    That x lies in the region is all that is claimed; probability and success are by the model's predictor, in
+    floating point.
 
+    Attributes
+    ----------
+    x : array of shape (d,)
+        A point of the region.
+    probability : float
+        P(label) there.
+    success : bool
+        Whether the model predicts another label there.
+    label : class value
+        Whose probability it is, a value of the model's classes.
+    method : str
+        As it was given.
+    starts : int
+        Starts of the search.
+    seed : int
+        Of the random starts.
+    start : array of shape (d,)
+        Where the attack began.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> a = gc.attack(clf, gc.Ball([1.75], 0.5))
     >>> a.region.contains(a.x)

@@ -28,13 +28,51 @@ class Evaluation(Answer):
     """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
 
     A point is truly robust at a radius if its true label is the most probable at it, and more probable than
-    the threshold on the whole ball. Per radius (k,): `certified`, `attacked`, shares of points, the doubles
-    nearest to count / m; `clean` is the share that the predictor labels correctly. Per point (m,): `labels`
-    the model's (-1: not asked), `truth`, `correct`, `wrong`: proved to be labelled wrongly, `safe` the
-    largest radius of the list proved safe (nan: none), `unsafe` the smallest with a proved counterexample
-    (inf: none), which is its row of `counterexamples` (m, d), a point of that ball (nan: none). `verdicts`
-    (m, k) holds "safe", "unsafe" or "unknown" about the model's own label; of a tie all are "unknown".
+    the threshold on the whole ball. Shares are the doubles nearest to count / m.
 
+    Attributes
+    ----------
+    radii : array of shape (k,)
+        Radii, increasing.
+    clean : float
+        The share that the predictor labels correctly.
+    certified : array of shape (k,)
+        Shares of points that are right and proved safe.
+    attacked : array of shape (k,)
+        Shares of points that are right and have no counterexample.
+    gap : array of shape (k,)
+        attacked - certified: shares of points of which nothing is known.
+    labels : sequence of class values (m)
+        The model's; None: not answered.
+    truth : sequence of class values (m)
+        The true ones.
+    correct : mask of shape (m,)
+        Whether the two agree.
+    wrong : mask of shape (m,)
+        Proved to be labelled wrongly.
+    safe : array of shape (m,)
+        The largest of the radii proved safe; nan: none.
+    unsafe : array of shape (m,)
+        The smallest of the radii with a proved counterexample; inf: none.
+    verdicts : array of shape (m, k)
+        "safe", "unsafe" or "unknown", about the model's own label; of a tie all are "unknown".
+    counterexamples : array of shape (m, d)
+        A point of the ball of radius `unsafe`; nan: none.
+    seconds : float
+        Time spent on all.
+    threshold : float
+        The probability that the label has to exceed.
+    balls : tuple of Ball (m)
+        Around the points, of the largest radius.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+    proof : tuple of ProofFile, optional
+        Where the proofs are, if some were written: one for each point of which something is proved.
+    unproved : Unproved, optional
+        Why a point, the first of them, has no proof that was wanted.
+
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> e = gc.evaluate(clf, [[0.5], [2.5]], ["a", "b"], [0.25])
     >>> bool((e.certified <= e.attacked).all())
@@ -78,7 +116,13 @@ class Evaluation(Answer):
         return np.asarray(self.attacked - self.certified)
 
     def table(self) -> dict[str, Float]:
-        """One row per radius: radius, certified, attacked, gap."""
+        """One row for each radius.
+
+        Returns
+        -------
+        dict of arrays (k,)
+            radius, certified, attacked, gap.
+        """
         return {
             "radius": self.radii,
             "certified": self.certified,
@@ -87,7 +131,13 @@ class Evaluation(Answer):
         }
 
     def points(self) -> dict[str, NDArray[Any]]:
-        """One row per point: label, correct, safe, unsafe."""
+        """One row for each point.
+
+        Returns
+        -------
+        dict of arrays (m,)
+            label, correct, safe, unsafe.
+        """
         return {"label": self.labels, "correct": self.correct, "safe": self.safe, "unsafe": self.unsafe}
 
     def claims(self) -> tuple[Claim, ...]:
@@ -138,7 +188,13 @@ class Evaluation(Answer):
         return tag("pre", self.told())
 
     def to_pandas(self) -> Any:
-        """`table` as a data frame; needs pandas."""
+        """`table` as a data frame of pandas.
+
+        Returns
+        -------
+        DataFrame
+            One line for each radius.
+        """
         import pandas
 
         return pandas.DataFrame(self.table())
@@ -146,10 +202,37 @@ class Evaluation(Answer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
-    """Delta^i of every point and feature: `lower <= Delta <= upper`, `value` the middle; arrays (m, d).
+    """Influences Delta^i of every point and feature, with enclosures.
 
-    `sign` is +1 or -1 where the enclosure has that sign, else 0: not certain.
+    Attributes
+    ----------
+    value : array of shape (m, d)
+        The middle of the enclosure.
+    lower : array of shape (m, d)
+        Delta is at least this.
+    upper : array of shape (m, d)
+        Delta is at most this.
+    sign : array of shape (m, d)
+        +1 or -1 where the enclosure has that sign, else 0: not certain.
+    radius : float
+        How far each feature moved.
+    label : class value
+        Whose probability it is, a value of the model's classes.
+    averaged : bool
+        Whether this is the mean over several points.
+    feature_names : tuple of str (d) or None
+        What the features are called.
+    balls : tuple of Ball (m)
+        Around the points: features that move, domain.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+    proof : tuple of ProofFile, optional
+        Where the proofs are, if some were written: one for each point of which something is proved.
+    unproved : Unproved, optional
+        Why a point, the first of them, has no proof that was wanted.
 
+    Examples
+    --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> e = gc.explain(clf, [[2.5]], 0.25)
     >>> bool((e.lower <= e.value).all())
@@ -238,7 +321,13 @@ class Explanation(Answer):
         return tag("div", self.picture(), tag("pre", self.told()))
 
     def mean(self) -> Explanation:
-        """The mean over the points, (1, d), with its enclosure."""
+        """The mean over the points, with its enclosure.
+
+        Returns
+        -------
+        Explanation
+            Arrays (1, d).
+        """
         m = len(self.lower)
         require(m > 0, "the mean must be over at least one point, got none")
         lower, upper = self.lower.mean(axis=0, keepdims=True), self.upper.mean(axis=0, keepdims=True)
@@ -249,11 +338,22 @@ class Explanation(Answer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LimeComparison:
-    """Delta with enclosures beside LIME's weights (m, d) at the same points.
+    """Delta with enclosures beside LIME's weights at the same points.
 
-    `cosine` (m,): of the angle between the two, nan where one is zero. `agreement` (m,): the share of the
-    features with a certain sign to which LIME gives that sign; nan where no sign is certain.
+    Attributes
+    ----------
+    explanation : Explanation
+        Delta of `explain`.
+    weights : array of shape (m, d)
+        LIME's weights.
+    cosine : array of shape (m,)
+        Of the angle between the two; nan where one is zero.
+    agreement : array of shape (m,)
+        The share of the features with a certain sign to which LIME gives that sign; nan where no sign is
+        certain.
 
+    Examples
+    --------
     >>> gc.compare_with_lime(clf, X[:10], 0.1, X).cosine  # doctest: +SKIP
     """
 

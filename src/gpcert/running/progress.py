@@ -24,8 +24,10 @@ class Progress:
         How many of them are answered.
     total : int
         How many there are.
-    lower, upper : float
-        What the question is about lies between them for this region; the question says what.
+    lower : float
+        What the question is about is at least this for this region; the question says what.
+    upper : float
+        It is at most this.
     nodes : int
         Boxes bounded for it so far.
     seconds : float
