@@ -252,7 +252,7 @@ def ends(domain: Any, names: Names, d: int) -> tuple[Any, Any] | None:
     """Where inputs are valid, (low, high), one number or (d,) each; by name, others anywhere."""
     named = _by_name(domain)
     if named is not None:
-        pairs = {name: as_doubles("domain", pair) for name, pair in named.items()}
+        pairs = {name: as_doubles("domain", _open(pair)) for name, pair in named.items()}
         for name, pair in pairs.items():
             told = f"domain must be (low, high) for {shown(name)}, got shape {pair.shape}"
             require(pair.shape == (2,), told)
@@ -262,8 +262,20 @@ def ends(domain: Any, names: Names, d: int) -> tuple[Any, Any] | None:
     if not isinstance(domain, tuple | list):
         raise InvalidInputError(f"domain must be (low, high), got {shown(domain)}")
     require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
-    low, high = domain
+    low, high = _open(domain)
     return _end(low, names, d, -np.inf), _end(high, names, d, np.inf)
+
+
+def _open(pair: Any) -> Any:
+    """(low, high) with infinities where an end, or one number of it, is None."""
+
+    def closed(end: Any, otherwise: float) -> Any:
+        if isinstance(end, tuple | list):
+            return [closed(each, otherwise) for each in end]
+        return otherwise if end is None else end
+
+    pair_given = isinstance(pair, tuple | list) and len(pair) == 2
+    return tuple(map(closed, pair, (-np.inf, np.inf))) if pair_given else pair
 
 
 def _end(given: Any, names: Names, d: int, otherwise: float) -> Any:

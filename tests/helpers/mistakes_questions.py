@@ -153,7 +153,8 @@ MISTAKES: Mistakes = [
     ),
     ("radii must increase, got [0.2, 0.1]", lambda: gc.evaluate(post, T, Y, [0.2, 0.1])),
     ("radii must hold at least one radius, got none", lambda: gc.evaluate(post, T, Y, [])),
-    ("radii must be one-dimensional, got shape ()", lambda: gc.evaluate(post, T, Y, 0.1)),
+    ("radii must be one-dimensional, got shape (1, 1)", lambda: gc.evaluate(post, T, Y, [[0.1]])),
+    ("radii must be numbers, got '0.1'", lambda: gc.evaluate(post, T, Y, "0.1")),
     ("X must be numbers, got 'ill' at index 0", lambda: gc.evaluate(post, Y, T, [0.1])),
     (
         "X must have the model's columns, got none named 'dose'",
@@ -316,7 +317,15 @@ MISTAKES: Mistakes = [
         lambda: gc.balls(T, 0.1, features=["bmmi"]),
     ),
     ("radii must be >= 0, got -0.1", lambda: gc.certify_table(post, T, radii=[0.1, -0.1])),
-    ("radii must be one-dimensional, got shape ()", lambda: gc.certify_table(post, T, radii=0.1)),
+    ("norm must be 0, >= 1 or inf, got '2'", lambda: gc.certify_table(post, T, norm="2")),
+    ("norm must be 0, >= 1 or inf, got 'l2'", lambda: gc.certified_radius(post, x, norm="l2")),
+    ("norm must be 0, >= 1 or inf, got 'Inf'", lambda: gc.evaluate(post, T, Y, 0.1, "Inf")),
+    ("norm must be 0, >= 1 or inf, got '2'", lambda: gc.certified_score(0.1, norm="2")),
+    ("scale must be > 0, got 0.0", lambda: gc.explain(post, T, 0.1, scale={"age": 0})),
+    (
+        "scale must be numbers or 'std', got 'sd' (did you mean 'std'?)",
+        lambda: gc.explain(post, T, 1, scale="sd"),
+    ),
     ("id must name a column of the table, got 'ids'", lambda: gc.certify_table(post, T, id="ids")),
     (
         "features must be distinct, got ['age', 'age']",

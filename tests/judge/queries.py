@@ -34,7 +34,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "certify": ("x", "region", "threshold", *LIMITS, "device", "proof"),
     "robustness": ("region", "label", "x", *LIMITS, "device"),
     "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS, "proof"),
-    "explain": ("X", "radius", "label", "features", "domain", *LIMITS, "proof"),
+    "explain": ("X", "radius", "label", "features", "domain", "scale", *LIMITS, "proof"),
     "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device", "proof"),
     "attack": ("region", "x", "label", "method", "starts", "seed", "store"),
 }
@@ -335,8 +335,8 @@ class _Asking:
     def explain(self) -> Any:
         x = np.array([self.point() for _ in range(min(self.count, 2))])
         options = self.ball_options(x)
-        kept = {name: options[name] for name in ("features", "domain") if name in options}
-        radius = self.radius({"norm": np.inf})
+        kept = {name: options[name] for name in ("features", "domain", "scale") if name in options}
+        radius = self.radius(kept | {"norm": np.inf})
         if not self.fits(x, radius, kept):
             return self.again()
         label = self.label()

@@ -68,14 +68,17 @@ def test_delta_is_that_of_the_real_interval(kernel, likelihood, offset, seed):
     post = gc.Posterior(
         [[x + 3 * unit]], [2.0], [[0.0]], kernel=kernel(float(unit), 1.0), likelihood=likelihood
     )
-    radius = float(unit * rng.uniform(0.1, 1.5))
-    ends = [Fraction(float(x)) - Fraction(radius), Fraction(float(x)) + Fraction(radius)]
+    scale = float(rng.choice([1.0, 1 / 3, 1e150, 1e-290]) * rng.uniform(1, 2))
+    radius = float(unit * rng.uniform(0.1, 1.5)) / scale
+    far = Fraction(radius) * Fraction(scale)
+    ends = [Fraction(float(x)) - far, Fraction(float(x)) + far]
     domain = None
     if rng.random() < 0.5:  # ends on one side at a double
-        domain = (float(x - 0.5 * radius), np.inf)
+        domain = (float(x - 0.5 * float(far)), np.inf)
         ends[0] = max(ends[0], Fraction(domain[0]))
     for label, sign in ((1, 1), (0, -1)):
-        e = gc.explain(post, [x], radius, label, domain=domain, tolerance=10.0 ** rng.uniform(-9, -1))
+        asked = {"domain": domain, "scale": scale, "tolerance": 10.0 ** rng.uniform(-9, -1)}
+        e = gc.explain(post, [x], radius, label, **asked)
         with bits(320):
             low, high = (Truth(post).probability([ball(end)], 1) for end in ends)
             assert arb(float(e.lower[0, 0])) <= sign * (high - low) <= arb(float(e.upper[0, 0]))

@@ -241,7 +241,7 @@ ERRORS = {
     "radius must be an integer with norm=0, got 0.5": lambda: Ball([0.0], 0.5, norm=0, domain=(0, 1)),
     "radius must keep the region finite, got 1e+308": lambda: Ball([1.7e308], 1e308).box(),
     "norm must be 0, >= 1 or inf, got 0.5": lambda: Ball([0.0], 1.0, norm=0.5),
-    "norm must be numbers, got 'two'": lambda: Ball([0.0], 1.0, norm="two"),
+    "norm must be 0, >= 1 or inf, got 'two'": lambda: Ball([0.0], 1.0, norm="two"),
     "norm must be one number, got shape (2,)": lambda: Ball([0.0], 1.0, norm=[1, 2]),
     "domain must be given with norm=0, got None": lambda: Ball([0.0], 1, norm=0),
     "domain must be finite with norm=0, got -inf": lambda: Ball([0.5], 1, norm=0, domain=(-INF, 1.0)).box(),

@@ -59,6 +59,16 @@ def test_what_is_given_by_name_is_read_by_name() -> None:
     assert gc.Ball(x, 0.1, scale=back).scale.tolist() == T.std().tolist()
     assert gc.Ball(x, 0.1, features=pd.Series({"dose": True, "bmi": False, "age": False})).features == (2,)
     assert gc.Ball(x, 0.1, domain=(T.min()[::-1], T.max())).domain[0].tolist() == T.min().tolist()
+    for low, high, domain in (
+        ([-9] * 3, [np.inf] * 3, (-9, None)),
+        ([-np.inf] * 3, [9] * 3, [None, 9]),
+        ([-9, -np.inf, -np.inf], [np.inf, np.inf, 9], {"age": (-9, None), "dose": [None, 9]}),
+        ([-9, -np.inf, -9], [np.inf] * 3, ([-9, None, -9], None)),
+    ):
+        assert [end.tolist() for end in gc.Ball(x, 0.1, domain=domain).domain] == [low, high]
+    assert gc.Ball(x, 0.1, "inf") == gc.Ball(x, 0.1)
+    one = gc.evaluate(clf, T[:3], Y[:3], 0.1, "inf", domain=(None, 9))
+    assert one.certified == gc.evaluate(clf, T[:3], Y[:3], [0.1]).certified
     for rows in (T[:2].to_dict("records"), T[:2].to_records(index=False), P[:2], P[:2].to_arrow()):
         verdicts = gc.certify_table(clf, rows, radii=[0.1])
         assert [v.region.x.tolist() for v in verdicts] == X[:2].tolist()

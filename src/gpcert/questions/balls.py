@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import check_number, warn_of_units
-from gpcert.regions import Alike, Ball, Regions, alike, checked_spread
+from gpcert.regions import Alike, Ball, Norm, Regions, alike, checked_spread
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, ends, positions, read, units
 from gpcert.validation import Float, Index, as_matrix, freeze, require
@@ -101,10 +101,22 @@ class Balls:
         return int(np.clip(20_000 / d**2, 1, 2000))
 
 
+def checked_shape(
+    post: Posterior, names: Sequence[str] | None, features: Any, domain: Any, scale: Any, level: int = 6
+) -> tuple[tuple[int, ...] | None, Any, Float | None]:
+    """Features that move, domain and scale of balls; `level`: to the caller of a question."""
+    d = post.n_features
+    moving, within = positions(features, names, d), ends(domain, names, d)
+    if scale is None:
+        warn_of_units(post, moving, within, level)
+    spread = checked_spread(post.spread, moving, names) if isinstance(scale, str) else None
+    return moving, within, units(scale, names, d, spread)
+
+
 def checked_balls(
     post: Posterior,
     x: Any,
-    norm: float,
+    norm: Norm,
     max_radius: float | None,
     features: Any,
     domain: Any,
@@ -120,12 +132,8 @@ def checked_balls(
     require(len(X) > 0, f"{what} must hold at least one point, got none")
     if max_radius is not None:
         check_number("max_radius", max_radius, least=0.0, strict=False)
-    moving = positions(features, names, d)
-    spread = checked_spread(post.spread, moving, names) if isinstance(scale, str) else None
-    shape = moving, ends(domain, names, d), units(scale, names, d, spread)
+    shape = checked_shape(post, names, features, domain, scale)
     kind = alike(X, np.zeros(len(X)), norm, *shape).kind
-    if scale is None:
-        warn_of_units(post, moving, shape[1])
     limits = np.full(len(X), np.inf if max_radius is None else float(max_radius))
     if max_radius is None:
         limits[:] = [_far(post, kind.moved(x, 0.0)) for x in X]

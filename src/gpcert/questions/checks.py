@@ -20,7 +20,7 @@ from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
 from gpcert.tables import matrix, row, same_rows
-from gpcert.validation import Float, Index, as_vector, meant, require, shown
+from gpcert.validation import Float, Index, as_floats, as_vector, meant, require, shown
 
 if TYPE_CHECKING:
     from gpcert.store import Store
@@ -131,8 +131,8 @@ def _printed(value: Any) -> str:
 
 
 def checked_radii(radii: Any) -> Float:
-    """Increasing radii (k,), at least one."""
-    values = as_vector("radii", radii)
+    """Increasing radii (k,), at least one; one number is one radius."""
+    values = as_vector("radii", np.atleast_1d(as_floats("radii", radii)))
     require(values.size > 0, "radii must hold at least one radius, got none")
     require(bool((values >= 0).all()), f"radii must be >= 0, got {values.min()}")
     require(bool((np.diff(values) > 0).all()), f"radii must increase, got {values.tolist()[:6]}")

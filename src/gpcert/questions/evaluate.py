@@ -39,7 +39,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import decide, enclosed, labelled, refutes, room
 from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
-from gpcert.regions import Ball
+from gpcert.regions import Ball, Norm
 from gpcert.results import Evaluation, ProofFile, Status, Unproved, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
@@ -61,7 +61,7 @@ def evaluate(
     X: Any,
     y: ArrayLike,
     radii: ArrayLike,
-    norm: float = np.inf,
+    norm: Norm = np.inf,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
     scale: Any = None,
@@ -93,12 +93,12 @@ def evaluate(
         Their true classes, values of the model's classes.
     radii : float or array of shape (k,)
         Radii of the balls, increasing, >= 0.
-    norm : float
+    norm : float or "inf"
         inf, any p >= 1, or 0 (the radius is how many features may move).
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
     scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.

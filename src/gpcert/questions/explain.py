@@ -25,6 +25,7 @@ from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.proofs import Line, Prover, Range, checked_prover, exported
 from gpcert.questions.asking import question
+from gpcert.questions.balls import checked_shape
 from gpcert.questions.checks import (
     Kept,
     Label,
@@ -40,8 +41,11 @@ from gpcert.regions import Ball
 from gpcert.results import About, Explanation, Status, Unproved
 from gpcert.running import Listener, Progress, Report, Stopped, ask_all
 from gpcert.settings import Settings
-from gpcert.tables import arranged, ends, positions, read
+from gpcert.tables import arranged, read
 from gpcert.validation import Float, Index, as_matrix
+
+#: Products from here on are rounded by at most half a unit in the last place.
+_NORMAL = float(np.finfo(np.float64).tiny)
 
 _Task = tuple[Posterior, int, About, Prover | None]
 
@@ -55,6 +59,7 @@ def explain(
     *,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
+    scale: Any = None,
     tolerance: float = 0.02,
     max_seconds: float | None = None,
     max_nodes: int | None = None,
@@ -82,7 +87,9 @@ def explain(
     features : sequence, optional
         Features to explain: positions, a mask or names; None: all. The others have Delta 0.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: intervals end there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; intervals end there.
+    scale : float, array of shape (d,), mapping or "std", optional
+        Units: feature i moves by radius * scale_i; "std": standard deviations of the training data.
     tolerance : float
         How narrow each enclosure of a minimum or maximum has to be.
     max_seconds : float, optional
@@ -114,9 +121,9 @@ def explain(
     c = class_index(post, label)
     check_number("radius", radius, least=0.0, strict=False)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
-    d, names = post.n_features, post.feature_names
-    points = as_matrix("X", np.atleast_2d(arranged("X", read("X", X), names)), d)
-    shape = positions(features, names, d), ends(domain, names, d)
+    table, names = read("X", X), post.feature_names
+    points = as_matrix("X", np.atleast_2d(arranged("X", table, names)), post.n_features)
+    shape = checked_shape(post, names or table.names, features, domain, scale, level=5)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
     prover = checked_prover(post, proof, balls, batch=True)
     running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
@@ -207,15 +214,17 @@ def _sides(
     x, j = ball.x, features
     low, high = ball.domain or (np.full_like(x, -np.inf), np.full_like(x, np.inf))
     sides = [SideRanges(*(np.zeros(len(j)) + end for end in (0.0, 1.0, 0.0, 1.0))) for _ in range(2)]
-    if isinstance(post.likelihood, Probit | Logit) and isinstance(post.kernel, RBF):
-        with np.errstate(over="ignore"):
-            lengths = (np.minimum(ball.radius, room[j]) for room in (x - low, high - x))
+    with np.errstate(over="ignore"):  # U3: rounded once, unless they underflow
+        reach = ball.radius * (np.ones_like(x) if ball.scale is None else ball.scale)[j]
+        lengths = [np.minimum(reach, room[j]) for room in (x - low, high - x)]
+    rounded = ball.scale is None or ball.radius == 0 or bool((reach >= _NORMAL).all())
+    if rounded and isinstance(post.likelihood, Probit | Logit) and isinstance(post.kernel, RBF):
         # Copies: what is unknown of both sides may be one array, and each side is written to below.
         sides = [SideRanges(*map(np.array, side)) for side in line_ranges(post, x, j, *lengths)]
     for ranges, within in zip(sides, ((low, x), (x, high)), strict=True):
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
         for i in np.flatnonzero(~(wide <= settings.tolerance)):
-            side = Ball(x, ball.radius, features=[int(j[i])], domain=within)
+            side = Ball(x, ball.radius, features=[int(j[i])], domain=within, scale=ball.scale)
             r = probability_range(post, side, label, **asdict(settings), progress=unknown, n_jobs=1)
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
                 raise Stopped

@@ -50,7 +50,7 @@ def compare_with_lime(
     width : float, optional
         LIME's kernel width; None: the package's default.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: intervals end there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; intervals end there.
 
     Returns
     -------

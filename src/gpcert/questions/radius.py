@@ -39,6 +39,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import decision, labelled
 from gpcert.questions.nearest import nearest
 from gpcert.questions.radius_search import LEISURE, RadiusSearch, Root, Task, fine
+from gpcert.regions import Norm
 from gpcert.results import CertifiedRadius
 from gpcert.running import Listener, Report, ask_all
 from gpcert.validation import Index
@@ -55,7 +56,7 @@ _ATTACK = 0.35
 def certified_radius(
     post: Posterior,
     x: Any,
-    norm: float = np.inf,
+    norm: Norm = np.inf,
     max_radius: float | None = None,
     rtol: float = 1e-3,
     features: Sequence[int | str] | None = None,
@@ -81,7 +82,7 @@ def certified_radius(
         Any model that `posterior_of` takes.
     x : array of shape (d,) or (m, d), table
         The point, or points: a batch.
-    norm : float
+    norm : float or "inf"
         inf, any p >= 1, or 0 (the radius is how many features may move).
     max_radius : float, optional
         The largest radius of interest; may be inf inside a bounded domain. None: twice as far as the farthest
@@ -91,7 +92,7 @@ def certified_radius(
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
     scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.

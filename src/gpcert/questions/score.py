@@ -12,7 +12,7 @@ import numpy as np
 from gpcert.errors import GpcertError
 from gpcert.questions.checks import check_device, check_level, checked_running, checked_settings
 from gpcert.questions.evaluate import evaluate
-from gpcert.regions import Ball
+from gpcert.regions import Ball, Norm
 from gpcert.validation import require, shown
 
 
@@ -39,7 +39,7 @@ class _Score:
 
 def certified_score(
     radius: float,
-    norm: float = np.inf,
+    norm: Norm = np.inf,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
     scale: Any = None,
@@ -60,12 +60,12 @@ def certified_score(
     ----------
     radius : float
         Radius of the balls, >= 0.
-    norm : float
+    norm : float or "inf"
         inf, any p >= 1, or 0 (the radius is how many features may move).
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
     scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpcert.answers import Answers
 from gpcert.errors import InvalidInputError
@@ -14,6 +15,7 @@ from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.certify import certify
 from gpcert.questions.checks import Kept, checked_radii, class_indices
+from gpcert.regions import Norm
 from gpcert.results import Verdict
 from gpcert.running import Listener
 from gpcert.tables import column, column_names, framed, row_names
@@ -25,8 +27,8 @@ def certify_table(
     post: Posterior,
     table: Any,
     target: str | None = None,
-    radii: Sequence[float] = (0.1,),
-    norm: float = np.inf,
+    radii: ArrayLike = (0.1,),
+    norm: Norm = np.inf,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
     scale: Any = None,
@@ -54,12 +56,12 @@ def certify_table(
         The column of the true labels.
     radii : float or sequence of float
         Radii of the balls, increasing.
-    norm : float
+    norm : float or "inf"
         inf, any p >= 1, or 0 (the radius is how many features may move).
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
     scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.

@@ -3,13 +3,14 @@
 from gpcert.regions.batch import Regions, alike, balls, checked_spread
 from gpcert.regions.columns import Alike, Columns, columns_of, half_axes, hulls
 from gpcert.regions.points import lowest, nearest, project
-from gpcert.regions.sets import Ball, Box, Region, region_from_dict
+from gpcert.regions.sets import Ball, Box, Norm, Region, region_from_dict
 
 __all__ = [
     "Alike",
     "Ball",
     "Box",
     "Columns",
+    "Norm",
     "Region",
     "Regions",
     "alike",

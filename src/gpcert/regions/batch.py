@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from gpcert.regions.columns import Alike
-from gpcert.regions.sets import Ball, Region
+from gpcert.regions.sets import Ball, Norm, Region
 from gpcert.tables import column, column_names, ends, framed, positions, read, row_names, same_rows, units
 from gpcert.validation import Float, as_vector, freeze, require
 
@@ -76,7 +76,7 @@ class Regions(Sequence[Region]):
 def balls(
     X: Any,
     radius: Any,
-    norm: float = np.inf,
+    norm: Norm = np.inf,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
     scale: Any = None,
@@ -91,12 +91,12 @@ def balls(
         The centres.
     radius : float, array of shape (m,) or str
         One for all, one for each row, or the column of X that has it, which is then no feature.
-    norm : float
+    norm : float or "inf"
         inf, any p >= 1, or 0 (the radius is how many features may move).
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
     scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         table's columns; None: 1.
@@ -134,7 +134,7 @@ def balls(
 def alike(
     x: Float,
     radius: Float,
-    norm: float,
+    norm: Norm,
     features: Sequence[int | str] | None,
     domain: Any,
     scale: Any,

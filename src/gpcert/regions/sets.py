@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,8 @@ from gpcert.regions.lengths import add, length_at_most, length_up, round_down, r
 from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import ends, named_row, order, positions, row, units
 from gpcert.validation import Float, Mask, as_doubles, as_floats, freeze, positive, require, shown
+
+Norm: TypeAlias = float | Literal["inf"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -135,13 +137,13 @@ class Ball(Record):
         The centre, itself a point of the region.
     radius : float
         How far, >= 0; with norm 0 how many features may move, a whole number.
-    norm : float
+    norm : float or "inf"
         p: inf, any p >= 1, or 0 (at most `radius` features move, anywhere in the domain, which must be
         given).
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid, as numbers, arrays (d,) or by name: the ball is cut there; None: everywhere.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
     scale : float, array of shape (d,) or mapping, optional
         Units of the radius, > 0: one number, one for each feature, or by name; None: 1.
     names : sequence of str (d), optional
@@ -173,7 +175,7 @@ class Ball(Record):
         self,
         x: ArrayLike,
         radius: float,
-        norm: float = np.inf,
+        norm: Norm = np.inf,
         features: Sequence[int | str] | None = None,
         domain: Any = None,
         scale: Any = None,
@@ -336,21 +338,23 @@ def region_from_dict(data: object) -> Region:
     return region
 
 
-def _norm(norm: float) -> float:
-    if _is_number(norm) and norm == np.inf:
-        return math.inf
-    array = as_floats("norm", norm)
+def _norm(norm: Norm) -> float:
+    rule = "norm must be 0, >= 1 or inf"
+    require(not isinstance(norm, str) or norm == "inf", f"{rule}, got {norm!r}")
+    array = as_doubles("norm", math.inf if isinstance(norm, str) else _one("norm", norm))
     require(array.ndim == 0, f"norm must be one number, got shape {array.shape}")
-    require(bool(array == 0 or array >= 1), f"norm must be 0, >= 1 or inf, got {norm}")
+    require(bool(array == 0 or array >= 1), f"{rule}, got {shown(norm)}")
     return float(array)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number)
+def _one(name: str, value: Any) -> Any:
+    """A number, which True and False are not."""
+    require(not isinstance(value, bool | np.bool_), f"{name} must be a number, got {value}")
+    return value
 
 
 def _radius(radius: float, norm: float) -> float:
-    array = as_floats("radius", radius)
+    array = as_floats("radius", _one("radius", radius))
     require(array.ndim == 0, f"radius must be one number, got shape {array.shape}")
     value = float(array)
     require(value >= 0, f"radius must be >= 0, got {value}")

@@ -121,7 +121,7 @@ class Part:
         elif q["ask"] == "evaluate":
             evaluate(self.post, X, self._labels()[order], q["radii"], **shape.arguments(), **options)
         elif q["ask"] == "explain":
-            options |= {"features": shape.features, "domain": shape.domain}
+            options |= {"features": shape.features, "domain": shape.domain, "scale": shape.scale}
             explain(self.post, X, self.radius or 0.0, self._label(), **options)
         else:
             chosen = [ball_around(self.table, i, self.radius or 0.0, shape) for i in order.tolist()]
@@ -198,10 +198,6 @@ def _of(name: str, points: Points, question: dict[str, Any], proof: ProofPath | 
                 scale=_listed(question.get("scale")),
             )
             shape = read_shape(parsed, points.model.post, points.table)
-            require(
-                question["ask"] != "explain" or shape.scale is None,
-                "scale must not be given for explain, got one",
-            )
             for radius in [None] if alone else question["radii"]:
                 told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
                 told |= {"radii": question.get("radii"), "features": features}

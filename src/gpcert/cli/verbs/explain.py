@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ from gpcert.proofs import ProofPath
 from gpcert.questions import explain
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
-from gpcert.regions import Ball
-from gpcert.results import Explanation, ProofFile, Unproved
-from gpcert.running import Listener, Progress, wants_to_stop
+from gpcert.results import Explanation
+from gpcert.running import Listener
 from gpcert.validation import Float, require
 
 DESCRIPTION = """
@@ -78,39 +77,10 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    d, shape = len(query.x), query.shape
-    moving = range(d) if shape.features is None else shape.features
-    # Radii in units: one question for each feature, since its radius is its own, rounded to a double.
-    steps = query.radius * (np.ones(d) if shape.scale is None else shape.scale)
-    groups = [list(moving)] if shape.scale is None else [[j] for j in moving]
-    ball = shape.ball(query.x, query.radius)
-    if shape.scale is not None and query.radius > 0:
-        ball = Ball(query.x, 1.0, features=shape.features, domain=shape.domain, scale=steps)
-    lower, upper = np.zeros(d), np.zeros(d)
-    stop = False
-    files: tuple[ProofFile, ...] = ()
-    unproved: Unproved | None = None
-
-    def listen(p: Progress) -> bool:
-        nonlocal stop
-        stop = wants_to_stop(progress(p))
-        return stop
-
-    for group in groups:
-        radius, within = float(steps[group[0]]), shape.domain
-        options = query.limits | {"features": group, "domain": within, "progress": listen}
-        options["proof"] = None if query.proof is None else query.proof.folder
-        found = explain(post, query.x, radius, query.label, **options)
-        files += found.proof or ()
-        unproved = unproved or found.unproved
-        lower[group], upper[group] = found.lower[0, group], found.upper[0, group]
-        if stop or found.unproved is Unproved.INTERRUPTED:
-            rest = [j for j in moving if j > group[-1]]
-            lower[rest], upper[rest] = -2.0, 2.0  # not reached: anything
-            break
-    asked = query.label, post.feature_names, found.about
-    answer = Explanation.of(lower[None], upper[None], (ball,), *asked)
-    return {"answer": answer if query.proof is None else replace(answer, proof=files, unproved=unproved)}
+    shape, proof = query.shape, None if query.proof is None else query.proof.folder
+    options = query.limits | {"features": shape.features, "domain": shape.domain, "scale": shape.scale}
+    options |= {"progress": progress, "proof": proof}
+    return {"answer": explain(post, query.x, query.radius, query.label, **options)}
 
 
 def _no_table(rows: list[Row]) -> str:
