@@ -1,0 +1,252 @@
+"""Facts of a model and supporting planes where their inequalities are equalities: at the reference, and at a
+point whose features are those of the reference although its kernel there is 0 (F1 to F5, G1 to G8, J4, J17).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from flint import arb
+
+import gpcert as gc
+from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
+from gpcert.bounds.facts.contraction import inverse_contraction
+from gpcert.bounds.geometry.domain import BoxDomain
+from gpcert.bounds.local.gaussian.plane import SECOND, plane_at
+from gpcert.bounds.local.planes import support
+from gpcert.bounds.local.radial.plane import kernel_below
+from gpcert.engine.backend import Backend
+from gpcert.engine.lines import lines
+from gpcert.engine.planes import plane
+from gpcert.engine.thin import Basis, Thin
+from helpers.mutation import unnoticed
+from helpers.worst import column, exactly, model, row_around_zero, square
+from judge import Truth
+
+FAR = 12.0  # lengthscales: k is 1e-31
+ROUNDING = arb(1e-13)  # of the weights, which bounds pay for elsewhere
+LIFT = 9e-4
+
+
+def worst_models():
+    """(model, reference, point): G1, G2, G8 or J4 is an equality at the point."""
+    one = model([[0.0]], [0.3], [[0.5]])
+    yield one, [0.0], [0.0]
+    yield one, [0.4], [0.4]
+    two = model(
+        [[0.0], [FAR]], [0.0, 0.0], [[1.0, -LIFT], [-LIFT, 1.0]]
+    )  # psi(x) = psi(xh), S = 0, k(x, xh) = 0
+    yield two, [0.0], [FAR]
+    yield model([[0.0]], [0.0], [[1.0 + LIFT]]), [0.0], [0.0]  # S = -lift
+    apart = model([[0.0], [1.0]], [0.0, 0.0], [[-0.3, 0.3], [0.3, -0.3]])  # the negative part is k_x - k_xh
+    yield apart, [0.0], [1.0]
+
+
+def lower(post, b, xh, x, still, constant, lost, bend=0.0):
+    """What a plane says at x."""
+    near = (-square(x, xh)).exp()
+    kernels = sum(
+        (arb(float(w)) * (-square(x, c)).exp() for w, c in zip(b, post.centres, strict=True)), arb(0)
+    )
+    rest = arb(float(constant)) - arb(float(lost)) - 2 * arb(float(bend)) * (1 - near)
+    return kernels + arb(float(still)) * near + rest - ROUNDING
+
+
+def truth(post, x, t):
+    """mu - t sqrt(1 + max(S, 0)), probit."""
+    mean, S = Truth(post).latent(x)
+    return mean - arb(float(t)) * (1 + S.max(arb(0))).sqrt()
+
+
+@exactly
+def test_planes_of_one_model():
+    for post, xh, x in worst_models():
+        slice_ = make_slice(model_of(post), np.array(xh), np.array([0]))
+        S, r, largest = slice_.latent(np.array(xh))[1], slice_.visit(np.array(xh)).r, slice_.largest_variance
+        for p in (0.02, 0.3, 0.7, 0.99):
+            level = curves_of(post.likelihood).level(p)
+            found = support(slice_.model, level, slice_.mean, slice_.prior, S, largest)
+            if found is not None:
+                b = found.weights(slice_.model.weights, r)
+                assert lower(post, b, xh, x, found.still, found.constant, found.lost) <= truth(
+                    post, x, level.t
+                )
+        for tau in (1.0, -1.0):  # of -S and of S themselves, without the mean
+            found = support(slice_.model, (tau, 0.0), 0.0, slice_.prior, S, largest)
+            b = found.weights(0.0 * slice_.model.weights, r)
+            exact = -arb(tau) * Truth(post).variance(x)
+            assert lower(post, b, xh, x, found.still, found.constant, found.lost) <= exact
+
+
+@exactly
+def test_planes_of_rows():
+    """The engine's, for definite and indefinite precisions; the reference is moved to 0."""
+    for post, xh, x in worst_models():
+        moved = model(post.centres - np.array(xh), post.weights, post.precision)
+        x = np.array(x) - np.array(xh)
+        at, _ = row_around_zero(moved, [-1.0], [1.0])
+        for p in (0.02, 0.3, 0.7, 0.99):
+            line = lines(
+                at.facts.backend,
+                curves_of(post.likelihood),
+                column(p),
+                at.variance[0].clip(0),
+                column(2.0),
+                0.02,
+            )
+            found = plane(at, column(1.0), line)
+            terms = (each[0] for each in (found.still, found.constant, found.lost, found.bend))
+            assert lower(moved, found.b[0], [0.0], x, *terms) <= truth(moved, x, line.t[0])
+
+
+@exactly
+def test_planes_of_any_predictor():
+    """J17: two centres that hardly know each other, and a direction that predicts nothing or the wrong."""
+    for sites, U in ((0.01, [1.0, -1.0]), (0.01, [1.0, 0.0]), (1.0, [0.6, 0.8])):
+        roots, U = np.sqrt([sites, sites]), np.array(U) / np.linalg.norm(U)
+        K = np.array([[1.0, np.exp(-0.5)], [np.exp(-0.5), 1.0]])
+        Y = U + roots * (K @ (roots * U))
+        thin = Thin(Backend(), 1.0, 0.0, Basis(roots, U[:, None], Y[:, None], column(0.5)), (0.0, 0.0))
+        k = np.exp(-0.125) * np.ones(2)
+        found = thin.predictors(k[None], column(1e-15))
+        M = K + np.eye(2) / sites
+        S = arb(1) - sum(arb(a) * arb(b) for a, b in zip(k, np.linalg.solve(M, k), strict=True))
+        assert arb(found.low[0]) <= S + arb(1e-13)
+        assert arb(found.high[0]) + arb(1e-13) >= S
+        above = 2.0 + found.most[0]  # c = 2: (c + k.(what w leaves))^2 <= (c + S)(c + most)
+        assert arb(3.0 - k @ found.w[0]) ** 2 <= (2 + S) * arb(above) + arb(1e-13)
+        m = found.w[0] @ M @ found.w[0]  # G2: -S >= -1 - m + 2 w.k at the point itself
+        assert 2.0 * k @ found.w[0] - (2.0 - found.least[0]) <= -float(S.mid()) + 1e-13
+        assert 1.0 - found.least[0] >= m - 1e-13
+
+
+@exactly
+def test_squares_left_out_by_planes():
+    """G6 to G8 as the set shrinks: all that is left out, to a share of the order of the set's size."""
+    R = [[0.5, 0.1], [0.1, 0.4]]
+    post = model([[0.3], [1.2]], [0.3, -0.4], R)
+    h = 1e-5
+    slice_ = make_slice(model_of(post), np.zeros(1), np.array([0]))
+    domain = BoxDomain(np.array([-h]), np.array([h]))
+    variance = slice_.latent(np.zeros(1))[1]
+    for level in (curves_of(post.likelihood).level(0.05), (1.0, 0.0), (-1.0, 0.0)):
+        found = plane_at(slice_, domain, np.zeros(1), level, slice_.largest_variance)
+        flat = found.lower_bound(True)._replace(value=0.0, point=np.array([h]))
+        parts, rest = found._between(flat)
+        form = sum(arb(float(part[0, 0])) for part in parts) - arb(float(rest.diagonal[0]))
+        whole = not isinstance(level, tuple)
+        b = found.b if whole else found.b - slice_.model.weights
+        spaces = []
+        for x in (h, 0.0):
+            exact = truth(post, [x], level.t) if whole else -arb(level[0]) * Truth(post).variance([x])
+            spaces.append(exact - lower(post, b, [0.0], [x], found.still, found.constant, 0.0))
+        left = spaces[0] - spaces[1]  # the second is rounding, which counts for so small a set
+        assert form * arb(h) ** 2 / 2 <= left * (1 + arb(1e-3))
+        assert form * arb(h) ** 2 / 2 >= left * arb("0.98")  # else nothing above would notice
+    assert variance[0] > 0
+
+
+@exactly
+def test_what_a_kernel_has_beyond_its_first_order():
+    """G6, (iii): |g_2|^2 = 2 (1 + r - e^-r (1 + 2 r)) for small r."""
+    r = arb(2) ** -30
+    assert 2 * (1 + r - (-r).exp() * (1 + 2 * r)) <= arb(SECOND) * (2 * r) ** 2
+
+
+@exactly
+def test_lines_below_a_kernel():
+    """G5: where the line touches, and near it."""
+    for kernel in (gc.Matern52(1.0, 1.0), gc.Matern12(1.0, 1.0), gc.RationalQuadratic(1.0, 1.0, 2.0),
+                   gc.RBF(1.0, 1.0) * gc.Matern32(3.0, 1.0)):  # fmt: skip
+        post = model([[0.5]], [1.0], kernel=kernel)
+        slice_ = make_radial_slice(model_of(post), np.zeros(1), np.array([0]))
+        domain = BoxDomain(np.array([-1.0]), np.array([1.0]))
+        share, curl = kernel_below(slice_, domain)
+        for d in np.linspace(0.0, 1.0, 41):
+            line = share - 0.5 * curl[0] * d * d
+            assert line <= float(kernel([[0.0]], [[d]])[0, 0] / kernel.prior_variance) + 1e-13
+
+
+@exactly
+def test_facts_of_a_model():
+    """F2 for equal rows, F3 and F5 for one centre, M2 for the negative part, K6, the largest variance."""
+    post = model([[0.0], [FAR]], [1.0, 1.0], [[0.5, 0.5], [0.5, 0.5]])
+    facts = model_of(post)
+    assert facts.weighted(np.ones(2)) ** 2 >= 2.0
+    assert facts.contraction >= 1.0
+    assert facts.mean_norm**2 >= 2.0
+    assert facts.diagonal.sum() >= 2.0
+    negative = model_of(model([[0.0], [FAR]], [1.0, 1.0], [[-0.5, -0.5], [-0.5, -0.5]]))
+    assert negative.contraction_negative >= 1.0
+    single = model_of(model([[0.0]], [1.0], [[-1.0]]))
+    assert single.largest_variance(np.ones(1)) >= 2.0
+    lifted = model_of(model([[0.0]], [1.0], [[1.0 + LIFT]]))
+    assert lifted.deepest >= LIFT
+    assert model_of(model([[0.0], [FAR]], [1.0, 1.0], [[1.0 + LIFT, 0.0], [0.0, -1.0]])).lift >= LIFT
+    assert inverse_contraction(np.array([[1.3]]), np.array([[1.0]]), 0.0, 1.0, None) >= 1.3
+    uneven = model_of(model([[0.0]], [1.0], [[0.5]]))
+    wrong = replace(uneven, parts=uneven.parts._replace(defect=column(0.25)))
+    assert wrong.excess_variance(column(2.0)) >= 1.0
+
+
+PLANES, SECONDS, RADIAL = (
+    "bounds/local/planes.py",
+    "bounds/local/gaussian/plane.py",
+    "bounds/local/radial/plane.py",
+)
+ROWS, THIN, FACTS = "engine/planes.py", "engine/thin.py", "bounds/facts/model.py"
+ONE, MANY, ANY = "test_planes_of_one_model", "test_planes_of_rows", "test_planes_of_any_predictor"
+LEFT, LINES, KNOWN = "test_squares_left_out_by_planes", "test_lines_below_a_kernel", "test_facts_of_a_model"
+TERMS = [
+    ("G1", PLANES, "factor = {|1.1 * }steep / longest", ONE),
+    ("G1", PLANES, "lost = {|0.9 * }steep * lift /", ONE),
+    ("G1", PLANES, "Support(-factor, {|1.1 * }factor * prior[0]", ONE),
+    ("G1", PLANES, "kappa + mean + {|1.1 * }factor * c, lost", ONE),
+    ("G2", PLANES, "taken = tau * ({2.0|1.9} * prior[1]", ONE),
+    ("G2", PLANES, "- S[0] + {|0.9 * }clipped)", ONE),
+    ("G2", PLANES, "return Support({2.0|2.1} * tau, fall", ONE),
+    ("J4", PLANES, "fall = {2.0|1.8} * max(tau, 0.0)", ONE),
+    ("J4", PLANES, "* tau, {|1.1 * }fall, kappa", ONE),
+    ("G8", PLANES, "{2.0|2.1} * size * prior[0] *", ONE),
+    ("G8", PLANES, "* UNIT), {2.0|1.8} * size * lift", ONE),
+    ("G8", PLANES, "Support({2.0|1.9} * tau, still", ONE),
+    ("G8", PLANES, "kappa + mean - {|0.9 * }size * S[1]", ONE),
+    ("G1", ROWS, "factor = (\n        {|1.1 * }slope", MANY),
+    ("G1", ROWS, "lost_falling = {|0.9 * }slope * lift", MANY),
+    ("G1", ROWS, "slope * 0.0, {|1.1 * }factor * (prior", MANY),
+    ("G1", ROWS, "-taken, {|1.1 * }factor * c)", MANY),
+    ("G2", ROWS, "taken = slope * ({2.0|1.9} * prior", MANY),
+    ("G2", ROWS, "- low + {|0.9 * }lift)\n    lost", MANY),
+    ("G2", ROWS, "xp.where(rising, {2.0|2.1} * slope, -factor)", MANY),
+    ("J4", ROWS, "bend = {|0.9 * }xp.where(rising, slope", MANY),
+    ("J17", THIN, "self.prior - {2.0|1.9} * cross + form", ANY),
+    ("J17", THIN, "cross + {|1.1 * }form,", ANY),
+    ("J17", THIN, "S - {|0.9 * }missed - slack", ANY),
+    ("J17", THIN, "left + {|0.9 * }missed + error", ANY),
+    ("J17", THIN, "left = self.prior - {|1.1 * }form", ANY),
+    ("J17", THIN, "left = self.prior - {|0.9 * }form", ANY),
+    ("G6", SECONDS, "forms = [{|1.1 * }prior * np.eye", LEFT),
+    ("G6", SECONDS, "-{|0.9 * }forms[0], -np", LEFT),
+    ("G6", SECONDS, "-{|0.9 * }np.outer(q1, q1) / A2", LEFT),
+    ("G7", SECONDS, "forms = [{|1.1 * }self._explained]", LEFT),
+    ("G6", SECONDS, "kept = {|1.1 * }scale *", LEFT),
+    ("G6", SECONDS, "SECOND = {0.75|0.675}", "test_what_a_kernel_has_beyond_its_first_order"),
+    ("G5", RADIAL, "curl = curl + {|0.9 * }math.prod", LINES),
+    ("G5", RADIAL, "low += {|1.1 * }math.prod", LINES),
+    ("F2", FACTS, "row_weight=row_weight * ({1.0|0.9} +", KNOWN),
+    ("F3", "bounds/facts/contraction.py", "return float({|0.9 * }(bound + slack)", KNOWN),
+    ("F5", "bounds/facts/contraction.py", "return float(1.0 + {|0.9 * }np.max(rows", KNOWN),
+    ("F4", "bounds/facts/contraction.py", "            return [{|0.9 * }diagonal]", KNOWN),
+    ("F1", FACTS, "return {|0.9 * }sum_up(self.parts.defect", KNOWN),
+    ("F3", FACTS, "gain = {|0.9 * }min(sum_up", KNOWN),
+    ("K6", FACTS, "return {|0.9 * }sqrt_up(square", KNOWN),
+    ("F3", FACTS, "self.contraction_precision)\n        return {|0.9 * }max(0.0,", KNOWN),
+    ("F3", FACTS, "self.variance)\n        return {|0.9 * }max(0.0,", KNOWN),
+]  # fmt: skip
+
+
+@pytest.mark.full
+def test_every_term_is_noticed():
+    assert not unnoticed(__name__, TERMS)
