@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         certified_score as certified_score,
         certify as certify,
         certify_table as certify_table,
-        compare_with_lime as compare_with_lime,
         evaluate as evaluate,
         explain as explain,
         latent_range as latent_range,
@@ -76,7 +75,6 @@ if TYPE_CHECKING:
         Explanation as Explanation,
         Extremes as Extremes,
         LatentRange as LatentRange,
-        LimeComparison as LimeComparison,
         ProbabilityRange as ProbabilityRange,
         Robustness as Robustness,
         Status as Status,
@@ -96,11 +94,11 @@ _NAMES = {
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",
     "model_file": "load save",
     "posterior": "Posterior",
-    "questions": "attack certified_radius certified_score certify certify_table compare_with_lime evaluate "
+    "questions": "attack certified_radius certified_score certify certify_table evaluate "
     "explain latent_range probability_range robustness",
     "records": "save_answers",
     "regions": "Ball Box balls",
-    "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange LimeComparison "
+    "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",
     "store": "Store",
 }

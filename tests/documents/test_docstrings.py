@@ -123,7 +123,7 @@ def test_what_questions_share_is_described_alike(name: str) -> None:
 
 
 #: Examples that need a library which is not here; tests/foreign and tests/adapters run the like.
-ELSEWHERE = {"from_gpflow", "from_gpy", "from_gpytorch", "compare_with_lime", "LimeComparison"}
+ELSEWHERE = {"from_gpflow", "from_gpy", "from_gpytorch"}
 
 
 def test_only_examples_that_need_another_library_are_left_out() -> None:

@@ -40,7 +40,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 #: Questions that are not drawn, and why.
 NOT_DRAWN = {
-    "compare_with_lime": "its claims are those of `explain`, which it asks; LIME's are estimates",
     "certify_table": "its verdicts are those of `certify`, which it asks",
     "certified_score": "its number is that of `evaluate`, which it asks",
 }

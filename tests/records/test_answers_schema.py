@@ -25,9 +25,7 @@ from gpcert.schema import encoded
 from gpcert.settings import Settings
 from helpers.exact import small_model
 from judge.queries import OPTIONS, Query
-from judge.refute import Judge
 
-DATA = Path(__file__).parents[1] / "data" / "format1"
 FINITE = st.floats(-1e300, 1e300)
 
 
@@ -368,24 +366,6 @@ def test_a_file_keeps_what_rows_are_called(tmp_path: Path) -> None:
             gc.load_answers(path)
 
 
-def test_files_of_format_1_are_read_and_still_true() -> None:
-    post = gc.load(DATA / "model.safetensors")
-    kinds = set()
-    for path in sorted(DATA.glob("*.json")):
-        judge, claims = Judge(post, np.random.default_rng(0)), 0
-        found = gc.load_answers(path)
-        assert len(found) >= 2
-        for answer in found:
-            kinds.add(type(answer))
-            assert answer.model == ""
-            assert answer.target == post.target
-            judge.judge(answer.claims())
-            claims += len(answer.claims())
-        assert judge.false == []
-        assert len(judge.undecided) <= 0.2 * claims
-    assert kinds == {gc.ProbabilityRange, gc.Verdict, gc.CertifiedRadius, gc.Attack, gc.Explanation}
-
-
 def test_a_verb_does_not_import_the_page() -> None:
     code = "import sys, gpcert.cli.verbs.certify; sys.exit('gpcert.pages.page' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -394,19 +374,6 @@ def test_a_verb_does_not_import_the_page() -> None:
 def test_an_answer_without_points_comes_back() -> None:
     e = gc.Explanation.of(np.zeros((0, 2)), np.zeros((0, 2)), (), 1, None, About("", "", Settings()))
     assert answer_from_dict(e.to_dict()).claims() == ()
-
-
-@pytest.mark.parametrize(
-    ("scale", "radius"), [(10**400, 0.1), (10**30, "aa"), ("aa", 0.1), ([1], 0.1), (None, 10**400)]
-)
-def test_numbers_of_a_format_1_file_are_checked_before_they_are_used(tmp_path, scale, radius):
-    document = json.loads((DATA / "explain.json").read_text())
-    document["settings"]["scale"] = [scale] * 3
-    document["answers"][0]["radius"] = radius
-    path = tmp_path / "hostile.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(gc.GpcertError, match="must"):
-        gc.load_answers(path)
 
 
 def test_evaluations_that_cannot_be_are_refused():

@@ -7,7 +7,6 @@ from gpcert.questions.certify import certify
 from gpcert.questions.evaluate import evaluate
 from gpcert.questions.explain import explain
 from gpcert.questions.latent import latent_range
-from gpcert.questions.lime import compare_with_lime
 from gpcert.questions.radius import certified_radius
 from gpcert.questions.ranges import probability_range
 from gpcert.questions.robustness import robustness
@@ -20,7 +19,6 @@ __all__ = [
     "certified_score",
     "certify",
     "certify_table",
-    "compare_with_lime",
     "evaluate",
     "explain",
     "latent_range",

@@ -17,7 +17,6 @@ from typing import Any
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.records.documents import parsed
-from gpcert.records.format1 import upgraded
 from gpcert.records.rows import Row
 from gpcert.results.phrases import Words
 from gpcert.results.wording import sentences
@@ -130,11 +129,11 @@ def read_results(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def read_rows(path: Path, document: dict[str, Any]) -> list[Row]:
-    """The answers in a document that a command wrote, of this format or of an earlier one."""
+    """The answers in a document that a command wrote, of this format."""
     found = document.get("format_version")
     require(
-        type(found) is int and 1 <= found <= FORMAT,
-        f"{path} must have results format 1 to {FORMAT}, got {reprlib.repr(found)}",
+        found == FORMAT and type(found) is int,
+        f"{path} must have results format {FORMAT}, got {reprlib.repr(found)}",
     )
     for name, kind in _PARTS.items():
         value = document.get(name)
@@ -149,8 +148,7 @@ def read_rows(path: Path, document: dict[str, Any]) -> list[Row]:
     rows, known = [], document["model"].get("digest")
     for i, entries in enumerate(document["answers"]):
         try:
-            told = entries if found == FORMAT else upgraded(document, entries)
-            rows.append(Row.read(told, *sizes))
+            rows.append(Row.read(entries, *sizes))
             model = rows[-1].answer.model
             require(model in ("", known), f"answer.model must be the digest of the model, got {model[:80]!r}")
         except InvalidInputError as error:

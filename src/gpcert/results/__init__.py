@@ -12,7 +12,7 @@ from gpcert.results.latents import LatentRange
 from gpcert.results.parts import Enclosure, Extremes, Status
 from gpcert.results.points import Attack
 from gpcert.results.proof import ProofFile, Unproved
-from gpcert.results.summaries import Evaluation, Explanation, LimeComparison
+from gpcert.results.summaries import Evaluation, Explanation
 from gpcert.schema import read
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "Extremes",
     "Key",
     "LatentRange",
-    "LimeComparison",
     "ProbabilityRange",
     "ProofFile",
     "Robustness",

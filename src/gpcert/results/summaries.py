@@ -336,48 +336,6 @@ class Explanation(Answer):
         return Explanation.of(*ends, self.balls, self.label, self.feature_names, self.about)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LimeComparison:
-    """Delta with enclosures beside LIME's weights at the same points.
-
-    Attributes
-    ----------
-    explanation : Explanation
-        Delta of `explain`.
-    weights : array of shape (m, d)
-        LIME's weights.
-    cosine : array of shape (m,)
-        Of the angle between the two; nan where one is zero.
-    agreement : array of shape (m,)
-        The share of the features with a certain sign to which LIME gives that sign; nan where no sign is
-        certain.
-
-    Examples
-    --------
-    >>> gc.compare_with_lime(clf, X[:10], 0.1, X).cosine  # doctest: +SKIP
-    """
-
-    explanation: Explanation
-    weights: Float
-    cosine: Float
-    agreement: Float
-
-    def claims(self) -> tuple[Claim, ...]:
-        """Those of the explanation: LIME's weights are estimates."""
-        return self.explanation.claims()
-
-    @classmethod
-    def of(cls, explanation: Explanation, weights: Float) -> LimeComparison:
-        """From both."""
-        a, b = explanation.value, weights
-        with np.errstate(invalid="ignore"):
-            cosine = (a * b).sum(axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
-            certain = explanation.sign != 0
-            agree = (np.sign(b) == explanation.sign) & certain
-            agreement = agree.sum(axis=1) / certain.sum(axis=1)
-        return cls(explanation, weights, cosine, agreement)
-
-
 def _sign(lower: Float, upper: Float) -> Index:
     """+1 or -1 where an enclosure has that sign, else 0."""
     return np.where(lower > 0, 1, np.where(upper < 0, -1, 0))
