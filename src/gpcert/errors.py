@@ -32,11 +32,9 @@ class ContradictionWarning(RuntimeWarning):
     """A bound lay above a value that was found: a fault of gpcert, so the bound is given up."""
 
 
-def contradicted() -> None:
+def contradicted(what: str = "a certified bound contradicts a value that was found") -> None:
     """Say so; the caller answers as if nothing had been bounded."""
-    told = (
-        "a certified bound contradicts a value that was found: nothing is claimed; please report the question"
-    )
+    told = f"{what}: nothing is claimed; please report the question"
     warnings.warn(told, ContradictionWarning, stacklevel=3)
 
 

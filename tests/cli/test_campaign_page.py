@@ -130,7 +130,7 @@ def test_no_table_tells_what_was_changed_in_the_store(campaign, capsys):
         assert main(asked) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert "answer 1 is damaged: tables show what it does not say" in err
+        assert "answer 1 is damaged: it is not what was written" in err
     assert not campaign.with_name("t.csv").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,29 @@ def test_a_damaged_page_is_one_sentence_and_the_rest_is_taken_over(tmp_path):
     assert set(new.load()) < set(answers)
     again = gc.probability_range(POST, BALLS, store=new)
     assert [(a.min, a.max) for a in again] == [(a.min, a.max) for a in answers]
+
+
+def test_a_store_with_damaged_names_and_numbers_is_one_sentence(tmp_path):
+    path = tmp_path / "runs.db"
+    gc.probability_range(POST, BALLS[:3], store=path)
+    content = path.read_bytes()
+    named = bytearray(content)
+    named[named.index(b"tablemodelsmodels") + 6] = 0x9E
+    path.write_bytes(named)
+    with pytest.raises(gc.StoreError, match="damaged: it holds a text that is none"):
+        gc.Store(path).answers()
+    for value in ("many", b"\xff", None, -9e999):
+        for name in ("kind", "status", "lower", "tolerance", "max_seconds", "max_nodes"):
+            path.write_bytes(content)
+            with sqlite3.connect(path) as connection:
+                connection.execute(f"UPDATE OR IGNORE answers SET {name} = ? WHERE id = 1", (value,))
+            connection.close()
+            if path.read_bytes() == content:
+                continue  # it cannot be nothing
+            with pytest.raises(gc.StoreError, match="answer 1 is damaged"):
+                gc.probability_range(POST, BALLS[:3], store=path)
+            with pytest.raises(gc.StoreError, match="answer 1 is damaged"):
+                gc.Store(path).answers()
 
 
 _WRITER = """

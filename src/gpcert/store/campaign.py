@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ class Standing(NamedTuple):
     upper: float | None
     width: float | None
     seconds: float | None
+    limit: float | None  #: of the seconds that it may take, if it met one
     lost: int  #: 1: it was set aside
 
 
@@ -104,9 +106,9 @@ def standings(store: Store, campaign: str, part: int) -> list[Standing]:
     LEFT JOIN contents c ON c.id = a.id WHERE campaign = ? AND part = ? ORDER BY item"""
     found = []
     for row in store.verified(rest, (campaign, part)):
-        status, lower, upper, width, seconds, item, truth, lost = row[5:]
+        status, lower, upper, width, seconds, _, limit, _, item, truth, lost = row[5:]
         known = None if truth is None else Truth(truth)
-        found.append(Standing(item, known, status, lower, upper, width, seconds, lost))
+        found.append(Standing(item, known, status, lower, upper, width, seconds, limit, lost))
     return found
 
 
@@ -117,8 +119,4 @@ def widths(store: Store, campaign: str, part: int) -> dict[int, float]:
 
 def settled(store: Store, campaign: str, part: int) -> bool:
     """Whether no larger limit would change anything: nothing is missing but what was lost."""
-    sql = """SELECT count(*) FROM asked q LEFT JOIN answers a ON a.key = q.key
-    WHERE campaign = ? AND part = ? AND (a.id IS NULL OR a.max_seconds < 9e999)
-    AND NOT EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key)"""
-    ((left,),) = store.reading(sql, (campaign, part))
-    return not left
+    return all(s.lost or s.limit == math.inf for s in standings(store, campaign, part))

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from gpcert.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 _APPLICATION = 0x67706374  # "gpct"
 #: Seconds to wait for another process that writes.
 PATIENCE = 60.0
 
 #: Answers in two tables, so that listing them does not read them. `key`: SHA-256 of the digests of model,
-#: region and question; the settings are the sharpest that were searched with. `lost`: what could not be
-#: answered. `asked`: what campaigns ask, whether the model's label is the true one beside it. `pieces`: small
-#: records by place and key.
+#: region and question; tolerance and limits: the sharpest for which the answer is as good as a new one.
+#: `lost`: what could not be answered. `asked`: what campaigns ask, whether the model's label is the true one
+#: beside it. `pieces`: small records by place and key.
 _TABLES = (
     """CREATE TABLE models (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, content BLOB NOT NULL,
 sha256 TEXT NOT NULL, target TEXT NOT NULL, version TEXT NOT NULL, created REAL NOT NULL)""",
@@ -66,7 +66,7 @@ def clear_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as one sentence each; none of them has changed what was committed before."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # the latter of names in a damaged schema
         told = str(error)
         kept = "what was committed before is kept"
         reasons = {
@@ -156,7 +156,7 @@ def _checked(path: Path, connection: sqlite3.Connection) -> sqlite3.Connection:
     if application != _APPLICATION:
         raise StoreError(f"{path} must be a gpcert store, got another database or an empty file")
     if version != VERSION:
-        raise StoreError(f"{path} must be a store of version {VERSION}, got {version}: of a newer gpcert")
+        raise StoreError(f"{path} must be a store of version {VERSION}, got {version}: of another gpcert")
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if found != set(_TABLES):
         raise StoreError(f"{path} must have the tables of a gpcert store and no others, got others")

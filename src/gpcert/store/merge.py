@@ -19,7 +19,7 @@ class Merged(NamedTuple):
 
 
 def merge(target: Store, source: Store) -> Merged:
-    """Take over the models and the answers of another store, checked one by one; the better ones stay."""
+    """Take over the models and the answers of another store, checked one by one, to join what is there."""
     models, unreadable, taken = set(), 0, 0
     for digest in source.models()["digest"]:
         try:

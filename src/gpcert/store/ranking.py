@@ -1,18 +1,14 @@
-"""What a store knows of an answer without reading it: its headline, how hard was searched, which is better.
-
-Two answers to one question are both true. The narrower one is kept; what was searched for in vain is
-remembered too, so that it is not searched for again.
-"""
+"""What a store knows of an answer without reading it: its headline, how hard was searched, whom it serves."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
+from gpcert.errors import StoreError
 from gpcert.results import (
     Answer,
     Attack,
@@ -21,7 +17,6 @@ from gpcert.results import (
     Explanation,
     LatentRange,
     ProbabilityRange,
-    Robustness,
     Status,
     Verdict,
     VerdictStatus,
@@ -42,15 +37,10 @@ class Headline:
     width: float
 
 
-def row_of(head: Headline) -> tuple[Any, ...]:
-    """As SQLite gives it back: it knows no nan."""
-    return tuple(None if value != value else value for value in astuple(head))
-
-
 @singledispatch
 def headline(answer: Answer) -> Headline:
     """Of an answer of any kind."""
-    raise TypeError(f"no store keeps a {type(answer).__name__}")
+    raise StoreError(f"a store must hold answers of the kinds it keeps, got a {type(answer).__name__}")
 
 
 @headline.register
@@ -75,11 +65,6 @@ def _(answer: Verdict) -> Headline:
 def _(answer: CertifiedRadius) -> Headline:
     gap = min(answer.unsafe, answer.max_radius) - answer.safe
     return Headline(str(answer.status), answer.safe, answer.unsafe, max(gap, 0.0) if gap == gap else 0.0)
-
-
-@headline.register
-def _(answer: Robustness) -> Headline:
-    return Headline(str(answer.range.status), answer.lower, answer.upper, answer.upper - answer.lower)
 
 
 @headline.register
@@ -121,12 +106,28 @@ def effort(answer: Answer) -> Settings:
         return replace(unlimited, tolerance=0.0)
     if isinstance(answer, Evaluation):
         return asked if (answer.verdicts == "unknown").any() else replace(unlimited, tolerance=0.0)
-    if isinstance(answer, Explanation):  # a sum of four enclosures, each as narrow as asked
-        narrow = np.max(answer.upper - answer.lower, initial=0.0) <= 4.0 * asked.tolerance
-        return unlimited if narrow else asked
+    if isinstance(answer, Explanation):
+        return unlimited if narrow(answer) else asked
     if isinstance(answer, CertifiedRadius):  # the radii tried before the last may have met a limit
         return asked
     return unlimited if getattr(answer, "status", None) in _OWN else asked
+
+
+def narrow(answer: Answer) -> bool:
+    """Whether it is as near as its settings ask, however its search ended."""
+    if getattr(answer, "status", None) is Status.CONVERGED:
+        return True
+    if isinstance(answer, CertifiedRadius):
+        gap, counted = answer.unsafe - answer.safe, answer.ball.norm == 0
+        return math.isfinite(answer.unsafe) and gap <= (1.0 if counted else answer.rtol * answer.unsafe)
+    if isinstance(answer, ProbabilityRange):
+        return max(answer.min.width, answer.max.width) <= answer.tolerance
+    if isinstance(answer, LatentRange):
+        ends = [e for each in (answer.mean, answer.variance) for e in (each.min, each.max)]
+        return max(e.width for e in ends) <= answer.tolerance
+    if isinstance(answer, Explanation):  # a sum of four enclosures, each as narrow as asked
+        return bool(np.max(answer.upper - answer.lower, initial=0.0) <= 4.0 * answer.tolerance)
+    return False
 
 
 def sharp_enough(known: Settings, asked: Settings) -> bool:

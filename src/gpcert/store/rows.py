@@ -1,21 +1,29 @@
-"""Answers as rows of the tables: under which key, whether better than what is there; and which are wanted."""
+"""Answers as rows of the tables: under which key, joined with what is there, sealed; and which are wanted."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from dataclasses import astuple
 from hashlib import sha256
+from pathlib import Path
 from struct import pack
 from typing import Any
 
-from gpcert.results import Answer, Key
-from gpcert.settings import Settings
-from gpcert.store.ranking import effort, headline, sharp_enough
+from gpcert.errors import GpcertError, StoreError, contradicted
+from gpcert.results import Answer, Key, answer_from_dict
+from gpcert.store.joining import joined
+from gpcert.store.ranking import effort, headline
 
 #: An answer's content with its seal, and the columns of the tables that the seal is about.
 SEALED = """a.id, c.data, c.sha256, CAST(a.key AS BLOB), CAST(a.kind AS TEXT), CAST(a.status AS TEXT),
-CAST(a.lower AS REAL), CAST(a.upper AS REAL), CAST(a.width AS REAL), CAST(a.seconds AS REAL)"""
+CAST(a.lower AS REAL), CAST(a.upper AS REAL), CAST(a.width AS REAL), CAST(a.seconds AS REAL),
+CAST(a.tolerance AS REAL), CAST(a.max_seconds AS REAL), CAST(a.max_nodes AS REAL)"""
+#: How many columns that is.
+SEALS = 13
+#: An answer, with what it has to be checked against.
+WHOLE = f"SELECT {SEALED} FROM answers a LEFT JOIN contents c ON c.id = a.id"
 
 _NAN = float("nan")
 
@@ -25,37 +33,56 @@ def key_of(key: Key) -> bytes:
     return sha256("".join(key[:3]).encode()).digest()
 
 
-def put_row(connection: sqlite3.Connection, answer: Answer, data: str, run: int | None) -> None:
-    """Keep the answer, whose content is `data`, unless a better one is there; in a transaction."""
-    key, head, known = key_of(answer.key), headline(answer), astuple(effort(answer))
-    old = connection.execute(
-        "SELECT id, width, tolerance, max_seconds, max_nodes FROM answers WHERE key = ?", (key,)
-    ).fetchone()
-    if old is None:
-        number = connection.execute(
-            "INSERT INTO answers (key, model, kind, status, width, tolerance, max_seconds, max_nodes, "
-            "seconds, created) VALUES (?, (SELECT id FROM models WHERE digest = ?), ?, '', 0, ?, ?, ?, 0, 0)",
-            (key, answer.model, type(answer).__name__, *known),
-        ).lastrowid
-    else:
-        number = old[0]
-        if sharp_enough(Settings(*known), Settings(*old[2:])):
-            connection.execute(
-                "UPDATE answers SET tolerance = ?, max_seconds = ?, max_nodes = ? WHERE id = ?",
-                (*known, number),
-            )
-        proved = getattr(answer, "proof", None) is not None  # the same with a proof is more
-        if not (head.width < old[1] or (proved and head.width == old[1])):
-            return
-    connection.execute(
-        "UPDATE answers SET run = ?, status = ?, lower = ?, upper = ?, width = ?, seconds = ?, created = ? "
-        "WHERE id = ?",
-        (run, head.status, head.lower, head.upper, head.width, seconds_of(answer), time.time(), number),
-    )
-    numbers = head.lower, head.upper, head.width, seconds_of(answer)
-    sealed = _seal(data, key, type(answer).__name__, head.status, *numbers)
-    connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, sealed))
+def put_row(connection: sqlite3.Connection, path: Path, answer: Answer, run: int | None) -> None:
+    """Keep the answer, with what is known of its question already; in a transaction."""
+    key = key_of(answer.key)
     connection.execute("DELETE FROM lost WHERE key = ?", (key,))
+    old = connection.execute(f"{WHOLE} WHERE a.key = ?", (key,)).fetchone()
+    number = None if old is None else old[0]
+    if old is not None:
+        known = answer_of(path, *old)
+        whole = joined(known, answer)
+        if whole is known:
+            return
+        if whole is None:
+            for table in ("answers", "contents"):
+                connection.execute(f"DELETE FROM {table} WHERE id = ?", (number,))
+            contradicted(f"two answers to one question of {path} contradict each other and are not kept")
+            return
+        answer = whole
+    columns = _columns(answer)
+    number = connection.execute(
+        "INSERT OR REPLACE INTO answers (id, key, model, run, kind, status, lower, upper, width, seconds, "
+        "tolerance, max_seconds, max_nodes, created) "
+        "VALUES (?, ?, (SELECT id FROM models WHERE digest = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, key, answer.model, run, *columns, time.time()),
+    ).lastrowid
+    data = json.dumps(answer.to_dict(), allow_nan=False)
+    connection.execute(
+        "INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (number, data, _seal(data, key, *columns))
+    )
+
+
+def answer_of(path: Path, number: int, data: Any, sealed: Any, key: bytes, *columns: Any) -> Answer:
+    """What was put, to the bit, or an error: SQLite has no checksums of its own."""
+    place = f"{path}, answer {number}"
+    if not intact(data, sealed, key, *columns):
+        raise StoreError(f"{place} is damaged: it is not what was written; gpcert store merge leaves it out")
+    try:
+        answer = answer_from_dict(json.loads(data))
+    except (GpcertError, ValueError, RecursionError) as error:
+        raise StoreError(f"{place} is no answer: {error}") from None
+    if columns != tuple(None if value != value else value for value in _columns(answer)):
+        raise StoreError(f"{place} is damaged: tables show what it does not say")
+    if key_of(answer.key) != key:
+        raise StoreError(f"{path} is damaged: answer {number} is not to its own question")
+    return answer
+
+
+def _columns(answer: Answer) -> tuple[Any, ...]:
+    """What the tables show of an answer."""
+    head = type(answer).__name__, *astuple(headline(answer)), seconds_of(answer)
+    return *head, *astuple(effort(answer))
 
 
 def seconds_of(answer: Answer) -> float:
@@ -64,17 +91,17 @@ def seconds_of(answer: Answer) -> float:
 
 
 def _seal(data: str, key: bytes, kind: str, status: str, *numbers: float | None) -> str:
-    """Two hashes: of the content, and of it with the columns: tables are checked without reading answers."""
+    """One hash of content and columns: tables are checked without reading answers."""
     hashed = sha256(data.encode("utf-8", "replace")).hexdigest()
     # As SQLite gives numbers back: without the sign of a zero, and nan as nothing.
-    columns = pack("<4d", *[_NAN if v is None or v != v else v + 0.0 for v in numbers])
-    text = f"{hashed} {kind} {status} ".encode("utf-8", "replace")
-    return f"{hashed} {sha256(text + key + columns).hexdigest()}"
+    columns = pack(f"<{len(numbers)}d", *[_NAN if v is None or v != v else v + 0.0 for v in numbers])
+    return sha256(f"{hashed} {kind} {status} ".encode("utf-8", "replace") + key + columns).hexdigest()
 
 
 def intact(data: Any, sealed: Any, *columns: Any) -> bool:
-    """Whether columns and content are what was written together; not known of what has but one hash."""
-    return isinstance(data, str) and _seal(data, *columns) == sealed
+    """Whether columns and content are what was written together."""
+    told = isinstance(data, str) and None not in columns[:3]
+    return told and _seal(data, *columns) == sealed
 
 
 def where_of(wanted: dict[str, str | None]) -> tuple[str, list[str]]:

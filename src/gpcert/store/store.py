@@ -1,4 +1,4 @@
-"""`Store`: answers in one file, the best of each question, with the models they are about."""
+"""`Store`: answers in one file, one for each question, with the models they are about."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ from typing import Any
 from gpcert.errors import GpcertError, StoreError
 from gpcert.model_file import model_bytes, model_of
 from gpcert.posterior import Posterior
-from gpcert.results import Answer, Key, answer_from_dict
+from gpcert.results import Answer, Key
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, is_begun, transaction
-from gpcert.store.ranking import headline, row_of, sharp_enough
-from gpcert.store.rows import SEALED, intact, key_of, numbers_of, put_row, seconds_of, where_of
+from gpcert.store.ranking import sharp_enough
+from gpcert.store.rows import (
+    SEALED,
+    SEALS,
+    WHOLE,
+    answer_of,
+    intact,
+    key_of,
+    numbers_of,
+    put_row,
+    where_of,
+)
 from gpcert.store.table import Table
 from gpcert.validation import require
 from gpcert.version import __version__
 
 _TEXTS = ("kind", "status", "model")
-#: An answer, with what it has to be checked against.
-_WHOLE = f"{SEALED} FROM answers a LEFT JOIN contents c ON c.id = a.id"
 _LISTED = "FROM answers a JOIN models m ON m.id = a.model LEFT JOIN contents c ON c.id = a.id"
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
 
@@ -35,8 +43,9 @@ _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", 
 class Store:
     """Answers and models in one file that many processes may open at once.
 
-    `store=` of a question keeps each answer as it comes, and what is kept is not computed again. Of two
-    answers to one question the better one stays. The file is made when it is first written to.
+    `store=` of a question keeps each answer as it comes, and what is kept is not computed again. Two answers
+    to one question become one, with the narrower of each two ends. The file is made when it is first written
+    to.
 
     A file is trusted as far as a file of results is: what is read has the form of an answer to the question,
     about the model that was given; whether its numbers are true is not looked at.
@@ -88,7 +97,7 @@ class Store:
         columns += [*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)"]
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         found = self.verified(f"{', '.join(columns)} {_LISTED} {where} ORDER BY a.id", given)
-        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[10:]) for row in found))
+        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[SEALS:]) for row in found))
 
     def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
         """How many answers of each kind have which status, and the seconds that they took.
@@ -117,8 +126,8 @@ class Store:
     def verified(self, rest: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of SELECT SEALED and the rest; an error where an answer in them is not what was written."""
         for row in self.reading(f"SELECT {SEALED}, {rest}", given):
-            if row[0] is not None and not intact(*row[1:10]):
-                self.answer(row[0])  # says what is wrong with it, if anything is
+            if row[0] is not None and not intact(*row[1:SEALS]):
+                raise StoreError(f"{self.path}, answer {row[0]} is damaged: it is not what was written")
             yield row
 
     def runs(self) -> Table:
@@ -201,9 +210,9 @@ class Store:
         Answer
             To the bit what was written.
         """
-        rows = list(self.reading(f"SELECT {_WHOLE} WHERE a.id = ?", (number,)))
+        rows = list(self.reading(f"{WHOLE} WHERE a.id = ?", (number,)))
         require(len(rows) == 1, f"id must be that of an answer in {self.path}, got {number}")
-        return self._answer(*rows[0])
+        return answer_of(self.path, *rows[0])
 
     def load(
         self, kind: str | None = None, status: str | None = None, model: str | None = None
@@ -225,8 +234,8 @@ class Store:
             In the order of their ids.
         """
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
-        rows = self.reading(f"SELECT {_WHOLE} JOIN models m ON m.id = a.model {where} ORDER BY a.id", given)
-        return (self._answer(*row) for row in rows)
+        rows = self.reading(f"{WHOLE} JOIN models m ON m.id = a.model {where} ORDER BY a.id", given)
+        return (answer_of(self.path, *row) for row in rows)
 
     def numbers(self) -> list[int]:
         """Ids of all answers that can be reached, from both ends of a damaged file."""
@@ -239,10 +248,10 @@ class Store:
 
     def find(self, key: Key, settings: Settings) -> Answer | None:
         """The answer to this question, if there is one that was searched for as sharply as this."""
-        sql = f"SELECT tolerance, max_seconds, max_nodes, {_WHOLE} WHERE key = ?"
-        for row in self.reading(sql, (key_of(key),)) if self._exists() else ():
-            if sharp_enough(Settings(*row[:3]), settings):
-                return self._answer(*row[3:])
+        rows = self.reading(f"{WHOLE} WHERE a.key = ?", (key_of(key),)) if self._exists() else ()
+        for row in rows:
+            if not intact(*row[1:]) or sharp_enough(Settings(*row[-3:]), settings):
+                return answer_of(self.path, *row)
         return None
 
     def best(self, key: Key) -> Answer | None:
@@ -289,11 +298,10 @@ class Store:
         self.run = None
 
     def put(self, answers: Iterable[Answer], run: int | None = None) -> None:
-        """Keep answers, all of them or none; each where it is better than what is there."""
-        told = [(answer, json.dumps(answer.to_dict(), allow_nan=False)) for answer in answers]
+        """Keep answers, all of them or none; each joined with what is there."""
         with self.writing() as connection:
-            for answer, data in told:
-                put_row(connection, answer, data, self.run if run is None else run)
+            for answer in answers:
+                put_row(connection, self.path, answer, self.run if run is None else run)
 
     def set_aside(self, asked: Sequence[Answer], reason: str) -> None:
         """Remember questions that could not be answered, by answers that say nothing."""
@@ -370,24 +378,6 @@ class Store:
     def _model_number(self, digest: str) -> int | None:
         rows = list(self.reading("SELECT id FROM models WHERE digest = ?", (digest,)))
         return int(rows[0][0]) if rows else None
-
-    def _answer(self, number: int, data: Any, sealed: Any, key: bytes, *columns: Any) -> Answer:
-        """What was put, to the bit, or an error: SQLite has no checksums of its own."""
-        place = f"{self.path}, answer {number}"
-        written = str(sealed).partition(" ")[0]
-        if not isinstance(data, str) or sha256(data.encode("utf-8", "replace")).hexdigest() != written:
-            raise StoreError(
-                f"{place} is damaged: it is not what was written; gpcert store merge leaves it out"
-            )
-        try:
-            answer = answer_from_dict(json.loads(data))
-        except (GpcertError, ValueError, RecursionError) as error:
-            raise StoreError(f"{place} is no answer: {error}") from None
-        if columns != (type(answer).__name__, *row_of(headline(answer)), seconds_of(answer)):
-            raise StoreError(f"{place} is damaged: tables show what it does not say")
-        if key_of(answer.key) != key:
-            raise StoreError(f"{self.path} is damaged: answer {number} is not to its own question")
-        return answer
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
