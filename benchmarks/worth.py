@@ -374,10 +374,12 @@ class Version:
         command = [sys.executable, "-W", "ignore", __file__, "--serve", switch]
         self._process = subprocess.Popen(command, env=env, stdin=-1, stdout=-1, text=True)
 
-    def ask(self, family: Family) -> dict[str, float]:
+    def begin(self, family: Family) -> None:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         print(family.name, file=self._process.stdin, flush=True)
+
+    def found(self) -> dict[str, float]:
+        assert self._process.stdout is not None
         return dict(json.loads(self._process.stdout.readline()))
 
     def end(self) -> None:
@@ -388,9 +390,19 @@ Row = dict[str, float]
 
 
 def compared(before: Version, versions: list[Version], chosen: list[Family]) -> Iterator[list[Row]]:
-    """Each family by all: boxes and CPU seconds as multiples of those before, regions lost."""
+    """Each family by all: boxes and CPU seconds as multiples of those before, regions lost.
+
+    One version after the other, or all at once where each has a core and half the machine is idle.
+    """
+    everyone = [before, *versions]
+    together = (os.cpu_count() or 1) >= 2 * len(everyone)
     for family in chosen:
-        base = before.ask(family)
+        found = []
+        for version in everyone:
+            version.begin(family)
+            if not together:
+                found.append(version.found())
+        base, *others = found or [version.found() for version in everyone]
         yield [
             {
                 "boxes": (found["boxes"] + 1) / (base["boxes"] + 1),
@@ -398,9 +410,9 @@ def compared(before: Version, versions: list[Version], chosen: list[Family]) -> 
                 "lost": base["settled"] - found["settled"],
                 "seconds before": base["cpu"],
             }
-            for found in (version.ask(family) for version in versions)
+            for found in others
         ]
-    for version in (before, *versions):
+    for version in everyone:
         version.end()
 
 
