@@ -76,6 +76,9 @@ def test_the_reference_has_what_is_public_and_nothing_else() -> None:
     for module, names in MODULES.items():
         assert {path.split(".")[2] for path in ENTRIES if path.split(".")[1] == module} == set(names)
     for path, entry in ENTRIES.items():
+        place = entry.each.__module__
+        if place.endswith(f".{entry.name}"):  # by a shorter path the site would show the module
+            assert path == f"{place}.{entry.name}"
         if path.split(".")[1] not in MODULES and entry.name not in BESIDES:
             assert inspect.unwrap(getattr(gc, entry.name)) is entry.each
 

@@ -26,6 +26,8 @@ FIND = """new Promise((resolve) => {
 #: Code that is neither shown whole nor can be scrolled to.
 CUT = """[...document.querySelectorAll('pre > code')].filter(
   (e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'visible').length"""
+#: Examples, or anything else, as Markdown's nested quotes.
+QUOTED = "document.querySelectorAll('.md-content blockquote').length"
 BROKEN = "[...document.images].filter((e) => !e.complete || e.naturalWidth === 0).length"
 SCHEME = "document.body.getAttribute('data-md-color-scheme')"
 
@@ -46,4 +48,7 @@ def test_the_site_opened_from_a_file_finds_and_asks_nobody(tmp_path: Path) -> No
             page.open(tmp_path / "site" / "notebooks" / "images.html")
             assert page.evaluate("document.querySelectorAll('.notebook-output img').length") > 10
             assert page.evaluate(BROKEN) == page.evaluate(CUT) == 0
+            for reference in (tmp_path / "site" / "api").glob("*.html"):
+                page.open(reference)
+                assert page.evaluate(CUT) == page.evaluate(QUOTED) == 0, reference.name
             assert page.problems == []

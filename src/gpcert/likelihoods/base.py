@@ -113,7 +113,7 @@ class BinaryLikelihood(ABC):
         Returns
         -------
         array
-            >= 0, of the same shape.
+            At least 0, of the same shape.
         """
 
     @abstractmethod

@@ -75,7 +75,7 @@ class OneVsRest:
         Returns
         -------
         array of shape (m, C)
-            >= 0.
+            At least 0.
         """
         m, v = _columns(mean, var)
         log_p = self.link.log_expectation(m, v)

@@ -68,7 +68,7 @@ class Softmax:
         Returns
         -------
         array of shape (m, C)
-            >= 0.
+            At least 0.
         """
         return self.expectation_and_error(mean, cov)[1]
 

@@ -94,6 +94,10 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
             found = ask(**given)
         return made(found[0], 0) if regions.single else Answers(found, regions.ids, post)
 
+    # What `help` shows: `ask` gets a Posterior and Regions, a user gives what the docstring says.
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    shown_as = signature.replace(parameters=plain, return_annotation=signature.empty)
+    asked.__signature__ = shown_as  # type: ignore[attr-defined]
     return asked
 
 
