@@ -125,12 +125,13 @@ def test_the_command_line_writes_tables_by_extension(
     gc.save(CLF.posterior_, "model.safetensors")
     X[:3].to_csv("rows.csv", index=False)
     command = ["certify", "model.safetensors", "rows.csv", "--radius", "0.1", "-o"]
-    for name in ("out.csv", "out.parquet", "out.json"):
+    for name in ("out.csv", "out.parquet", "out.json", "out.XLSX"):
         assert main([*command, name]) == 0
     expected = [a.margin.lower for a in gc.load_answers("out.json")]
     with open("out.csv", encoding="utf-8") as file:
         assert [float(line["margin_lower"]) for line in csv.DictReader(file)] == expected
     assert pl.read_parquet("out.parquet")["margin_lower"].to_list() == expected
+    assert pd.read_excel("out.XLSX")["margin_lower"].tolist() == expected  # bit for bit
     assert main(["explain", *command[1:], "explained.csv"]) == 0
     assert pd.read_csv("explained.csv")["feature"].tolist() == ["age", "<b>dose</b>"] * 3
     capsys.readouterr()

@@ -13,13 +13,14 @@ import numpy as np
 
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
+from gpcert.formats import TABLES, extension, write_table
 from gpcert.html import tag
 from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import read_answers, save_answers
 from gpcert.records.batch import batch_document, image_of, unit_of
 from gpcert.records.documents import dumps
-from gpcert.records.flat import columns, flat, write_table
+from gpcert.records.flat import columns, flat
 from gpcert.records.results_file import nouns
 from gpcert.results import Answer, Attack, Verdict, VerdictStatus
 from gpcert.results.phrases import Words
@@ -199,7 +200,9 @@ class Answers(Sequence[A], Generic[A]):
         return polars.DataFrame(self.columns(), strict=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file, whole or not at all: .csv and .parquet hold `columns`, .json everything.
+        """Write a file, whole or not at all: .csv, .parquet and .xlsx hold `columns`, .json everything.
+
+        No text becomes a formula of a spreadsheet: in .csv an apostrophe stands before what would be one.
 
         A JSON file is read by `load_answers` and, of ranges, verdicts, radii and attacks of a known model, by
         `gpcert report`.
@@ -210,11 +213,9 @@ class Answers(Sequence[A], Generic[A]):
             The file; its extension says the format.
         """
         place = Path(path)
-        if place.suffix in (".csv", ".parquet"):
+        if extension("path", place, ".json", *TABLES) in TABLES:
             write_table(place, self.columns())
             return
-        known = ".json, .csv or .parquet"
-        require(place.suffix == ".json", f"path must end in {known}, got {place.name!r}")
         try:
             require(self.post is not None, "")
             write_whole(place, dumps(self._document({})[0]))
@@ -388,6 +389,7 @@ def report(
         told = type(each).__name__
         require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {told}")
     require(bool(batches), "answers must be one batch of answers, or several, got none")
+    extension("path", path, ".html", ".htm")
     order: dict[Any, int] = {}
     made = [batch._document(order) for batch in batches]
     named = [(Path(document["verb"]), document, rows) for document, rows in made]

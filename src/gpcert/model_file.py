@@ -21,6 +21,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 from gpcert.errors import GpcertError, InvalidInputError, ModelFileError
 from gpcert.files import write_whole
+from gpcert.formats import extension
 from gpcert.kernels import exact_float, kernel_from_dict
 from gpcert.likelihoods import likelihood_from_dict
 from gpcert.posterior import Posterior
@@ -53,7 +54,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     posterior : Posterior
         The model.
     path : path
-        The file, such as `model.safetensors`.
+        The .safetensors file.
 
     Examples
     --------
@@ -64,6 +65,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     >>> gc.load(path).digest == clf.posterior_.digest
     True
     """
+    extension("path", path, ".safetensors")
     write_whole(Path(path), model_bytes(posterior))
 
 

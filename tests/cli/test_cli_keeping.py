@@ -43,7 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_table(made / "hard.csv", rows, [*NAMES, "error"])
     with chdir(made):
         assert main([*TRAIN, "--max-evals", "15", "-o", "model.safetensors", "--quiet"]) == 0
-        assert main([*RANGE, "--jobs", "1", "-o", "complete"]) == 0
+        Path("complete").mkdir()
+        assert main([*RANGE, "--jobs", "1", "-o", "complete/run.json"]) == 0
     return made
 
 
@@ -52,7 +53,7 @@ def old(folder: Path) -> Path:
     """A complete file of an earlier run, and no other results."""
     for path in folder.glob("*.json"):
         path.unlink()
-    return Path(shutil.copy(folder / "complete", folder / "old.json"))
+    return Path(shutil.copy(folder / "complete/run.json", folder / "old.json"))
 
 
 def saved(folder: Path) -> list[str]:
@@ -355,7 +356,10 @@ def test_a_letter_that_cannot_be_printed_costs_no_answer(folder: Path) -> None:
         ("x" * 300 + ".json", "--output must be a file that can be written, got xxx"),
         ("x" * 240 + ".json", "(File name too long)"),
         ("/proc/new.json", "--output must be a file that can be written, got /proc/new.json (No such file"),
-        ("circle", "--output must be a file that can be written, got circle"),
+        ("circle.json", "--output must be a file that can be written, got circle"),
+        ("page.docx", "--output must end in .{end}"),
+        ("new", "--output must end in .{end}"),
+        ("-", "--output must end in .{end}"),
         ("nowhere/new.json", "--output must be in a folder that exists, got nowhere/new.json"),
         ("test.csv/new.json", "--output must be in a folder that exists, got test.csv/new.json"),
         (".", "--output must be a file, got the folder ."),
@@ -365,16 +369,19 @@ def test_what_cannot_be_written_is_told_before_the_work(
     folder: Path, old: Path, output: str, told: str, monkeypatch, capsys
 ) -> None:
     monkeypatch.chdir(folder)
-    (folder / "circle").unlink(missing_ok=True)
-    (folder / "circle").symlink_to("circle")
+    for end in ("json", "html", "safetensors"):
+        circle = folder / f"circle.{end}"
+        circle.unlink(missing_ok=True)
+        circle.symlink_to(circle)
     before = set(folder.iterdir())
     certify, bench = ("certify", *RANGE[1:]), ("bench", *RANGE[1:])
-    for verb in (RANGE, certify, bench, TRAIN, ("report", "old.json")):
+    verbs = ((RANGE, "json"), (certify, "json"), (bench, "json"), (TRAIN, "safetensors"))
+    for verb, end in (*verbs, (("report", "old.json"), "html")):
         capsys.readouterr()
-        assert main([*verb, "-o", output]) == 2
+        assert main([*verb, "-o", output.replace(".json", f".{end}")]) == 2
         seen = capsys.readouterr()
         assert seen.out == ""
-        assert told in seen.err
+        assert told.format(end=end).replace(".json", f".{end}") in seen.err
         assert seen.err.count("\n") == 1
     assert set(folder.iterdir()) == before
 

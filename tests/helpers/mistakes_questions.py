@@ -186,9 +186,15 @@ MISTAKES: Mistakes = [
     ("answers must be one batch of answers, or several, got Ball", lambda: gc.report(ball, "page.html")),
     ("answers must be one batch of answers, or several, got none", lambda: gc.report([], "page.html")),
     (
-        "path must end in .json, .csv or .parquet, got 'answers.xlsx'",
-        lambda: gc.certify(post, gc.balls(T[:2], 0.1)).save("answers.xlsx"),
+        "path must end in .json, .csv, .parquet or .xlsx, got 'answers.txt'",
+        lambda: gc.certify(post, gc.balls(T[:2], 0.1)).save("answers.txt"),
     ),
+    (
+        "path must end in .html or .htm, got 'page.pdf'",
+        lambda: gc.certify(post, gc.balls(T[:2], 0.1)).report("page.pdf"),
+    ),
+    ("path must end in .safetensors, got 'model.pkl'", lambda: gc.save(post, "model.pkl")),
+    ("path must end in .json, got 'answers.csv'", lambda: gc.save_answers("answers.csv", [])),
     (
         "answers must be ranges, verdicts, radii or attacks, of one kind, got LatentRange",
         lambda: gc.report(gc.latent_range(post, gc.balls(T[:1], 0.1)), "page.html"),

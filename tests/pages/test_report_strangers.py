@@ -34,7 +34,7 @@ VALUES += ["", "text", [], [0.9, 0.1], [None], ["a", "a"], {}, {"a": [1]}, [[[0.
 def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What every verb saves about two rows."""
     folder = tmp_path_factory.mktemp("strangers")
-    data, model = str(patients(folder, "data.csv", 40, 0)), str(folder / "model")
+    data, model = str(patients(folder, "data.csv", 40, 0)), str(folder / "model.safetensors")
     fit = ["fit", data, "--target", "state", "--drop", "who", "--max-evals", "3", "--quiet", "-o", model]
     assert main(fit) == 0
     made = {}

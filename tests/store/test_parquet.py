@@ -27,7 +27,7 @@ def test_without_pyarrow_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     gc.probability_range(small_model(), BALLS[:1], store=tmp_path / "runs.db")
     with pytest.raises(
-        gc.GpcertError, match=r"Parquet needs pyarrow, got none: pip install 'gpcert\[tables\]'"
+        gc.GpcertError, match=r"a .parquet file needs pyarrow, got none: pip install 'gpcert\[tables\]'"
     ):
         gc.Store(tmp_path / "runs.db").answers().save(tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()

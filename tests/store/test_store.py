@@ -175,7 +175,7 @@ def test_tables_go_elsewhere(tmp_path):
     assert [float(line.split(",")[4]) for line in lines[1:]] == table["lower"]  # exactly
     assert len(table.to_pandas()) == len(X)
     assert len(gc.Store(path).answers(kind="Verdict")) == 0
-    with pytest.raises(gc.InvalidInputError, match=r"path must end in .csv or .parquet, got t.txt"):
+    with pytest.raises(gc.InvalidInputError, match=r"path must end in .csv, .parquet or .xlsx, got 't.txt'"):
         table.save("t.txt")
 
 

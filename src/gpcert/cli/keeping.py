@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from gpcert.errors import InvalidInputError
+from gpcert.formats import extension
 from gpcert.validation import require
 
 
@@ -26,8 +27,13 @@ class Kept(NamedTuple):
     failed: bool = False
 
 
-def check_output(path: Path | None, *others: str | Path | None, name: str = "--output") -> None:
-    """What would fail after the work is told before it; no other file of the command is written over."""
+def check_output(
+    path: Path | None, *others: str | Path | None, ends: Sequence[str], name: str = "--output"
+) -> None:
+    """What would fail after the work is told before it; no other file of the command is written over.
+
+    `ends`: the extensions that it may have.
+    """
     if path is None:
         return
     try:
@@ -37,6 +43,7 @@ def check_output(path: Path | None, *others: str | Path | None, name: str = "--o
         for other in others:
             apart = other is None or not _same(path, Path(other))
             require(apart, f"{name} must be a file of its own, got {path}, which the command uses elsewhere")
+        extension(name, path, *ends)
         _try_folder(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         reason = getattr(error, "strerror", None) or error
@@ -49,8 +56,8 @@ def check_outputs(parsed: argparse.Namespace, *inputs: str | Path | None) -> Non
     used = [*inputs, *files_of_store(store), proof]
     if proof is not None:
         used += [path for path in (parsed.output, junit) if path is not None and _is_proof(path, parsed)]
-    check_output(parsed.output, *used)
-    check_output(junit, parsed.output, *used, name="--junit")
+    check_output(parsed.output, *used, ends=parsed.ends)
+    check_output(junit, parsed.output, *used, ends=(".xml",), name="--junit")
 
 
 def files_of_store(store: Path | None) -> list[Path]:

@@ -6,6 +6,8 @@ import argparse
 import csv
 from pathlib import Path
 
+from gpcert.formats import TABLES
+
 
 def add_data(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """The model, the data, and which rows and columns of it."""
@@ -91,10 +93,13 @@ def add_jobs(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--jobs", type=count, metavar="N", help="processes, one thread each (all cores)")
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Where answers go."""
+def add_output(parser: argparse.ArgumentParser, ends: tuple[str, ...] = (".json", *TABLES)) -> None:
+    """Where answers go, by extension."""
     group = parser.add_argument_group("output")
-    told = "save the results here: a table if it ends in .csv or .parquet, else all of them as JSON"
+    parser.set_defaults(ends=ends)
+    told = "save the results here: " + (
+        "a table if it ends in {1}, {2} or {3}, all of them if in {0}" if len(ends) > 1 else "a {0} file"
+    ).format(*ends)
     group.add_argument("-o", "--output", type=Path, metavar="FILE", help=told)
     told = "keep answers here as they come; what is there is not computed"
     group.add_argument("--store", type=Path, metavar="FILE", help=told)

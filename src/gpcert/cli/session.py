@@ -22,11 +22,12 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import printable, say, warn
 from gpcert.errors import InvalidInputError, ModelFileError
 from gpcert.files import write_whole
+from gpcert.formats import TABLES, check_lines, write_table
 from gpcert.model_file import load_hashed
 from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
 from gpcert.records.documents import dumps
-from gpcert.records.flat import TABLES, check_extension, columns, line_of, write_table
+from gpcert.records.flat import columns, line_of
 from gpcert.records.results_file import describe_model, document, summary, surroundings
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
@@ -53,8 +54,6 @@ class Model:
 def open_model(parsed: argparse.Namespace) -> Model:
     """The model of a question: one that classifies. Everything about options is checked before the work."""
     check_outputs(parsed, *(getattr(parsed, name, None) for name in ("model", "data", "boxes")))
-    if parsed.output is not None:
-        check_extension(parsed.output)
     swapped = str(parsed.data).endswith(".safetensors") and not parsed.model.endswith(".safetensors")
     require(not swapped, f"MODEL must stand before DATA, got {parsed.model} and then {parsed.data}")
     model = Model(parsed.model)
@@ -118,6 +117,8 @@ def run_session(
     """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
     data = {} if table is None else describe_data(table, parsed.image_shape)
     jobs, asked_for = min(parsed.jobs or cores(), len(queries)), sum(map(size, queries))
+    if parsed.output is not None:
+        check_lines(parsed.output, asked_for * (len(model.features) if parsed.verb == "explain" else 1))
     bar = line(parsed.verb, asked_for, parsed.quiet)
     start = time.perf_counter()
     with Interrupt() as interrupt, _kept(parsed, model, queries, together) as asked:
@@ -178,7 +179,7 @@ def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequen
         return Kept(None)
     if not results["answers"]:
         return Kept(None, f"no row was answered: nothing is saved in {path}")
-    if path.suffix not in TABLES:
+    if path.suffix.lower() not in TABLES:
         return keep(path, lambda place: write_whole(place, text), results["complete"])
     lines = [line for row in results["answers"] for line in line_of(row, classes)]
     return keep(path, lambda place: write_table(place, columns(lines)), results["complete"])

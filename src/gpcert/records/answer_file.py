@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
+from gpcert.formats import extension
 from gpcert.records.documents import dumps, parsed
 from gpcert.records.results_file import NAME, read_rows
 from gpcert.results import Answer, answer_from_dict
@@ -26,7 +27,7 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     Parameters
     ----------
     path : path
-        The file.
+        A .json file.
     answers : Answer or sequence of them
         One or several, of any kinds.
 
@@ -43,6 +44,7 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     listed = [answers] if isinstance(answers, Answer) else list(answers)
     for answer in listed:
         require(isinstance(answer, Answer), f"answers must be answers, got {type(answer).__name__}")
+    extension("path", path, ".json")
     ids = tuple(getattr(answers, "ids", range(len(listed))))
     told = {} if ids == tuple(range(len(listed))) else {"ids": list(map(str, ids))}
     write_whole(Path(path), dumps({"format": _NAME, "version": __version__, **told, "answers": listed}))

@@ -1,23 +1,15 @@
-"""Answers as a table: one line per answer (of an explanation, per point and feature), in CSV or Parquet."""
+"""Answers as a table: one line per answer (of an explanation, per point and feature)."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
-from gpcert.errors import InvalidInputError
-from gpcert.files import write_whole
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
 from gpcert.results import Answer, Explanation
-
-TABLES = (".csv", ".parquet")
 
 
 def flat(answer: Answer, classes: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -68,43 +60,3 @@ def columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for line in lines for name in line)
     made = {name: [line.get(name) for line in lines] for name in names}
     return {name: values for name, values in made.items() if any(value is not None for value in values)}
-
-
-def check_extension(path: Path) -> None:
-    """What writing will need is told before the work."""
-    if path.suffix == ".parquet":
-        _parquet()
-
-
-def write_table(path: Path, table: Mapping[str, Sequence[Any]]) -> None:
-    """Columns into a CSV or Parquet file, whole or not at all; numbers exactly."""
-    if path.suffix == ".parquet":
-        arrow, parquet = _parquet()
-        sink = io.BytesIO()
-        parquet.write_table(arrow.table({name: _stored(arrow, each) for name, each in table.items()}), sink)
-        write_whole(path, sink.getvalue())
-        return
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*table.values(), strict=True))
-    write_whole(path, text.getvalue())
-
-
-def _stored(arrow: Any, values: Sequence[Any]) -> Any:
-    """A column of one type; of names that have none (tuples, intervals, numbers and words), as texts."""
-    if not any(isinstance(value, tuple) for value in values):
-        with suppress(arrow.lib.ArrowException, TypeError):
-            return arrow.array(list(values))
-    return arrow.array([str(value) for value in values])
-
-
-def _parquet() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InvalidInputError(
-            "a .parquet file needs pyarrow, got none: pip install 'gpcert[tables]'"
-        ) from None
-    return pyarrow, pyarrow.parquet

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpcert.errors import GpcertError
-from gpcert.files import write_whole
-from gpcert.validation import require
+from gpcert.formats import write_table
 
 
 class Table:
@@ -65,31 +61,11 @@ class Table:
         return pandas.DataFrame(self.columns)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file, whole or not at all; numbers are exact.
+        """Write a file, whole or not at all; numbers are exact, no text is a formula.
 
         Parameters
         ----------
         path : path
-            Its extension says the format: .csv or .parquet (needs pyarrow).
+            Its extension says the format: .csv, .parquet or .xlsx (`pip install 'gpcert[tables]'`).
         """
-        place = Path(path)
-        known = place.suffix in (".csv", ".parquet")
-        require(known, f"path must end in .csv or .parquet, got {place}")
-        write_whole(place, self._csv() if place.suffix == ".csv" else self._parquet())
-
-    def _csv(self) -> str:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*self.columns.values(), strict=True))
-        return text.getvalue()
-
-    def _parquet(self) -> bytes:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise GpcertError("Parquet needs pyarrow, got none: pip install 'gpcert[tables]'") from None
-        buffer = io.BytesIO()
-        pyarrow.parquet.write_table(pyarrow.table(self.columns), buffer)
-        return buffer.getvalue()
+        write_table(Path(path), self.columns)

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-seconds", type=number, default=20.0, metavar="S", help="limit for one row (%(default)s)"
     )
-    add_output(parser)
+    add_output(parser, ends=(".json",))
 
 
 def run(parsed: argparse.Namespace) -> int:

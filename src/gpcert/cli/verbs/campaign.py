@@ -16,6 +16,7 @@ from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, printable, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
+from gpcert.formats import TABLES
 from gpcert.numbers import (
     exactly,
     percent,
@@ -29,6 +30,8 @@ from gpcert.running.cluster import cluster
 from gpcert.store import Store
 from gpcert.store.table import Table
 from gpcert.validation import require
+
+_PAGES = (".html", ".htm")
 
 DESCRIPTION = """
 Run the questions of a campaign file (TOML: models, data, radii, norms, features, limits; see
@@ -57,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="report: a .html page with all rows, a .csv or .parquet table",
+        help="report: a .html page with all rows, a .csv, .parquet or .xlsx table",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
 
@@ -68,7 +71,7 @@ def run(parsed: argparse.Namespace) -> int:
     campaign = read_campaign(parsed.file)
     read = [campaign.place(name) for name in (*campaign.models.values(), campaign.data["file"])]
     for path in _outputs(parsed.output, campaign).values():
-        check_output(path, parsed.file, *read, *files_of_store(campaign.store))
+        check_output(path, parsed.file, *read, *files_of_store(campaign.store), ends=(*_PAGES, *TABLES))
     with closing(Store(campaign.store)) as store:
         return (_run if parsed.action == "run" else _look)(parsed, campaign, store)
 
@@ -93,7 +96,7 @@ def _look(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
 
 
 def _is_page(path: Path | None) -> bool:
-    return path is not None and path.suffix in (".html", ".htm")
+    return path is not None and path.suffix.lower() in _PAGES
 
 
 def _outputs(path: Path | None, campaign: Campaign) -> dict[float, Path]:

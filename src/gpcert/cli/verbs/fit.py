@@ -90,7 +90,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Train, save, and tell; Ctrl-C keeps the best model so far."""
-    check_output(parsed.output, parsed.data, parsed.test)
+    check_output(parsed.output, parsed.data, parsed.test, ends=(".safetensors",))
     table = _training_table(parsed)
     test = _test_table(parsed, table)
     assert table.labels is not None

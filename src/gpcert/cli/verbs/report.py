@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Write the page and say where it is."""
-    check_output(parsed.output, *parsed.results)
+    check_output(parsed.output, *parsed.results, ends=(".html", ".htm"))
     text = report(parsed.results, parsed.title, parsed.apart)
     kept = keep(parsed.output, lambda place: write_whole(place, text))
     unsaid = 0 if kept.place is None else tell(f"report written: {printable(str(kept.place))}")

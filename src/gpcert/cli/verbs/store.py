@@ -12,14 +12,15 @@ from typing import Any
 from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.options import count
 from gpcert.cli.show import columns, printable, tell, warn
+from gpcert.formats import TABLES
 from gpcert.records import save_answers
 from gpcert.store import Store, merge
 from gpcert.validation import require
 
 DESCRIPTION = """
 Look into a store of answers (--store, store=, campaigns) and move what is in it: list counts and
-runs, show prints an answer or a model, export writes a table (.csv, .parquet) or the answers
-themselves (.json), compact checks everything and gives unused space back, merge takes the answers
+runs, show prints an answer or a model, export writes a table (.csv, .parquet, .xlsx) or the
+answers themselves (.json), compact checks everything and gives unused space back, merge takes the answers
 of other stores, damaged ones included, into the first.
 """
 EXAMPLES = """
@@ -38,7 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", metavar="WORD", help="only answers with this status: safe, ...")
     parser.add_argument("--model", metavar="DIGEST", help="only this model, or the one to show")
     parser.add_argument("--id", type=count, metavar="N", help="the answer to show")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=".csv, .parquet, .json; a model")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="export: .json, .csv, .parquet, .xlsx; show: the model, .safetensors",
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -49,7 +56,9 @@ def run(parsed: argparse.Namespace) -> int:
         f"{parsed.action} must be given {'two stores or more' if several else 'one store'}, "
         f"got {len(parsed.files)}",
     )
-    check_output(parsed.output, *(file for store in parsed.files for file in files_of_store(store)))
+    files = (file for store in parsed.files for file in files_of_store(store))
+    ends = (".json", *TABLES) if parsed.action == "export" else (".safetensors",)
+    check_output(parsed.output, *files, ends=ends)
     action = {"list": _list, "show": _show, "export": _export, "compact": _compact, "merge": _merge}
     with closing(Store(parsed.files[0])) as store:
         return action[parsed.action](store, parsed)
@@ -89,8 +98,8 @@ def _show(store: Store, parsed: argparse.Namespace) -> int:
 
 def _export(store: Store, parsed: argparse.Namespace) -> int:
     path = parsed.output
-    require(path is not None, "--output must be a .csv, .parquet or .json file, got none")
-    if path.suffix == ".json":
+    require(path is not None, "--output must be given to export, got none")
+    if path.suffix.lower() not in TABLES:
         answers = list(store.load(parsed.kind, parsed.status, parsed.model))
         number, write = len(answers), lambda place: save_answers(place, answers)
     else:
