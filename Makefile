@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # mkdocs-material advertises on standard error, which is noise in a strict build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo curve notebooks test test-full test-checker test-lowest test-clusters test-torch test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
+.PHONY: help setup demo curve pages test test-full test-checker test-lowest test-clusters test-torch test-adapters lint bench bench-peers docs wheel wheel-checker soak soak-gpu clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -30,9 +30,10 @@ demo: $(VENV)/.ready ## train on shipped data, certify it, leave out/demo/index.
 curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/images/accuracy.png, half a minute
 	$(BIN)/python benchmarks/curve.py
 
-notebooks: $(VENV)/.ready-full $(TORCH)/.ready ## run the notebooks of examples/ and store what they show
-	$(BIN)/python scripts/notebooks.py $(filter-out examples/gpytorch.ipynb,$(wildcard examples/*.ipynb))
-	$(TORCH)/bin/python scripts/notebooks.py examples/gpytorch.ipynb
+pages: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## run what documents and notebooks show, write its output under it
+	$(BIN)/python scripts/pages.py
+	$(TORCH)/bin/python scripts/pages.py docs/tutorials/gpytorch.md examples/gpytorch.ipynb
+	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python scripts/pages.py docs/tutorials/gpflow.md
 
 test: lint test-checker ## lint, types, layers, and every test that is not heavy
 	$(BIN)/python -m pytest -n 2 --durations=25 -m "not full"

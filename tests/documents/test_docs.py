@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 import warnings
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from helpers.documents import BLOCK, ELSEWHERE, ROOT, assert_shown, commands, identify, run_blocks
+from helpers.documents import BLOCK, COMMAND, PAGES, ROOT, assert_current, assert_same, identify
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
@@ -21,37 +22,64 @@ ADDRESS = re.compile(r"https?://([\w.-]+)")
 WITH_CODE = [
     pytest.param(path, marks=pytest.mark.full) if path.parent.name == "tutorials" else path
     for path in DOCUMENTS
-    if BLOCK.search(path.read_text(encoding="utf-8")) and path.name not in ELSEWHERE
+    if BLOCK.search(path.read_text(encoding="utf-8")) and path.stem not in PAGES["ELSEWHERE"]
 ]
 
 
-def test_shown_numbers_are_compared_to_their_last_digit() -> None:
-    assert_shown("0.553 <= P, 12 nodes, 1. x", "0.554 <= P, 12 nodes, 1. x")
-    assert_shown("in [0.10, 0.30]", "in  [0.25, 0.40]")
-    for other in ("0.555 <= P, 12 nodes, 1. x", "0.553 < P, 12 nodes, 1. x", "0.553 <= P, 13 nodes, 1. x"):
-        with pytest.raises(AssertionError):
-            assert_shown("0.553 <= P, 12 nodes, 1. x", other)
+STALE = """
+```python
+print("one", 2.5)
+```
+
+```text
+one 2.4
+```
+
+```python
+x = 1
+```
+
+```console
+$ pip install something
+$ gpcert completion \\
+    bash  # continued
+nothing
+$ head -1 missing
+```
+"""
+
+
+def test_stale_outputs_are_found_and_replaced(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(STALE.replace("$ head -1 missing\n", ""), encoding="utf-8")
+    text = PAGES["document"](tmp_path / "page.md")
+    assert "one 2.5\n" in text
+    assert "x = 1\n```\n\n```console\n$ pip install something\n$ gpcert completion \\\n" in text
+    assert re.search(r"bash  # continued\n(.*\n)+complete ", text)
+    assert "nothing" not in text
+    (tmp_path / "page.md").write_text(text, encoding="utf-8")
+    assert_current(tmp_path / "page.md")
     with pytest.raises(AssertionError):
-        assert_shown("in [0.10, 0.30]", "in [0.35, 0.40]")
+        assert_same("in [0.10, 0.30], answered in 3 s", "in [0.10, 0.31], answered in 3 s")
+    assert_same("100 of 100 answered in 3 s", "100 of 100 answered in 2 min 1 s")
+    (tmp_path / "page.md").write_text(STALE, encoding="utf-8")
+    with pytest.raises(subprocess.CalledProcessError):  # a command that fails
+        PAGES["document"](tmp_path / "page.md")
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=identify)
-def test_blocks_run_and_print_what_is_shown(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_blocks_run_and_print_what_is_shown(path: Path) -> None:
     with warnings.catch_warnings():
         if path.name == "gpy.md":
             warnings.simplefilter("default")  # GPy's own warnings are not ours
-        run_blocks(path)
+        assert_current(path)
 
 
 def test_the_readme_and_the_start_page_hold_code_and_sessions_with_output() -> None:
     for path in (ROOT / "README.md", ROOT / "docs" / "start.md"):
         blocks = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
         assert any(block["shown"] for block in blocks)
-        told = [pair for block in blocks if block["session"] for pair in commands(block["session"])]
-        assert any(shown for _, shown in told)
+        told = [each for block in blocks for each in COMMAND.finditer(block["session"] or "")]
+        assert any(each["shown"] for each in told)
         assert 4 <= len(told) < 10  # from `pip install` to a certificate of one's own table
 
 

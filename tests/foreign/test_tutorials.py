@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-from helpers.documents import ELSEWHERE, ROOT, run_blocks
+from helpers.documents import PAGES, ROOT, assert_current
 
-HERE = [name for name in ELSEWHERE if find_spec(name.removesuffix(".md"))]
+HERE = [name for name in PAGES["ELSEWHERE"] if find_spec(name)]
 
 
 def test_there_is_a_tutorial_for_this_environment() -> None:
@@ -17,8 +16,5 @@ def test_there_is_a_tutorial_for_this_environment() -> None:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_the_blocks_run_and_print_what_is_shown(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_blocks(ROOT / "docs" / "tutorials" / name)
+def test_the_blocks_run_and_print_what_is_shown(name: str) -> None:
+    assert_current(ROOT / "docs" / "tutorials" / f"{name}.md")

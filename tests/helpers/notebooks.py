@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import re
-import runpy
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from typing import Any
 import numpy as np
 from matplotlib.image import imread
 
-from helpers.documents import ROOT, assert_shown
+from helpers.documents import PAGES, ROOT, assert_same
 
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-executed = runpy.run_path(str(ROOT / "scripts" / "notebooks.py"))["executed"]
 
 
 def code(notebook: Any) -> list[Any]:
@@ -25,22 +23,11 @@ def code(notebook: Any) -> list[Any]:
 
 
 def check(path: Path) -> None:
-    """Run it: every cell shows what is stored, to the last digit or so."""
-    now, stored = executed(path), json.loads(path.read_text(encoding="utf-8"))
+    """Run now, every cell shows what is stored: else `make pages`."""
+    now, stored = PAGES["notebook"](path), json.loads(path.read_text(encoding="utf-8"))
     for ran, kept in zip(code(now), code(stored), strict=True):
-        for new, old in zip(_outputs(ran), _outputs(kept), strict=True):
+        for new, old in zip(ran["outputs"], kept["outputs"], strict=True):
             _same(_data(new), _data(old))
-
-
-def _outputs(cell: Any) -> list[Any]:
-    """What is printed may come in several parts, on a busy machine more than on a quiet one."""
-    found: list[Any] = []
-    for output in cell["outputs"]:
-        if found and output["output_type"] == "stream" and found[-1].get("name") == output["name"]:
-            found[-1] = {**found[-1], "text": [*found[-1]["text"], *output["text"]]}
-        else:
-            found.append(output)
-    return found
 
 
 def _data(output: Any) -> dict[str, str]:
@@ -55,10 +42,10 @@ def _same(new: dict[str, str], old: dict[str, str]) -> None:
         assert drawn.shape == kept.shape
         # Fonts and rounding differ by machine: nearly all pixels, not each bit.
         assert np.mean(np.abs(drawn - kept) > 0.1) < 0.05
-    elif "text/html" in new:  # a plain repr also tells seconds
-        assert_shown(*(_visible(data["text/html"]) for data in (new, old)))
+    elif "text/html" in new:
+        assert_same(*(_visible(data["text/html"]) for data in (new, old)))
     else:
-        assert_shown(new["text/plain"], old["text/plain"])
+        assert_same(new["text/plain"], old["text/plain"])
 
 
 def _visible(markup: str) -> str:

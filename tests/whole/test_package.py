@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import gpcert
-from helpers.documents import BLOCK, TIMES, assert_shown, commands
+from helpers.documents import BLOCK, COMMAND, assert_same
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -132,8 +132,8 @@ def run_literally(document: Path, wheel: Path, python: Path, folder: Path) -> No
     steps: list[tuple[str, str, str | None]] = []
     for block in BLOCK.finditer(document.read_text(encoding="utf-8")):
         if block["session"]:
-            told = commands(block["session"])
-            steps += [("shell", command, shown) for command, shown in told if command != "make wheel"]
+            told = [(each["command"], each["shown"]) for each in COMMAND.finditer(block["session"])]
+            steps += [("shell", command, shown) for command, shown in told if command != "make wheel\n"]
         else:
             steps.append(("python", block["code"], block["shown"]))
     install = [command for kind, command, _ in steps if kind == "shell" and command.startswith("pip ")]
@@ -145,7 +145,7 @@ def run_literally(document: Path, wheel: Path, python: Path, folder: Path) -> No
     printed = json.loads((folder / "printed.json").read_text(encoding="utf-8"))
     for (_, text, shown), told in zip(steps, printed, strict=True):
         if shown and not text.startswith("pip "):
-            assert_shown(TIMES.sub("T", told), TIMES.sub("T", shown))
+            assert_same(told, shown)
 
 
 def test_installed_command(outside: Path, tmp_path: Path) -> None:
