@@ -289,10 +289,10 @@ def one_price() -> None:
     from gpcert.bounds.one.gaussian import RbfBound
 
     places = RbfBound.planes
-    put(f"{RBF}.planes", lambda *a: [(retreat, (True,)) for retreat, _ in places(*a)])
+    put(f"{RBF}.planes", lambda *a, **k: [(retreat, (True,)) for retreat, _ in places(*a, **k)])
 
 
-def two_places(_bound: Any, size: float, _d: int, _slack: float) -> list[Any]:
+def two_places(_bound: Any, size: float, *_args: Any, **_options: Any) -> list[Any]:
     retreats = (0.0, 0.15) if size < 0.6 else (0.3, 0.6)
     return [(retreat, (True,)) for retreat in retreats] if size < 4.0 else []
 
