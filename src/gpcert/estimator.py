@@ -21,6 +21,7 @@ from gpcert.inference import (
     Progress,
     Settings,
     Trained,
+    check_memory,
     check_names,
     checked_labels,
     checked_points,
@@ -136,7 +137,9 @@ class GPClassifier:
         classes, codes = checked_labels(label_vector(y), len(points))
         kernel, link, settings = self._checked_parameters(points.shape[1])
         random = _generator(self.random_state)
-        targets = _targets(codes, len(classes), together=isinstance(link, Softmax))
+        together = isinstance(link, Softmax)
+        check_memory(len(points), len(classes), together)
+        targets = _targets(codes, len(classes), together)
         with one_thread(len(points), len(points)):
             models = [train(points, target, kernel, link, settings, random) for target in targets]
         self.classes_ = classes

@@ -7,6 +7,7 @@ from gpcert.inference.inputs import checked_labels, checked_points
 from gpcert.inference.laplace import fit_laplace
 from gpcert.inference.limits import Bounds, log_bounds
 from gpcert.inference.marginal import Evaluated, marginal_likelihood
+from gpcert.inference.memory import check_memory
 from gpcert.inference.optimise import Optimum, Progress, maximise
 from gpcert.inference.softmax import SoftmaxApproximation, fit_softmax
 from gpcert.inference.train import METHODS, Settings, Trained, train
@@ -23,6 +24,7 @@ __all__ = [
     "Sites",
     "SoftmaxApproximation",
     "Trained",
+    "check_memory",
     "check_names",
     "checked_labels",
     "checked_points",

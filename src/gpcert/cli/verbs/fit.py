@@ -20,7 +20,7 @@ from gpcert import kernels
 from gpcert.cli.io.sources import SHIPPED, read_table
 from gpcert.cli.io.tables import Columns, Table
 from gpcert.cli.keeping import check_output, keep
-from gpcert.cli.options import character, count, names, number
+from gpcert.cli.options import character, count, names, number, rows
 from gpcert.cli.progress import Interrupt, line
 from gpcert.cli.show import printable, tell, warn
 from gpcert.errors import InvalidInputError
@@ -60,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("data")
     group.add_argument("--target", metavar="NAME", help="column of the labels")
+    group.add_argument("--id", metavar="NAME", help="column that names the rows, and is no feature")
+    group.add_argument("--rows", type=rows, help="only these rows, from 0: 0:5000 or 3,5,8:12")
     group.add_argument("--columns", type=names, metavar="A,B", help="only these columns are features")
     group.add_argument("--drop", type=names, default=(), metavar="A,B", help="these columns are not features")
     group.add_argument(
@@ -147,12 +149,13 @@ def _scaled(kernel: Kernel, unit: Float) -> Kernel:
 
 
 def _training_table(parsed: argparse.Namespace) -> Table:
-    columns = Columns(features=parsed.columns, dropped=parsed.drop, target=parsed.target)
+    columns = Columns(features=parsed.columns, dropped=parsed.drop, target=parsed.target, id=parsed.id)
     csv = not parsed.data.startswith(SHIPPED) and not parsed.data.endswith(".npz")
     require(parsed.target is not None or not csv, "--target must name the column of the labels, got none")
-    if parsed.columns is not None and parsed.target in parsed.columns:
-        raise InvalidInputError(f"--columns must not hold the column of the labels, got {parsed.target!r}")
-    table = read_table(parsed.data, columns, parsed.delimiter, part="train")
+    for what, name in (("labels", parsed.target), ("names of rows", parsed.id)):
+        if name is not None and name in (parsed.columns or ()):
+            raise InvalidInputError(f"--columns must not hold the column of the {what}, got {name!r}")
+    table = read_table(parsed.data, columns, parsed.delimiter, part="train", wanted=parsed.rows)
     require(table.labels is not None, f"{table.source} must have labels, got no array 'y'")
     assert table.labels is not None
     found = set(table.labels)
