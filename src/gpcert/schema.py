@@ -48,7 +48,7 @@ class Record:
     """A dataclass with one form as data; two are equal if that is."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as data, exactly: doubles as JSON numbers that read back to the same bits.
+        """As data, exactly: doubles are JSON numbers that read back to the same bits.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """The record that `to_dict` wrote.
+        """What `to_dict` wrote, as an object again.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Record:
 
         Returns
         -------
-        record of this class
+        an object of this class
             Equal to the one that was written.
 
         Raises
