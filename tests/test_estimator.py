@@ -210,6 +210,10 @@ def test_bounds_restarts_and_random_state() -> None:
         gc.GPClassifier(max_evals=30, n_restarts=3, random_state=seed).fit(X, y).trace_ for seed in (0, 0, 1)
     ]
     assert runs[0] == runs[1] != runs[2]
+    for state in (np.random.default_rng(0), np.random.RandomState(0), None):
+        model = gc.GPClassifier(max_evals=10, n_restarts=3, random_state=state).fit(X, y)
+        kept = model.posterior_.training["random_state"]
+        assert gc.GPClassifier(max_evals=10, n_restarts=3, random_state=kept).fit(X, y).trace_ == model.trace_
     assert all(len(run) <= 30 for run in runs)
 
 
@@ -282,7 +286,7 @@ def test_bad_data_is_one_clear_error(X: object, y: object, message: str) -> None
         ({"max_evals": -1}, "max_evals must be an integer >= 0, got -1"),
         ({"max_evals": 2.5}, "max_evals must be an integer"),
         ({"n_restarts": None}, "n_restarts must be an integer"),
-        ({"random_state": "x"}, "random_state must be a seed"),
+        ({"random_state": "x"}, "random_state must be a whole number"),
         ({"bounds": {"period": (1, 2)}}, "bounds must name parameters"),
     ],
 )

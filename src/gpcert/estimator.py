@@ -13,7 +13,6 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpcert.errors import InvalidInputError
 from gpcert.html import facts
 from gpcert.inference import (
     METHODS,
@@ -35,7 +34,7 @@ from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Prob
 from gpcert.posterior import Posterior
 from gpcert.running import one_thread
 from gpcert.tables import same_rows
-from gpcert.validation import Float, meant, require, shown
+from gpcert.validation import Float, meant, random_start, require, shown
 
 Labels = NDArray[Any]
 
@@ -58,7 +57,7 @@ class GPClassifier:
         Evaluations of the marginal likelihood, at most (of each class's, if trained one-vs-rest); 0 keeps the
         kernel.
     random_state : int, Generator or None
-        Of the restarts.
+        Of the restarts; the model's record of training keeps the integer that they started from.
     bounds : mapping, optional
         Parameter name ("lengthscale", "variance", "terms[0].alpha", ...) to its (lowest, highest) value.
     n_restarts : int
@@ -136,7 +135,10 @@ class GPClassifier:
         same_rows("y", y, X)
         classes, codes = checked_labels(label_vector(y), len(points))
         kernel, link, settings = self._checked_parameters(points.shape[1])
-        random = _generator(self.random_state)
+        state = self.random_state
+        drawn = state.randint(2**31) if isinstance(state, np.random.RandomState) else state
+        start = random_start("random_state", drawn)
+        random = np.random.default_rng(start)
         together = isinstance(link, Softmax)
         check_memory(len(points), len(classes), together)
         targets = _targets(codes, len(classes), together)
@@ -152,7 +154,7 @@ class GPClassifier:
         self.log_marginal_likelihood_ = sum(model.log_marginal_likelihood for model in models)
         self.n_evals_ = max(len(model.trace) for model in models)
         self.converged_ = all(model.converged for model in models)
-        self.posterior_ = self._posterior(points, models, link)
+        self.posterior_ = self._posterior(points, models, link, start)
         return self
 
     def predict_proba(self, X: ArrayLike) -> Float:
@@ -289,13 +291,15 @@ class GPClassifier:
         )
         return kernel, likelihood, settings
 
-    def _posterior(self, points: Float, models: list[Trained], link: BinaryLikelihood | Softmax) -> Posterior:
+    def _posterior(
+        self, points: Float, models: list[Trained], link: BinaryLikelihood | Softmax, start: int
+    ) -> Posterior:
         record = {
             "inference": self.inference,
             "likelihood": link.name,
             "max_evals": int(self.max_evals),
             "n_restarts": int(self.n_restarts),
-            "random_state": int(self.random_state) if isinstance(self.random_state, Integral) else None,
+            "random_state": start,
             "n_evals": _one_or_all([len(model.trace) for model in models]),
             "log_marginal_likelihood": _one_or_all([model.log_marginal_likelihood for model in models]),
             "converged": _one_or_all([model.converged for model in models]),
@@ -369,15 +373,6 @@ def _count(name: str, value: Any) -> int:
     valid = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
     require(valid, f"{name} must be an integer >= 0, got {shown(value)}")
     return int(value)
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"random_state must be a seed or generator, got {random_state!r}") from None
 
 
 def _one_or_all(values: list[Any]) -> Any:

@@ -107,6 +107,16 @@ def positive(name: str, value: ArrayLike) -> Float:
     return array
 
 
+def random_start(name: str, rng: Any) -> int:
+    """The whole number that random choices start from: as given, or drawn (None: by a new generator)."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return int(np.random.default_rng(rng).integers(2**53))
+    whole = isinstance(rng, int | np.integer) and not isinstance(rng, bool)
+    rule = "a whole number in [0, 2^63), a numpy Generator or None"
+    require(whole and 0 <= int(rng) < 2**63, f"{name} must be {rule}, got {_short(rng)}")
+    return int(rng)
+
+
 def meant(name: object, known: Iterable[object]) -> str:
     """A question to append to a sentence about an unknown name: " (did you mean 'age'?)", or nothing."""
     by_letters = {str(each).casefold(): each for each in known}

@@ -125,6 +125,16 @@ def test_gpjm_moves_no_more_features_than_allowed():
         assert np.count_nonzero(a.x) <= k
 
 
+def test_random_starts_come_back_with_what_an_answer_keeps():
+    post, ball = small_model(n=20, d=6), gc.Ball(np.zeros(6), 0.5)
+    first, second = (gc.attack(post, ball, rng=np.random.default_rng(1)) for _ in range(2))
+    assert first == second == gc.attack(post, ball, rng=first.rng)
+    assert type(first.rng) is int
+    both = np.random.default_rng(1)
+    assert len({gc.attack(post, ball, rng=rng).rng for rng in (both, both, None, None)}) == 4
+    assert gc.attack(post, ball) == gc.attack(post, ball, rng=np.int32(0))
+
+
 def test_several_classes_and_batches_keep_their_order():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 2))
@@ -153,8 +163,8 @@ def test_several_classes_and_batches_keep_their_order():
         ({"region": gc.Ball([0.0], 1.0)}, "region"),
         ({"region": 3}, "region"),
         ({"starts": 0}, "starts"),
-        ({"seed": -1}, "seed"),
-        ({"seed": 0.5}, "seed"),
+        ({"rng": -1}, "rng"),
+        ({"rng": 0.5}, "rng"),
         ({"post": gc.Posterior([[0.0, 0.0]], [1.0], [[1.0]], kernel=gc.RBF(), likelihood=None)}, "post"),
     ],
 )

@@ -30,6 +30,7 @@ def pipeline(*steps: Any) -> Any:
     return make_pipeline(*steps, gc.GPClassifier(max_evals=0)).fit(T, Y)
 
 
+RNG = "rng must be a whole number in [0, 2^63), a numpy Generator or None, got "
 VERDICT = "an answer is neither true nor false, got Verdict: ask for .safe"
 VERDICTS = "status must be compared with 'safe', 'unsafe', 'unknown', got "
 MISTAKES: Mistakes = [
@@ -123,7 +124,10 @@ MISTAKES: Mistakes = [
     ("x must lie in the region, got a point outside", lambda: gc.robustness(post, ball, x=x + 5)),
     ("method must be 'pgd' or 'gpfgs' or 'gpjm', got 'fgsm'", lambda: gc.attack(post, ball, method="fgsm")),
     ("starts must be a whole number >= 1, got 0", lambda: gc.attack(post, ball, starts=0)),
-    ("seed must be a whole number >= 0, got -1", lambda: gc.attack(post, ball, seed=-1)),
+    (RNG + "-1", lambda: gc.attack(post, ball, rng=-1)),
+    (RNG + "'0'", lambda: gc.attack(post, ball, rng="0")),
+    (RNG + "True", lambda: gc.attack(post, ball, rng=True)),
+    ("attack has no option 'seed'", lambda: gc.attack(post, ball, seed=0)),
     (
         "label must hold one class index per region, 2, got 1",
         lambda: gc.attack(post, [ball, ball], label=["ill"]),

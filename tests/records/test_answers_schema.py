@@ -175,7 +175,7 @@ def test_a_key_identifies_a_question() -> None:
         gc.certified_radius(post, ball.x, rtol=0.2),
         gc.certified_radius(post, ball.x, rtol=0.1, max_radius=0.5),
         gc.attack(post, ball),
-        gc.attack(post, ball, seed=1),
+        gc.attack(post, ball, rng=1),
         gc.attack(post, ball, x=[0.1, 0.25]),
         gc.explain(post, [ball.x, ball.x], 0.1),
         gc.explain(post, [ball.x, ball.x], 0.1).mean(),

@@ -28,7 +28,7 @@ def pgd(
     steps: int = 40,
     flips: int = 3,
     enough: float = -np.inf,
-    seed: int = 0,
+    rng: int = 0,
     first: Float | None = None,
 ) -> tuple[Float, Float]:
     """The best points (m, d) found, in floating point, and their objective (m,).
@@ -36,7 +36,7 @@ def pgd(
     A set is left alone once its objective is below `enough`. `first` (m, d): the first start.
     """
     m = len(sets)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(rng)
     best = np.full(m, np.inf)
     points = sets.centre.copy()
     for start in range(starts):

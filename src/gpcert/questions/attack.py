@@ -19,7 +19,6 @@ from gpcert.questions.checks import (
     check_classifier,
     check_count,
     check_method,
-    check_seed,
     checked_labels,
     checked_points,
     checked_running,
@@ -30,7 +29,7 @@ from gpcert.results import About, Attack
 from gpcert.running import Lot, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import same_rows
-from gpcert.validation import Float, Index
+from gpcert.validation import Float, Index, random_start
 
 
 @about_regions
@@ -42,7 +41,7 @@ def attack(
     method: str = "pgd",
     *,
     starts: int = 5,
-    seed: int = 0,
+    rng: int | np.random.Generator | None = 0,
     store: Kept = None,
 ) -> list[Attack]:
     """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
@@ -65,8 +64,9 @@ def attack(
         gradient of the latent mean) or "gpjm" (one feature after the other, most salient first).
     starts : int
         Starts of "pgd", the first at x.
-    seed : int
-        Of the random starts.
+    rng : int, numpy Generator or None
+        Where random starts come from; the same integer gives the same answer. The answer keeps the integer
+        that it was, or that the generator drew; None draws another one each time.
     store : path or Store, optional
         Keeps each answer as it comes; what it has is not computed again.
 
@@ -84,11 +84,11 @@ def attack(
     check_classifier(post)
     check_method(method, "pgd", "gpfgs", "gpjm")
     check_count("starts", starts)
-    check_seed(seed)
+    drawn = random_start("rng", rng)
     X = checked_points(post, x, region)
     same_rows("label", label, region.ids, "the regions")
     labels = checked_labels(post, label, X)
-    task = _Task(post, (method, int(starts), int(seed)), about(post, Settings()))
+    task = _Task(post, (method, int(starts), drawn), about(post, Settings()))
     pieces = dict(enumerate(zip(region, X, labels.tolist(), strict=True)))
     running = checked_running(None, 1, store, post, what="attack")
     found = ask_all(_alone, task, pieces, running, blank=partial(_blank, task), together=partial(_all, task))
@@ -97,7 +97,7 @@ def attack(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What the regions of one call share: the method with its starts and its seed."""
+    """What the regions of one call share: the method with its starts and what they are drawn from."""
 
     post: Posterior
     asked: tuple[str, int, int]
@@ -121,9 +121,9 @@ def _alone(task: _Task, piece: _Piece, report: Report) -> Attack:
 def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[Lot]:
     """All regions at once: one step of all is one matrix product."""
     regions, starts, labels = zip(*pieces.values(), strict=True)
-    method, count, seed = task.asked
+    method, count, rng = task.asked
     X, columns = np.stack(starts), np.array(labels, dtype=np.intp)
-    points = strongest(task.post, regions, X, columns, method, starts=count, seed=seed)
+    points = strongest(task.post, regions, X, columns, method, starts=count, rng=rng)
     found = {}
     for i, z, row, (region, start, label) in zip(
         pieces, points, task.post.probability(points), pieces.values(), strict=True
@@ -142,7 +142,7 @@ def strongest(
     method: str = "pgd",
     *,
     starts: int = 5,
-    seed: int = 0,
+    rng: int = 0,
 ) -> Float:
     """Points (m, d), each in its region as a real number; X (m, d) where nothing better was found."""
     points = np.array(X)
@@ -152,7 +152,7 @@ def strongest(
             rows = np.flatnonzero(norms == norm)
             sets = Sets.of([regions[int(i)] for i in rows])
             if method == "pgd":
-                found, _ = pgd(Careful(LogOdds(post)), sets, labels[rows], starts=starts, seed=seed)
+                found, _ = pgd(Careful(LogOdds(post)), sets, labels[rows], starts=starts, rng=rng)
             elif method == "gpfgs":
                 found = gpfgs(post, sets, labels[rows], X[rows])
             else:

@@ -211,12 +211,6 @@ def check_count(name: str, value: object) -> None:
     require(whole and cast(int, value) >= 1, f"{name} must be a whole number >= 1, got {shown(value)}")
 
 
-def check_seed(seed: object) -> None:
-    """A whole number that starts a random generator."""
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    require(whole and cast(int, seed) >= 0, f"seed must be a whole number >= 0, got {shown(seed)}")
-
-
 def checked_points(post: Posterior, x: Any, regions: Regions) -> Float:
     """One point (m, d) per region, in it; None: its centre. A single region takes a single point (d,)."""
     if x is None:

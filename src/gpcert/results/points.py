@@ -32,8 +32,8 @@ class Attack(Answer):
         As it was given.
     starts : int
         Starts of the search.
-    seed : int
-        Of the random starts.
+    rng : int
+        What the random starts came from: `gc.attack(..., rng=a.rng)` finds the same.
     start : array of shape (d,)
         Where the attack began.
     region : Box or Ball
@@ -55,12 +55,12 @@ class Attack(Answer):
     label: int
     method: str
     starts: int
-    seed: int
+    rng: int
     start: Point
     region: Region
     about: About
 
-    asked = "label", "method", "starts", "seed", "start"
+    asked = "label", "method", "starts", "rng", "start"
     boolean = "success"
 
     def claims(self) -> tuple[Claim, ...]:
