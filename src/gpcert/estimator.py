@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpcert.html import facts
+from gpcert.html import facts, rounded
 from gpcert.inference import (
     METHODS,
     Bounds,
@@ -333,11 +333,11 @@ class GPClassifier:
         )
 
     def _repr_html_(self) -> str:
-        told = [("parameters", repr(self))]
+        told = [("parameters", rounded(repr(self)))]
         if self.__sklearn_is_fitted__():
             classes = ", ".join(map(str, self.classes_[:12]))
             told += [("classes", classes), ("trained on", f"{self.posterior_.n_centres} points")]
-            told += [("kernel", repr(self.kernel_))]
+            told += [("kernel", rounded(repr(self.kernel_)))]
             told += [("log marginal likelihood", f"{self.log_marginal_likelihood_:.6g}")]
         return facts(type(self).__name__, told)
 

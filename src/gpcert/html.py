@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -35,6 +36,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], look: str = "") ->
     body = [tag("tr", tag("th", name), *(tag("td", cell) for cell in cells)) for name, *cells in rows]
     top = tag("thead", tag("tr", *(tag("th", cell) for cell in head))) if head else Html("")
     return tag("div", tag("table", top, tag("tbody", *body)), class_=f"scroll {look}".rstrip(), tabindex="0")
+
+
+def rounded(told: str) -> str:
+    """Doubles of many digits with six of them: to read."""
+    return re.sub(r"\d+\.\d{6,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.6g}", told)
 
 
 def facts(title: str, entries: Iterable[tuple[str, str]]) -> Html:

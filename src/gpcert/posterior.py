@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
-from gpcert.html import facts
+from gpcert.html import facts, rounded
 from gpcert.kernels import Anchors, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest
 from gpcert.posterior_latents import latent_gradients, latent_moments
@@ -339,7 +339,7 @@ class Posterior:
     def _repr_html_(self) -> str:
         classes = "none" if self.classes is None else ", ".join(map(str, self.classes[:12]))
         sizes = f"{self.n_centres} centres, {self.n_features} features"
-        told = ("sizes", sizes), ("classes", classes), ("kernel", repr(self.kernel))
+        told = ("sizes", sizes), ("classes", classes), ("kernel", rounded(repr(self.kernel)))
         return facts("Posterior", (*told, ("likelihood", repr(self.likelihood)), ("certified", self.target)))
 
     def __copy__(self) -> Posterior:
