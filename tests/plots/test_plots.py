@@ -102,7 +102,13 @@ def test_the_gap_is_drawn_from_the_steps_of_a_search():
 
 def test_boxes_contour_and_arrows_draw():
     groups = {"near": gc.robustness(POST, [gc.Ball(x, 0.1) for x in X])}
-    assert ink(gc.plots.robustness_boxes(groups)) > 0.01
+    figure = gc.plots.robustness_boxes(groups)
+    assert ink(figure) > 0.01
+    assert figure.axes[0].get_ylabel() == "delta = max P - min P"
+    at = {"near": [gc.robustness(POST, gc.Ball(X[0], 0.1), x=X[0])]}
+    assert gc.plots.robustness_boxes(at).axes[0].get_ylabel() == "delta = largest |P - P(x)|"
+    with pytest.raises(gc.InvalidInputError, match="all with a point x or all without"):
+        gc.plots.robustness_boxes(groups | {"at": at["near"]})
     ball = gc.Ball(X[0], 0.4)
     figure = gc.plots.contour(POST, ball, gc.probability_range(POST, ball))
     assert {"region"} <= {text.get_text() for text in figure.axes[0].get_legend().get_texts()}

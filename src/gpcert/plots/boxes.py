@@ -38,10 +38,12 @@ def robustness_boxes(groups: Mapping[str, Sequence[Robustness]], *, title: str |
     1
     """
     require(len(groups) > 0, "groups must hold at least one group, got none")
+    around = {r.x is not None for group in groups.values() for r in group}
+    require(len(around) == 1, "groups must be all with a point x or all without, got both or no answers")
     figure, (ax,) = canvas(max(3.0, 1.4 + 1.1 * len(groups)))
     upper = [[r.upper for r in group] for group in groups.values()]
     style = {"color": DARK, "linewidth": 1.2}
-    ax.boxplot(
+    drawn = ax.boxplot(
         upper,
         patch_artist=True,
         widths=0.5,
@@ -51,10 +53,12 @@ def robustness_boxes(groups: Mapping[str, Sequence[Robustness]], *, title: str |
         capprops=style,
         flierprops={"marker": "x", "markersize": 4, "markeredgecolor": DARK},
     )
-    for i, group in enumerate(groups.values()):
-        middle = sorted(r.lower for r in group)[len(group) // 2]
-        ax.plot(i + 1, middle, "D", color="white", markeredgecolor=DARK, markersize=5)
-    ax.set_xticks(range(1, len(groups) + 1), list(groups))
-    tidy(ax, "", "delta = max P - min P", title)
+    places = range(1, len(groups) + 1)
+    middles = [sorted(r.lower for r in group)[len(group) // 2] for group in groups.values()]
+    (marks,) = ax.plot(places, middles, "D", color="white", markeredgecolor=DARK, markersize=5)
+    ax.set_xticks(places, list(groups))
+    tidy(ax, "", "delta = largest |P - P(x)|" if around == {True} else "delta = max P - min P", title)
     ax.set_ylim(bottom=0.0)
+    told = ["proved upper ends of delta", "median of its proved lower ends"]
+    ax.legend([drawn["boxes"][0], marks], told, frameon=False, fontsize=8)
     return figure
