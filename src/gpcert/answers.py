@@ -12,6 +12,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 import numpy as np
 
 from gpcert.errors import InvalidInputError
+from gpcert.extras import extra
 from gpcert.files import write_whole
 from gpcert.formats import TABLES, extension, write_table
 from gpcert.html import tag
@@ -182,9 +183,7 @@ class Answers(Sequence[A], Generic[A]):
         DataFrame
             One line for each answer, its index the ids of the rows.
         """
-        import pandas
-
-        frame = pandas.DataFrame(self.columns())
+        frame = extra("pandas", "to_pandas").DataFrame(self.columns())
         return frame.set_index("id") if len(frame) else frame
 
     def to_polars(self) -> Any:
@@ -195,9 +194,7 @@ class Answers(Sequence[A], Generic[A]):
         DataFrame
             One line for each answer.
         """
-        import polars
-
-        return polars.DataFrame(self.columns(), strict=False)
+        return extra("polars", "to_polars").DataFrame(self.columns(), strict=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, whole or not at all: .csv, .parquet and .xlsx hold `columns`, .json everything.

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from gpcert.errors import InvalidInputError
+from gpcert.extras import extra
 from gpcert.files import write_whole
 from gpcert.validation import require
 
@@ -40,12 +40,7 @@ def extension(what: str, path: str | os.PathLike[str], *known: str) -> str:
 def library(suffix: str) -> Any:
     """The library for tables of this extension; None: there is no need for one."""
     name = TABLES.get(suffix)
-    try:
-        return None if name is None else import_module(name)
-    except ImportError:
-        raise InvalidInputError(
-            f"a {suffix} file needs {name}, got none: pip install 'gpcert[tables]'"
-        ) from None
+    return None if name is None else extra(name, f"a {suffix} file")
 
 
 def check_lines(path: Path, lines: int) -> None:

@@ -452,18 +452,6 @@ def test_durations() -> None:
     assert [duration(s) for s in (3.2, 125, 4200)] == ["3 s", "2 min 5 s", "1 h 10 min"]
 
 
-def test_without_tqdm_there_is_no_line_and_the_work_is_done(
-    inside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert (
-        main(["range", "model.safetensors", "test.csv", "--rows", "0:3", "--radius", "0", "--scale", "std"])
-        == 0
-    )
-    assert capsys.readouterr().err == ""
-
-
 def complete(script: Path, words: str) -> list[str]:
     """What bash offers for the last word."""
     text = (

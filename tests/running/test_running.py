@@ -299,14 +299,6 @@ def test_a_bar_is_drawn(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_without_tqdm_one_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(
-        gc.InvalidInputError, match=r"^progress=True needs tqdm, got none: pip install [^\n]*$"
-    ):
-        gc.probability_range(small_model(), REGIONS, progress=True)
-
-
 @pytest.mark.parametrize("n_jobs", [0, 1.5, True, "all"])
 def test_n_jobs_is_checked(n_jobs):
     with pytest.raises(gc.InvalidInputError, match="n_jobs must be a whole number, not 0, got"):

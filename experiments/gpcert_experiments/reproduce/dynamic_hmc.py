@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
+from gpcert.extras import extra
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 from gpcert_experiments.reproduce.hmc import Chains, summarised
@@ -22,15 +23,16 @@ _SEED = 1
 
 def dynamic_sample(post: Posterior, y: Float, X: Float, chains: int, warm_up: int, draws: int) -> Chains:
     """As `hmc.sample`."""
-    from mici.adapters import DualAveragingStepSizeAdapter
-    from mici.integrators import LeapfrogIntegrator
-    from mici.samplers import DynamicMultinomialHMC
-    from mici.systems import EuclideanMetricSystem
-
+    adapters, integrators, samplers, systems = (
+        extra(f"mici.{part}", "a second sampler")
+        for part in ("adapters", "integrators", "samplers", "systems")
+    )
     target = _Target(post, y)
     rng = np.random.default_rng(_SEED)
-    system = EuclideanMetricSystem(neg_log_dens=target.value, grad_neg_log_dens=target.gradient)
-    sampler = DynamicMultinomialHMC(system, LeapfrogIntegrator(system), rng, max_tree_depth=7)
+    system = systems.EuclideanMetricSystem(neg_log_dens=target.value, grad_neg_log_dens=target.gradient)
+    sampler = samplers.DynamicMultinomialHMC(
+        system, integrators.LeapfrogIntegrator(system), rng, max_tree_depth=7
+    )
     to_test, variance = target.conditional(X)
 
     def trace(state: object) -> dict[str, Float]:
@@ -40,7 +42,7 @@ def dynamic_sample(post: Posterior, y: Float, X: Float, chains: int, warm_up: in
         warm_up,
         draws,
         [rng.standard_normal(target.size) for _ in range(chains)],
-        adapters=[DualAveragingStepSizeAdapter(0.8)],
+        adapters=[adapters.DualAveragingStepSizeAdapter(0.8)],
         trace_funcs=[trace],
         display_progress=False,
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpcert.extras import extra
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 from gpcert_experiments.reproduce.models import kernel_of
@@ -36,8 +37,7 @@ class Chains(NamedTuple):
 
 def summarised(means: Float, variance: Float) -> Chains:
     """The draws with their diagnostics, by ArviZ."""
-    from arviz_stats.base import array_stats
-
+    array_stats = extra("arviz_stats.base", "R-hat").array_stats
     axes = {"chain_axis": 0, "draw_axis": 1}
     squares = (means - means.mean(axis=(0, 1))) ** 2
     ess = min(float(array_stats.ess(values, **axes).min()) for values in (means, squares))

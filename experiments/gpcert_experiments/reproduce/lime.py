@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.errors import GpcertError
+from gpcert.extras import extra
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
@@ -23,11 +23,7 @@ def lime_weights(
     `width` None: the package's defaults, samples around the mean of the data, weighted with a kernel of width
     0.75 sqrt(d); else samples around each input, weighted with that kernel width.
     """
-    try:
-        from lime.lime_tabular import LimeTabularExplainer
-    except ImportError:
-        raise GpcertError("LIME needs the package lime: pip install 'gpcert[reproduce]'") from None
-    explainer = LimeTabularExplainer(
+    explainer = extra("lime.lime_tabular", "LIME").LimeTabularExplainer(
         X_train,
         mode="classification",
         discretize_continuous=False,

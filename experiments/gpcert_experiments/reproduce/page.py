@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpcert.extras import extra
 from gpcert.files import write_whole
 from gpcert.html import Html, join, table, tag
 from gpcert.pages.html import page
@@ -51,9 +52,8 @@ def paragraphs(text: str) -> list[str]:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, drawn without a window."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
+    made: Figure = extra("matplotlib.figure", "a page").Figure(figsize=(width, height), layout="constrained")
+    return made
 
 
 def save(figure: Figure, folder: Path, stem: str) -> None:

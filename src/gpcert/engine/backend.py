@@ -16,6 +16,7 @@ from scipy import special
 from scipy.linalg import lapack
 
 from gpcert.errors import InvalidInputError
+from gpcert.extras import extra
 from gpcert.rounding import gamma, is_certainly_psd
 from gpcert.validation import Float
 
@@ -152,13 +153,8 @@ class Torch(Backend):
     """torch on the CPU or a GPU."""
 
     def __init__(self, device: str) -> None:
-        try:
-            import array_api_compat.torch as xp
-            import torch
-        except ImportError:
-            raise InvalidInputError(
-                f"device={device!r} needs torch, got none: pip install 'gpcert[torch]'"
-            ) from None
+        what = f"device={device!r}"
+        torch, xp = extra("torch", what), extra("array_api_compat.torch", what)
         if device == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device must be one that torch sees, got 'cuda'")
         self.xp, self.torch, self.device = xp, torch, torch.device(device)
@@ -268,9 +264,8 @@ def chosen(device: str, rows: int) -> Backend:
 
 def _has_cuda() -> bool:
     try:
-        import array_api_compat  # noqa: F401
-        import torch
-    except ImportError:
+        torch, _ = (extra(name, "a GPU") for name in ("torch", "array_api_compat"))
+    except (InvalidInputError, ImportError):
         return False
     return bool(torch.cuda.is_available())
 

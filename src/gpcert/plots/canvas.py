@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from gpcert.errors import GpcertError
+from gpcert.extras import extra
 from gpcert.regions import Region
 from gpcert.results.phrases import Words, while_moving
 
@@ -19,10 +19,9 @@ GOOD, BAD, DARK, LIGHT = "#1b7837", "#d95f02", "#222222", "#bbbbbb"
 
 def canvas(width: float = 5.6, height: float = 3.4, columns: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure without pyplot (nothing is registered, nothing needs closing) and its axes in a row."""
-    try:
-        from gpcert.plots.shown import Shown
-    except ImportError:
-        raise GpcertError("plots need matplotlib: pip install 'gpcert[plots]'") from None
+    extra("matplotlib", "a plot")
+    from gpcert.plots.shown import Shown
+
     figure = Shown(figsize=(width, height), layout="constrained", facecolor="white")
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 

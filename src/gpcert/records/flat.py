@@ -18,13 +18,8 @@ def flat(answer: Answer, classes: Sequence[Any] = ()) -> list[dict[str, Any]]:
     `min_lower` is `answer.min.lower`; labels are class values where the classes are known.
     """
     if isinstance(answer, Explanation):
-        names = answer.feature_names or tuple(f"x{j}" for j in range(answer.lower.shape[1]))
-        parts = {name: getattr(answer, name) for name in ("value", "lower", "upper", "sign")}
-        return [
-            {"feature": names[j], **{name: part[i, j].item() for name, part in parts.items()}}
-            for i in range(len(answer.lower))
-            for j in range(len(names))
-        ]
+        table = {name: part.tolist() for name, part in answer.table().items() if name != "row"}
+        return [dict(zip(table, line, strict=True)) for line in zip(*table.values(), strict=True)]
     region = getattr(answer, answer.subject)
     radius = {"radius": region.radius} if isinstance(region, Ball) and answer.subject == "region" else {}
     found = radius | dict(_entries(answer, ""))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
+from gpcert.extras import extra
 from gpcert.html import Html, join, tag
 from gpcert.numbers import between, counted, exactly
 from gpcert.pictures import image_shape, influence
@@ -23,8 +25,36 @@ from gpcert.validation import Float, Index, Mask, require
 _LINES = 10  # of radii or features, in what is printed
 
 
+class _Tabular(ABC):
+    """What has a `table`, of columns of one length, as data frames of others."""
+
+    @abstractmethod
+    def table(self) -> Mapping[str, NDArray[Any]]:
+        """The columns by name."""
+
+    def to_pandas(self) -> Any:
+        """`table` as a data frame of pandas.
+
+        Returns
+        -------
+        DataFrame
+            The same columns.
+        """
+        return extra("pandas", "to_pandas").DataFrame(self.table())
+
+    def to_polars(self) -> Any:
+        """`table` as a data frame of polars.
+
+        Returns
+        -------
+        DataFrame
+            The same columns.
+        """
+        return extra("polars", "to_polars").DataFrame(self.table())
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Answer):
+class Evaluation(_Tabular, Answer):
     """Accuracies of a model on labelled points at every radius: certified <= true robust <= attacked.
 
     A point is truly robust at a radius if its true label is the most probable at it, and more probable than
@@ -187,21 +217,9 @@ class Evaluation(Answer):
     def _repr_html_(self) -> str:
         return tag("pre", self.told())
 
-    def to_pandas(self) -> Any:
-        """`table` as a data frame of pandas.
-
-        Returns
-        -------
-        DataFrame
-            One line for each radius.
-        """
-        import pandas
-
-        return pandas.DataFrame(self.table())
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(Answer):
+class Explanation(_Tabular, Answer):
     """Influences Delta^i of every point and feature, with enclosures.
 
     Attributes
@@ -253,6 +271,20 @@ class Explanation(Answer):
 
     asked = "label", "averaged"
     subject = "balls"
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """One line for each point and each feature.
+
+        Returns
+        -------
+        dict of arrays (m * d,)
+            row (position of the point), feature, value, lower, upper, sign.
+        """
+        m, d = self.lower.shape
+        names = self.feature_names or tuple(f"x{j}" for j in range(d))
+        told = {"row": np.repeat(np.arange(m), d), "feature": np.array(m * names, dtype=object)}
+        parts = {"value": self.value, "lower": self.lower, "upper": self.upper, "sign": self.sign}
+        return told | {name: part.ravel() for name, part in parts.items()}
 
     @property
     def averaged(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gpcert.errors import GpcertError, InvalidInputError
+from gpcert.extras import extra
 
 
 @contextmanager
@@ -25,11 +26,9 @@ def cluster(address: str | None) -> Iterator[None]:
 
 @contextmanager
 def _dask(address: str) -> Iterator[None]:
-    try:
-        import distributed
-    except ImportError:
-        raise GpcertError("Dask needs distributed, got none: pip install 'gpcert[dask]'") from None
     import joblib
+
+    distributed = extra("distributed", "Dask")
 
     try:
         client = distributed.Client(address, timeout=20)
@@ -43,15 +42,12 @@ def _dask(address: str) -> Iterator[None]:
 
 @contextmanager
 def _ray(address: str) -> Iterator[None]:
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError:
-        raise GpcertError("Ray is missing: pip install 'gpcert[ray]'") from None
     import joblib
+
+    ray, backend = extra("ray", "Ray"), extra("ray.util.joblib", "Ray")
 
     if not ray.is_initialized():
         ray.init(address=None if address == "ray" else address, log_to_driver=False)
-    register_ray()
+    backend.register_ray()
     with joblib.parallel_config("ray"):
         yield

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.errors import InvalidInputError
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -93,12 +91,6 @@ def listener(progress: Listener | bool | None, what: str) -> Iterator[Listener |
     if not progress:
         yield None
         return
-    try:
-        import tqdm  # noqa: F401
-    except ImportError:
-        raise InvalidInputError(
-            "progress=True needs tqdm, got none: pip install 'gpcert[progress]'"
-        ) from None
     bar = Bar(what)
     try:
         yield bar
@@ -107,7 +99,7 @@ def listener(progress: Listener | bool | None, what: str) -> Iterator[Listener |
 
 
 class Bar:
-    """One line on a stream that is drawn over itself, by tqdm; silent where that is not installed."""
+    """One line on a stream that is drawn over itself, by tqdm."""
 
     def __init__(self, what: str, total: int | None = None, leave: bool = True, shown: bool = True) -> None:
         self._options = {"desc": what, "leave": leave, "miniters": 0}
@@ -123,12 +115,9 @@ class Bar:
     def draw(self, done: int, note: str = "") -> None:
         """Show that so much is done, and a note."""
         if self._shown and self._bar is None:
-            try:
-                from tqdm import tqdm
+            from tqdm import tqdm  # dear to import
 
-                self._bar = tqdm(total=self._total, **self._options)
-            except ImportError:
-                self._shown = False
+            self._bar = tqdm(total=self._total, **self._options)
         if self._bar is not None:
             self._bar.n = done
             self._bar.set_postfix_str(note, refresh=False)

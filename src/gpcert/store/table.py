@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpcert.extras import extra
 from gpcert.formats import write_table
 
 
@@ -56,9 +57,7 @@ class Table:
         DataFrame
             The same columns.
         """
-        import pandas
-
-        return pandas.DataFrame(self.columns)
+        return extra("pandas", "to_pandas").DataFrame(self.columns)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, whole or not at all; numbers are exact, no text is a formula.
