@@ -26,6 +26,8 @@ from helpers.oracle import bits
 Numbers = Sequence[float] | np.ndarray
 #: Tests in ball arithmetic of so many bits.
 exactly = bits(240)
+#: Of the weights of a plane, which bounds pay for elsewhere.
+ROUNDING = arb(1e-13)
 
 
 def column(*values: float) -> np.ndarray:
@@ -51,6 +53,25 @@ def grown(post: Posterior, b: Numbers, x: Numbers, constant: float = 0.0, still:
     r = square(x, 0.0 * np.asarray(x))
     terms = (arb(float(w)) * (r - square(x, c)).exp() for w, c in zip(b, post.centres, strict=True))
     return sum(terms, arb(float(still))) + arb(float(constant)) * r.exp()
+
+
+def lower(
+    post: Posterior,
+    b: Numbers,
+    xh: Numbers,
+    x: Numbers,
+    still: float,
+    constant: float,
+    lost: float,
+    bend: float = 0.0,
+) -> arb:
+    """What a plane around xh says at x, but for `ROUNDING`."""
+    near = (-square(x, xh)).exp()
+    kernels = sum(
+        (arb(float(w)) * (-square(x, c)).exp() for w, c in zip(b, post.centres, strict=True)), arb(0)
+    )
+    rest = arb(float(constant)) - arb(float(lost)) - 2 * arb(float(bend)) * (1 - near)
+    return kernels + arb(float(still)) * near + rest - ROUNDING
 
 
 def sum_around_zero(

@@ -22,11 +22,10 @@ from gpcert.engine.lines import lines
 from gpcert.engine.planes import plane
 from gpcert.engine.thin import Basis, Thin
 from helpers.mutation import unnoticed
-from helpers.worst import column, exactly, model, row_around_zero, square
+from helpers.worst import column, exactly, lower, model, row_around_zero
 from judge import Truth
 
 FAR = 12.0  # lengthscales: k is 1e-31
-ROUNDING = arb(1e-13)  # of the weights, which bounds pay for elsewhere
 LIFT = 9e-4
 
 
@@ -42,16 +41,6 @@ def worst_models():
     yield model([[0.0]], [0.0], [[1.0 + LIFT]]), [0.0], [0.0]  # S = -lift
     apart = model([[0.0], [1.0]], [0.0, 0.0], [[-0.3, 0.3], [0.3, -0.3]])  # the negative part is k_x - k_xh
     yield apart, [0.0], [1.0]
-
-
-def lower(post, b, xh, x, still, constant, lost, bend=0.0):
-    """What a plane says at x."""
-    near = (-square(x, xh)).exp()
-    kernels = sum(
-        (arb(float(w)) * (-square(x, c)).exp() for w, c in zip(b, post.centres, strict=True)), arb(0)
-    )
-    rest = arb(float(constant)) - arb(float(lost)) - 2 * arb(float(bend)) * (1 - near)
-    return kernels + arb(float(still)) * near + rest - ROUNDING
 
 
 def truth(post, x, t):
