@@ -193,6 +193,16 @@ def test_boxes_one_for_all_rows_one_for_each_or_without_rows(inside: Path) -> No
     (a,) = answers("range", "model.safetensors", "--boxes", str(alone))
     p = post.probability(OFFSET[None])[0, 1]
     assert a["min"][0] <= p <= a["max"][1]
+    # Verdicts of the same boxes: about the label of the row, or of the middle where there are no rows.
+    (verdict,) = answers("certify", "model.safetensors", "--boxes", str(alone))
+    (expected,) = gc.certify(post, [gc.Box(*ends.reshape(3, 2).T)])
+    margin = [expected.margin.lower, expected.margin.upper]
+    assert (verdict["status"], verdict["margin"]) == (expected.status, margin)
+    wide = write_table(Path("wide.csv"), [[0, 100]], ["age.lower", "age.upper"])
+    verdicts = answers("certify", "model.safetensors", "test.csv", "--rows", "0:2", "--boxes", str(wide))
+    assert [a["region"]["lower"][1:] for a in verdicts] == X[:, 1:].tolist()
+    assert main(["certify", "model.safetensors", "--boxes", str(alone), "--store", "boxes.db"]) == 0
+    assert main(["store", "list", "boxes.db"]) == 0
 
 
 def test_verdicts_are_proved_or_come_with_a_counterexample(

@@ -212,7 +212,13 @@ def test_boxes(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         write_table(Path("boxes.csv"), rows, header)
         assert told in refused(capsys, *command)
+    write_table(Path("boxes.csv"), [[1, 2]], ["age.lower", "age.upper"])
+    told = refused(capsys, "certify", *command[1:])
+    assert "boxes.csv must have boxes that hold their rows, got one without row 0" in told
     assert "--boxes and --radius exclude each other" in refused(capsys, *command, "--radius", "1")
+    for option in ("--norm=2", "--features=age", "--domain=0:1", "--scale=std", "--radius-column=age"):
+        told = f"--boxes and {option.partition('=')[0]} exclude each other"
+        assert told in refused(capsys, *command, option)
 
 
 def test_verbs_and_files_that_do_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,12 +233,12 @@ def test_verbs_and_files_that_do_not_exist(capsys: pytest.CaptureFixture[str]) -
 
 def test_results_files_of_strangers(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    good = '{"format": "gpcert results", "format_version": 1'
+    good = '{"format": "gpcert results", "format_version": 2'
     for text, told in (
         ("", "must be a results file of gpcert"),
         ("[]", "got other JSON"),
         ("[" * 100_000, "must be a results file of gpcert"),
-        (good.replace("1", "3") + "}", "must have results format 1 to 2, got 3"),
+        (good.replace("2", "3") + "}", "must have results format 2, got 3"),
         (good + "}", "'verb' is missing or of the wrong kind"),
     ):
         write_whole(path, text)
@@ -255,8 +261,8 @@ def test_no_input_is_written_over(tmp_path, monkeypatch, capsys):
         assert main(["fit", "d.csv", "--target", "y", "-o", output]) == 2
         assert rule in capsys.readouterr().err
     assert Path("d.csv").read_bytes() == before
-    assert main(["fit", "d.csv", "--target", "y", "--max-evals", "0", "-o", "m.st"]) == 0
-    model = Path("m.st").read_bytes()
-    for output in ("m.st", "d.csv"):
-        assert main(["range", "m.st", "d.csv", "--radius", "0.1", "-o", output]) == 2
-    assert Path("m.st").read_bytes() == model
+    assert main(["fit", "d.csv", "--target", "y", "--max-evals", "0", "-o", "m.safetensors"]) == 0
+    model = Path("m.safetensors").read_bytes()
+    for output in ("m.safetensors", "d.csv"):
+        assert main(["range", "m.safetensors", "d.csv", "--radius", "0.1", "-o", output]) == 2
+    assert Path("m.safetensors").read_bytes() == model

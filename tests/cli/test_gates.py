@@ -14,8 +14,10 @@ import gpcert as gc
 from gpcert.cli import main
 from gpcert.cli.gates import Gate, add_gate
 from gpcert.records.results_file import read_results
+from gpcert.records.rows import Row
 from helpers.cli_files import patients
 
+ENDS = ("lower", "upper")
 COMMON = ["certify", "model.safetensors", "test.csv", "--scale", "std", "--quiet", "--jobs", "1"]
 
 
@@ -109,15 +111,38 @@ def test_another_threshold_and_a_share_close_to_all_are_told(capsys: pytest.Capt
 
 
 def test_junit(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [*COMMON, "--radius", "0.01", "--radius", "3", "--require", "0.5", "--junit", "gate.xml"]
+    radii = ["--radius", "0.01", "--radius", "3"]
+    asked = [*COMMON, *radii, "--id", "who", "--require", "0.5", "--junit", "gate.xml"]
     assert main(asked) == 3
     suite = ET.parse("gate.xml").getroot().find("testsuite")
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    met, lost = suite.findall("testcase")
-    assert met.find("failure") is None
-    assert "NOT met" in lost.find("failure").get("message")
-    assert "rows not proved: 0" in lost.find("failure").text
+    cases = {(case.get("classname"), case.get("name")): case for case in suite}
+    assert suite.get("tests") == str(len(cases)) == "26"  # twelve rows and a gate, twice
+    assert cases["gpcert.gate", "all rows at 0.01"].find("*") is None
+    assert "NOT met" in cases["gpcert.gate", "all rows at 3"].find("failure").get("message")
+    # Red where the gate is not met, and only there: a share of 0.5 lets some rows be lost.
+    kept = [i for i in range(12) if cases["gpcert.certify", f"row p{i} at 0.01"].find("*") is None]
+    assert len(kept) == shares(0.01)[None] * 12
+    assert int(suite.get("skipped")) == 12 - len(kept)
+    lost = [cases["gpcert.certify", f"row p{i} at 3"].find("failure") for i in range(12)]
+    assert int(suite.get("failures")) == 1 + sum(each is not None for each in lost)
+    assert {each.get("message").partition(" in ")[0] for each in lost} <= {
+        "unsafe: margin",
+        "unknown: margin",
+    }
     capsys.readouterr()
+
+
+def test_boxes_pass_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["age", '"weight, kg"', "<b>dose</b>"]
+    head = ",".join(
+        f'{name[:-1]}.{end}"' if name[0] == '"' else f"{name}.{end}" for name in names for end in ENDS
+    )
+    Path("boxes.csv").write_text(f"{head}\n-1000,1000,-1,1,-1e5,1e5\n")
+    asked = ["certify", "model.safetensors", "test.csv", "--boxes", "boxes.csv", "--quiet", "--jobs", "1"]
+    assert main([*asked, "--require", "0.5", "--junit", "gate.xml"]) == 3
+    assert "at its own region, got 0 of 12" in capsys.readouterr().err
+    assert main([*asked, "--require", "0.5", "--at", "1"]) == 2
+    assert "--at must be one of the radii asked about, of which there are none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -156,10 +181,13 @@ def test_without_labels_there_is_no_gate(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_hostile_classes_stay_text_in_xml(tmp_path: Path) -> None:
     hostile = "<script>\x00&\"'"
-    gate = Gate(Fraction(1), hostile, {0.1: [(0, hostile)]}, tmp_path / "gate.xml", 0.5)
+    row = Row(0, hostile, hostile, None, None, None, 0.1, None)
+    gate = Gate(Fraction(1), hostile, {0.1: [row]}, tmp_path / "gate.xml", 0.5)
     assert gate.judge([], [hostile], 1.0, quiet=True) == 3
-    case = ET.parse(tmp_path / "gate.xml").getroot().find("testsuite/testcase")
-    assert case.get("name") == "<script>\N{REPLACEMENT CHARACTER}&\"' at 0.1"
+    cases = ET.parse(tmp_path / "gate.xml").getroot().findall("testsuite/testcase")
+    shown = "<script>\N{REPLACEMENT CHARACTER}&\"' at 0.1"
+    assert [case.get("name") for case in cases] == [f"row {shown}", shown]
+    assert cases[0].find("failure").get("message") == "no answer"
 
 
 def test_assert_certified() -> None:

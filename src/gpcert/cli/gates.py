@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree
 
 from gpcert.cli.keeping import keep
 from gpcert.cli.options import number
-from gpcert.cli.show import say, warn
+from gpcert.cli.show import printable, say, warn
 from gpcert.files import write_whole
-from gpcert.numbers import counted, exactly
+from gpcert.numbers import between, counted, exactly
 from gpcert.records.rows import Row
 from gpcert.results import Verdict
 from gpcert.validation import require
@@ -30,7 +30,12 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--require", type=_share, metavar="SHARE", help=told)
     group.add_argument("--class", dest="only", metavar="CLASS", help="count only rows truly of this class")
     group.add_argument("--at", type=number, metavar="R", help="only at this of the radii")
-    group.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML")
+    group.add_argument(
+        "--junit",
+        type=Path,
+        metavar="FILE",
+        help="write the outcome as JUnit XML: a case for each row, and the gate",
+    )
 
 
 def _share(text: str) -> Fraction:
@@ -46,97 +51,94 @@ def _share(text: str) -> Fraction:
 
 @dataclass(frozen=True)
 class Gate:
-    """What is required of which rows, (row, radius), by their true labels."""
+    """What is required of which rows, by their true labels."""
 
     share: Fraction
     only: str | None
-    rows: dict[float | None, list[tuple[int, str]]]  #: by radius; None: each row has its own
+    rows: dict[float | None, list[Row]]  #: what is asked, by radius; None: each row has its own region
     junit: Path | None
     threshold: float  #: what P(label) stays above where it is proved safe
 
     def judge(self, answers: Sequence[Row], classes: Sequence[str], seconds: float, quiet: bool) -> int:
         """Say and write whether it is met: 0, or the exit status; rows without an answer are not proved."""
-        proved = {(r.row, r.radius) for r in answers if _holds(r, classes)}
-        cases = []
+        found = {(r.row, r.radius if r.radius in self.rows else None): r.answer for r in answers}
+        suite = ElementTree.Element("testsuite", name="gpcert certify", time=f"{seconds:.3f}")
+        status = 0
         for radius, rows in self.rows.items():
-            known = proved if radius is not None else {(row, None) for row, _ in proved}
-            lost = [row for row, _ in rows if (row, radius) not in known]
-            cases.append((radius, len(rows), lost, Fraction(len(rows) - len(lost), len(rows)) >= self.share))
-        for radius, n, lost, met in cases:
-            line = self._line(radius, n, len(lost), met)
+            lost = [_lost(found.get((each.row, radius)), each.label, classes) for each in rows]
+            held = lost.count("")
+            met = Fraction(held, len(rows)) >= self.share
+            line = self._line(radius, held, len(rows), met)
             if not met:
+                status = NOT_MET
                 warn(line)
             elif not quiet:
                 say(line)
+            at = "" if radius is None else f" at {exactly(radius)}"
+            for each, why in zip(rows, lost, strict=True):
+                _add_case(
+                    suite,
+                    "gpcert.certify",
+                    f"row {each.row if each.id is None else each.id}{at}",
+                    why,
+                    "skipped" if met else "failure",
+                )
+            _add_case(suite, "gpcert.gate", f"{self.only or 'all rows'}{at}", "" if met else line, "failure")
         if self.junit is not None:
-            text = self._xml(cases, seconds)
+            text = _document(suite)
             kept = keep(self.junit, lambda place: write_whole(place, text))
             if kept.note:
                 warn(kept.note)
-        return 0 if all(met for *_, met in cases) else NOT_MET
+        return status
 
-    def _line(self, radius: float | None, n: int, lost: int, met: bool) -> str:
-        where = "its own radius" if radius is None else f"radius {exactly(radius)}"
-        held = f"{counted(n - lost, n)} rows"
+    def _line(self, radius: float | None, held: int, n: int, met: bool) -> str:
+        where = "its own region" if radius is None else f"radius {exactly(radius)}"
         who = "" if self.only is None else f" of class {self.only}"
         kept = "" if self.threshold == 0.5 else f" with a probability above {exactly(self.threshold)}"
-        told = (
-            f"required {exactly(float(self.share))} right and proved safe{kept}{who} at {where}, got {held}"
-        )
-        return f"{told}: {'met' if met else 'NOT met'}"
-
-    def _xml(self, cases: Sequence[tuple[float | None, int, list[int], bool]], seconds: float) -> str:
-        """One test case for each radius."""
-        made = []
-        for radius, n, lost, met in cases:
-            line = _text(self._line(radius, n, len(lost), met))
-            rows = f"rows not proved: {', '.join(map(str, lost)) or 'none'}"
-            name = f"{self.only or 'all rows'} at {'own radii' if radius is None else exactly(radius)}"
-            inside = f"<system-out>{escape(line)}; {rows}</system-out>"
-            if not met:
-                inside = f"<failure message={quoteattr(line)}>{rows}</failure>"
-            case = f'<testcase classname="gpcert.certify" name={quoteattr(_text(name))} time="{seconds:.3f}">'
-            made.append(f"{case}{inside}</testcase>")
-        failed = sum(not met for *_, met in cases)
-        counts = f'tests="{len(cases)}" failures="{failed}" errors="0"'
-        suite = f'<testsuite name="gpcert certify" {counts} time="{seconds:.3f}">'
-        return "\n".join(
-            [
-                '<?xml version="1.0" encoding="UTF-8"?>',
-                "<testsuites>",
-                suite,
-                *made,
-                "</testsuite>",
-                "</testsuites>\n",
-            ]
-        )
+        told = f"required {exactly(float(self.share))} right and proved safe{kept}{who} at {where}"
+        return f"{told}, got {counted(held, n)} rows: {'met' if met else 'NOT met'}"
 
 
-def _holds(row: Row, classes: Sequence[str]) -> bool:
-    """Proved: the class that cannot change is the true one."""
-    answer: Any = row.answer
-    return isinstance(answer, Verdict) and answer.status == "safe" and classes[answer.label] == row.label
+def _lost(answer: Any, label: str | None, classes: Sequence[str]) -> str:
+    """Why a row does not count; "": it is proved that its class, which is the true one, cannot change."""
+    if not isinstance(answer, Verdict):
+        return "no answer"
+    if answer.status != "safe":
+        return f"{answer.status}: margin in {between(answer.margin.lower, answer.margin.upper)}"
+    own = classes[answer.label]
+    return "" if own == label else f"safe, but as {own}: its class is {label}"
 
 
-def _text(text: str) -> str:
-    """What XML can hold."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+def _add_case(suite: ElementTree.Element, group: str, name: str, why: str, kind: str) -> None:
+    case = ElementTree.SubElement(suite, "testcase", classname=group, name=printable(name))
+    if why:
+        ElementTree.SubElement(case, kind, message=printable(why))
 
 
-def read_gate(parsed: argparse.Namespace, rows: Sequence[tuple[int, str | None, float]]) -> Gate | None:
-    """From the options and (row, true label, radius) of all that is asked; what cannot be is told before."""
+def _document(suite: ElementTree.Element) -> bytes:
+    for name, path in (("tests", "testcase"), ("failures", "*/failure"), ("skipped", "*/skipped")):
+        suite.set(name, str(len(suite.findall(path))))
+    tree = ElementTree.Element("testsuites")
+    tree.append(suite)
+    ElementTree.indent(tree)
+    content: bytes = ElementTree.tostring(tree, "utf-8", xml_declaration=True)
+    return content
+
+
+def read_gate(parsed: argparse.Namespace, rows: Sequence[Row]) -> Gate | None:
+    """From the options, and all that is asked (without answers); what cannot be is one sentence."""
     if parsed.require is None:
         for name, value in (("--class", parsed.only), ("--at", parsed.at), ("--junit", parsed.junit)):
             require(value is None, f"{name} must be given with --require, got it alone")
         return None
-    require(all(label is not None for _, label, _ in rows), "--require needs true labels; see --target")
-    by_radius: dict[float | None, list[tuple[int, str]]] = {}
-    for row, label, radius in rows:
-        key = None if parsed.radius is None else radius
-        if label is not None and parsed.only in (None, label) and parsed.at in (None, radius):
-            by_radius.setdefault(key, []).append((row, label))
-    asked = ", ".join(sorted({exactly(radius) for *_, radius in rows})[:8])
-    known = parsed.at is None or parsed.at in {radius for *_, radius in rows}
+    require(all(each.label is not None for each in rows), "--require needs true labels; see --target")
+    by_radius: dict[float | None, list[Row]] = {}
+    for each in rows:
+        if parsed.only in (None, each.label) and parsed.at in (None, each.radius):
+            by_radius.setdefault(None if parsed.radius is None else each.radius, []).append(each)
+    radii = {each.radius for each in rows if each.radius is not None}
+    asked = ", ".join(map(exactly, sorted(radii)[:8])) or "of which there are none"
+    known = parsed.at is None or parsed.at in radii
     require(known, f"--at must be one of the radii asked about, {asked}, got {parsed.at}")
     require(bool(by_radius), f"--class must be the true class of at least one row, got {parsed.only!r}")
     return Gate(parsed.require, parsed.only, by_radius, parsed.junit, parsed.threshold)

@@ -15,9 +15,12 @@ from gpcert.cli.io.sources import SHIPPED, feature_names
 from gpcert.cli.io.tables import Columns, Table
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
+from gpcert.records.batch import shape_told
 from gpcert.regions import Ball, Box, Region, checked_spread
 from gpcert.tables import position
 from gpcert.validation import Float, require
+
+_OF_BALLS = ("radius", "radius_column", "norm", "features", "domain", "scale")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,22 @@ def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
     for i, radius in zip(table.rows, radii, strict=True):
         require(radius >= 0, f"{table.place(i, name)} must be >= 0, got {radius}")
     return [[radius] for radius in radii]
+
+
+def read_regions(
+    parsed: argparse.Namespace, post: Posterior, table: Table | None
+) -> tuple[list[tuple[int, Region]], dict[str, Any]]:
+    """Balls around the rows, or boxes, each with the row's position; and what settings say of them."""
+    names = feature_names(post)
+    if parsed.boxes is None:
+        require(table is not None, "DATA or --boxes must be given, got neither")
+        assert table is not None
+        shape = read_shape(parsed, post, table)
+        return balls(table, read_radii(parsed, table), shape), shape_told(shape, names)
+    balls_too = [name for name in _OF_BALLS if getattr(parsed, name) not in (None, math.inf)]
+    told = "".join(f"--{name.replace('_', '-')}" for name in balls_too[:1])
+    require(not balls_too, f"--boxes and {told} exclude each other, got both")
+    return boxes(parsed.boxes, parsed.delimiter, names, table), {"boxes": str(parsed.boxes)}
 
 
 def balls(table: Table, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:

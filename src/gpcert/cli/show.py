@@ -76,10 +76,11 @@ def by_radius(
 ) -> str:
     """For each radius how many answers are called what, and how many of those called `names[0]` are right."""
     lines = []
-    for radius in sorted({a.radius or 0.0 for a in answers}):
+    for radius in sorted({a.radius for a in answers}, key=lambda r: r or 0.0):
         some = [a for a in answers if a.radius == radius]
         counts = ", ".join(f"{sum(of(a) == name for a in some)} {name}" for name in names)
         right = sum(of(a) == names[0] and a.label == a.predicted for a in some)
         share = f"; right and {names[0]}: {percent(Fraction(right, len(some)))}" if some[0].label else ""
-        lines.append(f"radius {exactly(radius)}: {counts}{share}")
+        where = "" if radius is None else f"radius {exactly(radius)}: "
+        lines.append(f"{where}{counts}{share}")
     return "\n".join(lines)

@@ -157,7 +157,7 @@ class _Reader:
             self._same_label(point, answer.label, answer.safe > 0)
             _add_radius(point, answer)
         elif radius is None:
-            _refuse("radius must be >= 0, got nothing")
+            _refuse("a page must be about balls, or ranges over boxes, got a region without a radius")
         elif isinstance(answer, Decided):
             self._same_label(point, answer.label, answer.status == "safe")
             ends = answer.margin.lower, answer.margin.upper

@@ -13,7 +13,7 @@ from gpcert.cli.gates import add_gate, read_gate
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region, number
 from gpcert.cli.proving import add_proof, proof_paths
-from gpcert.cli.regions import balls, read_radii, read_shape
+from gpcert.cli.regions import read_regions
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between
@@ -22,12 +22,11 @@ from gpcert.proofs import ProofPath
 from gpcert.questions import certify
 from gpcert.questions.certify import settled_verdicts
 from gpcert.questions.checks import Kept
-from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import Verdict, VerdictStatus
 from gpcert.running import Listener
-from gpcert.validation import Float
+from gpcert.validation import Float, require
 
 DESCRIPTION = """
 Whether the label of a row can change within a region around it: "safe" is proved, "unsafe" comes
@@ -37,17 +36,18 @@ EXAMPLES = """
   gpcert certify model.safetensors patients.csv --radius 0.1 --scale std -o certify.json
   gpcert certify model.safetensors patients.csv --radius 1 --radius 2 --features age,bmi
   gpcert certify model.safetensors test.csv --radius 0.1 --require 0.9 --class ill --junit gate.xml
+  gpcert certify model.safetensors --boxes boxes.csv
   gpcert certify digits.safetensors dataset:mnist38 --rows 0:50 --radius 0.05 --domain 0:1
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_data(parser)
+    add_data(parser, optional=True)
     parser.add_argument(
         "--threshold", type=number, default=0.5, metavar="T", help="P(label) must stay above it (%(default)s)"
     )
-    add_region(parser, several_radii=True)
+    add_region(parser, several_radii=True, boxes=True)
     add_limits(parser)
     add_device(parser)
     add_gate(parser)
@@ -67,26 +67,26 @@ class _Query:
 def run(parsed: argparse.Namespace) -> int:
     """A verdict for each row and radius."""
     model = open_model(parsed)
-    table = read_points(parsed, model.post)
-    shape = read_shape(parsed, model.post, table)
-    regions = balls(table, read_radii(parsed, table), shape)
+    table = None if parsed.data is None else read_points(parsed, model.post)
+    regions, shape = read_regions(parsed, model.post, table)
+    points = [region.centre if table is None else table.X[i] for i, region in regions]
+    for (i, region), x in zip(regions, points, strict=True):
+        inside = table is None or region.contains(x)
+        require(inside, f"{parsed.boxes} must have boxes that hold their rows, got one without row {i}")
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     proofs = proof_paths(parsed, model, [region for _, region in regions], len(regions))
-    asked = zip(regions, proofs, strict=True)
-    queries = [_Query(table.X[i], region, parsed.threshold, limits, proof) for (i, region), proof in asked]
-    settings = {"threshold": parsed.threshold, **shape_told(shape, model.features), **limits}
+    asked = zip(points, regions, proofs, strict=True)
+    queries = [_Query(x, region, parsed.threshold, limits, proof) for x, (_, region), proof in asked]
+    settings = {"threshold": parsed.threshold, **shape, **limits}
     rows = Rows(model, table, regions)
 
     def together(store: Kept) -> dict[int, Verdict]:
         if parsed.proof is not None:  # a proof needs the tree of a search
             return {}
-        points, sets = np.array([query.x for query in queries]), [query.region for query in queries]
-        question = points, sets, parsed.threshold, parsed.device
+        question = np.array(points), [query.region for query in queries], parsed.threshold, parsed.device
         return settled_verdicts(model.post, *question, store, **limits)
 
-    labels = table.labels or [None] * len(table.X)
-    graded = [(table.rows[i], labels[i], float(getattr(region, "radius", 0.0))) for i, region in regions]
-    gate = read_gate(parsed, graded)
+    gate = read_gate(parsed, [rows.row(k, None) for k in range(len(regions))])
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together, gate)
 
 
@@ -97,7 +97,8 @@ def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
 
 
 def _table(rows: list[Row]) -> str:
-    head = ("row", "true", "predicted", "P at row", "radius", "status", "margin in", "ended")
+    radius = ("radius",) if rows and rows[0].radius is not None else ()
+    head = ("row", "true", "predicted", "P at row", *radius, "status", "margin in", "ended")
     lines = [
         (*row_cells(r), str(a.status), between(a.margin.lower, a.margin.upper), str(a.ended))
         for r in rows

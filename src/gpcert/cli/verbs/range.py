@@ -11,7 +11,7 @@ from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region
 from gpcert.cli.proving import add_proof, proof_paths
-from gpcert.cli.regions import balls, boxes, read_radii, read_shape
+from gpcert.cli.regions import read_regions
 from gpcert.cli.session import Rows, class_position, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
@@ -20,7 +20,6 @@ from gpcert.proofs import ProofPath
 from gpcert.questions import probability_range
 from gpcert.questions.checks import Kept
 from gpcert.questions.ranges import settled_ranges
-from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import ProbabilityRange
@@ -66,17 +65,7 @@ def run(parsed: argparse.Namespace) -> int:
     model = open_model(parsed)
     label = class_position(model.classes, parsed.label)
     table = None if parsed.data is None else read_points(parsed, model.post)
-    if parsed.boxes is not None:
-        balls_too = parsed.radius is not None or parsed.radius_column is not None
-        require(not balls_too, "--boxes and --radius exclude each other, got both")
-        regions = boxes(parsed.boxes, parsed.delimiter, model.features, table)
-        shape: dict[str, Any] = {"boxes": str(parsed.boxes)}
-    else:
-        require(table is not None, "DATA or --boxes must be given, got neither")
-        assert table is not None
-        form = read_shape(parsed, model.post, table)
-        regions = balls(table, read_radii(parsed, table), form)
-        shape = shape_told(form, model.features)
+    regions, shape = read_regions(parsed, model.post, table)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     auto = parsed.proof is None or parsed.method == "auto"
     require(auto, f"--method must be auto with --proof, got {parsed.method}")
