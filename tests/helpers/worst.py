@@ -115,3 +115,18 @@ def engine_sum(
 ) -> Sums:
     """The engine's sum of one row, seen from 0."""
     return Sums(*row_around_zero(post, low, high, metric), plane(b, **terms))
+
+
+class Corner:
+    """A set whose quadratics are known at its far corner alone, which is all that is asked here."""
+
+    def __init__(self, boxes):
+        self._boxes = boxes
+
+    def __getattr__(self, name):
+        return getattr(self._boxes, name)
+
+    def quadratic(self, g, H, diagonal, base, excess, size, tries):
+        d = self._boxes.high
+        H = H + diagonal[:, :, None] * np.eye(d.shape[1])
+        return base + (g * d).sum(axis=1) + 0.5 * ((H @ d[:, :, None])[:, :, 0] * d).sum(axis=1) - excess

@@ -4,6 +4,7 @@ point whose features are those of the reference although its kernel there is 0 (
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from gpcert.engine.lines import lines
 from gpcert.engine.planes import plane
 from gpcert.engine.thin import Basis, Thin
 from helpers.mutation import unnoticed
-from helpers.worst import column, exactly, lower, model, row_around_zero
+from helpers.worst import ROUNDING, column, exactly, lower, model, row_around_zero
 from judge import Truth
 
 FAR = 12.0  # lengthscales: k is 1e-31
@@ -44,9 +45,9 @@ def worst_models():
 
 
 def truth(post, x, t):
-    """mu - t sqrt(1 + max(S, 0)), probit."""
+    """mu - t sqrt(c + max(S, 0)), probit."""
     mean, S = Truth(post).latent(x)
-    return mean - arb(float(t)) * (1 + S.max(arb(0))).sqrt()
+    return mean - arb(float(t)) * (1 / arb(post.likelihood.scale) ** 2 + S.max(arb(0))).sqrt()
 
 
 @exactly
@@ -138,6 +139,38 @@ def test_squares_left_out_by_planes():
 
 
 @exactly
+def test_squares_whose_orders_cancel():
+    """G6 to G8: R leaves one direction, along which the second order of k_x - k_xh takes from the first."""
+    step = 0.02
+    X = step * column(-1.0, 0.0, 1.0)
+    first, bent = column(-1.0, 0.0, 1.0) / (2 * step), column(1.0, -2.0, 1.0) / (math.sqrt(3) * step**2)
+    K = np.exp(-0.5 * (X[:, None] - X) ** 2)
+    for h, share, link, level in (
+        (0.03, 0.0375, gc.Probit(), (-1.0, 0.0)),
+        (0.03, 0.0375, gc.Probit(0.03), 0.02),
+        (0.1, 0.15, gc.Probit(), (1.0, 0.0)),
+    ):
+        root = math.sqrt(1.0 - share**2)
+        w = share * first - root * bent if level == (1.0, 0.0) else root * first + share * bent
+        post = model(X[:, None], np.zeros(3), np.outer(w, w) / (w @ K @ w) * (1.0 - 1e-9), likelihood=link)
+        slice_ = make_slice(model_of(post), np.zeros(1), np.array([0]))
+        line = level if isinstance(level, tuple) else curves_of(link).level(level)
+        found = plane_at(
+            slice_, BoxDomain(column(0.0), column(h)), np.zeros(1), line, slice_.largest_variance
+        )
+        flat = found.lower_bound(True)._replace(value=0.0, point=column(h))
+        parts, rest = found._between(flat)
+        form = sum(arb(float(part[0, 0])) for part in parts) - arb(float(rest.diagonal[0]))
+        exact = (
+            -arb(level[0]) * Truth(post).variance([h])
+            if isinstance(level, tuple)
+            else truth(post, [h], line.t)
+        )
+        below = lower(post, found.b, [0.0], [h], found.still, found.constant, 0.0) + ROUNDING
+        assert form * arb(h) ** 2 / 2 <= (exact - below) * (arb(h) ** 2 / 2).exp() + arb(1e-13)
+
+
+@exactly
 def test_what_a_kernel_has_beyond_its_first_order():
     """G6, (iii): |g_2|^2 = 2 (1 + r - e^-r (1 + 2 r)) for small r."""
     r = arb(2) ** -30
@@ -188,6 +221,7 @@ PLANES, SECONDS, RADIAL = (
 ROWS, THIN, FACTS = "engine/planes.py", "engine/thin.py", "bounds/facts/model.py"
 ONE, MANY, ANY = "test_planes_of_one_model", "test_planes_of_rows", "test_planes_of_any_predictor"
 LEFT, LINES, KNOWN = "test_squares_left_out_by_planes", "test_lines_below_a_kernel", "test_facts_of_a_model"
+CANCEL = "test_squares_whose_orders_cancel"
 TERMS = [
     ("G1", PLANES, "factor = {|1.1 * }steep / longest", ONE),
     ("G1", PLANES, "lost = {|0.9 * }steep * lift /", ONE),
@@ -221,6 +255,9 @@ TERMS = [
     ("G6", SECONDS, "-{|0.9 * }np.outer(q1, q1) / A2", LEFT),
     ("G7", SECONDS, "forms = [{|1.1 * }self._explained]", LEFT),
     ("G6", SECONDS, "kept = {|1.1 * }scale *", LEFT),
+    ("G6", SECONDS, "lost = {|0.9 * }scale * (1.0 / theta", CANCEL),
+    ("G6", SECONDS, "scale * max(1.0 - {|0.9 * }theta", CANCEL),
+    ("G6", SECONDS, "worst = flat.point, c.s * c.s * {|0.9 * }SECOND", CANCEL),
     ("G6", SECONDS, "SECOND = {0.75|0.675}", "test_what_a_kernel_has_beyond_its_first_order"),
     ("G5", RADIAL, "curl = curl + {|0.9 * }math.prod", LINES),
     ("G5", RADIAL, "low += {|1.1 * }math.prod", LINES),

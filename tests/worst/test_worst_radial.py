@@ -4,6 +4,7 @@ ranges, sets so small that one order is all (J14, J15, Lemma K, K4 to K7, Theore
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -13,6 +14,7 @@ from flint import arb, arb_series
 
 import gpcert as gc
 from gpcert.bounds import make_radial_slice, model_of
+from gpcert.bounds.batched.cells import _kernel, _Smooth
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.radial.expansion import _delta_range, _frame, expand_radial
 from gpcert.bounds.local.radial.forms import _smooth, forms_of
@@ -23,7 +25,7 @@ from gpcert.engine.backend import Backend
 from gpcert.engine.profiles import profile_of
 from gpcert.engine.radial import RadialSums
 from helpers.mutation import unnoticed
-from helpers.worst import column, exactly, model, plane, row_around_zero
+from helpers.worst import Corner, column, exactly, model, plane, row_around_zero
 from judge.kernels import covariance
 
 ROUGH, SMOOTH, RATIONAL = gc.Matern32(1.0, 1.0), gc.Matern52(1.0, 1.0), gc.RationalQuadratic(1.0, 1.0, 2.0)
@@ -83,21 +85,6 @@ def test_profiles():
             assert 2 * arb(R) * arb(thirds.square[0]) >= G * power(kernel, R, 1).sqrt()
             c = G * (phi(kernel, R, 1) + first * value) - (second - first**2) * arb(R)
             assert 2 * arb(R) * arb(thirds.trace[0]) + arb(1e-60) >= c
-
-
-class Corner:
-    """A set whose quadratics are known at its far corner alone, which is all that is asked here."""
-
-    def __init__(self, boxes):
-        self._boxes = boxes
-
-    def __getattr__(self, name):
-        return getattr(self._boxes, name)
-
-    def quadratic(self, g, H, diagonal, base, excess, size, tries):
-        d = self._boxes.high
-        H = H + diagonal[:, :, None] * np.eye(d.shape[1])
-        return base + (g * d).sum(axis=1) + 0.5 * ((H @ d[:, :, None])[:, :, 0] * d).sum(axis=1) - excess
 
 
 @exactly
@@ -206,6 +193,18 @@ def test_norms_of_remainders():
     second, third = 1.5, 3.0  # phi''(0) and |phi'''(0)|
     assert _smooth(e, 2).matrix[0, 0] * h * h >= c * 0.75 * second * h**4
     assert _smooth(e, 3).matrix[0, 0] * h * h >= c * 15 / 36 * third * h**6
+    cells = _Smooth.of(slice_, column(h)[None])
+    assert cells.second[0] ** 2 >= c * 0.75 * second * h**4 * (1 - 1e-12)
+    assert cells.third[0] ** 2 >= 15 / 36 * third * h**6 * (1 - 1e-12)
+    for v, h in ((10.0, 1e-3), (0.1, 1e-2), (0.0, 1e-2)):  # a^3 and a^2, r a and r, r^2 and r
+        slice_, group = placed(gc.RBF(1.0, 1.0), 0.5 * v * v)
+        sizes = _kernel(slice_, column(v)[None, :, None], column(h)[None])[2]
+        _, first, bend = (float(each[0]) for each in group.phi.derivatives(column(0.5 * v * v), 2))
+        for d in (h, -h):
+            value = math.exp(-0.5 * (v - d) ** 2) - math.exp(-0.5 * v * v) + first * v * d
+            assert sizes.second[0, 0] >= abs(value) * (1 - 1e-9)
+            beyond = value - 0.5 * first * d * d - 0.5 * bend * (v * d) ** 2
+            assert sizes.third[0, 0] >= abs(beyond) * (1 - 1e-5) - 1e-16 * (v < 1)
 
 
 def mean_at(post, b, h):
@@ -246,7 +245,7 @@ FORMS, WHOLE, EXPAND = (
     "bounds/local/radial/functional.py",
     "bounds/local/radial/expansion.py",
 )
-SHAPES = "kernels/profiles.py"
+SHAPES, CELLS = "kernels/profiles.py", "bounds/batched/cells.py"
 ENDS, ROWS, CAPS, LINES = (
     "test_profiles",
     "test_rows_of_other_kernels",
@@ -316,6 +315,13 @@ TERMS = [
     ("K4", EXPAND, "R={0.5|0.45} * norm * norm", RANGE),
     ("K6", FORMS, "factor = {1.5|1.35} * part.R", NORMS),
     ("K6", FORMS, "else {5.0|4.5} / 3.0 * part.R * part.R", NORMS),
+    ("K6", CELLS, "second + {0.75|0.675} * np.abs", NORMS),
+    ("K6", CELLS, "third + {15.0|13.5} / 36.0", NORMS),
+    ("K6", CELLS, "rest = {|0.9 * }np.abs(P2) * R", NORMS),
+    ("K6", CELLS, "R * (X + {0.5|0.45} * R)", NORMS),
+    ("K6", CELLS, "steep * delta**3 / {6.0|6.6}", NORMS),
+    ("K6", CELLS, "second += {|0.9 * }np.abs(P1) * R", NORMS),
+    ("K6", CELLS, "R + {0.5|0.45} * np.abs(P2) * X * X", NORMS),
     ("Theorem K", WHOLE, "steepness += {0.5|0.45} * c.R * max(-float(b @ c.P[1])", MEAN),
     ("Theorem K", WHOLE, "steepness = 0.0 if is_joined(len(rho)) else {|0.9 * }_falling", MEAN),
     ("Theorem K", WHOLE, "(span / theta) * cubic.matrix, {|0.8 * }span * theta", MEAN),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -12,8 +13,9 @@ from flint import arb
 
 from gpcert.bounds.local.gaussian import sums as scalar
 from gpcert.engine import shells
+from gpcert.engine.fewer import Fewer
 from helpers.mutation import unnoticed
-from helpers.worst import column, engine_sum, exactly, grown, model, sum_around_zero
+from helpers.worst import Corner, column, engine_sum, exactly, grown, model, plane, sum_around_zero
 
 #: Metric and far corner: a centre at metric * corner makes X5 an equality there.
 CASES = [([1.0], [1.0]), ([1.0], [0.3]), ([1.0, 2.25, 4.0], [0.5, 0.3, 0.2])]
@@ -144,12 +146,27 @@ def test_shells_begin_where_they_say():
         assert not form.within(column(far**2), 5, column(near**2))[0] >= 0
 
 
+@exactly
+def test_sums_seen_by_fewer_centres():
+    """J23: a centre that nothing stands for, so far that its value and gradient are little of its norm."""
+    h = 3.9
+    post = parallel([1.0], [h])
+    f = engine_sum(post, [-1.0], [0.0], [h], [1.0])
+    fewer = Fewer(np.array([0]), np.zeros((1, 1)), np.ones((1, 1)), column(1.0), 0.0)
+    missed = fewer.missed(np, -np.ones((1, 1)))
+    seen = replace(f, few=replace(f, plane=plane([0.0])), missed=missed)
+    assert arb(float(seen.order_two()[0])) <= grown(post, [-1.0], [h])
+    corner = replace(seen, boxes=Corner(f.boxes))
+    assert arb(float(corner.order_three(0)[0])) <= grown(post, [-1.0], [h])
+
+
 SUMS, ENGINE, SHELLS = "bounds/local/gaussian/sums.py", "engine/sums.py", "engine/shells.py"
 NORM, FORMS = "test_all_higher_orders_by_one_norm", "test_higher_orders_as_forms"
 PLAIN = "test_higher_orders_by_absolute_values"
 TWO, THREE = "test_rows_of_order_two", "test_rows_of_order_three"
 TINY = "test_norms_of_tiny_remainders_have_room_for_cancellation"
 HELPS, PART = "test_a_slope_in_r_that_helps", "test_norms_of_a_cubic_that_is_seen_in_part"
+FEWER = "test_sums_seen_by_fewer_centres"
 TERMS = [
     ("X5", SUMS, "return {|0.9 * }rest * tail_norm_up", NORM),
     ("X5", SUMS, "rest = {|0.9 * }sqrt_up(", NORM),
@@ -189,6 +206,10 @@ TERMS = [
     ("J11", SHELLS, "(({|0.8 * }theta + self.lack / theta) * b", THREE),
     ("J11", SHELLS, "- {2.0|1.8} * rest[:, None] * metric", THREE),
     ("J11", SHELLS, "{|0.9 * }self.rho * b * _UP", THREE),
+    ("J23", ENGINE, "return {|0.9 * }self.missed * sqrt_up", FEWER),
+    ("J23", ENGINE, "lam + ({|0.9 * }self.apart", FEWER),
+    ("J23", ENGINE, "(self.slope - {2.0|1.8} * self.apart)[:, None] - 2.0 * rest", FEWER),
+    ("J23", "engine/fewer.py", "return ({|0.9 * }xp.sqrt(square)", FEWER),
     ("J24", SHELLS, "rest + m * _UP, {|1.1 * }m * beyond", "test_shells_begin_where_they_say"),
     ("J24", SHELLS, "rest + {|0.9 * }m * _UP, m * beyond", "test_shells_begin_where_they_say"),
 ]  # fmt: skip
