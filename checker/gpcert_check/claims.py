@@ -11,7 +11,8 @@ from gpcert_check.explain import Extremes, balance
 from gpcert_check.families import holds_at, prove, subject_of, verify
 from gpcert_check.model_file import Model
 from gpcert_check.reading import content, fields, integer, listed, need, real, reals, strict
-from gpcert_check.regions import Box, in_words
+from gpcert_check.regions import Box
+from gpcert_check.words import Names
 from gpcert_check.work import Work
 
 MOST_CLAIMS = 50_000
@@ -39,12 +40,14 @@ class Checker:
     def __init__(self, path: str) -> None:
         self.model = Model(path)
         self.subject = subject_of(self.model)
+        self.names = Names(self.model.features, self.model.classes, self.model.D)
         self._proved: list[Any] = [...] * (self.model.C if self.model.blocks is None else 1)
 
     def check(self, path: str) -> list[str]:
         """The sentences that the file proves; `Reject` says which step fails."""
         ctx.prec, self.subject.spent, Work.spent = self.model.bits, 0, 0  # every file begins anew
-        kind, sha, facts, regions, claims = fields(strict(content(path)), "format model facts regions claims")
+        names = "format model facts regions claims"
+        kind, sha, facts, regions, claims, about = fields(strict(content(path)), names, "about")
         need(kind == "gpcert-proof-1", "the format must be gpcert-proof-1")
         need(sha == self.model.sha256, "the proof is about another model")
         need(isinstance(claims, list) and isinstance(regions, list), "claims and regions must be lists")
@@ -52,7 +55,9 @@ class Checker:
         found = [read_region(each, self.model.D) for each in regions]
         for c, fact in enumerate(listed(facts, len(self._proved), "facts")):
             self._verify(c, fact)
-        named, extremes = [in_words(*pair) for pair in zip(regions, found, strict=True)], Extremes()
+        self.names.read(about)
+        self.claims, self.regions, extremes = claims, regions, Extremes()
+        named = [self.names.region(*pair) for pair in zip(regions, found, strict=True)]
         head = f"PROVED for the model {self.model.sha256}, of doubles named by their shortest decimals:"
         return [head, *(self._claim(each, found, named, extremes) for each in claims)]
 
@@ -87,4 +92,4 @@ class Checker:
         if quantity == "probability":
             extremes.learn(str(kind), claim, i)
         where = "everywhere in" if whole else f"at the point ({', '.join(map(repr, point))}) of"
-        return f"{quantity} of {self.model.named(claim.label)} {sense} {claim.value!r} {where} {named[i]}"
+        return f"{quantity} of {self.names.of(claim.label)} {sense} {claim.value!r} {where} {named[i]}"

@@ -39,7 +39,7 @@ class Model:
         (text,) = fields(self._header.get("__metadata__"), "gpcert")
         need(isinstance(text, str), "the model's description is no text")
         about = fields(strict(text.encode(), True), _HEADER)
-        format_, _, kernel, self.likelihood, mean, self._classes, *_ = about
+        format_, _, kernel, self.likelihood, mean, self.classes, self.features, _ = about
         need(format_ == 1, "the model's format must be 1")
         for name in self._header:
             known = name in ("__metadata__", "centres", "weights", "precision") or name.startswith("factors.")
@@ -84,12 +84,6 @@ class Model:
             mirrored = all(R[a + i * n : a + (i + 1) * n] == R[b + i : b + n * n : n] for i in range(n))
             need(mirrored, "the precision is not symmetric")
         return [[arb_mat(n, n, R[a : a + n * n]) for a in line] for line in starts]
-
-    def named(self, label: int) -> str:
-        """A class: its number, counted from 0, and its name where the model has one."""
-        names = self._classes.get("labels") if isinstance(self._classes, dict) else None
-        known = isinstance(names, list) and label < len(names)
-        return f"class {label} ({str(names[label])[:40]!r})" if names and known else f"class {label}"
 
     def _tensor(self, name: str) -> tuple[list[int], list[float]]:
         """Its shape and its doubles."""

@@ -104,9 +104,3 @@ def integer(data: Any, low: int, high: int) -> int:
     need(fits, f"expected an integer in [{low}, {high}], got {str(data)[:40]}")
     number: int = data
     return number
-
-
-def plain(text: str, encoding: str | None) -> str:
-    """One line, of what the terminal can write: names of files and classes are written by strangers, too."""
-    line, encoding = "".join(c if c.isprintable() else "?" for c in text), encoding or "utf-8"
-    return line.encode(encoding, "backslashreplace").decode(encoding)

@@ -6,9 +6,6 @@ A ball of norm inf is a box. The other norms are a box, the smallest around them
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,8 +16,6 @@ from gpcert_check.arithmetic import ball, dot, largest
 from gpcert_check.reading import fields, integer, listed, need, real, reals
 
 Ends = list[Fraction]
-_SHORT = 8  # features
-_HEXES = re.compile('"(-?0x[^"]*)"')
 
 
 class Cell:
@@ -83,16 +78,6 @@ def read_hull(data: Any, D: int) -> tuple[Box, str, list[float], float, list[flo
         need(len(below) > 0 and len(above) > 0, "norm 0 needs a finite domain")
         lower[j], upper[j] = max(below), min(above)
     return Box(lower, upper), norm, centre, r, units
-
-
-def in_words(data: Any, region: Box) -> str:
-    """A region in a sentence: its description, of a long one without its lists but with the hash of all."""
-    text = json.dumps(data, sort_keys=True)
-    if len(region.lower) > _SHORT:
-        short = {name: each for name, each in data.items() if not isinstance(each, list)}
-        text = json.dumps(short | {"SHA-256": hashlib.sha256(text.encode()).hexdigest()})
-    told = _HEXES.sub(lambda found: repr(float.fromhex(found[1])), text)
-    return f"the region {told}, in which {len(region.moving)} of {len(region.lower)} features move"
 
 
 def _features(features: Any, D: int) -> list[int]:

@@ -14,10 +14,10 @@ import pytest
 
 from bases import bases
 from gpcert_check import Checker, Reject
-from gpcert_check.__main__ import main
 from gpcert_check.balls import read_region
+from gpcert_check.command import main
 from gpcert_check.reading import real
-from gpcert_check.regions import in_words
+from gpcert_check.words import Names
 from making import Toy, at, ball
 
 
@@ -37,9 +37,10 @@ def test_what_is_proved_is_said(base, tmp_path: Path, capsys) -> None:
     said = capsys.readouterr().out
     value = float.fromhex(base.file["claims"][0]["value"])
     assert said.count("PROVED for the model " + base.prover.sha) == 2
-    region = '{"kind": "box", "lower": [-0.8, -0.8], "upper": [0.8, 0.8]}, in which 2 of 2 features move'
+    region = '{"kind": "box", "lower": [-0.8, -0.8], "upper": [0.8, 0.8]}, in which 2 of 2 features move: '
+    region += "'x0' from about -0.8 to about 0.8, 'x1' from about -0.8 to about 0.8"
     assert f">= {value!r} everywhere in the region {region}" in said
-    assert f"probability of {base.prover.checker.model.named(1)} >=" in said
+    assert f"probability of {base.prover.checker.names.of(1)} >=" in said
     assert "at the point (" in said
 
 
@@ -52,10 +53,10 @@ def test_sentences_hide_nothing_of_a_region(base, tmp_path: Path) -> None:
     assert said[1].endswith("in which 0 of 2 features move")
     long = ball([0.0] * 9, 0.5, "inf", [3, 4])
     digest = hashlib.sha256(json.dumps(long, sort_keys=True).encode()).hexdigest()
-    told = in_words(long, read_region(long, 9))
+    told = Names(None, None, 9).region(long, read_region(long, 9))
     assert digest in told
     assert '"radius": 0.5' in told
-    assert told.endswith("in which 2 of 9 features move")
+    assert told.endswith("in which 2 of 9 features move: 'x3' from -0.5 to 0.5, 'x4' from -0.5 to 0.5")
 
 
 def test_a_balance_says_of_which_regions(tmp_path: Path) -> None:
@@ -67,12 +68,16 @@ def test_a_balance_says_of_which_regions(tmp_path: Path) -> None:
 
 
 def test_classes_have_their_labels(base) -> None:
-    model = base.prover.checker.model
-    assert model.named(1) in ("class 1", "class 1 ('1')")
-    model._classes = {"dtype": "str", "labels": ["benign", "malignant"]}
-    assert model.named(1) == "class 1 ('malignant')"
-    model._classes = {"dtype": "str", "labels": "no list"}
-    assert model.named(1) == "class 1"
+    assert base.prover.checker.names.of(1) in ("class 1", "class 1 ('1')")
+    for labels, told in (
+        (["benign", "malignant"], "class 1 ('malignant')"),
+        ([(0.0).hex(), (1.5).hex()], "class 1 ('1.5')"),
+        ([0, 1], "class 1 ('1')"),
+        (["0x", "0x1.zp"], "class 1 ('0x1.zp')"),
+        ("no list", "class 1"),
+        ([], "class 1"),
+    ):
+        assert Names(None, {"dtype": "str", "labels": labels}, 2).of(1) == told
 
 
 def test_one_refused_file_makes_the_exit_status_one(base, tmp_path: Path, capsys) -> None:
@@ -93,10 +98,117 @@ def test_the_command_line(base, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "PROVED" in done.stdout
+    helped = subprocess.run([*command[:3], "--help"], capture_output=True, text=True, check=False)
+    assert (helped.returncode, helped.stderr) == (0, "")
+    for word in ("MODEL", "PROOF", "--expect-model", "--json", "exit status"):
+        assert word in helped.stdout
+
+
+def test_a_reader_who_goes_away_ends_it_quietly(base, tmp_path: Path) -> None:
+    good = write(tmp_path / "p.json", json.dumps(base.file))
+    command = [sys.executable, "-m", "gpcert_check", str(base.prover.path), *[good] * 20]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.readline()
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        run.wait()
+
+
+def test_folders_are_searched_and_the_last_line_counts(base, tmp_path: Path, capsys) -> None:
+    inside = tmp_path / "proofs" / "more"
+    inside.mkdir(parents=True)
+    for place in (inside / "b.json", inside.parent / "a.json"):
+        write(place, json.dumps(base.file))
+    write(inside / "notes.txt", "no proof")
+    model, claims = str(base.prover.path), len(base.file["claims"])
+    assert main([model, str(inside.parent)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in said if ": PROVED" in line] == [
+        str(inside.parent / "a.json"), str(inside / "b.json")
+    ]  # fmt: skip
+    total = f"2 of 2 files proved, with {2 * claims} claims, for the model {base.prover.sha}"
+    assert said[-1] == total
+    (tmp_path / "empty").mkdir()
+    write(inside / "c.json", "{}")
+    assert main([model, str(tmp_path / "empty"), str(inside)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith("empty: REJECTED: the folder holds no .json file")
+    assert said[-1].startswith(f"1 of 3 files proved, with {claims} claims")
+
+
+def test_only_the_expected_model_is_asked_about(base, tmp_path: Path, capsys) -> None:
+    good, model = write(tmp_path / "p.json", json.dumps(base.file)), str(base.prover.path)
+    for expected in (base.prover.sha, base.prover.sha.upper(), model):
+        assert main([model, good, "--expect-model", expected]) == 0
+    capsys.readouterr()
+    other = write(tmp_path / "other", base.prover.path.read_bytes() + b" ")
+    for expected in ("0" * 64, other):
+        assert main([model, good, "--expect-model", expected]) == 1
+        (line,) = capsys.readouterr().out.splitlines()
+        assert f"REJECTED: its SHA-256 is {base.prover.sha}, expected " in line
+    for expected in (str(tmp_path / "none"), base.prover.sha[:12]):
+        assert main([model, good, "--expect-model", expected]) == 2
+        assert "--expect-model must be a SHA-256 or a file" in capsys.readouterr().err
+
+
+def test_json_says_the_same_as_data(base, tmp_path: Path, capsys) -> None:
+    good = write(tmp_path / "p.json", json.dumps(base.file | {"about": {"row": "patient \u202e 7"}}))
+    bad = write(tmp_path / "q.json", "[]")
+    assert main(["--json", str(base.prover.path), good, bad]) == 1
+    out = capsys.readouterr().out
+    assert out.isascii()
+    told = json.loads(out)
+    assert told["model"] == {"path": str(base.prover.path), "sha256": base.prover.sha, "reason": None}
+    assert (told["proved"], told["refused"]) == (1, 1)
+    first, second = told["files"]
+    assert (first["path"], first["proved"], first["row"]) == (good, True, "patient \u202e 7")
+    assert [each["value"] for each in first["claims"] if "value" in each] == [
+        float.fromhex(each["value"]) for each in base.file["claims"] if "value" in each
+    ]
+    assert len(first["sentences"]) == len(first["claims"]) + 1
+    assert first["regions"][0]["kind"] == base.file["regions"][0]["kind"]
+    assert second == {"path": bad, "proved": False, "reason": second["reason"]}
+    assert main(["--json", str(tmp_path / "none"), good]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"]["reason"] == "no such regular file"
+    assert told["files"] == []
+
+
+def test_a_file_names_its_row_and_no_names_but_the_model_s(base, tmp_path: Path, capsys) -> None:
+    toy, row = Toy(1), "Z\u00fcrich, 7'\u202e\x1b[2J\n PROVED"
+    names = {"feature_names": ["age \u202e", "bmi"], "classes": {"dtype": "str", "labels": ["no", "yes"]}}
+    toy.write(tmp_path / "m", toy.description() | names)
+    checker = Checker(str(tmp_path / "m"))
+    region = {"kind": "box", "lower": [(0.5).hex(), (0.1).hex()], "upper": [(0.75).hex(), (0.1).hex()]}
+    file = {"format": "gpcert-proof-1", "model": checker.model.sha256, "facts": [None], "regions": [region]}
+    file |= {"claims": [at(1, ">=", 0.0, [0.5, 0.1])]}
+    about = {"row": row, "features": names["feature_names"], "classes": ["no", "yes"]}
+    path = write(tmp_path / "p.json", json.dumps(file | {"about": about}))
+    assert main([str(tmp_path / "m"), path]) == 0
+    said = capsys.readouterr().out
+    assert 'for the row that the file calls "Zürich, 7\'\\u202e\\x1b[2J\\n PROVED":' in said
+    assert "class 1 ('yes') >=" in said
+    assert "in which 1 of 2 features move: 'age \\u202e' from 0.5 to 0.75" in said
+    assert all(line.isprintable() for line in said.splitlines())
+    for wrong in (
+        {"features": ["bmi", "age"]},
+        {"classes": ["yes", "no"]},
+        {"row": 7},
+        {"row": "x" * 201},
+        {"row": None},
+        {"unit": "mm"},
+        [],
+        None,
+    ):
+        write(tmp_path / "p.json", json.dumps(file | {"about": wrong}))
+        assert main([str(tmp_path / "m"), path]) == 1
+        assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_it_needs_neither_gpcert_nor_numpy() -> None:
-    code = "import sys, gpcert_check.__main__; sys.exit(any(m in sys.modules for m in ('gpcert', 'numpy')))"
+    code = "import sys, gpcert_check.command; sys.exit(any(m in sys.modules for m in ('gpcert', 'numpy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -171,7 +283,8 @@ def test_a_hostile_file_is_one_sentence(kind: str, base, tmp_path: Path, capsys)
         base.prover.checker.check(path)
     assert main([str(base.prover.path), path]) == 1
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == 1
+    assert len(said) == 2
+    assert said[1].startswith("0 of 1 files proved")
     assert len(said[0]) < len(path) + 400
 
 
