@@ -71,7 +71,7 @@ def test_a_sum_at_its_edge_is_accepted(post: gc.Posterior, region: gc.Ball | gc.
         assert proof is not None
         claim = everywhere(0, 0, ">=", low, proof, "probability")
         files.append(tmp_path / f"{len(files)}.json")
-        files[-1].write_text(document(file_digest(post), subject.facts, [region_told(region)], [claim]))
+        files[-1].write_text(document(file_digest(post), {}, subject.facts, [region_told(region)], [claim]))
     assert rejected(model, files) == []
 
 

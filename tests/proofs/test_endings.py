@@ -59,7 +59,7 @@ def test_what_an_interrupted_search_knows_is_proved(
     files = []
     for after in (1, 2, 4):
         answer = ask(0, progress=stopping(after, how), proof=tmp_path / f"{after}.json")
-        if "interrupted" in (getattr(answer, "ended", None), getattr(answer, "status", None)):
+        if gc.Status.INTERRUPTED in (getattr(answer, "ended", None), getattr(answer, "status", None)):
             assert answer.proof.exact
             files.append(Path(answer.proof.path))
     assert files

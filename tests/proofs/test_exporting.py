@@ -503,3 +503,50 @@ def test_no_file_of_an_earlier_question_is_left_where_there_is_no_proof(
     monkeypatch.setattr("gpcert.proofs.prover.write_whole", full)
     assert gc.probability_range(post, gc.Ball(X[0], 0.5), proof=path).unproved == "not written"
     assert not path.exists()
+
+
+NAMES = ["age", "bmi \u202e"]
+
+
+def test_files_name_their_row_features_and_classes(tmp_path: Path) -> None:
+    """Of every question, in Python and on the command line; the checker takes no names but the model's."""
+    named = {"age": X[:, 0], NAMES[1]: X[:, 1]}
+    table = {"id": [f"patient {i}" for i in range(3)]} | {name: x[:3] for name, x in named.items()}
+    labels = np.where(Y == 1, "ill", "well")
+    model = gc.GPClassifier(gc.RBF([0.8, 1.3], 1.5), max_evals=0).fit(named, labels)
+    post, rows = model.posterior_, gc.balls(table, 0.1, id="id")
+    whole = gc.balls({name: x[:3] for name, x in named.items()}, 0.1)
+    gc.probability_range(post, rows, proof=tmp_path / "range")
+    gc.certify(post, rows, proof=tmp_path / "certify")
+    gc.certify(post, whole, proof=tmp_path / "unnamed")
+    twice = gc.balls({"id": ["a", "b"], "age": [0.1, 0.1], NAMES[1]: [0.2, 0.2]}, 0.1, id="id")
+    gc.certify(post, twice, proof=tmp_path / "twice")
+    gc.certify(post, rows[0], proof=tmp_path / "alone.json")
+    told = {}
+    for folder in ("range", "certify", "unnamed", "twice"):
+        abouts = [json.loads(file.read_text())["about"] for file in sorted((tmp_path / folder).iterdir())]
+        assert all(each["features"] == NAMES and each["classes"] == ["ill", "well"] for each in abouts)
+        told[folder] = sorted(each.get("row", "") for each in abouts)
+    assert told["range"] == told["certify"] == table["id"]
+    assert told["unnamed"] == ["", "", ""]
+    assert told["twice"] == ["a, b"]
+    for folder in told:
+        accepted(post, tmp_path / folder)
+    gc.save(post, tmp_path / "m.safetensors")
+    points = enumerate(X[:3].tolist())
+    lines = [",".join(["id", *NAMES]), *(f"patient {i},{a!r},{b!r}" for i, (a, b) in points)]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    model_file, data, ball = str(tmp_path / "m.safetensors"), str(tmp_path / "data.csv"), ["--radius", "0.05"]
+    asked = {
+        "certify": ball,
+        "range": [*ball, "--label", "ill"],
+        "radius": ["--rtol", "0.5"],
+        "explain": ball,
+    }
+    for verb, options in asked.items():
+        folder = tmp_path / f"by {verb}"
+        given = [verb, model_file, data, "--id", "id", *options, "--jobs", "1", "--quiet"]
+        assert main([*given, "--proof", str(folder)]) == 0
+        files = sorted(folder.glob("*.json"))
+        assert sorted(json.loads(file.read_text())["about"]["row"] for file in files) == table["id"]
+        assert rejected(tmp_path / "m.safetensors", files) == []

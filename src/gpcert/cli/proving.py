@@ -19,16 +19,17 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
 
 
 def proof_paths(
-    parsed: argparse.Namespace, model: Model, regions: Sequence[Region], count: int
+    parsed: argparse.Namespace, model: Model, regions: Sequence[Region], rows: Sequence[str]
 ) -> list[ProofPath | None]:
-    """One path for each of `count` answers, in their order; what cannot be proved is told before the work."""
+    """One path for each answer, about a row with this name; what cannot be proved is told before the work."""
     folder: Path | None = parsed.proof
     if folder is None:
-        return [None] * count
+        return [None] * len(rows)
     check_provable(model.post, regions, "--proof")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = f"{folder} ({error.strerror})"
         raise InvalidInputError(f"--proof must be a folder that can be made, got {reason}") from None
-    return [ProofPath(folder / f"{parsed.verb}-{k:04d}.json", model.sha256) for k in range(count)]
+    named = enumerate(rows)
+    return [ProofPath(folder / f"{parsed.verb}-{k:04d}.json", model.sha256, row) for k, row in named]

@@ -2,7 +2,7 @@
 
 from gpcert.proofs.influences import Line, Range
 from gpcert.proofs.limits import exported, unasked
-from gpcert.proofs.prover import ProofPath, Prover, check_provable, checked_prover
+from gpcert.proofs.prover import ProofPath, Prover, check_provable, checked_prover, row_names
 from gpcert.proofs.tree import Tree
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "check_provable",
     "checked_prover",
     "exported",
+    "row_names",
     "unasked",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,17 @@ def reals(xs: Float | Sequence[float]) -> list[str]:
 
 
 def document(
-    model: str, facts: Sequence[dict[str, Any] | None], regions: list[Any], claims: list[Any]
+    model: str,
+    names: Mapping[str, str | list[str] | None],
+    facts: Sequence[dict[str, Any] | None],
+    regions: list[Any],
+    claims: list[Any],
 ) -> str:
-    """The whole file; `model`: the SHA-256 of the model file."""
+    """The whole file; `model`: the SHA-256 of the model file, `names`: what it is about, for people."""
     told = [None if fact is None else _told(fact) for fact in facts]
-    whole = {"format": FORMAT, "model": model, "facts": told, "regions": regions, "claims": claims}
+    about = {name: each for name, each in names.items() if each is not None}
+    whole = {"format": FORMAT, "model": model, "about": about, "facts": told, "regions": regions}
+    whole["claims"] = claims
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
 

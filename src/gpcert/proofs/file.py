@@ -56,9 +56,15 @@ class ProofText:
         """Inside, what is left of the time is shared with as many others."""
         return until(now() + left() / (others + 1))
 
-    def text(self, model: str) -> str:
-        """The whole file, for a model file with this SHA-256."""
-        return document(model, self._subject.facts, self._told, self.claims)
+    def text(self, model: str, row: str | None) -> str:
+        """The whole file, for a model file with this SHA-256, about a row of this name."""
+        features, classes = self._post.feature_names, self._post.classes
+        names = {
+            "row": row,
+            "features": None if features is None else list(features),
+            "classes": None if classes is None else [str(each) for each in classes.tolist()],
+        }
+        return document(model, names, self._subject.facts, self._told, self.claims)
 
     def at_least(self, label: int, region: Region, value: float, start: Node | Float | None = None) -> float:
         """Claim P(label) >= value on the region, or as much as can be proved: that number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -42,12 +42,16 @@ from gpcert.rounding import down, up
 from gpcert.schema import digest
 from gpcert.validation import Float
 
+#: What rows are called: all of them one name, or each by the bytes of its point.
+RowNames = str | Mapping[bytes, str] | None
+_LONGEST = 200  #: characters of such a name in a file
+
 
 class ProofPath(os.PathLike[str]):
-    """A path for proofs about a model file whose SHA-256 is known."""
+    """A path for proofs about a model file whose SHA-256 is known, and about rows with these names."""
 
-    def __init__(self, path: str | os.PathLike[str], model: str) -> None:
-        self._path, self.model = os.fspath(path), model
+    def __init__(self, path: str | os.PathLike[str], model: str, rows: RowNames = None) -> None:
+        self._path, self.model, self.rows = os.fspath(path), model, rows
 
     def __fspath__(self) -> str:
         return self._path
@@ -55,7 +59,7 @@ class ProofPath(os.PathLike[str]):
     @property
     def folder(self) -> ProofPath:
         """For a question that writes several files."""
-        return ProofPath(os.path.dirname(self._path), self.model)
+        return ProofPath(os.path.dirname(self._path), self.model, self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,7 @@ class Prover:
     model: str  #: SHA-256 of the model file
     target: Path
     batch: bool
+    rows: RowNames = None
 
     def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Both ends on the whole region, and the points that attain the inner ones."""
@@ -78,7 +83,7 @@ class Prover:
             exact &= text.point(*where, "<=", answer.min.upper, answer.argmin) == answer.min.upper
         if answer.argmax is not None:
             exact &= text.point(*where, ">=", answer.max.lower, answer.argmax) == answer.max.lower
-        return self._write(list(answer.key), text, exact, lower, upper)
+        return self._write(answer.region, list(answer.key), text, exact, lower, upper)
 
     def verdict(self, answer: Verdict, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Safe: the label holds on the whole region. Unsafe: a point where it does not. Else the margin."""
@@ -102,7 +107,8 @@ class Prover:
             answer.margin.lower if lower == value else down(lower - threshold),
             answer.margin.upper if upper <= most else _sum(upper, -threshold, up),
         )
-        return self._write(list(answer.key), text, lower == value and upper <= most, *ends)
+        proved = lower == value and upper <= most
+        return self._write(answer.region, list(answer.key), text, proved, *ends)
 
     def radius(
         self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
@@ -116,9 +122,8 @@ class Prover:
             ball = around(answer.ball, answer.unsafe)
             if text.margin_at(answer.label, ball, "<", below, answer.counterexample) <= below:
                 unsafe = answer.unsafe
-        return self._write(
-            list(answer.key), text, (safe, unsafe) == (answer.safe, answer.unsafe), safe, unsafe
-        )
+        exact = (safe, unsafe) == (answer.safe, answer.unsafe)
+        return self._write(answer.ball, list(answer.key), text, exact, safe, unsafe)
 
     def labels(
         self,
@@ -134,8 +139,10 @@ class Prover:
             exact = text.holds(label, safe[0], above, safe[1])
         if unsafe is not None:
             exact &= text.margin_at(label, unsafe[0], "<", below, unsafe[1]) <= below
-        regions = [each[0].digest for each in (safe, unsafe) if each is not None]
-        return self._write([label, threshold, regions], text, exact)
+        regions = [each[0] for each in (safe, unsafe) if each is not None]
+        if not regions:
+            return Unproved.NOTHING
+        return self._write(regions[0], [label, threshold, [each.digest for each in regions]], text, exact)
 
     def influences(
         self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[Line], ends: Float
@@ -145,7 +152,7 @@ class Prover:
         for others, line in zip(reversed(range(len(lines))), lines, strict=True):
             with text.sharing(others):
                 exact &= influence(text, self.post, label, ball, line, ends[:, line.feature])
-        return self._write([label, ball.digest, "influences"], text, exact)
+        return self._write(ball, [label, ball.digest, "influences"], text, exact)
 
     def served(self, answer: Answer) -> Answer | None:
         """An answer that a store has, if its proof lies where it would be written; else it is asked again: a
@@ -183,6 +190,7 @@ class Prover:
 
     def _write(
         self,
+        region: Region,
         name: list[Any],
         text: ProofText,
         exact: bool,
@@ -193,7 +201,11 @@ class Prover:
             if text.cut:
                 raise OutOfTime
             return Unproved.WEAK if text.tried else Unproved.NOTHING
-        path, content = self.target, text.text(self.model)
+        rows, x = self.rows, region.centre.tobytes()
+        path, content = (
+            self.target,
+            text.text(self.model, rows if isinstance(rows, str) else (rows or {}).get(x)),
+        )
         if self.batch:
             path = path / f"{digest([self.model, name])[:16]}.json"
         write_whole(path, content)
@@ -213,8 +225,12 @@ def checked_prover(
     proof: str | os.PathLike[str] | None,
     regions: Sequence[Region],
     batch: bool,
+    ids: Sequence[Any] | None = None,
+    X: Float | None = None,
 ) -> Prover | None:
-    """Who proves the answers; None: nobody. What cannot be proved yet is an error, before any work."""
+    """Who proves the answers about rows X (m, d), by default the centres of the regions, called `ids`; None:
+    nobody. What cannot be proved yet is an error, before any work.
+    """
     if proof is None:
         return None
     if not isinstance(proof, str | os.PathLike):
@@ -230,8 +246,19 @@ def checked_prover(
         ) from None
     if not batch and target.is_dir():
         raise InvalidInputError(f"proof must be a file for one region, got the folder {target}")
-    model = proof.model if isinstance(proof, ProofPath) else file_digest(post)
-    return Prover(post, model, target, batch)
+    if isinstance(proof, ProofPath):
+        return Prover(post, proof.model, target, batch, proof.rows)
+    rows = None if ids is None else row_names(ids, [region.centre for region in regions] if X is None else X)
+    return Prover(post, file_digest(post), target, batch, rows)
+
+
+def row_names(ids: Sequence[Any], X: Iterable[Float]) -> dict[bytes, str]:
+    """What rows are called, by their points (d,); of equal rows all names."""
+    found: dict[bytes, str] = {}
+    for name, x in zip(ids, X, strict=True):
+        known = found.get(x.tobytes())
+        found[x.tobytes()] = (str(name) if known is None else f"{known}, {name}")[:_LONGEST]
+    return found
 
 
 def check_provable(post: Posterior, regions: Sequence[Region], name: str) -> None:

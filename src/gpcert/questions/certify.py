@@ -117,7 +117,7 @@ def certify(
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     points = checked_points(post, x, region)
     pursued = replace(settings, tolerance=_TIE)
-    prover = checked_prover(post, proof, region, batch=not region.single)
+    prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="certify", prover=prover)
     task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings), prover)
     check_device(device)

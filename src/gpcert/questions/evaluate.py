@@ -147,7 +147,7 @@ def evaluate(
     start = now()
     check_device(device)
     asked = float(threshold), settings, about(post, settings), device
-    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], batch=True)
+    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], True, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
     task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m, size = len(balls.X), _rows_at_once(task)

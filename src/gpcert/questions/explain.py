@@ -125,7 +125,7 @@ def explain(
     points = as_matrix("X", np.atleast_2d(arranged("X", table, names)), post.n_features)
     shape = checked_shape(post, names or table.names, features, domain, scale, level=5)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
-    prover = checked_prover(post, proof, balls, batch=True)
+    prover = checked_prover(post, proof, balls, True, table.ids)
     running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
     task = post, c, about(post, settings), prover
     blank = partial(_about, task, None)

@@ -135,7 +135,7 @@ def certified_radius(
     labels, ties = labelled(post, balls.X)
     asked = float(threshold), float(rtol), settings, about(post, settings)
     some = [balls.ball(0, 0.0)] if len(balls.X) else []
-    prover = checked_prover(post, proof, some, batch=not balls.single)
+    prover = checked_prover(post, proof, some, not balls.single, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="certified_radius", prover=prover)
     task = Task(post, BoundFactory(post), balls, labels, ties, *asked, prover)
     blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}

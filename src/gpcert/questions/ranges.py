@@ -110,7 +110,7 @@ def probability_range(
     check_method(method, "auto", "paper")
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
-    prover = checked_prover(post, proof, region, batch=not region.single)
+    prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="probability_range", prover=prover)
     task = _Task(post, method, c, settings, about(post, settings), prover)
     check_device(device)

@@ -20,7 +20,7 @@ from gpcert.cli.regions import Shape, ball_around, read_shape
 from gpcert.cli.session import Model, class_position
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.proofs import ProofPath
+from gpcert.proofs import ProofPath, row_names
 from gpcert.questions import certified_radius, certify, evaluate, explain, probability_range
 from gpcert.questions.decision import refutes
 from gpcert.results import Answer
@@ -170,10 +170,12 @@ def parts(campaign: Campaign) -> Iterator[Part]:
             delimiter=given.get("delimiter", ","),
         )
         points = Points(model, read_points(parsed, post))
+        table, asked = points.table, any("proof" in question for question in campaign.questions)
+        names = row_names([*map(table.named, range(len(table.X)))], table.X) if asked else None
         for i, question in enumerate(campaign.questions):
             if name in question.get("models", [name]):
                 folder = question.get("proof")
-                proof = None if folder is None else ProofPath(campaign.place(folder), model.sha256)
+                proof = None if folder is None else ProofPath(campaign.place(folder), model.sha256, names)
                 try:
                     for part in _of(name, points, question, proof):
                         part.told["files"] = {file: model.sha256, given["file"]: points.table.sha256}

@@ -48,6 +48,10 @@ class Table:
     domain: tuple[float, float] | None = None
     image_shape: tuple[int, int] | None = None
 
+    def named(self, i: int) -> str:
+        """What its i-th row is called: by its id, or its position in the source."""
+        return str(self.rows[i]) if self.ids is None else self.ids[i]
+
     def checked_labels(self, classes: Sequence[str]) -> tuple[str, ...]:
         """The labels, each of which must be one of the classes."""
         if self.labels is None:

@@ -74,7 +74,8 @@ def run(parsed: argparse.Namespace) -> int:
         inside = table is None or region.contains(x)
         require(inside, f"{parsed.boxes} must have boxes that hold their rows, got one without row {i}")
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    proofs = proof_paths(parsed, model, [region for _, region in regions], len(regions))
+    named = str if table is None else table.named
+    proofs = proof_paths(parsed, model, [region for _, region in regions], [named(i) for i, _ in regions])
     asked = zip(points, regions, proofs, strict=True)
     queries = [_Query(x, region, parsed.threshold, limits, proof) for x, (_, region), proof in asked]
     settings = {"threshold": parsed.threshold, **shape, **limits}

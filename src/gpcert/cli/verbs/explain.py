@@ -67,7 +67,8 @@ def run(parsed: argparse.Namespace) -> int:
     require(len(several) <= 1, f"--radius must be given once for influences, got {several}")
     radii = [radius for (radius,) in read_radii(parsed, table)]
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], len(table.X))
+    named = [*map(table.named, range(len(table.X)))]
+    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], named)
     asked = zip(table.X, radii, proofs, strict=True)
     queries = [_Query(x, radius, label, shape, limits, proof) for x, radius, proof in asked]
     regions = [(i, shape.ball(table.X[i], radius)) for i, radius in enumerate(radii)]

@@ -68,7 +68,8 @@ def run(parsed: argparse.Namespace) -> int:
     table = read_points(parsed, model.post)
     shape = read_shape(parsed, model.post, table)
     limits = {name: getattr(parsed, name) for name in ("max_radius", "rtol", "max_seconds", "max_nodes")}
-    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], len(table.X))
+    named = [*map(table.named, range(len(table.X)))]
+    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], named)
     queries = [_Query(x, shape, limits, proof) for x, proof in zip(table.X, proofs, strict=True)]
     rows = Rows(model, table, [(i, None) for i in range(len(table.X))])
     settings = {**shape_told(shape, model.features), **limits}

@@ -69,7 +69,8 @@ def run(parsed: argparse.Namespace) -> int:
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     auto = parsed.proof is None or parsed.method == "auto"
     require(auto, f"--method must be auto with --proof, got {parsed.method}")
-    proofs = proof_paths(parsed, model, [region for _, region in regions], len(regions))
+    named = str if table is None else table.named
+    proofs = proof_paths(parsed, model, [region for _, region in regions], [named(i) for i, _ in regions])
     asked = zip(regions, proofs, strict=True)
     queries = [_Query(region, label, parsed.method, limits, proof) for (_, region), proof in asked]
     settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
