@@ -343,7 +343,6 @@ SWITCHES: dict[str, Callable[[], None]] = {
     "fewer centres": several(("engine.facts:fewer_of", nothing)),
     "few directions": several(("engine.facts:basis_of", nothing)),
     "forms and shells": several(("engine.later:_centres", lambda *_: 0)),
-    "flips": several(("engine.later:_FLIPS", 0)),
 }  # fmt: skip
 
 

@@ -1,13 +1,9 @@
-"""Later passes for what one plane leaves: another point to aim at, and halves (docs/maths-batches.md, J10).
-
-Most rows that are left have a witness that is not the worst point: a vertex from which no small step leads
-down, while another vertex is lower. One end of one feature at a time is tried instead. With few features a
-box in halves is the next best thing: each is bounded as a row of its own.
+"""Later passes for what one plane leaves: order three as a form, and with few features halves of boxes, each
+bounded as a row of its own (docs/maths-batches.md, J10).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,7 +13,6 @@ import numpy as np
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import FEW, Facts
 from gpcert.engine.rows import Rows, consistent
-from gpcert.engine.search import Objective, objective
 from gpcert.engine.values import amplitudes, points
 
 #: Bounds of rows: (lower, upper, witness, nodes). From given points (N, d) if there are any, and no sharper
@@ -27,8 +22,6 @@ Answer = Callable[[Rows, Array | None, Array | None, int], tuple[Array, ...]]
 #: Of which rows a lower end is enough for an upper one.
 Enough = Callable[[Array, Array], Array]
 
-#: Rounds of flips, and the features that are tried in each.
-_FLIPS, _TRIED = 3, 8
 #: n n d up to which the products of J11 cost less than the search also on a CPU; of a mean, which fails at
 #: little else, with the centres that carry all but a share of its weights, if these are but a share of all:
 #: the search has n n products as well.
@@ -46,18 +39,11 @@ def passes(
     left = xp.nonzero(~enough(found[0], found[1]))[0]
     if not (rows.is_box and facts.has_planes and len(left)):
         return found
-    few, witness = rows.take(left), found[2][left]
-    moved = flipped(objective(facts, amplitudes(facts, few.standing), noise), few, witness)
-    other = xp.nonzero(xp.any(moved != witness, axis=1))[0]
-    if len(other):
-        again = answer(few.take(other), moved[other], None, 0)
-        _join(xp, found, left[other], again[:3])
-        left = left[~enough(found[0][left], found[1][left])]
     centres = _centres(facts, noise)
-    if centres and len(left):
+    if centres:
         sharp = answer(rows.take(left), found[2][left], None, centres)
         _join(xp, found, left, sharp[:3])
-    elif len(facts.features) <= FEW and splits and len(left):
+    elif len(facts.features) <= FEW and splits:
         known = tuple(column[left] for column in found)
         _join(xp, found, left, _in_halves(facts, rows.take(left), known, answer, enough, splits))
     return found
@@ -87,53 +73,6 @@ def _join(xp: Any, found: tuple[Array, ...], rows: Array, more: tuple[Array, ...
     lower[rows] = consistent(xp, lower[rows], upper[rows])
     if len(more) > 3:
         nodes[rows] = nodes[rows] + more[3]
-
-
-def flipped(objective: Objective, rows: Rows, witness: Array) -> Array:
-    """Points (N, d) of the regions, no worse than the witnesses to the objective: features of which the
-    gradient says least are put to their other end, one at a time or all that gain at once.
-    """
-    facts, backend, xp = objective.facts, objective.facts.backend, objective.facts.backend.xp
-    a, b, start = (backend.single(facts.scaled(x)) for x in (rows.inner_lower, rows.inner_upper, witness))
-    sign, x, here = backend.single(rows.sign), start + 0.0, backend.arange(len(start))
-    value, gradient = objective(x, here, sign)
-    for _ in range(_FLIPS):
-        moved, now = _best_flip(objective, x[here], (a[here], b[here]), value[here], gradient, here, sign)
-        better = now < value[here] - 1e-7 * xp.abs(value[here])
-        here, moved = here[better], moved[better]
-        if not len(here):
-            break
-        x[here] = moved
-        value[here], gradient = objective(moved, here, sign[here])
-    return xp.where(x == start, witness, xp.where(x == b, rows.inner_upper, rows.inner_lower))
-
-
-def _best_flip(
-    objective: Objective,
-    x: Array,
-    ends: tuple[Array, Array],
-    value: Array,
-    gradient: Array,
-    rows: Array,
-    sign: Array,
-) -> tuple[Array, Array]:
-    """The best of some flips of x (N, d), those of `rows`, and its value."""
-    backend, xp, (count, d) = objective.facts.backend, objective.facts.backend.xp, x.shape
-    tried = min(_TRIED, d)
-    far = xp.where(x - ends[0] > ends[1] - x, *ends)
-    rise = xp.where(far == x, xp.zeros_like(x) + math.inf, gradient * (far - x))
-    order = xp.argsort(rise, axis=1)[:, :tried]
-    flips = order[:, :, None] == backend.arange(d)[None, None, :]
-    each = xp.where(flips, far[:, None, :], x[:, None, :])
-    many = xp.reshape(rows[:, None] + order * 0, (count * tried,))
-    values, _ = objective(xp.reshape(each, (count * tried, d)), many, sign[many])
-    values = xp.reshape(values, (count, tried))
-    gains = flips & (values < value[:, None])[:, :, None]
-    together = xp.where(xp.any(gains, axis=1), far, x)
-    at_once, _ = objective(together, rows, sign[rows])
-    best, alone = xp.argmin(values, axis=1), xp.min(values, axis=1)
-    one = each[backend.arange(count), best]
-    return xp.where((at_once < alone)[:, None], together, one), xp.minimum(at_once, alone)
 
 
 def _in_halves(
