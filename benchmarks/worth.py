@@ -326,9 +326,6 @@ SWITCHES: dict[str, Callable[[], None]] = {
     "table of retreats": several((f"{RBF}.planes", two_places)),
     "sign": several(("bounds.factory:BoundFactory.sign", lambda self, *a: self.pair(*a)[0])),
     "planes of latents": several(("bounds.one.latent:LatentBound._planes", none_of)),
-    "Theorem 5": several(
-        ("bounds.several.labels:LabelBound._fails_by_share", lambda self, excess, B, to: excess.fails(B)),
-    ),
     "joint one-vs-rest": several(
         ("bounds.several.shares:JointShare.of", staticmethod(lambda bound: bound)),
         ("bounds.several.joint:JointLabel.of", staticmethod(lambda bound: bound)),

@@ -2,13 +2,11 @@
 
 `LabelBound` bounds (1 + min_j (P_c - P_j)) / 2, j != c, which is above 1/2 exactly where class c wins.
 With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > 0 and E D >= max_k s_k then P_c > P_j
-(docs/maths-multiclass.md, Theorem 4); of three classes E D > share s suffices, the share about that of the
-third (Theorem 5). Only where that fails are probabilities bounded.
+(docs/maths-multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
 """
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 
@@ -25,17 +23,13 @@ from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.tangents.reaches import Reaches
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.likelihoods.integrals.correlated import TARGET
-from gpcert.rounding import down, exp_up, up
+from gpcert.rounding import down, up
 from gpcert.validation import Float, Mask
 
 #: Stands for "P_c > P_j for every j": a margin above 0 of unknown size.
 _WINS, _LOSES = up(0.5), down(0.5)
 #: Of probabilities at points, in place of `TARGET`: a third of their nodes.
 _ROUGHLY = 2e-4
-#: Theorem 5: the largest s / Var D, and at least its c, (3/4) log(3/4) + (1/4) log(1/4).
-_SLOPE, _BOTH = 0.25, -0.5623
-#: sigma(x) <= q^q (1 - q)^(1 - q) e^(q x) for any q of [0, 1].
-_POWERS = (0.25, 0.5, 0.75, 1.0)
 #: A functional that is at least this is positive: no more is asked of its programme.
 _CLEAR = 1e-9
 
@@ -173,12 +167,9 @@ class LabelBound(Comparison):
         return hopeless + list(losing), next(reversed(losing.values()), None)
 
     def _beats(self, here: Latents, j: int) -> bool:
-        """Whether Theorem 4 or 5 applies at a point: if not, they need not be tried on a box around it."""
+        """Whether Theorem 4 applies at a point: if not, it need not be tried on a box around it."""
         others = [k for k in self.rivals if k != j]
         most = np.max([0.0, *(_shared(here.covariance, self.label, j, k) for k in others)])
-        if len(others) == 1:
-            to = _third(len(here.mean), self.label, j, others[0])
-            most *= third_share(float(to @ here.mean), float(to @ here.covariance @ to))
         return bool(here.mean[self.label] - here.mean[j] > most)
 
     def _loses(
@@ -217,25 +208,11 @@ class LabelBound(Comparison):
         excess = _Excess(views[-1], x, a, clipped)
         for k, B, by_mean in zip(others, forms, mean.latent > largest, strict=False):
             where = None if known[k] or by_mean else excess.fails(B)
-            if where is not None and len(others) == 1:
-                where = self._fails_by_share(excess, B, _third(C, c, j, k))
             if where is not None:
                 return where
             known[k] = True
         known[:] = True
         return None
-
-    def _fails_by_share(self, excess: _Excess, B: Float, to: Float) -> Float | None:
-        """Theorem 5: `_Excess.fails` with as much of s as the third class's share lets count; T = to.f."""
-        view, none = excess.sharp, np.zeros(len(to))
-        forms = [np.outer(v, v) for v in (to, excess.a)]
-        if not self.softmax.correlated:
-            forms = [np.diag(np.diagonal(form)) for form in forms]
-        spread = -view.smallest(none, -forms[0], 0.0).latent + 3.0 * self.softmax.model.lift * (1.0 + 1e-9)
-        share = third_share(-view.mean(-to).latent, spread)
-        steep = view.smallest(none, _SLOPE * forms[1] - B, excess.clipped, enough=_CLEAR)
-        both = view.smallest(excess.a, -share * B, share * excess.clipped * (1.0 + 1e-9), enough=_CLEAR)
-        return None if share < 1.0 and steep.latent >= 0.0 and both.latent > 0.0 else both.point
 
 
 @dataclass(eq=False)
@@ -265,23 +242,6 @@ class _Excess:
             return both.point
         self.lost = lost
         return None
-
-
-def _third(C: int, c: int, j: int, k: int) -> Float:
-    """to (C,) with T = f_k - (f_c + f_j)/2 = to.f."""
-    to = np.zeros(C)
-    to[k], to[c], to[j] = 1.0, -0.5, -0.5
-    return to
-
-
-def third_share(mean: float, variance: float) -> float:
-    """Theorem 5: at least E sigma(b + c + W) for b <= mean, Var W <= variance; at most 1."""
-    least = 1.0
-    for q in _POWERS:
-        constant = q * math.log(q) + (1.0 - q) * math.log1p(-q) if q < 1.0 else 0.0
-        exponent = q * (mean + _BOTH) + 0.5 * q * q * max(variance, 0.0) + constant
-        least = min(least, exp_up(exponent + 1e-14 * (2.0 + abs(mean) + abs(variance))))  # NaN is 1
-    return least
 
 
 def _shared(covariance: Float, c: int, j: int, k: int) -> float:

@@ -13,8 +13,9 @@ from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.clipping import probability_cost, variances_over
 from gpcert.bounds.several.tangents.expansion import Latents
-from gpcert.bounds.several.tangents.scaling import Scales
+from gpcert.bounds.several.tangents.scaling import largest
 from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
+from gpcert.bounds.several.tangents.tangent import whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
 
@@ -97,9 +98,9 @@ class SeparateBound(WeightedBound):
         else:
             moved = variances_over(x).most(np.inf)
         anchor = anchor_at(x.latents.mean, x.latents.covariance, False)
-        seen = None if anchor is None else Scales.of(x, anchor, correlated=False)
+        seen = None if anchor is None else whitened(x, anchor)
         aim = math.log(max(1.0 - target - probability_cost(moved), 1e-300)) - 1e-12
-        found = None if seen is None else seen.largest(self.beta, aim, x.smallest)
+        found = None if seen is None else largest(seen, self.beta, aim, x.smallest)
         if found is None:
             return None
         exponent, bound = found

@@ -30,7 +30,8 @@ from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, ex
 from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
 from gpcert.bounds.several.tangents.reaches import Reaches, reaches_of
-from gpcert.bounds.several.tangents.scaling import Scales
+from gpcert.bounds.several.tangents.scaling import largest
+from gpcert.bounds.several.tangents.tangent import Whitened, whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float
@@ -57,7 +58,7 @@ class SoftmaxBound(WeightedBound):
     expansions: dict[bytes, ClassExpansion] = field(default_factory=dict, repr=False)
     places: dict[bytes, Latents] = field(default_factory=dict, repr=False)
     anchors: dict[bytes, Anchor | None] = field(default_factory=dict, repr=False)
-    seen: dict[bytes, Scales | None] = field(default_factory=dict, repr=False)
+    seen: dict[bytes, Whitened | None] = field(default_factory=dict, repr=False)
     images: dict[bytes, Image | None] = field(default_factory=dict, repr=False)
     cells: dict[bytes, Cells] = field(default_factory=dict, repr=False)
 
@@ -166,7 +167,7 @@ class SoftmaxBound(WeightedBound):
         return conclude(exponent, point, int(np.argmax(bound.loss)))
 
     def _by_forms(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
-        """T2, T7 and T8: the Gaussian kernel."""
+        """T2 and T7: the Gaussian kernel."""
         x = self.expansion(lower, upper)
         widths = (upper - lower) / self.slice.lengthscale
         best = Certified(0.0, reference, int(np.argmax(widths)), False)
@@ -183,7 +184,7 @@ class SoftmaxBound(WeightedBound):
         for retreat in _RETREATS:
             at = np.clip(reference + retreat * (x.reference - reference), lower, upper)
             seen = kept(self.seen, _key(lower, upper) + at.tobytes(), _KEPT, partial(self._seen, x, at))
-            found = None if seen is None else seen.largest(self.beta, aim, smallest)
+            found = None if seen is None else largest(seen, self.beta, aim, smallest)
             if seen is None or found is None:
                 continue
             exponent, bound = found
@@ -191,14 +192,14 @@ class SoftmaxBound(WeightedBound):
             trial = conclude(exponent, point, int(np.argmax(bound.loss)))
             if trial.value > best.value or best.value <= 0.0:
                 best = trial
-            if best.value >= target or len(seen.cells) > 1:  # cells have anchors that follow
+            if best.value >= target:
                 break
         return best
 
-    def _seen(self, x: ClassExpansion, at: Float) -> Scales | None:
-        """The box from anchors at the latents of a point (d,)."""
+    def _seen(self, x: ClassExpansion, at: Float) -> Whitened | None:
+        """The box from the anchor at the latents of a point (d,)."""
         anchor = self._anchor(at)
-        return None if anchor is None else Scales.of(x, anchor, self.correlated)
+        return None if anchor is None else whitened(x, anchor)
 
     def _anchor(self, x: Float) -> Anchor | None:
         """The anchor at the latents of x (d,)."""
