@@ -277,7 +277,7 @@ def test_bad_data_is_one_clear_error(X: object, y: object, message: str) -> None
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"kernel": "rbf"}, "kernel must be a kernel, got 'rbf'"),
+        ({"kernel": "rbf"}, "kernel must be one of gpcert, got 'rbf'"),
         ({"kernel": gc.RBF([1.0, 1.0, 1.0])}, "one lengthscale or 2, as X has features, got 3"),
         ({"likelihood": "softmax", "inference": "ep"}, "'laplace' for the softmax"),
         ({"likelihood": "cauchy"}, "likelihood must be 'probit', 'logit'.* got 'cauchy'"),

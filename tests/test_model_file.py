@@ -309,7 +309,7 @@ def test_odd_header_entries_are_refused_or_harmless(data, good, target):
         ({"format": True}, "format version must be a whole number"),
         ({"surprise": 1}, r"lacks or adds the entries \['surprise'\]"),
         ({"kernel": {"type": "periodic"}}, "kernel type must be known, got 'periodic'"),
-        ({"kernel": [RBF().to_dict()]}, "kernel must be one kernel"),
+        ({"kernel": [RBF().to_dict()]}, "kernel must be one kernel of gpcert"),
         ({"package_version": 1}, "package_version must be a string"),
         ({"kernel": RBF([1.0] * 3).to_dict()}, "kernel must have one lengthscale or 2"),
         ({"likelihood": {"type": "cauchit"}}, "likelihood"),

@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpcert.errors import InvalidInputError
 from gpcert.html import facts, rounded
 from gpcert.inference import (
     METHODS,
@@ -33,7 +34,7 @@ from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.running import one_thread
-from gpcert.tables import same_rows
+from gpcert.tables import check_labelled
 from gpcert.validation import Float, meant, random_start, require, shown
 
 Labels = NDArray[Any]
@@ -130,9 +131,9 @@ class GPClassifier:
         GPClassifier
             Itself.
         """
+        check_labelled(X, y)
         names = feature_names(X)
         points = checked_points(X)
-        same_rows("y", y, X)
         classes, codes = checked_labels(label_vector(y), len(points))
         kernel, link, settings = self._checked_parameters(points.shape[1])
         state = self.random_state
@@ -224,7 +225,7 @@ class GPClassifier:
         float
             The share of points that are labelled correctly.
         """
-        same_rows("y", y, X)
+        check_labelled(X, y)
         predicted, labels = self.predict(X), label_vector(y)
         told = f"y must hold one label per point, {len(predicted)}, got shape {labels.shape}"
         require(labels.shape == predicted.shape, told)
@@ -268,7 +269,10 @@ class GPClassifier:
 
     def _checked_parameters(self, d: int) -> tuple[Kernel, BinaryLikelihood | Softmax, Settings]:
         kernel = RBF() if self.kernel is None else self.kernel
-        require(isinstance(kernel, Kernel), f"kernel must be a kernel, got {kernel!r}")
+        if not isinstance(kernel, Kernel):
+            from gpcert.adapters.scikit_learn import written  # what a mistake needs
+
+            raise InvalidInputError(f"kernel must be one of gpcert, got {kernel!r}{written(kernel)}")
         require(
             kernel.n_features in (None, d),
             f"kernel must have one lengthscale or {d}, as X has features, got {kernel.n_features}",

@@ -76,7 +76,7 @@ def checked_kernel(value: Any, C: int | None, d: int) -> Kernel | tuple[Kernel, 
     single = isinstance(value, Kernel)
     kernels = (value,) if single else tuple(value) if isinstance(value, list | tuple) else ()
     for kernel in kernels:
-        require(isinstance(kernel, Kernel), f"kernel must be a kernel, got {kernel!r}")
+        require(isinstance(kernel, Kernel), f"kernel must be one of gpcert, got {kernel!r}")
         require(
             kernel.n_features in (None, d),
             f"kernel must have one lengthscale or {d}, as centres have features, got {kernel.n_features}",
@@ -87,7 +87,7 @@ def checked_kernel(value: Any, C: int | None, d: int) -> Kernel | tuple[Kernel, 
         )
     require(
         single or (C is not None and len(kernels) == C),
-        f"kernel must be one kernel{'' if C is None else f' or a sequence of {C}'}, got {value!r}",
+        f"kernel must be one kernel of gpcert{'' if C is None else f' or a sequence of {C}'}, got {value!r}",
     )
     return kernels[0] if single else kernels
 

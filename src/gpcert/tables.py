@@ -126,6 +126,21 @@ def same_rows(what: str, value: Any, rows: Any, whose: str = "X") -> None:
     )
 
 
+def check_labelled(X: Any, y: Any) -> None:
+    """Refuse points and labels that change places, or rows that are not named alike."""
+    if (len(_shape(X)), len(_shape(y))) == (1, 2):
+        told = f"shapes {_shape(X)} and {_shape(y)}"
+        raise InvalidInputError(f"X must be points and y their labels, in this order, got {told}")
+    same_rows("y", y, X)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return tuple(value.shape) if hasattr(value, "shape") else np.asarray(value).shape
+    except (TypeError, ValueError, RuntimeError):  # a sentence about it comes where it is read
+        return ()
+
+
 def column(what: str, value: Any, name: str) -> Any:
     """One column of a table, as it is."""
     require(isinstance(name, str), f"{what} must be the name of a column, got {type(name).__name__}")

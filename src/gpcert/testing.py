@@ -13,6 +13,7 @@ from gpcert.numbers import exactly
 from gpcert.questions import evaluate
 from gpcert.results import Evaluation
 from gpcert.results.wording import sentences
+from gpcert.tables import check_labelled, read
 from gpcert.validation import require
 
 _SHOWN = 20  # rows named in a message
@@ -68,13 +69,17 @@ def assert_certified(
     """
     share = isinstance(at_least, Real) and 0 <= float(at_least) <= 1
     require(share, f"at_least must be in [0, 1], got {at_least!r}")
-    points, truth = getattr(X, "iloc", np.asarray(X)), np.asarray(y)
-    told = f"y must have one class for each row of X, got shapes {truth.shape} and {np.shape(X)}"
-    require(np.shape(X)[:1] == truth.shape, told)
+    check_labelled(X, y)
+    points, names, _ = read("X", X)
+    truth = np.asarray(y)
+    told = f"y must have one class for each row of X, got shapes {truth.shape} and {points.shape}"
+    require(points.shape[:1] == truth.shape, told)
     rows = np.arange(len(truth)) if label is None else np.flatnonzero(truth == label)
     of = "" if label is None else f" of class {label!r}"
     require(len(rows) > 0, f"y must hold at least one row{of}, got none")
-    found = evaluate(model, points[rows], truth[rows], [radius], **options)
+    own = points[rows]
+    table = own if names is None else dict(zip(names, own.T, strict=True))
+    found = evaluate(model, table, truth[rows], [radius], **options)
     count, wanted = round(float(found.certified[0]) * len(rows)), Fraction(repr(float(at_least)))
     if Fraction(count, len(rows)) < wanted:
         raise AssertionError(_message(found, rows, exactly(float(at_least))))

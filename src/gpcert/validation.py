@@ -42,6 +42,7 @@ def as_floats(name: str, value: ArrayLike) -> Float:
 def as_doubles(name: str, value: ArrayLike) -> Float:
     """A float64 copy of numbers, any shape; texts, dates and masked entries are none."""
     tensor: Any = value
+    check_dense(name, value)
     if hasattr(value, "detach"):  # torch: gradients, and memory elsewhere, are not the numbers' business
         tensor = tensor.detach().cpu()
         tensor = tensor if tensor.is_complex() else tensor.double()
@@ -65,6 +66,12 @@ def as_doubles(name: str, value: ArrayLike) -> Float:
             told = f"{_short(entry)}{_place(where)}" if where else _short(value)
             raise InvalidInputError(f"{name} must be numbers, got {told}")
     return np.array(raw, dtype=np.float64)
+
+
+def check_dense(name: str, value: object) -> None:
+    """Points are as dense as the centres of a model."""
+    dense = not hasattr(value, "tocoo")
+    require(dense, f"{name} must be a dense array, got a sparse matrix: its toarray() is one")
 
 
 def _is_number(entry: Any) -> bool:
@@ -141,5 +148,5 @@ def freeze(array: Float) -> Float:
 
 
 def _short(value: object) -> str:
-    text = shown(value)
+    text = " ".join(shown(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_matrix, csr_array
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import DotProduct
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -31,6 +32,10 @@ def pipeline(*steps: Any) -> Any:
 
 
 RNG = "rng must be a whole number in [0, 2^63), a numpy Generator or None, got "
+TURNED = "X must be points and y their labels, in this order, got shapes (30,) and (30, 3)"
+SPARSE = "must be a dense array, got a sparse matrix: its toarray() is one"
+OWN = "kernel must be one of gpcert, got "
+MATERN = ConstantKernel(3.0) * Matern([1.0, 2.0, 3.0], nu=1.5)
 VERDICT = "an answer is neither true nor false, got Verdict: ask for .safe"
 VERDICTS = "status must be compared with 'safe', 'unsafe', 'unknown', got "
 MISTAKES: Mistakes = [
@@ -124,6 +129,35 @@ MISTAKES: Mistakes = [
     ("x must lie in the region, got a point outside", lambda: gc.robustness(post, ball, x=x + 5)),
     ("method must be 'pgd' or 'gpfgs' or 'gpjm', got 'fgsm'", lambda: gc.attack(post, ball, method="fgsm")),
     ("starts must be a whole number >= 1, got 0", lambda: gc.attack(post, ball, starts=0)),
+    (TURNED, lambda: gc.GPClassifier().fit(Y, T)),
+    (TURNED, lambda: clf.score(Y, T)),
+    (TURNED, lambda: gc.evaluate(post, Y, T, [0.1])),
+    (TURNED, lambda: gc.testing.assert_certified(post, Y, T, 0.1)),
+    (f"X {SPARSE}", lambda: gc.GPClassifier().fit(csr_array(X), Y)),
+    (f"X {SPARSE}", lambda: plain.probability(coo_matrix(X))),
+    (f"X {SPARSE}", lambda: gc.evaluate(plain, csr_array(X), Y, [0.1])),
+    (f"x {SPARSE}", lambda: gc.certified_radius(plain, csr_array(X))),
+    (f"X {SPARSE}", lambda: gc.balls(csr_array(X), 0.1)),
+    (f"X {SPARSE}", lambda: gc.testing.assert_certified(plain, csr_array(X), Y, 0.1)),
+    (
+        OWN + "RBF(length_scale=2): write gc.RBF(lengthscale=2.0, variance=1.0)",
+        lambda: gc.GPClassifier(kernel=RBF(2.0)).fit(T, Y),
+    ),
+    (
+        OWN + "1.73**2 * Matern(length_scale=[1, 2, 3], nu=1.5): "
+        "write gc.Matern32(lengthscale=[1.0, 2.0, 3.0], variance=3.0)",
+        lambda: gc.GPClassifier(kernel=MATERN).fit(T, Y),
+    ),
+    (OWN + "DotProduct(sigma_0=1)", lambda: gc.GPClassifier(kernel=DotProduct()).fit(T, Y)),
+    (OWN + "<class 'gpcert.kernels.stationary.RBF'>", lambda: gc.GPClassifier(kernel=gc.RBF).fit(T, Y)),
+    (
+        "a kernel must be combined with kernels of gpcert, got 2.0: variance= is a factor",
+        lambda: 2.0 * gc.RBF(1.0),
+    ),
+    (
+        "a kernel must be combined with kernels of gpcert, got RBF(length_scale=1): variance= is a factor",
+        lambda: gc.Matern32(1.0) + RBF(1.0),
+    ),
     (RNG + "-1", lambda: gc.attack(post, ball, rng=-1)),
     (RNG + "'0'", lambda: gc.attack(post, ball, rng="0")),
     (RNG + "True", lambda: gc.attack(post, ball, rng=True)),
@@ -159,7 +193,6 @@ MISTAKES: Mistakes = [
     ("radii must hold at least one radius, got none", lambda: gc.evaluate(post, T, Y, [])),
     ("radii must be one-dimensional, got shape (1, 1)", lambda: gc.evaluate(post, T, Y, [[0.1]])),
     ("radii must be numbers, got '0.1'", lambda: gc.evaluate(post, T, Y, "0.1")),
-    ("X must be numbers, got 'ill' at index 0", lambda: gc.evaluate(post, Y, T, [0.1])),
     (
         "X must have the model's columns, got none named 'dose'",
         lambda: gc.evaluate(post, T[["bmi", "age"]], Y, [0.1]),

@@ -158,7 +158,7 @@ MISTAKES: Mistakes = [
         "y must hold class labels, got 0.1257302210933933. Unknown label type: continuous",
         lambda: gc.GPClassifier().fit(T, X[:, 0]),
     ),
-    ("kernel must be a kernel, got 'rbf'", lambda: gc.GPClassifier(kernel="rbf").fit(T, Y)),
+    ("kernel must be one of gpcert, got 'rbf'", lambda: gc.GPClassifier(kernel="rbf").fit(T, Y)),
     (
         "likelihood must be 'probit', 'logit', 'softmax', Probit(scale), Logit() or Softmax(), got 'sigmoid'",
         lambda: gc.GPClassifier(likelihood="sigmoid").fit(T, Y),

@@ -292,7 +292,7 @@ def test_sums_and_products_compose_and_flatten():
     "combine", [lambda k: 2.0 * k, lambda k: k * 2.0, lambda k: k + 1.0, lambda k: "a" + k]
 )
 def test_numbers_do_not_combine_with_kernels(combine):
-    with pytest.raises(TypeError, match="RBF"):
+    with pytest.raises(InvalidInputError, match="must be combined with kernels of gpcert, got "):
         combine(RBF())
 
 

@@ -72,6 +72,8 @@ def test_what_is_given_by_name_is_read_by_name() -> None:
     for rows in (T[:2].to_dict("records"), T[:2].to_records(index=False), P[:2], P[:2].to_arrow()):
         verdicts = gc.certify_table(clf, rows, radii=[0.1])
         assert [v.region.x.tolist() for v in verdicts] == X[:2].tolist()
+    turned = P[["dose", "age", "bmi"]]
+    assert gc.testing.assert_certified(clf, turned, Y, 0.1, 0).clean == gc.evaluate(clf, X, Y, 0.1).clean
     labels = pd.Series(Y[:3], index=list("abc"))
     rows = T[:3].set_axis(labels.index)
     assert gc.evaluate(clf, rows, labels, [0.1]).clean == gc.evaluate(clf, X[:3], Y[:3], [0.1]).clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -149,6 +150,16 @@ def _binary(estimator: Any, affine: Affine) -> tuple[Kernel, Float, Float]:
     half = solve_triangular(estimator.L_, np.diag(estimator.W_sr_), lower=True)
     weights = np.asarray(estimator.y_train_ - estimator.pi_, dtype=np.float64)
     return widened(read.kernel(), read.noise, weights, half.T @ half)
+
+
+def written(kernel: Any) -> str:
+    """What to write in the place of a kernel of scikit-learn; "" where gpcert has no such kernel."""
+    try:
+        read = _covariance(kernel, None)
+        told = re.sub(r"\b(?=[A-Z])", "gc.", repr(read.kernel())) if read.noise == 0 else ""
+    except InvalidInputError:
+        return ""
+    return f": write {told}" if told else ""
 
 
 def _covariance(kernel: Any, affine: Affine | None) -> Covariance:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from gpcert.errors import InvalidInputError
 from gpcert.tables import framed, read
-from gpcert.validation import Float, require, shown
+from gpcert.validation import Float, check_dense, require, shown
 
 
 class _NotNumbersError(InvalidInputError, TypeError):
@@ -23,7 +22,7 @@ class _NotNumbersError(InvalidInputError, TypeError):
 
 def checked_points(X: Any) -> Float:
     """X as a finite float64 matrix (n, d), n, d >= 1."""
-    require(not issparse(X), "X must be a dense array, got a sparse matrix")
+    check_dense("X", X)
     if hasattr(X, "detach") or np.ma.isMaskedArray(X) or framed("X", X) is not None:
         X = read("X", X).values
     try:

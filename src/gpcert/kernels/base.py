@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.errors import InvalidInputError
 from gpcert.kernels.distances import Anchors, Distances
-from gpcert.validation import Float, as_matrix, as_vector, require
+from gpcert.validation import Float, as_matrix, as_vector, require, shown
 
 if TYPE_CHECKING:
     from gpcert.kernels.compose import Product, Sum
@@ -143,12 +144,16 @@ class Kernel(ABC):
     def __add__(self, other: Kernel) -> Sum:
         from gpcert.kernels.compose import Sum
 
-        return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
+        return Sum((self, _operand(other)))
+
+    __radd__ = __add__  # for what is no kernel: its sentence
 
     def __mul__(self, other: Kernel) -> Product:
         from gpcert.kernels.compose import Product
 
-        return Product((self, other)) if isinstance(other, Kernel) else NotImplemented
+        return Product((self, _operand(other)))
+
+    __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, Kernel) else NotImplemented
@@ -178,3 +183,11 @@ class Kernel(ABC):
         vector = as_vector("theta", theta, size=len(self.parameter_names))
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(np.exp(vector))
+
+
+def _operand(value: object) -> Kernel:
+    if not isinstance(value, Kernel):
+        raise InvalidInputError(
+            f"a kernel must be combined with kernels of gpcert, got {shown(value)}: variance= is a factor"
+        )
+    return value

@@ -103,7 +103,10 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rows(X: Any) -> int:
     """About how many points: one, or as many as there are rows."""
-    return len(X) if getattr(X, "ndim", 2) == 2 and hasattr(X, "__len__") else 1
+    shape = getattr(X, "shape", None)  # a sparse matrix has no length
+    if shape is None:
+        return len(X) if hasattr(X, "__len__") else 1
+    return int(shape[0]) if len(shape) == 2 else 1
 
 
 def _bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from gpcert.regions import Ball, Norm
 from gpcert.results import Evaluation, ProofFile, Status, Unproved, VerdictStatus
 from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
-from gpcert.tables import same_rows
+from gpcert.tables import check_labelled
 from gpcert.validation import Index
 
 #: How finely the attack searches for its radius, relative.
@@ -141,8 +141,8 @@ def evaluate(
     check_threshold(post, threshold)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     wanted = checked_radii(radii)
+    check_labelled(X, y)
     balls = checked_balls(post, X, norm, float(wanted[-1]), features, domain, scale, what="X")
-    same_rows("y", y, X)
     truth = class_indices(post, y, len(balls.X))
     start = now()
     check_device(device)
