@@ -101,7 +101,9 @@ def ask(
             continue
         for c in np.argsort(post.latent(X[i : i + 1])[0][0])[::-1][:2]:
             start = time.process_time()
-            answer = gc.probability_range(post, ball, int(c), tolerance=tolerance, max_seconds=seconds)
+            answer = gc.probability_range(
+                post, ball, post.labels[c], tolerance=tolerance, max_seconds=seconds
+            )
             times.append(time.process_time() - start)
             good.append(answer.status == "converged")
     return good, times, once

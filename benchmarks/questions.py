@@ -81,7 +81,7 @@ def attack_quality(post: gc.Posterior, data: gc.datasets.Dataset) -> Row:
         x = data.X_test[random.integers(len(data.X_test))]
         regions.append(gc.Ball(x, radius, features=features, domain=data.domain))
     start = time.process_time()
-    attacks = [gc.attack(post, regions, label=label) for label in (1, 0)]
+    attacks = [gc.attack(post, regions, label=label) for label in reversed(post.labels)]
     seconds = (time.process_time() - start) / len(regions) / 2
     good = known = 0
     for region, low, high in zip(regions, *attacks, strict=True):

@@ -82,7 +82,7 @@ def test_the_numbers_come_back_as_tables(verdicts: gc.Answers[gc.Verdict], tmp_p
         ("margin_lower", [v.margin.lower for v in verdicts]),
         ("radius", [v.region.radius for v in verdicts]),
         ("status", [v.status for v in verdicts]),
-        ("label", [["ill", "well"][v.label] for v in verdicts]),
+        ("label", [v.label for v in verdicts]),
         ("true", [each for each in Y[:6] for _ in range(2)]),
     ):
         assert frame[name].tolist() == other[name].to_list() == told
@@ -164,7 +164,7 @@ def test_what_is_shown_is_small_and_escaped(verdicts: gc.Answers[gc.Verdict]) ->
     row = wide.posterior_.centres[0]
     things = [
         *(ball, ball.box(), wide, wide.posterior_, verdicts, verdicts[0]),
-        gc.probability_range(wide, ball, max_nodes=1),
+        gc.probability_range(wide, ball, 1, max_nodes=1),
         gc.latent_range(wide, ball, label=1, max_nodes=1),
         gc.certify(wide, [ball] * 30, max_nodes=1),
         gc.attack(wide, ball, starts=1),
@@ -249,8 +249,8 @@ def test_sums_of_batches_keep_what_belongs_together() -> None:
     assert (one + one[:0]).truth == one.truth
     assert sum([one, one]).truth == one.truth * 2  # type: ignore[operator, attr-defined]
     mixed = one + two
-    assert mixed.truth is None
-    assert "true" not in mixed.columns()
+    assert mixed.truth == ("a", "b", "a", "b")
+    assert mixed.columns()["true"] == list(mixed.truth)
     for wrong in (None, [[0, 1]], np.array(1), np.bool_(True)):
         with pytest.raises(InvalidInputError, match="answers are picked by a position, a slice"):
             one[wrong]

@@ -126,7 +126,7 @@ def test_classes_by_value_and_labels_that_print_the_same() -> None:
     digits = np.where(X[:, 0] > 0, "8", "3")
     post = gc.GPClassifier(max_evals=0).fit(X, digits).posterior_
     ball = gc.Ball(X[0], 0.1)
-    expected = gc.probability_range(post, ball, label=1).min
+    expected = gc.probability_range(post, ball).min
     assert (
         gc.probability_range(post, ball, label="8").min
         == gc.probability_range(post, ball, label=8).min
@@ -141,8 +141,8 @@ def test_classes_by_value_and_labels_that_print_the_same() -> None:
     ):
         assert gc.evaluate(post, X, truth, [0.01]).clean > 0.9
     numbers = gc.GPClassifier(max_evals=0).fit(X, digits.astype(int)).posterior_
-    assert gc.probability_range(numbers, ball, label="8").label == 1
-    assert gc.attack(post, [ball, ball], label=["3", 8])[1].label == 1
+    assert gc.probability_range(numbers, ball, label="8").label == 8
+    assert gc.attack(post, [ball, ball], label=["3", 8])[1].label == "8"
 
 
 def test_entries_of_a_series_are_distinct() -> None:

@@ -26,7 +26,7 @@ def main(folder: Path) -> Path:
     clf = gc.GPClassifier(gc.RBF(5.0, 10.0), max_evals=20).fit(data.X_train, data.y_train)
     x = data.X_test[0]
     ball = gc.Ball(x, RADIUS, domain=(0.0, 1.0))
-    r = gc.probability_range(clf.posterior_, ball, label=1, tolerance=0.005)
+    r = gc.probability_range(clf.posterior_, ball, label=8, tolerance=0.005)
     figure = Figure(figsize=(9.0, 2.1), layout="constrained", facecolor="white")
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 2.2])
     assert r.argmin is not None

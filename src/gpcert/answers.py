@@ -11,6 +11,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
+from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.extras import extra
 from gpcert.files import write_whole
@@ -74,7 +75,7 @@ class Answers(Sequence[A], Generic[A]):
         answers: Iterable[A],
         ids: Sequence[Any] | None = None,
         post: Posterior | None = None,
-        truth: Sequence[int] | None = None,
+        truth: Sequence[Label] | None = None,
     ) -> None:
         self._answers: list[Any] = list(answers)
         n = len(self._answers)
@@ -143,8 +144,7 @@ class Answers(Sequence[A], Generic[A]):
         same = self.post is not None and more.post is not None and self.post.digest == more.post.digest
         if not len(more):
             return self[:]
-        # Positions of classes mean nothing without the model that has them.
-        truth = self.truth + more.truth if same and self.truth and more.truth else None
+        truth = self.truth + more.truth if self.truth and more.truth else None
         return Answers([*self, *more], self.ids + more.ids, self.post if same else None, truth)
 
     def __radd__(self, other: object) -> Answers[A]:
@@ -164,16 +164,11 @@ class Answers(Sequence[A], Generic[A]):
             `id`, `true` where it is known, then what the answer says: `min_lower` is `answer.min.lower`, and
             so on.
         """
-        classes = self._classes()
         lines = []
         for i, answer in enumerate(self):
-            known = {"id": self.ids[i]} | ({} if self.truth is None else {"true": classes[self.truth[i]]})
-            lines += [known | line for line in flat(answer, classes)]
+            known = {"id": self.ids[i]} | ({} if self.truth is None else {"true": self.truth[i]})
+            lines += [known | line for line in flat(answer)]
         return columns(lines)
-
-    def _classes(self) -> list[Any]:
-        known = self.post is not None and self.post.classes is not None
-        return self.post.classes.tolist() if known else []  # type: ignore[union-attr]
 
     def to_pandas(self) -> Any:
         """A data frame of pandas.
@@ -279,14 +274,14 @@ class Answers(Sequence[A], Generic[A]):
         centres = np.stack([region.centre for region in regions])
         noun, rows = nouns(image_of(self.post, centres))
         attacked = any(isinstance(answer, Attack) for answer in self)
-        predicted = self.post.probability(centres).argmax(axis=1).tolist() if attacked else [None] * len(self)
+        predicted = list(map(str, self.post.predict(centres).tolist())) if attacked else [None] * len(self)
         units: dict[str | None, list[int]] = {}
         for i, region in enumerate(regions):
             units.setdefault(unit_of(self.post, getattr(region, "scale", None)), []).append(i)
         told: list[str] = []
         for unit, some in units.items():  # a radius of 1 is not the same for all of them
             names = self.post.feature_names or ()
-            words = Words([str(c) for c in self._classes()], names, noun, unit, rows)
+            words = Words(list(map(str, self.post.labels)), names, noun, unit, rows)
             given = None if right is None else [right[i] for i in some]
             asked = [self[i] for i in some], words, given
             told += sentences(*asked, predicted=[predicted[i] for i in some])

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from gpcert.classes import Label, called
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
@@ -21,15 +22,15 @@ class Quantity:
     """A function of the input that claims are about.
 
     "probability": P(label). "margin": P(label) - threshold; of several classes P(label) less the largest
-    other. "mean", "variance": of the latent `label` (None: of the only one), the variance clipped at 0.
+    other. "mean", "variance": of the latent of `label` (None: of a regression), the variance clipped at 0.
     """
 
     name: Literal["probability", "margin", "mean", "variance"]
-    label: int | None
+    label: Label | None
     threshold: float = 0.5
 
     def __str__(self) -> str:
-        of = "" if self.label is None else f" of {self.label}"
+        of = "" if self.label is None else f" of {called(self.label)}"
         return f"the {self.name}{of}"
 
 

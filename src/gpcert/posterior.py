@@ -11,6 +11,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.html import facts, rounded
 from gpcert.kernels import Anchors, Kernel
@@ -158,6 +159,11 @@ class Posterior:
     def n_classes(self) -> int:
         """The number of columns of `probability`; 0 for regression."""
         return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The values of `classes`; of a regression the numbers of its latents."""
+        return tuple(range(self.n_latents) if self.classes is None else self.classes.tolist())
 
     @property
     def target(self) -> str:

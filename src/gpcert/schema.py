@@ -21,6 +21,7 @@ from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, get_
 import numpy as np
 from numpy.typing import NDArray
 
+from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.html import facts
 from gpcert.validation import Float, Index, Mask
@@ -34,8 +35,16 @@ Point = Annotated[Float, "d", (-LARGEST, LARGEST)]
 NotNegative = Annotated[float, "", (0.0, math.inf)]
 Share = Annotated[float, "", (0.0, 1.0)]
 _Limits = tuple[tuple[float, float], bool]  # least and largest; whether NaN may be
+#: Values of classes, None for none.
+Labels = NDArray[np.object_]
 #: By name: newer versions of numpy tell less about what their aliases stand for.
-_ARRAYS: dict[Any, type] = {Float: np.float64, Mask: np.bool_, Index: np.intp, NDArray[np.str_]: np.str_}
+_ARRAYS: dict[Any, type] = {
+    Float: np.float64,
+    Mask: np.bool_,
+    Index: np.intp,
+    NDArray[np.str_]: np.str_,
+    Labels: np.object_,
+}
 _hints = cache(partial(get_type_hints, include_extras=True))
 
 
@@ -168,6 +177,8 @@ class _Reader:
         kinds = [kind for kind in get_args(hint) if kind is not NoneType] if union else [hint]
         if data is None and len(kinds) < len(get_args(hint)) and union:
             return None
+        if hint in (Label, Label | None):
+            return _label(data, place)
         marked = get_origin(kinds[0]) is Annotated
         kind, axes, *marks = get_args(kinds[0]) if marked else (kinds[0], "?")
         limits = next((mark for mark in marks if mark != "nan"), (-math.inf, math.inf)), "nan" in marks
@@ -187,7 +198,10 @@ class _Reader:
         _must(len({*map(len, rows)}) <= 1, place, "must have rows of one length", data)
         shape = len(rows), len(rows[0]) if rows else self._sizes.get(axes[-1], 0)
         self._fits(axes, shape[-len(axes) :], place)
-        values = [[_scalar(plain, each, place, limits) for each in row] for row in rows]
+        if kind is np.object_:
+            values = [[None if each is None else _label(each, place) for each in row] for row in rows]
+        else:
+            values = [[_scalar(plain, each, place, limits) for each in row] for row in rows]
         return np.array(values, dtype="<U7" if kind is np.str_ else kind).reshape(shape[-len(axes) :])
 
     def _tuple(self, kinds: tuple[Any, ...], data: Any, place: str, axes: str) -> Any:
@@ -231,6 +245,13 @@ class _Reader:
         for flaw in made.flaws() if hasattr(made, "flaws") else ():
             raise InvalidInputError(f"{within}{flaw}")
         return made
+
+
+def _label(data: Any, place: str) -> Any:
+    number = math.isfinite(data) if type(data) is float else type(data) is int and abs(data) < 2**64
+    known = number or type(data) in (bool, str)
+    _must(known, place, "must be a number or a text", data)
+    return data
 
 
 def _double(data: Any, place: str, limits: _Limits) -> float:

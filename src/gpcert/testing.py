@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.adapters import posterior_of
+from gpcert.classes import position, positions
 from gpcert.numbers import exactly
 from gpcert.questions import evaluate
 from gpcert.results import Evaluation
@@ -74,8 +76,11 @@ def assert_certified(
     truth = np.asarray(y)
     told = f"y must have one class for each row of X, got shapes {truth.shape} and {points.shape}"
     require(points.shape[:1] == truth.shape, told)
-    rows = np.arange(len(truth)) if label is None else np.flatnonzero(truth == label)
-    of = "" if label is None else f" of class {label!r}"
+    classes, rows, of = posterior_of(model).labels, np.arange(len(truth)), ""
+    if label is not None:
+        only = position(classes, label)
+        rows = np.flatnonzero(np.array(positions(classes, truth.tolist(), "each label of y")) == only)
+        of = f" of class {classes[only]!r}"
     require(len(rows) > 0, f"y must hold at least one row{of}, got none")
     own = points[rows]
     table = own if names is None else dict(zip(names, own.T, strict=True))

@@ -25,7 +25,15 @@ def require(condition: bool, message: str) -> None:
 
 def shown(value: object) -> str:
     """`repr`, but a NumPy number or string as it reads without NumPy: 7, not np.int64(7)."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        return repr(value.item() if isinstance(value, np.generic) else value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__} too long to show"
+
+
+def printable(text: str) -> str:
+    """The text without control characters: a name of a stranger must steer no terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def as_floats(name: str, value: ArrayLike) -> Float:

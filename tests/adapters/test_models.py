@@ -47,7 +47,7 @@ def test_a_pipeline_is_certified_in_the_units_of_its_input(steps: Any, who: str)
     mixed = X[["c", "a", "b"]].iloc[0]
     verdict = gc.certify(pipeline, gc.Ball(mixed, 0.01, scale=X.std()))
     assert verdict.region.x.tolist() == X.iloc[0].tolist()
-    assert post.classes[verdict.label] == pipeline.predict(X[:1])[0]
+    assert verdict.label == pipeline.predict(X[:1])[0]
 
 
 def test_a_model_is_converted_once_and_again_after_it_was_trained() -> None:

@@ -307,7 +307,7 @@ def test_replay_puts_witnesses_through_the_users_model(data):
     X, two, _ = data
     model = make_pipeline(StandardScaler(), classifier()).fit(X, two)
     post = gc.from_sklearn(model)
-    r = gc.probability_range(post, gc.Ball(X[3], 0.5, scale=UNITS), label=0, max_nodes=10)
+    r = gc.probability_range(post, gc.Ball(X[3], 0.5, scale=UNITS), label=post.classes[0], max_nodes=10)
     told = gc.replay(r, model.predict_proba)
     assert told.names == ("argmin", "argmax")
     assert told.deviation <= deviation(post) + 1e-9
@@ -321,7 +321,7 @@ def test_replay_puts_witnesses_through_the_users_model(data):
     told = gc.replay(verdict, model.predict_proba)
     assert told.names == ("counterexample",)
     assert told.changed == (True,)
-    assert model.predict(verdict.counterexample[None])[0] != post.classes[verdict.label]
+    assert model.predict(verdict.counterexample[None])[0] != verdict.label
 
 
 def test_float32_pipelines_record_what_their_scalers_round():

@@ -65,10 +65,10 @@ def test_the_point_is_in_the_region_and_the_predictor_agrees(method, norm):
         ball = random_ball(rng, norm, 5)
         a = gc.attack(post, ball, method=method)
         assert ball.contains(a.x)
-        assert a.probability == post.probability([a.x])[0, a.label]
+        assert a.probability == post.probability([a.x])[0, a.column]
         assert a.success == (post.probability([a.x])[0].argmax() != a.label)
         assert a.label == post.probability([ball.x])[0].argmax()
-        assert a.probability <= post.probability([ball.x])[0, a.label]
+        assert a.probability <= post.probability([ball.x])[0, a.column]
 
 
 @pytest.mark.parametrize("likelihood", ["probit", "logit"])

@@ -127,7 +127,7 @@ def test_ranges_are_those_of_the_library(inside: Path) -> None:
     assert [a["row"] for a in got] == list(range(12))
     for a, x in zip(got, X, strict=True):
         ball = gc.Ball(x, 0.3, scale=scale)
-        r = gc.probability_range(post, ball, label=1)
+        r = gc.probability_range(post, ball, label=post.classes[1])
         assert a["x"] == x.tolist()
         assert a["id"] == f"p{a['row']}"
         assert a["status"] == "converged"
@@ -141,7 +141,7 @@ def test_ranges_are_those_of_the_library(inside: Path) -> None:
 def test_label_is_a_class_value_and_its_range_the_complement(inside: Path) -> None:
     common = ("range", "model.safetensors", "test.csv", "--rows", "0:4", "--radius", "0.2", "--scale", "std")
     for well, ill in zip(answers(*common), answers(*common, "--label", "ill"), strict=True):
-        assert ill["class"] == 0
+        assert ill["class"] == "ill"
         assert max(1 - ill["max"][1], well["min"][0]) <= min(1 - ill["max"][0], well["min"][1]) + 1e-15
 
 
@@ -287,7 +287,7 @@ def test_influences_are_those_of_the_library(inside: Path, capsys: pytest.Captur
     post, (X, _) = gc.load("model.safetensors"), points(12, 1)
     common = ("explain", "model.safetensors", "test.csv", "--rows", "0:3")
     for a in answers(*common, "--radius", "2", "--features", "age,<b>dose</b>", "--label", "ill"):
-        e = gc.explain(post, X[a["row"]], 2.0, label=0, features=[0, 2])
+        e = gc.explain(post, X[a["row"]], 2.0, label="ill", features=[0, 2])
         assert a["lower"] == e.lower.tolist()
         assert a["upper"] == e.upper.tolist()
         assert a["value"][0][1] == 0.0
@@ -332,7 +332,7 @@ def test_several_classes(inside: Path) -> None:
             assert a["margin"][0] <= np.sort(p)[-1] - np.sort(p)[-2] + 1e-9
     (a,) = answers("range", "three.safetensors", "three.csv", *ball[2:], "--rows", "0", "--label", "middle")
     c = list(post.classes).index("middle")
-    assert a["class"] == c
+    assert a["class"] == "middle"
     assert a["min"][0] <= post.probability([a["x"]])[0, c] + 1e-9
 
 

@@ -85,12 +85,10 @@ def test_a_cell_that_is_no_finite_number(cell: str, told: str, capsys: pytest.Ca
 
 def test_unknown_class(capsys: pytest.CaptureFixture[str]) -> None:
     with_cell(3, "dead")
-    place = (
-        "data.csv, row 1 (line 3), column 'state' must be one of the model's classes ill, well, got 'dead'"
-    )
+    place = "data.csv, row 1 (line 3), column 'state' must be one of 'ill', 'well', got 'dead'"
     assert place in refused(capsys, *RANGE)
     write_table(Path("data.csv"), [ROW], HEADER)
-    assert "--label must be one of ill, well, got 'dead'" in refused(capsys, *RANGE, "--label", "dead")
+    assert "--label must be one of 'ill', 'well', got 'dead'" in refused(capsys, *RANGE, "--label", "dead")
 
 
 def test_labels_that_cannot_be_trained_on(capsys: pytest.CaptureFixture[str]) -> None:

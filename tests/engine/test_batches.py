@@ -56,13 +56,13 @@ def test_verdicts_of_batches_and_of_single_questions_do_not_contradict_each_othe
         for verdict in batch:
             if verdict.counterexample is not None:
                 assert verdict.region.contains(verdict.counterexample)
-                assert post.probability(verdict.counterexample[None])[0, verdict.label] < threshold
+                assert post.probability(verdict.counterexample[None])[0, verdict.column] < threshold
 
 
 def test_most_of_an_easy_batch_is_settled_at_the_root():
     post = small_model(n=30, d=3)
     regions = [gc.Ball(x, 0.05) for x in np.random.default_rng(1).standard_normal((40, 3))]
-    (found,) = rooted.ranges(post, regions, 1, Settings(0.02), "cpu")
+    (found,) = rooted.ranges(post, regions, np.ones(len(regions)), Settings(0.02), "cpu")
     assert found.numbers.tolist() == list(range(40))
     assert (found.upper - found.lower <= 0.02).all(axis=0).sum() > 30
     (decided,) = rooted.decisions(post, regions, np.ones(40, dtype=np.intp), 0.5, Settings(0.02), "cpu")
@@ -123,11 +123,12 @@ def test_a_device_has_one_of_three_names(device):
         gc.probability_range(small_model(), gc.Ball([0.0, 0.0], 0.1), device=device)
 
 
-def test_a_label_for_each_of_many_regions_is_refused_in_one_short_sentence():
+def test_labels_are_as_many_as_regions():
     regions = [gc.Ball([0.0, 0.0], 0.1)] * 20
-    with pytest.raises(InvalidInputError, match="label must be a class index, 0 or 1, got") as told:
+    with pytest.raises(
+        InvalidInputError, match="label must be one class, or one for each of 20 regions, got 1000"
+    ):
         gc.probability_range(small_model(), regions, label=[1] * 1000)
-    assert len(str(told.value)) < 120
 
 
 def test_questions_that_ask_others_pass_the_device_on():
@@ -147,7 +148,8 @@ def test_sides_too_wide_for_doubles_leave_their_rows_to_the_search():
     post = small_model()
     regions = [gc.Box([-1.0, 0.0], [-0.9 + 0.01 * i, 0.1]) for i in range(18)]
     wide = gc.Box([-1.2e308, 0.0], [1.2e308, 0.1])
-    (roots,) = rooted.ranges(post, [*regions, wide], 1, Settings(0.02), "cpu")
+    both = [*regions, wide]
+    (roots,) = rooted.ranges(post, both, np.ones(len(both)), Settings(0.02), "cpu")
     assert roots.numbers.tolist() == list(range(18))
     answer = gc.probability_range(post, [*regions, wide], **LIMITS)[-1]
     inside = post.probability(np.column_stack([np.linspace(-3.0, 3.0, 50), np.full(50, 0.05)]))[:, 1]

@@ -126,7 +126,7 @@ def test_most_of_an_easy_batch_is_settled_at_the_root_and_other_models_are_left_
     assert (found.upper == 1.0).all()
     rest = gc.GPClassifier(gc.Matern12(2.0, 4.0), likelihood="softmax", max_evals=0).fit(X, y).posterior_
     assert list(rooted.decisions(rest, gc.balls(X, 0.05), labels, 0.5, Settings(0.02), "cpu")) == []
-    assert list(rooted.ranges(post, gc.balls(X, 0.05), 1, Settings(0.02), "cpu")) == []
+    assert list(rooted.ranges(post, gc.balls(X, 0.05), np.ones(len(X)), Settings(0.02), "cpu")) == []
 
 
 def test_a_class_that_loses_somewhere_is_never_kept():

@@ -19,7 +19,7 @@ def excluded(
     label = seed % post.n_classes
     x = post.centres[random.integers(len(post.centres))] + units * random.normal(size=len(units)) * 0.5
     region = gc.Ball(x, 10.0 ** random.uniform(-3.0, 0.3), scale=units)
-    r = gc.probability_range(post, region, label=label, max_nodes=nodes)
+    r = gc.probability_range(post, region, label=post.labels[label], max_nodes=nodes)
     box = region.inner_box()
     inside = random.uniform(box.lower, box.upper, (50, len(units)))
     corners = np.where(random.random((20, len(units))) < 0.5, box.lower, box.upper)

@@ -152,7 +152,7 @@ def falsehoods(query: Query, seed: int, max_nodes: int = 12) -> list[str]:
     rng = np.random.default_rng(seed)
     exact = Truth(post)
     with np.errstate(all="ignore"):
-        p = probability_range(post, region, label=1, max_nodes=max_nodes)
+        p = probability_range(post, region, max_nodes=max_nodes)
         latent = latent_range(post, region, max_nodes=max_nodes)
         x = region.inner_box().centre
         predicted = all(

@@ -96,17 +96,25 @@ MISTAKES: Mistakes = [
         lambda: gc.certify(regr, ball),
     ),
     (
-        "label must be a class index, 0 or 1 or one of 'ill', 'well', got 'il' (did you mean 'ill'?)",
+        "label must be one of 'ill', 'well', got 'il' (did you mean 'ill'?)",
         lambda: gc.probability_range(post, ball, label="il"),
     ),
     (
-        "label must be a class index, 0 or 1 or one of 'ill', 'well', got 'healthy'",
+        "label must be one of 'ill', 'well', got 'healthy'",
         lambda: gc.probability_range(post, ball, label="healthy"),
     ),
-    ("label must be a class index, 0 or 1, got 2", lambda: gc.probability_range(post, ball, label=2)),
-    ("label must be a class index, 0 or 1, got 1.0", lambda: gc.probability_range(post, ball, label=1.0)),
-    ("label must be a class index, 0 or 1, got True", lambda: gc.probability_range(post, ball, label=True)),
-    ("label must be a class index, 0 to 2, got 4", lambda: gc.probability_range(three, ball, label=4)),
+    ("label must be one of 'ill', 'well', got 2", lambda: gc.probability_range(post, ball, label=2)),
+    ("label must be one of 'ill', 'well', got 1.0", lambda: gc.probability_range(post, ball, label=1.0)),
+    ("label must be one of 'ill', 'well', got True", lambda: gc.probability_range(post, ball, label=True)),
+    ("label must be one of 1, 2, 3, got 4", lambda: gc.probability_range(three, ball, label=4)),
+    ("label must be one of 1, 2, 3, got True", lambda: gc.probability_range(three, ball, label=True)),
+    ("label must be one of 1, 2, 3, got none", lambda: gc.probability_range(three, ball)),
+    ("label must be one of 1, 2, 3, got none", lambda: gc.robustness(three, ball)),
+    ("label must be one of 1, 2, 3, got none", lambda: gc.explain(three, T, 0.1)),
+    (
+        "label must be one of 'ill', 'well', got 'sick'",
+        lambda: gc.testing.assert_certified(post, T, Y, 0.1, label="sick"),
+    ),
     ("method must be 'auto' or 'paper', got 'papr'", lambda: gc.probability_range(post, ball, method="papr")),
     ("region must be a Box, a Ball or a sequence of them, got Series", lambda: gc.probability_range(post, x)),
     (
@@ -122,10 +130,11 @@ MISTAKES: Mistakes = [
         lambda: gc.probability_range(post, ball, 1, "auto", 0.1),
     ),
     (
-        "label must be None for a posterior with one latent, got 0",
-        lambda: gc.latent_range(post, ball, label=0),
+        "label must be 'well', for which the only latent speaks, got 'ill'",
+        lambda: gc.latent_range(post, ball, label="ill"),
     ),
-    ("label must be the index of a latent, 0 to 2, got None", lambda: gc.latent_range(three, ball)),
+    ("label must be None for one latent, got 0", lambda: gc.latent_range(regr, ball, label=0)),
+    ("label must be one of 1, 2, 3, got none", lambda: gc.latent_range(three, ball)),
     ("x must lie in the region, got a point outside", lambda: gc.robustness(post, ball, x=x + 5)),
     ("method must be 'pgd' or 'gpfgs' or 'gpjm', got 'fgsm'", lambda: gc.attack(post, ball, method="fgsm")),
     ("starts must be a whole number >= 1, got 0", lambda: gc.attack(post, ball, starts=0)),
@@ -163,7 +172,7 @@ MISTAKES: Mistakes = [
     (RNG + "True", lambda: gc.attack(post, ball, rng=True)),
     ("attack has no option 'seed'", lambda: gc.attack(post, ball, seed=0)),
     (
-        "label must hold one class index per region, 2, got 1",
+        "label must be one class, or one for each of 2 regions, got 1",
         lambda: gc.attack(post, [ball, ball], label=["ill"]),
     ),
     (
@@ -186,7 +195,7 @@ MISTAKES: Mistakes = [
     ("x must have 3 features, got 0", lambda: gc.certified_radius(post, [])),
     ("y must hold one label per point, 30, got shape (3,)", lambda: gc.evaluate(post, T, Y[:3], [0.1])),
     (
-        "y must hold labels of the model's classes, got 'sick'",
+        "each label of y must be one of 'ill', 'well', got 'sick'",
         lambda: gc.evaluate(post, T, ["sick"] * 30, [0.1]),
     ),
     ("radii must increase, got [0.2, 0.1]", lambda: gc.evaluate(post, T, Y, [0.2, 0.1])),
@@ -204,7 +213,7 @@ MISTAKES: Mistakes = [
     ),
     ("radius must be >= 0, got -0.1", lambda: gc.explain(post, T, -0.1)),
     (
-        "label must be a class index, 0 or 1 or one of 'ill', 'well', got 'well-being'",
+        "label must be one of 'ill', 'well', got 'well-being'",
         lambda: gc.explain(post, T, 0.1, label="well-being"),
     ),
     ("table must have named columns, got ndarray: see gc.balls", lambda: gc.certify_table(post, X)),
@@ -213,7 +222,7 @@ MISTAKES: Mistakes = [
         lambda: gc.certify_table(post, T.assign(state=Y), target="sate"),
     ),
     (
-        "target must hold labels of the model's classes, got 'dead'",
+        "each label of target must be one of 'ill', 'well', got 'dead'",
         lambda: gc.certify_table(post, T.assign(state="dead"), target="state"),
     ),
     (
@@ -350,7 +359,7 @@ MISTAKES: Mistakes = [
     ),
     ("certify has no option 'radius'", lambda: gc.certify(post, ball, radius=0.1)),
     (
-        "label must be a class index, 0 or 1, got [0, 1]",
+        "label must be one class, or one for each of 1 regions, got 2",
         lambda: gc.probability_range(post, ball, label=[0, 1]),
     ),
     ("radius must be >= 0, got -0.1", lambda: gc.balls(T, -0.1)),

@@ -57,7 +57,7 @@ MISTAKES: Mistakes = [
     ("target must be no feature of the model, got 'age'", lambda: gc.certify_table(clf, FIVE, target="age")),
     ("id must be no feature of the model, got 'age'", lambda: gc.certify_table(clf, FIVE, id="age")),
     (
-        "target must hold labels of the model's classes, got nan",
+        "each label of target must be one of 'ill', 'well', got nan",
         lambda: gc.certify_table(clf, FIVE.assign(t=[*Y[:4], np.nan]), target="t"),
     ),
     # Rows: an index in another order than the table's.

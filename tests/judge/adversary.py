@@ -41,21 +41,29 @@ def _order(values: np.ndarray) -> np.ndarray:
     return np.argsort(np.where(np.isnan(values), np.inf, values), kind="stable")
 
 
+def column(post: Posterior, quantity: Quantity) -> int:
+    """Where the model has the class that the quantity is of; the only latent is of the second class."""
+    values = range(post.n_latents) if post.classes is None else post.classes.tolist()
+    if post.weights.ndim == 1 and quantity.name in ("mean", "variance"):
+        assert quantity.label in (None, *values[1:])
+        return 0
+    return next(c for c, v in enumerate(values) if (type(v), v) == (type(quantity.label), quantity.label))
+
+
 def estimates(post: Posterior, quantity: Quantity, X: np.ndarray) -> np.ndarray:
     """About quantity at X (m, d), (m,); nan where the predictor has nothing to say."""
+    c = column(post, quantity)
     try:
         if quantity.name in ("mean", "variance"):
             mean, variance = post.latent(X)
             chosen = mean if quantity.name == "mean" else variance
             if chosen.ndim == 1:
                 return chosen
-            return (
-                chosen[:, quantity.label] if chosen.ndim == 2 else chosen[:, quantity.label, quantity.label]
-            )
+            return chosen[:, c] if chosen.ndim == 2 else chosen[:, c, c]
         p = _probabilities(post, X)
         if quantity.name == "probability" or post.n_classes == 2:
-            return p[:, quantity.label]
-        return p[:, quantity.label] - np.delete(p, quantity.label, axis=1).max(axis=1)
+            return p[:, c]
+        return p[:, c] - np.delete(p, c, axis=1).max(axis=1)
     except (GpcertError, np.linalg.LinAlgError, FloatingPointError):
         return np.full(len(X), np.nan)
 

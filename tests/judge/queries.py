@@ -175,8 +175,16 @@ class _Asking:
     def tolerance(self) -> float:
         return _choice(self.rng, (0.02, 0.02, 0.1, 1e-3, 1e-9))
 
-    def label(self) -> int:
-        return int(self.rng.integers(self.post.n_classes))
+    def label(self) -> Any:
+        """A class of the model, by its value in any of its forms."""
+        value = _choice(self.rng, self.post.classes)
+        return _choice(self.rng, (value, value.item(), str(value)))
+
+    def labels(self, regions: Any) -> Any:
+        """One for all, or one for each of several regions."""
+        if isinstance(regions, Box | Ball) or self.rng.random() < 0.7:
+            return self.label()
+        return [self.label() for _ in regions]
 
     def threshold(self) -> float:
         usual = self.post.n_classes > 2 or self.rng.random() < 0.6
@@ -292,7 +300,7 @@ class _Asking:
         paper = self.rng.random() < 0.25
         whole = self.query.norm != 0 and self.post.n_centres <= 8
         method = "paper" if paper and whole and _published(self.post) else "auto"
-        label, limits = self.label(), self.limits()
+        label, limits = self.labels(region), self.limits()
         proof = self.proof(region) if method == "auto" else {}
         return gc.probability_range(self.post, region, label, method, **limits, **proof)
 
@@ -300,7 +308,7 @@ class _Asking:
         region, _ = self.regions()
         if self.query.batch == "list" and self.query.shape == "box":  # enough for the sweep over cells
             region = [*region, *(r for _ in range(3) for r in self.regions()[0])]
-        label = None if self.post.weights.ndim == 1 else int(self.rng.integers(self.post.n_latents))
+        label = None if self.post.weights.ndim == 1 else self.label()
         return gc.latent_range(self.post, region, label, **self.limits())
 
     def certify(self) -> Any:
@@ -310,7 +318,7 @@ class _Asking:
     def robustness(self) -> Any:
         region, x = self.regions()
         given = x if self.rng.random() < 0.5 else None
-        return gc.robustness(self.post, region, self.label(), given, **self.limits())
+        return gc.robustness(self.post, region, self.labels(region), given, **self.limits())
 
     def certified_radius(self) -> Any:
         many = self.query.batch == "list" and self.query.norm == np.inf and self.rng.random() < 0.3
@@ -363,7 +371,7 @@ class _Asking:
     def attack(self) -> Any:
         region, x = self.regions()
         start = x if self.rng.random() < 0.5 else None
-        label = self.label() if self.rng.random() < 0.5 else None
+        label = self.labels(region) if self.rng.random() < 0.5 else None
         method = _choice(self.rng, ("pgd", "gpfgs", "gpjm"))
         starts, rng = int(self.rng.integers(1, 4)), int(self.rng.integers(100))
         return gc.attack(self.post, region, start, label, method, starts=starts, rng=rng, store=self.store())

@@ -19,7 +19,7 @@ from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Wit
 from gpcert.likelihoods import FiveErf, Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
-from judge.adversary import suspects
+from judge.adversary import column, suspects
 from judge.answers import inconsistencies
 from judge.decide import PRECISIONS, above, at_least, at_most, below, precision
 from judge.line import extremes
@@ -72,14 +72,14 @@ class Judge:
             self.false.append(f"{claim}: {why}")
 
     def _value(self, quantity: Quantity, x: np.ndarray) -> arb:
-        truth = self._truth
+        truth, c = self._truth, column(self._post, quantity)
         if quantity.name == "mean":
-            return truth.mean(x, quantity.label)
+            return truth.mean(x, c)
         if quantity.name == "variance":
-            return truth.clipped(x, quantity.label)
+            return truth.clipped(x, c)
         if quantity.name == "probability":
-            return truth.probability(x, quantity.label)
-        return truth.margin(x, quantity.label, quantity.threshold)
+            return truth.probability(x, c)
+        return truth.margin(x, c, quantity.threshold)
 
     def _points(self, quantity: Quantity, region: Region) -> list[np.ndarray]:
         key = id(region), quantity

@@ -88,7 +88,7 @@ def test_evaluate_and_explain_keep_what_an_interrupted_export_was_about(
     cut = gc.evaluate(POST, X, labels, [0.05, 0.1], proof=tmp_path, n_jobs=1)
     assert (cut.proof, cut.unproved, exports) == ((), Unproved.INTERRUPTED, ["labels"])
     assert cut.verdicts[0].tolist() == whole.verdicts[0].tolist()
-    assert cut.labels.tolist()[1:] == [-1, -1]
+    assert cut.labels.tolist()[1:] == [None, None]
     told = gc.explain(POST, X, 0.2, proof=tmp_path, n_jobs=1)
     full = gc.explain(POST, X, 0.2)
     assert (told.proof, told.unproved, exports[1:]) == ((), Unproved.INTERRUPTED, ["influences"])

@@ -23,7 +23,7 @@ THRESHOLDS = (0.5, 0.5, 0.5, 0.3, 0.7, 0.02, 0.97)
 
 def falsehoods(post, region, verdict, x, rng):
     """What an adversary can prove wrong about a verdict."""
-    exact, found, label = Truth(post), [], verdict.label
+    exact, found, label = Truth(post), [], verdict.column
     threshold = verdict.threshold
     if verdict.status == "unsafe":
         z = verdict.counterexample
@@ -65,16 +65,16 @@ def test_two_thousand_verdicts_stand_up_to_strong_attacks():
         v = gc.certify(post, x, region, max_nodes=10)
         status.append(v.status)
         if v.status == "unsafe":
-            p = post.probability([v.counterexample])[0, v.label]
+            p = post.probability([v.counterexample])[0, v.column]
             assert region.contains(v.counterexample)
             assert p == v.probability < 0.5
         if v.status == "safe":
             box = region.inner_box()
             Z = box.lower + own.random((200, case.d)) * (box.upper - box.lower)
             Z = np.concatenate([Z, [x, gc.attack(post, region, label=v.label, starts=6).x]])
-            z = Z[post.probability(Z)[:, v.label].argmin()]
-            if post.probability([z])[0, v.label] < 0.5 + 1e-6 and region.contains(z):
-                assert Truth(post).at_least(z, v.label, 0.5)
+            z = Z[post.probability(Z)[:, v.column].argmin()]
+            if post.probability([z])[0, v.column] < 0.5 + 1e-6 and region.contains(z):
+                assert Truth(post).at_least(z, v.column, 0.5)
     assert {"safe", "unsafe"} <= set(status)
 
 
@@ -110,10 +110,10 @@ def test_verdicts_on_balls_of_every_norm(norm):
         assert a.label == v.label
         if v.status == "safe":
             assert not a.success
-            assert Truth(post).at_least(a.x, v.label, 0.5)
+            assert Truth(post).at_least(a.x, v.column, 0.5)
         if v.status == "unsafe":
             assert ball.contains(v.counterexample)
-            assert Truth(post).at_most(v.counterexample, v.label, 0.5)
+            assert Truth(post).at_most(v.counterexample, v.column, 0.5)
 
 
 def test_verdicts_where_few_features_move():
@@ -130,10 +130,10 @@ def test_verdicts_where_few_features_move():
             for i, moved in enumerate(([0, 1], [1, 2], [2, 0])):
                 Z[i * len(steps) : (i + 1) * len(steps), moved[:k]] += steps[:, :k]
             if v.status == "safe":
-                assert post.probability(Z)[:, v.label].min() > 0.5
+                assert post.probability(Z)[:, v.column].min() > 0.5
             if v.status == "unsafe":
                 assert ball.contains(v.counterexample)
-                assert Truth(post).at_most(v.counterexample, v.label, 0.5)
+                assert Truth(post).at_most(v.counterexample, v.column, 0.5)
     assert {"safe", "unsafe"} <= found
 
 

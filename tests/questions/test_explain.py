@@ -92,7 +92,7 @@ def test_the_mean_is_that_of_all_deltas_between_the_ends(seed):
     m = int(rng.integers(1, 4000))
     lower = rng.uniform(-2, 2, (m, 2))
     upper = np.minimum(lower + rng.choice([0.0, 1e-16, 1.0], (m, 2)), 2.0)
-    about = About("", "", Settings())
+    about = About("", "", (0, 1), Settings())
     mean = gc.Explanation.of(lower, upper, (gc.Ball([0.0, 0.0], 0.1),) * m, 1, None, about).mean()
     for i in range(2):
         assert Fraction(mean.lower[0, i]) <= sum(map(Fraction, lower[:, i])) / m

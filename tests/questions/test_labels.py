@@ -157,7 +157,7 @@ def test_errors_read_as_numbers():
     """A NumPy number in an error is shown as a number."""
     post = random_model(Setting("correlated", 3, 10, 2, 0.1, 0))
     ball = gc.Ball(post.centres[0], 0.1)
-    with pytest.raises(gc.InvalidInputError, match=r"0 to 2, got 7$"):
+    with pytest.raises(gc.InvalidInputError, match=r"one of 0, 1, 2, got 7$"):
         gc.probability_range(post, ball, np.int64(7))
     y = np.append(np.arange(11) % 3, 9)
     with pytest.raises(gc.InvalidInputError, match="got 1 of 9 "):

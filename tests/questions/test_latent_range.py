@@ -180,7 +180,7 @@ def test_labels_select_the_latent():
     ("post", "region", "options", "names"),
     [
         ("model", gc.Box([0.0], [1.0]), {}, "post"),
-        (small_model(), gc.Box([0.0, 0.0], [1.0, 1.0]), {"label": 1}, "label"),
+        (small_model(), gc.Box([0.0, 0.0], [1.0, 1.0]), {"label": 0}, "label"),
         (small_model(), gc.Box([0.0], [1.0]), {}, "region"),
         (small_model(), gc.Box([0.0, 0.0], [1.0, 1.0]), {"tolerance": 0.0}, "tolerance"),
         (small_model(), gc.Box([0.0, 0.0], [1.0, 1.0]), {"progress": 3}, "progress"),

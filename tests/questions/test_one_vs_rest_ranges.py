@@ -80,7 +80,7 @@ def test_a_point_gives_a_point():
 def test_bad_input():
     post = random_model(Setting("probit", 3, 5, 2, 0.1, 0))
     box = gc.Box([0.0, 0.0], [0.1, 0.1])
-    with pytest.raises(InvalidInputError, match="label must be a class index, 0 to 2, got 3"):
+    with pytest.raises(InvalidInputError, match="label must be one of 0, 1, 2, got 3"):
         gc.probability_range(post, box, 3)
     with pytest.raises(InvalidInputError, match="method 'paper' needs two classes or softmax"):
         gc.probability_range(post, box, 1, method="paper")

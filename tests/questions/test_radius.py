@@ -242,7 +242,7 @@ def test_means_lead_to_counterexamples_of_softmax_and_decide_nothing():
         r = gc.certified_radius(post, x, max_radius=3.0, rtol=0.05, max_nodes=0)
         assert r.counterexample is not None
         p = post.probability(r.counterexample[None])[0]
-        assert p[r.label] < np.delete(p, r.label).max()
+        assert p[r.column] < np.delete(p, r.label).max()
         assert np.abs(r.counterexample - x).max() <= r.unsafe
 
 
@@ -358,7 +358,7 @@ def test_counterexamples_lie_in_the_smallest_ball_that_is_lost(evaluation):
         assert np.isnan(z).all() == (r == np.inf)
         if r < np.inf:
             assert gc.Ball(x, r).contains(z)
-            assert exact.at_most(z, label, np.nextafter(0.5, 0.0))
+            assert exact.at_most(z, post.classes.tolist().index(label), np.nextafter(0.5, 0.0))
 
 
 def cancelling(likelihood, classes):

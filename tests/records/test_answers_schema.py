@@ -372,7 +372,7 @@ def test_a_verb_does_not_import_the_page() -> None:
 
 
 def test_an_answer_without_points_comes_back() -> None:
-    e = gc.Explanation.of(np.zeros((0, 2)), np.zeros((0, 2)), (), 1, None, About("", "", Settings()))
+    e = gc.Explanation.of(np.zeros((0, 2)), np.zeros((0, 2)), (), 1, None, About("", "", (0, 1), Settings()))
     assert answer_from_dict(e.to_dict()).claims() == ()
 
 

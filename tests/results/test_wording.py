@@ -98,11 +98,11 @@ def test_every_kind_of_answer_has_a_sentence(clf: gc.GPClassifier) -> None:
     safe = sum(v.status == "safe" for v in verdicts)
     (said,) = sentences(list(verdicts), words)
     assert said.startswith(f"For {safe} of 5 rows (")
-    right = [v.label == (t == "b") for v, t in zip(verdicts, truth, strict=True)]
+    right = [v.label == t for v, t in zip(verdicts, truth, strict=True)]
     held = sum(v.status == "safe" and ok for v, ok in zip(verdicts, right, strict=True))
     (said,) = sentences(list(verdicts), words, right)
     assert said.startswith(f"For {held} of 5 rows (")
-    ranges = list(gc.probability_range(clf, regions, label=1))
+    ranges = list(gc.probability_range(clf, regions))
     (said,) = sentences(ranges, words)
     widest = max(Fraction(r.upper) - Fraction(r.lower) for r in ranges)
     assert Fraction(said.rpartition("at most ")[2].split()[0]) >= widest

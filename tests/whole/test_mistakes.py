@@ -83,7 +83,7 @@ def test_what_is_given_by_name_is_read_by_name() -> None:
         3,
     ]
     sure = gc.GPClassifier(max_evals=0).fit(T, Y == "ill")
-    assert gc.probability_range(sure, gc.Ball(x, 0.1), label=True).label == 1
+    assert gc.probability_range(sure, gc.Ball(x, 0.1), label=True).label is True
 
 
 def test_one_radius_for_columns_of_different_units_is_warned_about() -> None:

@@ -11,7 +11,6 @@ from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
 from gpcert_experiments.reproduce.job import Row
-from gpcert_experiments.reproduce.models import class_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +56,7 @@ def plane(ax: Axes, post: Posterior, data: Dataset, axes: tuple[int, int], chose
     filled = ax.contourf(across, up, p, levels=np.linspace(0, 1, 21), cmap="RdBu_r", alpha=0.8)
     ax.contour(across, up, p, levels=[0.5], colors="black", linewidths=1)
     for label, marker in ((0, "o"), (1, "^")):
-        members = data.X_test[data.y_test == class_of(post, label)]
+        members = data.X_test[data.y_test == post.labels[label]]
         ax.scatter(
             members[:, x],
             members[:, y],
@@ -65,7 +64,7 @@ def plane(ax: Axes, post: Posterior, data: Dataset, axes: tuple[int, int], chose
             c="black",
             marker=marker,
             linewidths=0,
-            label=str(class_of(post, label)),
+            label=str(post.labels[label]),
         )
     ax.scatter([here[x]], [here[y]], s=70, c=RED, edgecolors="white", zorder=5, label=f"test point {chosen}")
     ax.set(

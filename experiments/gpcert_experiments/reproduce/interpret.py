@@ -63,7 +63,7 @@ def _measure(job: Job, table: Table, name: str, post: Posterior, data: Dataset, 
     points = chosen_points(job, data)
     keys: list[tuple[Value, ...]] = [(name, radius, i, 0) for radius in _RADII for i in points]
     for _, radius, i, _ in job.steps(table.missing(keys), f"Delta on {name}"):
-        e = explain(post, data.X_test[int(i)], float(radius), label, tolerance=_TOLERANCE)
+        e = explain(post, data.X_test[int(i)], float(radius), post.labels[label], tolerance=_TOLERANCE)
         for j in reversed(range(e.value.shape[1])):  # feature 0 last: its row says that the point is done
             table.add(name, radius, i, j, float(e.lower[0, j]), float(e.upper[0, j]))
 

@@ -90,7 +90,9 @@ def _measure(job: Job, table: Table, post: Posterior, digit: int, index: int, la
     lime = lime_weights(post, data.X_train[: post.n_centres], x[None], label, samples, _KEPT)[0]
     for key in job.steps(keys, f"Delta of a {digit}"):
         j = int(key[2])
-        e = explain(post, x, _RADIUS, label, features=[j], domain=data.domain, tolerance=_TOLERANCE)
+        e = explain(
+            post, x, _RADIUS, post.labels[label], features=[j], domain=data.domain, tolerance=_TOLERANCE
+        )
         table.add(*key, float(e.lower[0, j]), float(e.upper[0, j]), float(lime[j]))
 
 

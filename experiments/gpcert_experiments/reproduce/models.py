@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from gpcert.model_file import save as save_model
 from gpcert.posterior import Posterior
 from gpcert_experiments.reproduce.job import Job
 
-__all__ = ["START", "Recipe", "chosen_points", "class_of", "data_of", "kernel_of", "posterior_of"]
+__all__ = ["START", "Recipe", "chosen_points", "data_of", "kernel_of", "posterior_of"]
 
 #: GPML's habit: all logarithms of hyperparameters 0.
 START = RBF(1.0, 1.0)
@@ -84,12 +83,6 @@ def kernel_of(post: Posterior) -> RBF:
     """The kernel of a model trained here."""
     assert isinstance(post.kernel, RBF)
     return post.kernel
-
-
-def class_of(post: Posterior, label: int) -> Any:
-    """The class value of a class index."""
-    assert post.classes is not None
-    return post.classes[label]
 
 
 def chosen_points(job: Job, data: Dataset, count: int = 50) -> list[int]:

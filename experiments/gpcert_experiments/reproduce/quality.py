@@ -25,7 +25,6 @@ from gpcert_experiments.reproduce.job import Job, Table
 from gpcert_experiments.reproduce.models import (
     Recipe,
     chosen_points,
-    class_of,
     data_of,
     kernel_of,
     posterior_of,
@@ -112,7 +111,7 @@ def _drawn(job: Job, name: str, trained: str, sampler: Sampler, iterations: Mapp
     data = data_of(name)
     points = chosen_points(job, data)
     post = posterior_of(job, Recipe(name, trained, _EVALUATIONS))
-    y = np.where(data.y_train[: post.n_centres] == class_of(post, 1), 1.0, -1.0)
+    y = np.where(data.y_train[: post.n_centres] == post.labels[1], 1.0, -1.0)
     start = time.process_time()
     warm_up, draws = job.choose(iterations[name], (40, 40))
     chains = sampler(post, y, data.X_test[points], _CHAINS, warm_up, draws)

@@ -55,7 +55,7 @@ class Study:
     moving: Callable[[Float], Index] | None = None
 
     def label(self, index: int) -> int:
-        """The class the model gives a test point."""
+        """Where the class stands that the model gives a test point."""
         return int(self.post.probability(self.data.X_test[index : index + 1])[0].argmax())
 
     def ball(self, index: int, radius: float) -> Ball:
@@ -84,10 +84,10 @@ def _survey(job: Job, table: Table, study: Study, candidates: Sequence[int], wan
     keys = [(study.name, int(i)) for i in candidates]
     for name, i in job.steps(table.missing(keys), f"{study.name}: candidates"):
         index = int(i)
-        label = study.label(index)
+        post, label = study.post, study.label(index)
         balls = study.balls(index)
-        r = probability_range(study.post, balls[-1], 1 - label, tolerance=_TOLERANCE, max_seconds=10.0)
-        attacks = attack(study.post, balls, label=[label] * len(balls), method="gpfgs")
+        r = probability_range(post, balls[-1], post.labels[1 - label], tolerance=_TOLERANCE, max_seconds=10.0)
+        attacks = attack(post, balls, label=post.labels[label], method="gpfgs")
         table.add(name, index, r.max.lower, r.max.upper, float(any(a.success for a in attacks)))
     rows = table.select(study=study.name)
     flippable = [row for row in rows if float(row["lower"]) > 0.5]
@@ -101,11 +101,11 @@ def _survey(job: Job, table: Table, study: Study, candidates: Sequence[int], wan
 def _measure(job: Job, table: Table, study: Study, index: int) -> None:
     """The largest probability of the other class, enclosed, and what GPFGS reaches, radius by radius."""
     keys = [(study.name, index, float(radius)) for radius in study.radii]
-    label = study.label(index)
+    post, label = study.post, study.label(index)
     for key in job.steps(table.missing(keys), f"{study.name}: radii"):
         ball = study.ball(index, float(key[2]))
-        r = probability_range(study.post, ball, 1 - label, tolerance=_TOLERANCE, max_seconds=60.0)
-        found = attack(study.post, ball, label=label, method="gpfgs")
+        r = probability_range(post, ball, post.labels[1 - label], tolerance=_TOLERANCE, max_seconds=60.0)
+        found = attack(post, ball, label=post.labels[label], method="gpfgs")
         table.add(*key, r.max.lower, r.max.upper, 1.0 - found.probability, r.nodes, r.seconds, str(r.status))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.classes import Label, called
 from gpcert.errors import InvalidInputError
 from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
 from gpcert.validation import Float, require
@@ -51,7 +52,7 @@ class Replay:
     claimed: Float
     reported: Float
     changed: tuple[bool, ...]
-    label: int
+    label: Label
     target: str
 
     @property
@@ -64,7 +65,7 @@ class Replay:
             return "nothing to replay: the result holds no point"
         rows = zip(self.names, self.claimed, self.reported, self.changed, strict=True)
         return "\n".join(
-            f"{name}: certified P({self.label}) = {p:.6g}, your model says {q:.6g}"
+            f"{name}: certified P({called(self.label)}) = {p:.6g}, your model says {q:.6g}"
             + (", another label" if other else "")
             for name, p, q, other in rows
         )
@@ -101,15 +102,16 @@ def replay(result: Result, predict: Callable[[Float], ArrayLike]) -> Replay:
         return Replay((), np.zeros((0, 0)), np.zeros(0), np.zeros(0), (), result.label, result.target)
     # One by one: a library may take as many points as it has classes for something else.
     P = np.concatenate([_probabilities(predict(point[None].copy())) for point in points])
+    classes, column = len(result.about.classes), result.column
     require(
-        result.label < P.shape[1], f"predict must return a column for label {result.label}, got {P.shape[1]}"
+        P.shape[1] == classes, f"predict must return a column for each of {classes} classes, got {P.shape[1]}"
     )
     return Replay(
         names=tuple(name for name, _, _ in witnesses),
         points=points,
         claimed=np.array([p for _, _, p in witnesses]),
-        reported=P[:, result.label],
-        changed=tuple(bool(row.argmax() != result.label) for row in P),
+        reported=P[:, column],
+        changed=tuple(bool(row.argmax() != column) for row in P),
         label=result.label,
         target=result.target,
     )

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from gpcert.classes import Label, position
 from gpcert.cli.keeping import keep
 from gpcert.cli.options import number
-from gpcert.cli.show import printable, say, warn
+from gpcert.cli.show import say, warn
 from gpcert.files import write_whole
 from gpcert.numbers import between, counted, exactly
 from gpcert.records.rows import Row
 from gpcert.results import Verdict
-from gpcert.validation import require
+from gpcert.validation import printable, require
 
 #: The exit status where less is proved than was required.
 NOT_MET = 3
@@ -59,13 +60,13 @@ class Gate:
     junit: Path | None
     threshold: float  #: what P(label) stays above where it is proved safe
 
-    def judge(self, answers: Sequence[Row], classes: Sequence[str], seconds: float, quiet: bool) -> int:
+    def judge(self, answers: Sequence[Row], seconds: float, quiet: bool) -> int:
         """Say and write whether it is met: 0, or the exit status; rows without an answer are not proved."""
         found = {(r.row, r.radius if r.radius in self.rows else None): r.answer for r in answers}
         suite = ElementTree.Element("testsuite", name="gpcert certify", time=f"{seconds:.3f}")
         status = 0
         for radius, rows in self.rows.items():
-            lost = [_lost(found.get((each.row, radius)), each.label, classes) for each in rows]
+            lost = [_lost(found.get((each.row, radius)), each.label) for each in rows]
             held = lost.count("")
             met = Fraction(held, len(rows)) >= self.share
             line = self._line(radius, held, len(rows), met)
@@ -99,13 +100,13 @@ class Gate:
         return f"{told}, got {counted(held, n)} rows: {'met' if met else 'NOT met'}"
 
 
-def _lost(answer: Any, label: str | None, classes: Sequence[str]) -> str:
+def _lost(answer: Any, label: str | None) -> str:
     """Why a row does not count; "": it is proved that its class, which is the true one, cannot change."""
     if not isinstance(answer, Verdict):
         return "no answer"
     if answer.status != "safe":
         return f"{answer.status}: margin in {between(answer.margin.lower, answer.margin.upper)}"
-    own = classes[answer.label]
+    own = str(answer.label)
     return "" if own == label else f"safe, but as {own}: its class is {label}"
 
 
@@ -125,20 +126,21 @@ def _document(suite: ElementTree.Element) -> bytes:
     return content
 
 
-def read_gate(parsed: argparse.Namespace, rows: Sequence[Row]) -> Gate | None:
+def read_gate(parsed: argparse.Namespace, rows: Sequence[Row], classes: Sequence[Label]) -> Gate | None:
     """From the options, and all that is asked (without answers); what cannot be is one sentence."""
     if parsed.require is None:
         for name, value in (("--class", parsed.only), ("--at", parsed.at), ("--junit", parsed.junit)):
             require(value is None, f"{name} must be given with --require, got it alone")
         return None
     require(all(each.label is not None for each in rows), "--require needs true labels; see --target")
+    only = None if parsed.only is None else str(classes[position(classes, parsed.only, "--class")])
     by_radius: dict[float | None, list[Row]] = {}
     for each in rows:
-        if parsed.only in (None, each.label) and parsed.at in (None, each.radius):
+        if only in (None, each.label) and parsed.at in (None, each.radius):
             by_radius.setdefault(None if parsed.radius is None else each.radius, []).append(each)
     radii = {each.radius for each in rows if each.radius is not None}
     asked = ", ".join(map(exactly, sorted(radii)[:8])) or "of which there are none"
     known = parsed.at is None or parsed.at in radii
     require(known, f"--at must be one of the radii asked about, {asked}, got {parsed.at}")
-    require(bool(by_radius), f"--class must be the true class of at least one row, got {parsed.only!r}")
-    return Gate(parsed.require, parsed.only, by_radius, parsed.junit, parsed.threshold)
+    require(bool(by_radius), f"--class must be the true class of at least one row, got {only!r}")
+    return Gate(parsed.require, only, by_radius, parsed.junit, parsed.threshold)

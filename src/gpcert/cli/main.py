@@ -12,10 +12,10 @@ from types import FrameType
 from typing import NoReturn
 
 from gpcert import __version__
-from gpcert.cli.show import printable, tell, warn
+from gpcert.cli.show import tell, warn
 from gpcert.errors import GpcertError
 from gpcert.running import THREADS, on_signals
-from gpcert.validation import meant
+from gpcert.validation import meant, printable
 
 #: What the verbs do, in the order of `gpcert --help`; each is a module of this package with DESCRIPTION,
 #: EXAMPLES, configure(parser) and run(parsed), and is imported only when it is asked for.

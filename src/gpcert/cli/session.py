@@ -19,8 +19,8 @@ from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_outputs, keep, rescue
 from gpcert.cli.progress import Interrupt, duration, line
-from gpcert.cli.show import printable, say, warn
-from gpcert.errors import InvalidInputError, ModelFileError
+from gpcert.cli.show import say, warn
+from gpcert.errors import ModelFileError
 from gpcert.files import write_whole
 from gpcert.formats import TABLES, check_lines, write_table
 from gpcert.model_file import load_hashed
@@ -33,7 +33,7 @@ from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.results.wording import few
 from gpcert.running import cores
-from gpcert.validation import meant, require
+from gpcert.validation import printable, require
 
 #: Answers, by number, to as many queries as it can at once; given where answers are kept.
 Together = Callable[[Any], Mapping[int, Any]]
@@ -60,17 +60,6 @@ def open_model(parsed: argparse.Namespace) -> Model:
     if model.post.likelihood is None:
         raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
     return model
-
-
-def class_position(classes: Sequence[str], label: str | None) -> int:
-    """The column of a class value; of two classes, the second by default."""
-    if label is None:
-        require(len(classes) == 2, f"--label must be one of {', '.join(classes)}, got none")
-        return 1
-    if label not in classes:
-        told = f"--label must be one of {', '.join(classes)}, got {label!r}{meant(label, classes)}"
-        raise InvalidInputError(told)
-    return classes.index(label)
 
 
 class Rows:
@@ -137,9 +126,9 @@ def run_session(
             seconds=time.perf_counter() - start,
         )
         text = dumps(results)
-        kept = _save(parsed.output, results, text, model.classes)
+        kept = _save(parsed.output, results, text)
         told = _tell(parsed, results, text, kept, table_of, summary_of)
-        judged = 0 if gate is None else gate.judge(answers, model.classes, results["seconds"], parsed.json)
+        judged = 0 if gate is None else gate.judge(answers, results["seconds"], parsed.json)
     if settings.get("norm", 0) != 0 and settings["scale"] is None:  # balls, in the units of the file
         moving = settings["features"] and [model.features.index(name) for name in settings["features"]]
         if apart := units_apart(model.post, moving, settings["domain"], "--scale std"):
@@ -173,7 +162,7 @@ def _kept(
     store.close()
 
 
-def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequence[str]) -> Kept:
+def _save(path: Path | None, results: dict[str, Any], text: str) -> Kept:
     """Before anything is printed: a reader of standard output that has gone costs no file."""
     if path is None:
         return Kept(None)
@@ -181,7 +170,7 @@ def _save(path: Path | None, results: dict[str, Any], text: str, classes: Sequen
         return Kept(None, f"no row was answered: nothing is saved in {path}")
     if path.suffix.lower() not in TABLES:
         return keep(path, lambda place: write_whole(place, text), results["complete"])
-    lines = [line for row in results["answers"] for line in line_of(row, classes)]
+    lines = [line for row in results["answers"] for line in line_of(row)]
     return keep(path, lambda place: write_table(place, columns(lines)), results["complete"])
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from gpcert.numbers import exactly, percent
 from gpcert.records.rows import Row
+from gpcert.validation import printable
 
 #: Characters written at once: of a longer text Python loses the rest if a signal comes while a pipe is full.
 _PIECE = 2048
@@ -44,11 +45,6 @@ def warn(reason: str) -> None:
         return
     with suppress(OSError):
         print(printable(f"gpcert: {reason}".replace("\n", " ")), file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """The text without control characters: a name in a file must not steer the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -138,7 +138,7 @@ def _sentence(point: Point, pictures: Pictures) -> Html:
     for radius, attack in sorted(point.attacks.items()):
         did = "changed the class" if attack.success else "did not change the class"
         told = f"attack {attack.method}, radius {exactly(radius)}: {did}"
-        left = f"probability of {pictures.words.label(attack.label)} then {attack.probability:.3f}"
+        left = f"probability of “{attack.label}” then {attack.probability:.3f}"
         said.append(tag("li", f"{told} ({left})"))
     return tag("ul", *said) if said else Html("")
 

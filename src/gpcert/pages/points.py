@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import Exact
 from gpcert.records.rows import Row
@@ -189,12 +190,12 @@ class _Reader:
             if predicted and self._classes and p[self._classes.index(predicted)] < p.max():
                 _refuse(f"predicted must be the class of the largest probability, got {predicted!r}")
 
-    def _name(self, label: int) -> str:
-        if label >= len(self._classes):
-            _refuse(f"label must be a position in the model's classes, got {label}")
-        return self._classes[label]
+    def _name(self, label: Label) -> str:
+        if str(label) not in self._classes:
+            _refuse(f"label must be one of {', '.join(self._classes[:12])}, got {str(label)[:40]!r}")
+        return str(label)
 
-    def _same_label(self, point: Point, label: int, proved: bool) -> None:
+    def _same_label(self, point: Point, label: Label, proved: bool) -> None:
         """Near a tie two computations may differ, never where a label is proved."""
         if (
             proved

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.classes import called
 from gpcert.plots.canvas import BAD, DARK, GOOD, LIGHT, canvas, radius_of, tidy
 from gpcert.regions import Ball
 from gpcert.results import Attack, Evaluation, ProbabilityRange
@@ -78,7 +79,7 @@ def safety_curve(
         ax.plot(r, p, "o", color=BAD, markersize=7, markerfacecolor="none", label="attack")
     ax.axhline(threshold, color=DARK, linewidth=1.0, linestyle=":")
     ax.annotate(f"threshold {threshold:g}", (r[-1], threshold), ha="right", va="bottom", fontsize=8)
-    name = f"{side} of P(classes[{ranges[0].label}]) over the ball"
+    name = f"{side} of P({called(ranges[0].label)}) over the ball"
     tidy(ax, radius_of(ranges[0].region), name, title)
     ax.set_ylim(-0.02, 1.02)
     ax.legend(frameon=False, fontsize=8)

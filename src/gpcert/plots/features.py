@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.classes import called
 from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
 from gpcert.results import Explanation
 from gpcert.validation import as_floats, require
@@ -71,7 +72,7 @@ def heat_map(
         r, c = np.nonzero(strong)
         ax.plot(c, r, linestyle="none", marker=mark, color="white", markersize=5, markeredgewidth=1.2)
     ax.set_title(
-        title or f"Delta of P(classes[{explanation.label}]), +-{explanation.radius:g} per pixel", fontsize=10
+        title or f"Delta of P({called(explanation.label)}), +-{explanation.radius:g} per pixel", fontsize=10
     )
     figure.colorbar(picture, ax=ax, shrink=0.85)
     for each in axes:
@@ -141,6 +142,6 @@ def feature_bars(
     )
     ax.axvline(0.0, color=DARK, linewidth=0.8)
     ax.set_yticks(place, [names[j] for j in order], fontsize=8)
-    tidy(ax, f"Delta of P(classes[{explanation.label}]), radius {explanation.radius:g}", "", title)
+    tidy(ax, f"Delta of P({called(explanation.label)}), radius {explanation.radius:g}", "", title)
     ax.legend(frameon=False, fontsize=8)
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.adapters import posterior_of
+from gpcert.classes import Label, called, position
 from gpcert.numbers import at_least, at_most
 from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
 from gpcert.posterior import Posterior
@@ -27,7 +28,7 @@ def contour(
     region: Region | None = None,
     answer: ProbabilityRange | None = None,
     *,
-    label: int = 1,
+    label: Label | None = None,
     window: tuple[float, float, float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -89,7 +90,7 @@ def arrows(
     X: ArrayLike,
     explanation: Explanation,
     *,
-    label: int = 1,
+    label: Label | None = None,
     window: tuple[float, float, float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -158,7 +159,7 @@ def _background(
     figure: Figure,
     ax: Axes,
     post: Posterior,
-    label: int,
+    label: Label | None,
     points: list[Float],
     window: tuple[float, float, float, float] | None,
 ) -> None:
@@ -170,10 +171,12 @@ def _background(
         window = (low[0] - pad[0], high[0] + pad[0], low[1] - pad[1], high[1] + pad[1])
     x, y = np.linspace(*window[:2], _GRID), np.linspace(*window[2:], _GRID)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    p = post.probability(grid)[:, label].reshape(_GRID, _GRID)
+    column = position(post.labels, label)
+    p = post.probability(grid)[:, column].reshape(_GRID, _GRID)
     filled = ax.contourf(x, y, p, levels=np.linspace(0.0, 1.0, 11), cmap="cividis")
     ax.contour(x, y, p, levels=[0.5], colors=[GOOD], linewidths=1.6, linestyles="--")
-    figure.colorbar(filled, ax=ax, label=f"P(classes[{label}]); dashed: 1/2")
+    bar = figure.colorbar(filled, ax=ax)
+    bar.set_label(f"P({called(post.labels[column])}); dashed: 1/2", parse_math=False)
 
 
 def _outline(region: Region) -> Float:

@@ -74,7 +74,7 @@ class Prover:
 
     def range(self, answer: ProbabilityRange, factory: BoundFactory, tree: Tree) -> ProofFile | Unproved:
         """Both ends on the whole region, and the points that attain the inner ones."""
-        text, where = self._text(factory), (answer.label, answer.region)
+        text, where = self._text(factory), (answer.column, answer.region)
         with text.sharing(1):
             lower = text.at_least(*where, answer.lower, tree.roots.get(0))
         upper = text.at_most(*where, answer.upper, tree.roots.get(1))
@@ -89,7 +89,7 @@ class Prover:
         """Safe: the label holds on the whole region. Unsafe: a point where it does not. Else the margin."""
         text, where, threshold = (
             self._text(factory),
-            (answer.label, answer.region),
+            (answer.column, answer.region),
             self._zero(answer.threshold),
         )
         value, root = _sum(threshold, answer.margin.lower, up), tree.roots.get(0)
@@ -114,13 +114,13 @@ class Prover:
         self, answer: CertifiedRadius, factory: BoundFactory, trees: Mapping[float, Tree]
     ) -> ProofFile | Unproved:
         """The label on the largest safe ball, or a smaller one; a point of the unsafe ball without it."""
-        text, asked = self._text(factory), (answer.label, partial(around, answer.ball), answer.safe)
+        text, asked = self._text(factory), (answer.column, partial(around, answer.ball), answer.safe)
         fewer = np.floor if answer.ball.norm == 0 else float  # norm 0 counts features
         tree, (below, above) = trees.get(answer.safe), self._decisive(answer.threshold)
         safe, unsafe = text.largest(*asked, above, tree, fewer) if answer.safe > 0 else 0.0, np.inf
         if answer.counterexample is not None:
             ball = around(answer.ball, answer.unsafe)
-            if text.margin_at(answer.label, ball, "<", below, answer.counterexample) <= below:
+            if text.margin_at(answer.column, ball, "<", below, answer.counterexample) <= below:
                 unsafe = answer.unsafe
         exact = (safe, unsafe) == (answer.safe, answer.unsafe)
         return self._write(answer.ball, list(answer.key), text, exact, safe, unsafe)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
+from gpcert.classes import Label
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
     Kept,
-    Label,
     about,
     check_classifier,
     check_count,
@@ -28,7 +28,6 @@ from gpcert.regions import Ball, Region, Regions
 from gpcert.results import About, Attack
 from gpcert.running import Lot, Report, ask_all
 from gpcert.settings import Settings
-from gpcert.tables import same_rows
 from gpcert.validation import Float, Index, random_start
 
 
@@ -86,8 +85,10 @@ def attack(
     check_count("starts", starts)
     drawn = random_start("rng", rng)
     X = checked_points(post, x, region)
-    same_rows("label", label, region.ids, "the regions")
-    labels = checked_labels(post, label, X)
+    if label is None:
+        labels: Index = post.probability(X).argmax(axis=1)
+    else:
+        labels = checked_labels(post, label, region)
     task = _Task(post, (method, int(starts), drawn), about(post, Settings()))
     pieces = dict(enumerate(zip(region, X, labels.tolist(), strict=True)))
     running = checked_running(None, 1, store, post, what="attack")
@@ -109,7 +110,7 @@ _Piece = tuple[Region, Float, int]  # where, from which point, against which lab
 
 def _blank(task: _Task, piece: _Piece) -> Attack:
     region, start, label = piece
-    return Attack(start, 0.0, False, label, *task.asked, start, region, task.about)
+    return Attack(start, 0.0, False, task.about.classes[label], *task.asked, start, region, task.about)
 
 
 def _alone(task: _Task, piece: _Piece, report: Report) -> Attack:
@@ -130,7 +131,8 @@ def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[Lot]:
     ):
         # Next to 1/2 the `predict` of scikit-learn may say the same label all the same (D3).
         hit = bool(row.argmax() != label and row[label] < row.max() - 2.0 * room(task.post, 0.5))
-        found[i] = Attack(z, float(row[label]), hit, label, *task.asked, start, region, task.about)
+        own = task.about.classes[label]
+        found[i] = Attack(z, float(row[label]), hit, own, *task.asked, start, region, task.about)
     yield Lot.of(found, [(-np.inf, np.inf, 0, 0.0)] * len(found))
 
 

@@ -106,7 +106,7 @@ def certify(
     --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.certify(clf, gc.Ball([2.5], 0.25)))
-    safe: the margin of classes[1] is in [0.150, 0.176]; converged
+    safe: the margin of P(b) is in [0.150, 0.176]; converged
     >>> gc.certify(clf, gc.Ball([1.75], 0.5)).status
     <VerdictStatus.UNSAFE: 'unsafe'>
     >>> [v.status.value for v in gc.certify(clf, gc.balls([[0.5], [2.5]], 0.25))]
@@ -270,7 +270,7 @@ def _verdict(task: _Task, region: Region, label: int, d: Decision) -> Verdict:
         probability = float(post.probability(found[None])[0, label])
     return Verdict(
         status=d.status,
-        label=label,
+        label=task.about.classes[label],
         threshold=threshold,
         margin=_margin(d.smallest, threshold) if post.n_classes == 2 else _several(d.smallest),
         argmin=d.point,

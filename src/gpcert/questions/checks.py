@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from gpcert.bounds import check_certifiable
+from gpcert.classes import Label, position, positions
 from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
@@ -20,15 +21,13 @@ from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
 from gpcert.tables import matrix, row, same_rows
-from gpcert.validation import Float, Index, as_floats, as_vector, meant, require, shown
+from gpcert.validation import Float, Index, as_floats, as_vector, require, shown
 
 if TYPE_CHECKING:
     from gpcert.store import Store
 
 #: Where answers are kept: nowhere, in the store at a path, in a `gc.Store`.
 Kept: TypeAlias = "Store | str | os.PathLike[str] | None"
-#: A class by its index or by its value.
-Label = int | str
 #: Deviations that differ by more are of different units.
 _UNLIKE = 100.0
 
@@ -68,7 +67,7 @@ def checked_running(
 
 def about(post: Posterior, settings: Settings) -> About:
     """What the answers to a question record of the model and the settings."""
-    return About(post.target, post.digest, settings)
+    return About(post.target, post.digest, post.labels, settings)
 
 
 def interrupted(answer: ProbabilityRange | CertifiedRadius | LatentRange) -> bool:
@@ -88,46 +87,14 @@ def check_model(post: Posterior) -> None:
     check_certifiable(post)
 
 
-def class_index(post: Posterior, label: Label | None, rule: str = "a class index") -> int:
-    """A column of `post.probability`, from the index or from the value of the class.
-
-    A text is a value as it prints. A whole number is an index; a value only where no class prints as an
-    index, so that no number means one thing for one class and another for the next.
-    """
-    count = post.n_latents if post.classes is None else post.n_classes
-    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
-    if whole and 0 <= cast(int, label) < count:
-        return int(cast(int, label))
-    values = [] if post.classes is None else [str(value) for value in post.classes.tolist()]
-    plain = whole and not set(values) & set(map(str, range(count)))
-    if (plain or isinstance(label, str | bool | np.bool_)) and str(label) in values:
-        return values.index(str(label))
-    span = "0 or 1" if count == 2 else f"0 to {count - 1}"
-    known = f" or one of {', '.join(map(repr, values[:12]))}" if isinstance(label, str) else ""
-    told = f"{shown(label)[:60]}{meant(label, values)}"  # perhaps one for each of many regions
-    raise InvalidInputError(f"label must be {rule}, {span}{known}, got {told}")
-
-
 def class_indices(post: Posterior, y: Any, m: int, what: str = "y") -> Index:
-    """Class indices (m,) of class values y (m,), which match if they print the same: 3, 3.0, "3"."""
+    """Class indices (m,) of class values y (m,)."""
     try:
         labels = np.asarray(y)
     except ValueError:
         raise InvalidInputError(f"{what} must hold one label per point, got {shown(y)[:60]}") from None
     require(labels.shape == (m,), f"{what} must hold one label per point, {m}, got shape {labels.shape}")
-    assert post.classes is not None
-    known = {_printed(value): c for c, value in enumerate(post.classes.tolist())}
-    columns = [known.get(_printed(value), -1) for value in labels.tolist()]
-    if -1 in columns:
-        odd = labels[columns.index(-1)]
-        told = f"{shown(odd)}{meant(odd, post.classes.tolist())}"
-        raise InvalidInputError(f"{what} must hold labels of the model's classes, got {told}")
-    return np.array(columns, dtype=np.intp)
-
-
-def _printed(value: Any) -> str:
-    whole = isinstance(value, bool) or (isinstance(value, float) and value.is_integer())
-    return str(int(value)) if whole else str(value)
+    return np.array(positions(post.labels, labels.tolist(), f"each label of {what}"), dtype=np.intp)
 
 
 def checked_radii(radii: Any) -> Float:
@@ -227,11 +194,12 @@ def checked_points(post: Posterior, x: Any, regions: Regions) -> Float:
     return points
 
 
-def checked_labels(post: Posterior, label: Label | Sequence[Label] | None, X: Float) -> Index:
-    """One class index per point X (m, d); None: the label the model gives it."""
-    if label is None:
-        return np.asarray(post.probability(X).argmax(axis=1))
-    one = isinstance(label, str | bytes) or not isinstance(label, Iterable)
-    labels: list[Any] = [label] * len(X) if one else list(cast(Iterable[Any], label))
-    require(len(labels) == len(X), f"label must hold one class index per region, {len(X)}, got {len(labels)}")
-    return np.array([class_index(post, each) for each in labels], dtype=np.intp)
+def checked_labels(post: Posterior, label: Label | Sequence[Label] | None, regions: Regions) -> Index:
+    """One class index (m,) for each of m regions, of one label or a sequence of them."""
+    m = len(regions)
+    if isinstance(label, str | bytes) or not isinstance(label, Iterable):
+        return np.full(m, position(post.labels, label), dtype=np.intp)
+    same_rows("label", label, regions.ids, "the regions")
+    labels = list(label)
+    require(len(labels) == m, f"label must be one class, or one for each of {m} regions, got {len(labels)}")
+    return np.array(positions(post.labels, labels), dtype=np.intp)

@@ -19,7 +19,7 @@ from gpcert.validation import Float, Index
 class Row(NamedTuple):
     """One point: its label, how many of the first radii are safe, and from which on they are unsafe."""
 
-    label: int
+    label: int  #: -1: not asked
     safe: int
     unsafe: int
     point: Float | None  #: the counterexample (d,), of the first unsafe radius
@@ -49,6 +49,7 @@ def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
     """One point alone; None: it was not asked."""
     radii, k, balls = task.radii, len(task.radii), task.balls
     row = row or Row(-1, 0, k, None, False, False)
+    classes = task.about.classes
     order = np.arange(k)
     is_safe, is_unsafe = order < row.safe, order >= row.unsafe
     correct = row.label == task.truth[i]
@@ -60,8 +61,8 @@ def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
         clean=float(correct) if row.label >= 0 else float("nan"),
         certified=(row.right & is_safe).astype(np.float64),
         attacked=(~lost).astype(np.float64),
-        labels=np.array([row.label]),
-        truth=task.truth[i : i + 1],
+        labels=np.array([None if row.label < 0 else classes[row.label]], dtype=object),
+        truth=np.array([classes[task.truth[i]]], dtype=object),
         correct=np.array([correct]),
         wrong=np.array([row.wrong]),
         safe=np.array([radii[row.safe - 1] if row.safe else np.nan]),
@@ -84,7 +85,7 @@ _EACH = ("labels", "truth", "correct", "wrong", "safe", "unsafe", "verdicts", "c
 def joined(task: Task, points: list[Evaluation], seconds: float) -> Evaluation:
     """All points together."""
     each = {name: np.concatenate([getattr(point, name) for point in points]) for name in _EACH}
-    asked = each["labels"] >= 0
+    asked = np.array([label is not None for label in each["labels"]])
     return Evaluation(
         radii=task.radii,
         clean=float(each["correct"][asked].mean()) if asked.any() else float("nan"),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.bounds import BoundFactory, SideRanges, line_ranges
+from gpcert.classes import Label, position
 from gpcert.clock import now
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
@@ -28,13 +29,11 @@ from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_shape
 from gpcert.questions.checks import (
     Kept,
-    Label,
     about,
     check_model,
     check_number,
     checked_running,
     checked_settings,
-    class_index,
 )
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
@@ -55,7 +54,7 @@ def explain(
     post: Posterior,
     X: Any,
     radius: float,
-    label: Label = 1,
+    label: Label | None = None,
     *,
     features: Sequence[int | str] | None = None,
     domain: Any = None,
@@ -118,7 +117,7 @@ def explain(
     array([[1]])
     """
     check_model(post)
-    c = class_index(post, label)
+    c = position(post.labels, label)
     check_number("radius", radius, least=0.0, strict=False)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     table, names = read("X", X), post.feature_names
@@ -135,7 +134,7 @@ def explain(
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     for i, known in found.items():
         lower[i], upper[i] = known.lower[0], known.upper[0]
-    answer = Explanation.of(lower, upper, balls, c, names, task[2])
+    answer = Explanation.of(lower, upper, balls, post.labels[c], names, task[2])
     files = tuple(file for i in sorted(found) for file in found[i].proof or ())
     cut = Unproved.INTERRUPTED if len(found) < len(balls) else None
     unproved = next((found[i].unproved for i in sorted(found) if found[i].unproved is not None), cut)
@@ -150,7 +149,7 @@ def _about(task: _Task, ends: Float | None, ball: Ball) -> Explanation:
     """What is known of one point: the ends (2, d), None for nothing."""
     post, label, told, _ = task
     lower, upper = np.full((2, 1, post.n_features), [[[-2.0]], [[2.0]]]) if ends is None else ends[:, None]
-    return Explanation.of(lower, upper, (ball,), label, post.feature_names, told)
+    return Explanation.of(lower, upper, (ball,), told.classes[label], post.feature_names, told)
 
 
 def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
@@ -225,7 +224,8 @@ def _sides(
         wide = np.maximum(ranges.min_upper - ranges.min_lower, ranges.max_upper - ranges.max_lower)
         for i in np.flatnonzero(~(wide <= settings.tolerance)):
             side = Ball(x, ball.radius, features=[int(j[i])], domain=within, scale=ball.scale)
-            r = probability_range(post, side, label, **asdict(settings), progress=unknown, n_jobs=1)
+            own = post.labels[label]
+            r = probability_range(post, side, own, **asdict(settings), progress=unknown, n_jobs=1)
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
                 raise Stopped
             found = r.min.lower, r.min.upper, r.max.lower, r.max.upper

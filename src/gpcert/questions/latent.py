@@ -9,17 +9,16 @@ from functools import partial
 import numpy as np
 
 from gpcert.bounds import BoundFactory
+from gpcert.classes import Label, position, positions
 from gpcert.clock import now
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
 from gpcert.questions.cells import CellSweep
 from gpcert.questions.checks import (
     Kept,
-    Label,
     about,
     checked_running,
     checked_settings,
-    class_index,
     interrupted,
 )
 from gpcert.regions import Region, Regions
@@ -59,7 +58,8 @@ def latent_range(
     region : Box, Ball or sequence of them
         The inputs that the answer is about; a sequence is answered as a batch.
     label : class value, optional
-        Which latent of a posterior that has several; of one that has one, not needed.
+        The class whose latent it is, a value of the model's classes. Two classes have one latent, which
+        speaks for the second, by default; several: must be given. Latents of a regression are 0, 1, ...
     tolerance : float
         Width at which an enclosure counts as converged, in units of the latent (and their square).
     max_seconds : float, optional
@@ -88,9 +88,10 @@ def latent_range(
     """
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     running = checked_running(progress, n_jobs, store, post, what="latent_range")
-    latent = _latent_index(post, label)
-    one = post if latent is None else post.one_latent(latent)
-    task = _Task(BoundFactory(one), latent, settings, about(post, settings))
+    latent = _latent(post, label)
+    one = post if latent is None or post.n_latents == 1 else post.one_latent(latent)
+    of = None if latent is None else post.labels[latent]
+    task = _Task(BoundFactory(one), of, settings, about(post, settings))
     pieces, blank, sweep = dict(enumerate(region)), partial(_blank, task), partial(_sweep, one, task)
     found = ask_all(
         _ask, task, pieces, running, what="latent_range", stopped=interrupted, blank=blank, together=sweep
@@ -98,12 +99,16 @@ def latent_range(
     return [found[i] if i in found else blank(r) for i, r in enumerate(region)]
 
 
-def _latent_index(post: Posterior, label: Label | None) -> int | None:
-    """Which of several latents is asked for; None: the only one."""
-    if post.weights.ndim == 1:
-        require(label is None, f"label must be None for a posterior with one latent, got {shown(label)}")
-        return None
-    return class_index(post, label, "the index of a latent")
+def _latent(post: Posterior, label: Label | None) -> int | None:
+    """Which class, or which of several latents of a regression, is asked about; None: its only one."""
+    if post.classes is None:
+        single = post.n_latents == 1
+        require(not single or label is None, f"label must be None for one latent, got {shown(label)}")
+        return None if single else positions(post.labels, [label])[0]
+    found = position(post.labels, label)
+    rule = f"label must be {post.labels[1]!r}, for which the only latent speaks, got {shown(label)}"
+    require(post.n_latents > 1 or found == 1, rule)
+    return found
 
 
 def _sweep(post: Posterior, task: _Task, pieces: Mapping[int, Region]) -> Iterator[Lot]:
@@ -123,7 +128,7 @@ class _Task:
     """What the regions of one call share."""
 
     bounds: BoundFactory
-    label: int | None
+    label: Label | None
     settings: Settings
     about: About
 

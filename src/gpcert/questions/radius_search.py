@@ -245,7 +245,7 @@ class RadiusSearch:
             unsafe=self._unsafe,
             counterexample=self._point,
             probability=p,
-            label=self._label,
+            label=self._about.classes[self._label],
             threshold=self._threshold,
             max_radius=float(self._balls.limits[self._row]),
             rtol=self._rtol,

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpcert.bounds import BoundFactory
+from gpcert.classes import Label
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
 from gpcert.questions import rooted
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
     Kept,
-    Label,
     about,
     check_device,
     check_method,
     check_model,
+    checked_labels,
     checked_running,
     checked_settings,
-    class_index,
     interrupted,
 )
 from gpcert.questions.rooted import Root, Roots
@@ -46,7 +46,7 @@ _WORTH = 0.1
 def probability_range(
     post: Posterior,
     region: Regions,
-    label: Label = 1,
+    label: Label | Sequence[Label] | None = None,
     method: str = "auto",
     *,
     tolerance: float = 0.02,
@@ -69,9 +69,9 @@ def probability_range(
         Any model that `posterior_of` takes.
     region : Box, Ball or sequence of them
         The inputs that the answer is about; a sequence is answered as a batch.
-    label : class value, optional
-        The class whose probability it is, a value of the model's classes. Two classes: the second by default;
-        several: must be given.
+    label : class value or sequence, optional
+        The class whose probability it is, a value of the model's classes, or one for each region. Two
+        classes: the second by default; several: must be given.
     method : str
         "auto", or "paper": the published bounds (AISTATS 2020), for comparison.
     tolerance : float
@@ -106,16 +106,16 @@ def probability_range(
     (True, True, 'converged')
     """
     check_model(post)
-    c = class_index(post, label)
+    labels = checked_labels(post, label, region)
     check_method(method, "auto", "paper")
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
     prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="probability_range", prover=prover)
-    task = _Task(post, method, c, settings, about(post, settings), prover)
+    task = _Task(post, method, settings, about(post, settings), prover)
     check_device(device)
-    pieces = Numbered(len(region), partial(_Piece, region))
-    blank, together = partial(_blank, task), partial(_together, task, region, device)
+    pieces = _pieces(region, labels)
+    blank, together = partial(_blank, task), partial(_together, task, region, labels, device)
     found = ask_all(
         _ask,
         task,
@@ -135,7 +135,6 @@ class _Task:
 
     post: Posterior
     method: str
-    label: int
     settings: Settings
     about: About
     prover: Prover | None = None
@@ -153,7 +152,7 @@ class _Task:
 def settled_ranges(
     post: Posterior,
     regions: Sequence[Region],
-    label: int,
+    label: Label | None,
     method: str,
     device: str,
     store: Kept,
@@ -164,27 +163,32 @@ def settled_ranges(
     """The answers to those of many regions that the store has or that their roots settle, by number."""
     check_model(post)
     settings = checked_settings(tolerance, max_seconds, max_nodes)
-    task = _Task(post, method, label, settings, about(post, settings))
-    pieces = Numbered(len(regions), partial(_Piece, regions))
+    task, sets = _Task(post, method, settings, about(post, settings)), Regions(regions)
+    labels = checked_labels(post, label, sets)
+    pieces = _pieces(sets, labels)
     running = checked_running(None, None, store, post, what="probability_range")
-    together = partial(_together, task, Regions(regions), device)
+    together = partial(_together, task, sets, labels, device)
     return settle_together(pieces, running, partial(_blank, task), together)
 
 
-def _at_the_root(task: _Task, regions: Sequence[Region], device: str) -> Iterator[Roots]:
+def _at_the_root(task: _Task, regions: Sequence[Region], labels: Index, device: str) -> Iterator[Roots]:
     """What is known there, of none where a proof needs the tree of a search."""
     if task.method == "paper" or task.prover is not None:
         return iter(())
-    return rooted.ranges(task.post, regions, task.label, task.settings, device)
+    return rooted.ranges(task.post, regions, labels, task.settings, device)
 
 
 class _Piece:
-    """One of the regions, and what is known of its two sides at the root once all are bounded there."""
+    """One of the regions with its label, and what is known of its two sides at the root once all are
+    bounded there.
+    """
 
-    __slots__ = ("_at", "_regions", "roots")
+    __slots__ = ("_at", "_regions", "label", "roots")
 
-    def __init__(self, regions: Sequence[Region], at: int, roots: tuple[Root, ...] | None = None) -> None:
-        self._regions, self._at, self.roots = regions, at, roots
+    def __init__(
+        self, regions: Sequence[Region], at: int, label: int, roots: tuple[Root, ...] | None = None
+    ) -> None:
+        self._regions, self._at, self.label, self.roots = regions, at, label, roots
 
     @property
     def region(self) -> Region:
@@ -192,27 +196,35 @@ class _Piece:
         return self._regions[self._at]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Piece, ([self.region], 0, self.roots)  # of all of them one travels
+        return _Piece, ([self.region], 0, self.label, self.roots)  # of all of them one travels
+
+
+def _pieces(regions: Sequence[Region], labels: Index) -> Numbered:
+    return Numbered(len(regions), lambda i: _Piece(regions, i, int(labels[i])))
 
 
 def _blank(task: _Task, piece: _Piece) -> ProbabilityRange:
-    return _Query(task, piece.region).answer()
+    return _Query(task, piece).answer()
 
 
-def _together(task: _Task, regions: Regions, device: str, pieces: Mapping[int, _Piece]) -> Iterator[Lot]:
+def _together(
+    task: _Task, regions: Regions, labels: Index, device: str, pieces: Mapping[int, _Piece]
+) -> Iterator[Lot]:
     """The answers that the roots settle; the other pieces learn what is known there."""
     for lot in rooted.lots(len(regions), pieces, device):
-        part = regions[lot.start : lot.stop]
-        for roots in _at_the_root(task, part, device):
+        part, own = regions[lot.start : lot.stop], labels[lot.start : lot.stop]
+        for roots in _at_the_root(task, part, own, device):
             asked, narrow = among(pieces, lot.start + roots.numbers), _narrow(task, roots)
             for at in np.flatnonzero(asked & ~narrow).tolist():
                 pieces[lot.start + int(roots.numbers[at])].roots = roots.sides(at)
-            yield _lot(task, part, roots, np.flatnonzero(asked & narrow), lot.start)
+            yield _lot(task, part, own, roots, np.flatnonzero(asked & narrow), lot.start)
 
 
-def _lot(task: _Task, regions: Sequence[Region], roots: Roots, narrow: Index, first: int) -> Lot:
+def _lot(
+    task: _Task, regions: Sequence[Region], labels: Index, roots: Roots, narrow: Index, first: int
+) -> Lot:
     def answer(k: int) -> ProbabilityRange:
-        return _settled(task, regions, roots, int(narrow[k]))
+        return _settled(task, regions, labels, roots, int(narrow[k]))
 
     def known(k: int) -> tuple[float, ...]:
         low, high = roots.sides(int(narrow[k]))
@@ -222,7 +234,7 @@ def _lot(task: _Task, regions: Sequence[Region], roots: Roots, narrow: Index, fi
 
 
 def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
-    query = _Query(task, piece.region, piece.roots)
+    query = _Query(task, piece)
     tree = None if task.prover is None else Tree()
     run(query, task.settings, report, tree)
     answer = query.answer()
@@ -238,25 +250,28 @@ def _narrow(task: _Task, roots: Roots) -> Mask:
     return np.asarray((roots.upper - roots.lower <= task.settings.tolerance).all(axis=0))
 
 
-def _settled(task: _Task, regions: Sequence[Region], roots: Roots, at: int) -> ProbabilityRange:
+def _settled(
+    task: _Task, regions: Sequence[Region], labels: Index, roots: Roots, at: int
+) -> ProbabilityRange:
     """The answer that the root gives; its nodes are the boxes bounded there."""
     low, high = sides = roots.sides(at)
-    region, nodes = regions[int(roots.numbers[at])], low.nodes + high.nodes
-    return _range(task, region, sides, (low.point, high.point), Status.CONVERGED, nodes, low.seconds)
+    number, nodes = int(roots.numbers[at]), low.nodes + high.nodes
+    piece = _Piece(regions, number, int(labels[number]))
+    return _range(task, piece, sides, (low.point, high.point), Status.CONVERGED, nodes, low.seconds)
 
 
 class _Query(Search):
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, task: _Task, region: Region, roots: tuple[Root, ...] | None = None) -> None:
-        super().__init__(region)
-        self._task, self._roots = task, roots
+    def __init__(self, task: _Task, piece: _Piece) -> None:
+        super().__init__(piece.region)
+        self._task, self._piece = task, piece
 
     def begin(self) -> Iterator[None]:
         """The minimum of P(label), and 1 - its maximum: the minimum of the complement."""
         where, ends = self.place()
-        pair = self._task.factory.pair(self._task.label, *where)
-        roots = self._roots
+        pair = self._task.factory.pair(self._piece.label, *where)
+        roots = self._piece.roots
         known = ((0.0, 1.0), (0.0, 1.0)) if roots is None else tuple((root.lower, 1.0) for root in roots)
         self.sides = self.minimisers(pair, ends, between=known)
         tolerance = self._task.settings.tolerance
@@ -278,10 +293,10 @@ class _Query(Search):
         """The enclosures as they stand."""
         if not self.sides:
             sides = Enclosure(0.0, 1.0), Enclosure(0.0, 1.0)
-            return _range(self._task, self.region, sides, (None, None), self.status, 0, self.seconds)
+            return _range(self._task, self._piece, sides, (None, None), self.status, 0, self.seconds)
         low, high = self.sides
         points = self.point(low.witness), self.point(high.witness)
-        found = _range(self._task, self.region, self.sides, points, self.status, self.nodes, self.seconds)
+        found = _range(self._task, self._piece, self.sides, points, self.status, self.nodes, self.seconds)
         # A search that ran out of boxes has converged only if what it reports is narrow enough.
         narrow = max(found.min.width, found.max.width) <= self._task.settings.tolerance
         return (
@@ -293,7 +308,7 @@ class _Query(Search):
 
 def _range(
     task: _Task,
-    region: Region,
+    piece: _Piece,
     sides: Sequence[Minimiser | Root | Enclosure],
     points: tuple[Float | None, Float | None],
     status: Status,
@@ -311,9 +326,9 @@ def _range(
         status=status,
         nodes=nodes,
         seconds=seconds,
-        label=task.label,
+        label=task.about.classes[piece.label],
         method=task.method,
-        region=region,
+        region=piece.region,
         about=task.about,
     )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpcert.classes import Label
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
-from gpcert.questions.checks import Kept, Label, check_model, checked_points
+from gpcert.questions.checks import Kept, check_model, checked_labels, checked_points
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Regions
 from gpcert.results import ProbabilityRange, Robustness, Status
@@ -19,7 +22,7 @@ from gpcert.validation import Float
 def robustness(
     post: Posterior,
     region: Regions,
-    label: Label = 1,
+    label: Label | Sequence[Label] | None = None,
     x: ArrayLike | None = None,
     *,
     tolerance: float = 0.02,
@@ -41,9 +44,9 @@ def robustness(
         Any model that `posterior_of` takes.
     region : Box, Ball or sequence of them
         The inputs that the answer is about; a sequence is answered as a batch.
-    label : class value, optional
-        The class whose probability it is, a value of the model's classes. Two classes: the second by default;
-        several: must be given.
+    label : class value or sequence, optional
+        The class whose probability it is, a value of the model's classes, or one for each region. Two
+        classes: the second by default; several: must be given.
     x : array of shape (d,) or (m, d), optional
         A point of the region, or one for each of m regions; None: delta = max - min.
     tolerance : float
@@ -71,14 +74,15 @@ def robustness(
     --------
     >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
     >>> print(gc.robustness(clf, gc.Ball([2.5], 0.25), label="b"))
-    P(classes[1]) changes by delta in [0.034, 0.043]; converged
+    P(b) changes by delta in [0.034, 0.043]; converged
     """
     check_model(post)
     points = None if x is None else checked_points(post, x, region)
+    labels = [post.labels[c] for c in checked_labels(post, label, region)]
     ranges = probability_range(
         post,
         region,
-        label,
+        labels,
         tolerance=tolerance,
         max_seconds=max_seconds,
         max_nodes=max_nodes,
@@ -91,7 +95,8 @@ def robustness(
         return [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
     asked = [i for i, r in enumerate(ranges) if r.status is not Status.INTERRUPTED]
     boxes = [Box(points[i], points[i]) for i in asked]  # one evaluation each: no limit could shorten it
-    at = dict(zip(asked, probability_range(post, boxes, label, tolerance=tolerance, n_jobs=1), strict=True))
+    own = [labels[i] for i in asked]
+    at = dict(zip(asked, probability_range(post, boxes, own, tolerance=tolerance, n_jobs=1), strict=True))
     # P(x) is in the range, too
     return [_definition_1(r, at.get(i, r), x) for i, (r, x) in enumerate(zip(ranges, points, strict=True))]
 

@@ -134,10 +134,10 @@ def classes(post: Posterior, X: Float, device: str) -> Index:
 
 
 def ranges(
-    post: Posterior, regions: Sequence[Region], label: int, settings: Settings, device: str
+    post: Posterior, regions: Sequence[Region], labels: Index, settings: Settings, device: str
 ) -> Iterator[Roots]:
     """What one plane per side tells of min P(label) and of min 1 - P(label)."""
-    side = np.full(len(regions), 1.0 if label == 1 else -1.0)
+    side = np.where(labels == 1, 1.0, -1.0)
     for which, rows, facts in _groups(post, regions, side, settings, device, sides=2):
         start = now()
         splits = _splits(settings.max_nodes / 2)

@@ -32,7 +32,7 @@ class _Score:
                 found = evaluate(model, X, y, [self.radius], *self.shape, **dict(self.options))
             except RuntimeWarning as told:
                 raise GpcertError(f"certified_score needs an answer for every point, but {told}") from None
-        if (found.labels < 0).any():
+        if None in found.labels.tolist():
             raise KeyboardInterrupt
         return float(found.certified[0])
 

@@ -121,7 +121,7 @@ def certify_table(
         device=device,
         store=store,
     )
-    right = None if labels is None else np.repeat(labels, len(chosen)).tolist()
+    right = None if labels is None else [post.labels[c] for c in labels for _ in chosen]
     return Answers(found, regions.ids, post, right)
 
 

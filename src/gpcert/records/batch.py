@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.pictures import image_shape
 from gpcert.posterior import Posterior
@@ -30,7 +31,7 @@ def batch_document(
     post: Posterior,
     answers: Sequence[Any],
     ids: Sequence[Any],
-    truth: Sequence[int] | None = None,
+    truth: Sequence[Label] | None = None,
     order: dict[Any, int] | None = None,
 ) -> tuple[dict[str, Any], list[Row]]:
     """The document with its rows; `order`: positions of the ids, shared by documents about the same rows."""
@@ -44,7 +45,7 @@ def batch_document(
     regions = [getattr(answer, answer.subject) for answer in answers]
     X = np.stack([region.centre for region in regions])
     probability = post.probability(X)
-    classes = [] if post.classes is None else [str(value) for value in post.classes.tolist()]
+    classes = [str(value) for value in post.labels]
     rows = []
     for i, (answer, region) in enumerate(zip(answers, regions, strict=True)):
         drawn, at = isinstance(region, Ball), order.setdefault(ids[i], len(order))
@@ -52,7 +53,7 @@ def batch_document(
             Row(
                 row=at,
                 id=None if ids[i] == at else str(ids[i]),
-                label=None if truth is None else classes[truth[i]],
+                label=None if truth is None else str(truth[i]),
                 predicted=classes[int(probability[i].argmax())] if drawn else None,
                 probability=probability[i] if drawn else None,
                 x=X[i] if drawn else None,

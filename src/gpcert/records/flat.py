@@ -12,21 +12,17 @@ from gpcert.regions import Ball
 from gpcert.results import Answer, Explanation
 
 
-def flat(answer: Answer, classes: Sequence[Any] = ()) -> list[dict[str, Any]]:
+def flat(answer: Answer) -> list[dict[str, Any]]:
     """The numbers and words of an answer by name; points and regions, but for their radius, stay aside.
 
-    `min_lower` is `answer.min.lower`; labels are class values where the classes are known.
+    `min_lower` is `answer.min.lower`.
     """
     if isinstance(answer, Explanation):
         table = {name: part.tolist() for name, part in answer.table().items() if name != "row"}
         return [dict(zip(table, line, strict=True)) for line in zip(*table.values(), strict=True)]
     region = getattr(answer, answer.subject)
     radius = {"radius": region.radius} if isinstance(region, Ball) and answer.subject == "region" else {}
-    found = radius | dict(_entries(answer, ""))
-    label = found.get("label")
-    if isinstance(label, int) and label < len(classes):
-        found["label"] = classes[label]
-    return [found]
+    return [radius | dict(_entries(answer, ""))]
 
 
 def _entries(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
@@ -42,12 +38,12 @@ def _entries(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
             yield from _entries(entry, f"{name}_")
 
 
-def line_of(row: Row, classes: Sequence[Any]) -> list[dict[str, Any]]:
+def line_of(row: Row) -> list[dict[str, Any]]:
     """The lines of one answer of a run, with what is known of its row."""
     told: dict[str, Any] = {"row": row.row, "id": row.id, "true": row.label, "predicted": row.predicted}
     if row.probability is not None:
         told["predicted_probability"] = float(row.probability.max())
-    return [told | {"radius": row.radius} | line for line in flat(row.answer, classes)]
+    return [told | {"radius": row.radius} | line for line in flat(row.answer)]
 
 
 def columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -80,7 +80,7 @@ def describe_model(post: Posterior, file: str, sha256: str) -> dict[str, Any]:
         "likelihood": repr(post.likelihood),
         "centres": post.n_centres,
         "features": list(post.feature_names or (f"x{j}" for j in range(post.n_features))),
-        "classes": [] if post.classes is None else [str(label) for label in post.classes.tolist()],
+        "classes": [] if post.classes is None else [str(label) for label in post.labels],
         "target": post.target,
         "training": dict(post.training),
     }
@@ -115,8 +115,7 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     right = [None if row.label is None else row.label == row.predicted for row in rows]
     radii, about = [row.radius for row in rows], [row.row for row in rows]
     words, missing = words_of(document), document["asked"] - len(rows)
-    places = {name: k for k, name in enumerate(words.classes)}
-    predicted = [None if row.predicted is None else places.get(row.predicted) for row in rows]
+    predicted = [row.predicted for row in rows]
     found = sentences([row.answer for row in rows], words, right, radii, about, predicted)
     told = f"{missing:,} of {document['asked']:,} questions have no answer: they are in none of these shares."
     return [*found, told] if found and missing > 0 else found

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gpcert.claims import Claim
+from gpcert.classes import Label, listed
 from gpcert.errors import InvalidInputError
 from gpcert.html import Html, join, tag
 from gpcert.pictures import changes
 from gpcert.schema import Record, digest, encoded
 from gpcert.settings import Settings
-from gpcert.validation import Float
+from gpcert.validation import Float, shown
 from gpcert.version import __version__
 
 
@@ -27,10 +29,13 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class About:
-    """`target`: what is certified, in words; `model`: `Posterior.digest`; `version`: of this package."""
+    """`target`: what is certified, in words; `model`: `Posterior.digest`; `classes`: their values, in the
+    order of the model; `version`: of this package.
+    """
 
     target: str
     model: str
+    classes: tuple[Label, ...]
     settings: Settings
     version: str = __version__
 
@@ -117,6 +122,23 @@ class Answer(Record, ABC):
         tuple of Claim
             One for each sentence.
         """
+
+    @property
+    def column(self) -> int:
+        """Where the model has the class `label`: the column of `Posterior.probability`."""
+        column: int = self.about.classes.index(getattr(self, "label"))  # noqa: B009
+        return column
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from self._strange([getattr(self, "label", None)])
+
+    def _strange(self, labels: Iterable[Label | None]) -> Iterator[str]:
+        """A sentence for each label that is no class: 1 is none of True, False."""
+        classes = self.about.classes
+        for label in labels:
+            if label is not None and (type(label), label) not in [(type(c), c) for c in classes]:
+                yield f"label must be one of {listed(classes)}, got {shown(label)[:60]}"
 
     @property
     def target(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Term, Witness, around
+from gpcert.classes import Label, called
 from gpcert.html import Html, bar, tag
 from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_most
 from gpcert.regions import Ball, Box, Region
@@ -70,7 +71,7 @@ class ProbabilityRange(Extremes, Answer):
     status: Status
     nodes: int
     seconds: NotNegative
-    label: int
+    label: Label
     method: str
     region: Region
     about: About
@@ -80,6 +81,11 @@ class ProbabilityRange(Extremes, Answer):
     asked = "label", "method"
     known = 0.0, 1.0
 
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from Extremes.flaws(self)
+        yield from Answer.flaws(self)
+
     def claims(self) -> tuple[Claim, ...]:
         """What is stated, sentence by sentence."""
         return self.claims_about(Quantity("probability", self.label), self.region)
@@ -87,7 +93,7 @@ class ProbabilityRange(Extremes, Answer):
     def told(self) -> str:
         """See `Answer`."""
         ends = f"min in {self.min}, max in {self.max}"
-        return f"P(classes[{self.label}]) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
+        return f"P({called(self.label)}) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
 
     def picture(self) -> Html:
         """The range, its two ends as wide as they are uncertain."""
@@ -170,7 +176,7 @@ class Verdict(Answer):
     """
 
     status: VerdictStatus
-    label: int
+    label: Label
     threshold: Share
     margin: Enclosure
     argmin: Point | None
@@ -194,6 +200,7 @@ class Verdict(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
+        yield from super().flaws()
         low, high, status = self.margin.lower, self.margin.upper, self.status
         wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
         if wrong.get(status, low > _NEAR) or not -1.0 <= low <= high <= 1.0:
@@ -215,7 +222,7 @@ class Verdict(Answer):
 
     def told(self) -> str:
         """See `Answer`."""
-        return f"{self.status}: the margin of classes[{self.label}] is in {self.margin}; {self.ended}"
+        return f"{self.status}: the margin of P({called(self.label)}) is in {self.margin}; {self.ended}"
 
     def picture(self) -> Html:
         """Where the smallest P(label) lies, as far as the margin says so."""
@@ -281,7 +288,7 @@ class CertifiedRadius(Answer):
     unsafe: NotNegative
     counterexample: Point | None
     probability: Share | None
-    label: int
+    label: Label
     threshold: Share
     max_radius: NotNegative
     rtol: NotNegative
@@ -299,6 +306,7 @@ class CertifiedRadius(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
+        yield from super().flaws()
         if not (self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
             yield f"safe must be < unsafe, got {self.safe} and {self.unsafe}"
         if math.isfinite(self.unsafe) != (self.counterexample is not None):
@@ -375,7 +383,7 @@ class Robustness(Answer):
     asked = "label", "x"
 
     @property
-    def label(self) -> int:
+    def label(self) -> Label:
         """Whose probability it is."""
         return self.range.label
 
@@ -410,7 +418,7 @@ class Robustness(Answer):
     def told(self) -> str:
         """See `Answer`."""
         moves = between(self.lower, self.upper)
-        return f"P(classes[{self.label}]) changes by delta in {moves}; {self.range.status}"
+        return f"P({called(self.label)}) changes by delta in {moves}; {self.range.status}"
 
 
 def _counterexample(point: Float | None) -> list[tuple[str, Float]]:

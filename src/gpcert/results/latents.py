@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpcert.claims import Claim, Quantity
+from gpcert.classes import Label, called
 from gpcert.numbers import between
 from gpcert.regions import Region
 from gpcert.results.about import About, Answer
@@ -48,7 +49,7 @@ class LatentRange(Answer):
     status: Status
     nodes: int
     seconds: NotNegative
-    label: int | None
+    label: Label | None
     region: Region
     about: About
 
@@ -56,6 +57,7 @@ class LatentRange(Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
+        yield from super().flaws()
         if self.variance.lower < 0:
             yield f"variance.min.lower must be >= 0, got {self.variance.lower}"
 
@@ -68,4 +70,5 @@ class LatentRange(Answer):
     def told(self) -> str:
         """See `Answer`."""
         mean, variance = (between(each.lower, each.upper) for each in (self.mean, self.variance))
-        return f"the latent mean stays in {mean}, its variance in {variance}; {self.status}"
+        of = "" if self.label is None else f" of {called(self.label)}"
+        return f"the latent mean{of} stays in {mean}, its variance in {variance}; {self.status}"

@@ -38,11 +38,6 @@ class Words:
         """So many rows."""
         return f"{n:,} {self.row if n == 1 else self.rows}"
 
-    def label(self, k: int | None) -> str:
-        """The class at a position."""
-        known = k is not None and k < len(self.classes)
-        return f"“{self.classes[k]}”" if known and k is not None else f"classes[{k}]"
-
     def feature(self, j: int) -> str:
         """The feature at a position."""
         return self.features[j] if j < len(self.features) else f"x{j}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpcert.claims import Claim, Quantity, Witness
+from gpcert.classes import Label, called
 from gpcert.regions import Region
 from gpcert.results.about import About, Answer
 from gpcert.schema import Point, Share
@@ -52,7 +53,7 @@ class Attack(Answer):
     x: Point
     probability: Share
     success: bool
-    label: int
+    label: Label
     method: str
     starts: int
     rng: int
@@ -70,7 +71,7 @@ class Attack(Answer):
     def told(self) -> str:
         """See `Answer`."""
         changed = "another label" if self.success else "the same label"
-        return f"P(classes[{self.label}]) is about {self.probability:.3f} at the point found: {changed}"
+        return f"P({called(self.label)}) is about {self.probability:.3f} at the point found: {changed}"
 
     def found(self) -> list[tuple[str, Float]]:
         """See `Answer`."""

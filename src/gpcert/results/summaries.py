@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcert.claims import Balance, Claim, Everywhere, Quantity, Share, Term, Witness, around, one_sided
+from gpcert.classes import Label, called
 from gpcert.extras import extra
 from gpcert.html import Html, join, tag
 from gpcert.numbers import between, counted, exactly
@@ -19,7 +20,7 @@ from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
 from gpcert.results.answers import VerdictStatus
 from gpcert.results.proof import ProofFile, Unproved
-from gpcert.schema import LARGEST, NotNegative, optional
+from gpcert.schema import LARGEST, Labels, NotNegative, optional
 from gpcert.validation import Float, Index, Mask, require
 
 _LINES = 10  # of radii or features, in what is printed
@@ -113,8 +114,8 @@ class Evaluation(_Tabular, Answer):
     clean: Annotated[float, "", (0.0, 1.0), "nan"]
     certified: Annotated[Float, "k", (0.0, 1.0)]
     attacked: Annotated[Float, "k", (0.0, 1.0)]
-    labels: Annotated[Index, "m"]
-    truth: Annotated[Index, "m"]
+    labels: Annotated[Labels, "m"]
+    truth: Annotated[Labels, "m"]
     correct: Annotated[Mask, "m"]
     wrong: Annotated[Mask, "m"]
     safe: Annotated[Float, "m", (0.0, LARGEST), "nan"]
@@ -133,6 +134,7 @@ class Evaluation(_Tabular, Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
+        yield from self._strange([*self.labels, *self.truth])
         if not (self.certified <= self.attacked).all():
             yield "certified must be at most attacked, got more"
         if (np.isfinite(self.unsafe) != ~np.isnan(self.counterexamples).any(axis=1)).any():
@@ -176,9 +178,9 @@ class Evaluation(_Tabular, Answer):
         refuted = [self._refuted(i, r) for i, r in enumerate(self.unsafe) if r < np.inf]
         return (*proved, *refuted, *map(self._share, range(len(self.radii))))
 
-    def _holds(self, point: int, label: int, radius: float) -> Everywhere:
+    def _holds(self, point: int, label: Label, radius: float) -> Everywhere:
         """The label holds on the ball: its margin is above 0."""
-        margin = Quantity("margin", int(label), self.threshold)
+        margin = Quantity("margin", label, self.threshold)
         return Everywhere(margin, around(self.balls[point], float(radius)), lower=0.0, strict=True)
 
     def _refuted(self, point: int, radius: float) -> Witness:
@@ -188,7 +190,7 @@ class Evaluation(_Tabular, Answer):
     def _right(self, point: int) -> Everywhere:
         """The true label is the most probable at the point."""
         x = self.balls[point].x
-        return Everywhere(Quantity("margin", int(self.truth[point])), Box(x, x), lower=0.0, strict=True)
+        return Everywhere(Quantity("margin", self.truth[point]), Box(x, x), lower=0.0, strict=True)
 
     def _share(self, k: int) -> Share:
         """Of the points that are truly robust, in whole numbers."""
@@ -262,7 +264,7 @@ class Explanation(_Tabular, Answer):
     upper: Annotated[Float, "rd", (-2.0, 2.0)]
     sign: Annotated[Index, "rd"]
     radius: NotNegative
-    label: int
+    label: Label
     feature_names: Annotated[tuple[str, ...], "d"] | None
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain
     about: About
@@ -293,6 +295,7 @@ class Explanation(_Tabular, Answer):
 
     def flaws(self) -> Iterator[str]:
         """See `Record`."""
+        yield from super().flaws()
         if len(self.lower) not in (len(self.balls), min(1, len(self.balls))):
             yield f"lower must have a row for each of {len(self.balls)} points, or one, got {len(self.lower)}"
         if not ((self.lower <= self.value) & (self.value <= self.upper)).all():
@@ -306,7 +309,7 @@ class Explanation(_Tabular, Answer):
         lower: Float,
         upper: Float,
         balls: tuple[Ball, ...],
-        label: int,
+        label: Label,
         feature_names: tuple[str, ...] | None,
         about: About,
     ) -> Explanation:
@@ -338,7 +341,7 @@ class Explanation(_Tabular, Answer):
         m, d = self.lower.shape
         names = self.feature_names or tuple(f"x{j}" for j in range(d))
         largest = np.abs(self.value).max(axis=0, initial=0.0)
-        lines = [f"Delta of P(classes[{self.label}]) at {m} points, {d} features, the largest of each:"]
+        lines = [f"Delta of P({called(self.label)}) at {m} points, {d} features, the largest of each:"]
         for j in np.argsort(-largest, kind="stable")[: _LINES if m else 0].tolist():
             i = int(np.abs(self.value[:, j]).argmax())
             lines.append(f"{names[j]}: {between(float(self.lower[i, j]), float(self.upper[i, j]))}")

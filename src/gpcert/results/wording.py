@@ -30,6 +30,7 @@ from gpcert.results.latents import LatentRange
 from gpcert.results.phrases import PLAIN, Words, far, while_moving
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
+from gpcert.validation import printable
 
 _Z = Fraction(196, 100)  # two-sided 95 % of the normal law, rounded up
 _RADII = 8  # more than these are "the radius of its row", where every row has one
@@ -73,14 +74,14 @@ def sentences(
     right: Sequence[bool | None] | None = None,
     radii: Sequence[float | None] | None = None,
     rows: Sequence[Hashable] | None = None,
-    predicted: Sequence[int | None] | None = None,
+    predicted: Sequence[str | None] | None = None,
 ) -> list[str]:
     """One sentence for the answers of each kind, model, radius and kind of region.
 
     `right`: whether the predicted label of each is the true one; `radii`: as they were asked, where the
-    answers do not tell; `rows`: what each is about, default its centre; `predicted`: the class there, which
-    an attack need not be on. Radii are pooled only where no row has two: a share is one of rows, never one
-    of answers.
+    answers do not tell; `rows`: what each is about, default its centre; `predicted`: the name of the class
+    there, which an attack need not be on. Radii are pooled only where no row has two: a share is one of rows,
+    never one of answers.
     """
     known = [None] * len(answers) if right is None else list(right)
     given = [_radius(a) for a in answers] if radii is None else list(radii)
@@ -98,7 +99,7 @@ def sentences(
             continue
         # One label for all where the predicted one is meant.
         own = "" if isinstance(answer, Verdict | CertifiedRadius) else getattr(answer, "label", "")
-        own = "" if isinstance(answer, Attack) and own == classes[i] else own
+        own = "" if isinstance(answer, Attack) and str(own) == classes[i] else own
         more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')} {answer.model}"
         pooled = words.apart and not isinstance(answer, CertifiedRadius | Explanation)  # they tell a radius
         kind, place = list(_KINDS).index(type(answer)), 0 if pooled else seen[shapes[i]]
@@ -108,7 +109,7 @@ def sentences(
         reach = f"the radius of its {words.row}" if many else exactly(radius)
         told = list(_KINDS.values())[kind]
         first = answers[members[0]]
-        if isinstance(first, Attack) and classes[members[0]] != first.label:
+        if isinstance(first, Attack) and classes[members[0]] != str(first.label):
             told = _tried
         found += told([answers[i] for i in members], [known[i] for i in members], reach, words)
     return found
@@ -205,7 +206,7 @@ def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
     widths = [Fraction(a.upper) - Fraction(a.lower) for a in searched]
     ended = all(a.status == "converged" for a in searched)
     near = f" (each end known to within {exactly(max(a.tolerance for a in some))})" if ended else ""
-    what = f"the probability of {words.label(some[0].label)}"
+    what = f"the probability of {_name(some[0])}"
     yield _moves(what, widths, _where(some[0], radius, words), words, near)
 
 
@@ -240,10 +241,14 @@ def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _T
     )
 
 
+def _name(answer: ProbabilityRange | Robustness | Attack | Explanation) -> str:
+    return f"“{printable(str(answer.label))}”"
+
+
 def _tried(some: list[Attack], right: _Right, radius: str, words: Words) -> _Told:
     """Attacks on a class that was named: perhaps it is not the predicted one."""
     yield (
-        f"An attack ({some[0].method}) looked for another class than {words.label(some[0].label)} "
+        f"An attack ({some[0].method}) looked for another class than {_name(some[0])} "
         f"{_where(some[0], radius, words)}, and found one for {sum(a.success for a in some):,} of "
         f"{words.counted(len(some))}, whatever their predicted class: evidence, no proof."
     )
@@ -268,7 +273,7 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
         f"While {one} alone is off by up to {far(radius, words, balls[0])}, its mean influence on the "
-        f"probability of {words.label(some[0].label)} over {words.counted(len(balls))} is enclosed by proof: "
+        f"probability of {_name(some[0])} over {words.counted(len(balls))} is enclosed by proof: "
         f"the direction is certain for {every}, and the largest is that of "
         f"“{words.feature(moving[best])}”, in {between(*ends[best])}."
     )

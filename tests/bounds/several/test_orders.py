@@ -119,5 +119,5 @@ def test_the_probability_of_a_counterexample_is_the_predictors(kind):
     answer = gc.certify(post, x, gc.Ball(x, 4.0), max_nodes=20)
     assert answer.status == "unsafe"
     z = answer.counterexample
-    assert answer.probability == float(post.probability(z[None])[0, answer.label])
+    assert answer.probability == float(post.probability(z[None])[0, answer.column])
     assert refutes(post, BoundFactory(post), z, answer.label, 0.5)

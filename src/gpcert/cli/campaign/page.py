@@ -78,14 +78,14 @@ def _shown(post: Posterior, answer: Answer) -> Answer:
     if not isinstance(answer, Evaluation):
         return answer
     safe, unsafe, point = float(answer.safe[0]), float(answer.unsafe[0]), answer.counterexamples[0]
-    label, last = int(answer.labels[0]), float(answer.radii[-1])
+    label, last = answer.labels[0], float(answer.radii[-1])
     status = Status.NODES if (answer.verdicts == "unknown").any() else Status.CONVERGED
     known = math.isfinite(unsafe)
     return CertifiedRadius(
         safe=0.0 if math.isnan(safe) else safe,
         unsafe=unsafe,
         counterexample=point if known else None,
-        probability=float(post.probability(point[None])[0, label]) if known else None,
+        probability=float(post.probability(point[None])[0, post.labels.index(label)]) if known else None,
         label=label,
         threshold=answer.threshold,
         max_radius=last,

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from gpcert.bounds import BoundFactory
+from gpcert.classes import Label, position
 from gpcert.cli.campaign.file import Campaign
-from gpcert.cli.io.sources import class_names, read_points
+from gpcert.cli.io.sources import read_points
 from gpcert.cli.io.tables import Table
 from gpcert.cli.options import rows
 from gpcert.cli.regions import Shape, ball_around, read_shape
-from gpcert.cli.session import Model, class_position
+from gpcert.cli.session import Model
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.proofs import ProofPath, row_names
@@ -138,15 +139,12 @@ class Part:
             plan.close()
             yield from plan.blanks
 
-    def _label(self) -> int:
-        return class_position(class_names(self.post), self.question.get("label"))
+    def _label(self) -> Label:
+        return self.post.labels[position(self.post.labels, self.question.get("label"))]
 
     def _labels(self) -> Any:
         require(self.table.labels is not None, "evaluate must be asked about rows with labels, got none")
-        assert self.table.labels is not None
-        assert self.post.classes is not None
-        by_name = dict(zip(class_names(self.post), self.post.classes, strict=True))
-        return np.array([by_name[label] for label in self.table.labels])
+        return np.array(self.table.labels)
 
 
 def lots(order: Index) -> Iterator[Index]:

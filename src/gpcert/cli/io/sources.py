@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpcert.cli.io.array_table import read_npz, shipped_table
@@ -54,14 +55,12 @@ def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
         len(table.names) == post.n_features,
         f"{table.source} must have {post.n_features} features, as the model has, got {len(table.names)}",
     )
-    if table.labels is not None:
-        table.checked_labels(class_names(post))
-    return table
+    return table if table.labels is None else replace(table, labels=table.checked_labels(post.labels))
 
 
 def class_names(post: Posterior) -> tuple[str, ...]:
     """The model's classes as they are written in files."""
-    return () if post.classes is None else tuple(str(label) for label in post.classes.tolist())
+    return () if post.classes is None else tuple(map(str, post.labels))
 
 
 def feature_names(post: Posterior) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpcert.classes import Label, position
 from gpcert.errors import InvalidInputError
 from gpcert.validation import Float, meant
 
@@ -52,18 +53,15 @@ class Table:
         """What its i-th row is called: by its id, or its position in the source."""
         return str(self.rows[i]) if self.ids is None else self.ids[i]
 
-    def checked_labels(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """The labels, each of which must be one of the classes."""
+    def checked_labels(self, classes: Sequence[Label]) -> tuple[str, ...]:
+        """The classes of the rows by their names: each label must be one."""
         if self.labels is None:
             raise InvalidInputError(f"{self.source} must have labels; name their column with --target")
+        names: dict[str, str] = {}
         for row, label in zip(self.rows, self.labels, strict=True):
-            if label not in classes:
-                known = ", ".join(classes)
-                raise InvalidInputError(
-                    f"{self.place(row, self.target or 'y')} must be one of the model's classes {known}, "
-                    f"got {label!r}{meant(label, classes)}"
-                )
-        return self.labels
+            if label not in names:
+                names[label] = str(classes[position(classes, label, self.place(row, self.target or "y"))])
+        return tuple(names[label] for label in self.labels)
 
 
 def take_rows(table: Table, wanted: Sequence[int]) -> Table:

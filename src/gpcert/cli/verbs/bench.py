@@ -19,7 +19,7 @@ from gpcert.cli.options import add_data, add_output, add_region, number
 from gpcert.cli.progress import Interrupt, line
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import open_model
-from gpcert.cli.show import columns, printable, tell, warn
+from gpcert.cli.show import columns, tell, warn
 from gpcert.files import write_whole
 from gpcert.numbers import percent
 from gpcert.posterior import Posterior
@@ -28,7 +28,7 @@ from gpcert.records.results_file import surroundings
 from gpcert.regions import Region
 from gpcert.results import Status
 from gpcert.running import Bar, Progress
-from gpcert.validation import Float
+from gpcert.validation import Float, printable
 
 DESCRIPTION = """
 Ask for ranges at some rows, one after the other on one thread, and tell the CPU time of each: how

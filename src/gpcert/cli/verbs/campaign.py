@@ -13,7 +13,7 @@ from pathlib import Path
 from gpcert.cli.campaign import Campaign, Line, campaign_pages, changed, lines, read_campaign, run_campaign
 from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.progress import Interrupt, duration, line
-from gpcert.cli.show import columns, printable, tell, warn
+from gpcert.cli.show import columns, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.formats import TABLES
@@ -29,7 +29,7 @@ from gpcert.records.results_file import surroundings
 from gpcert.running.cluster import cluster
 from gpcert.store import Store
 from gpcert.store.table import Table
-from gpcert.validation import require
+from gpcert.validation import printable, require
 
 _PAGES = (".html", ".htm")
 

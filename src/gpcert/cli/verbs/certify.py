@@ -87,7 +87,7 @@ def run(parsed: argparse.Namespace) -> int:
         question = np.array(points), [query.region for query in queries], parsed.threshold, parsed.device
         return settled_verdicts(model.post, *question, store, **limits)
 
-    gate = read_gate(parsed, [rows.row(k, None) for k in range(len(regions))])
+    gate = read_gate(parsed, [rows.row(k, None) for k in range(len(regions))], model.post.labels)
     return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together, gate)
 
 

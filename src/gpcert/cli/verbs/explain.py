@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.classes import Label, called, position
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
 from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import Shape, read_radii, read_shape
-from gpcert.cli.session import Model, Rows, class_position, open_model, run_session
+from gpcert.cli.session import Model, Rows, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 class _Query:
     x: Float
     radius: float
-    label: int
+    label: Label
     shape: Shape
     limits: dict[str, Any]
     proof: ProofPath | None
@@ -62,7 +63,7 @@ def run(parsed: argparse.Namespace) -> int:
     table = read_points(parsed, model.post)
     shape = read_shape(parsed, model.post, table)
     require(shape.norm == np.inf, f"--norm must be inf: features move one by one, got {shape.norm:g}")
-    label = class_position(model.classes, parsed.label)
+    label = model.post.labels[position(model.post.labels, parsed.label, "--label")]
     several = parsed.radius or []
     require(len(several) <= 1, f"--radius must be given once for influences, got {several}")
     radii = [radius for (radius,) in read_radii(parsed, table)]
@@ -73,7 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
     queries = [_Query(x, radius, label, shape, limits, proof) for x, radius, proof in asked]
     regions = [(i, shape.ball(table.X[i], radius)) for i, radius in enumerate(radii)]
     rows = Rows(model, table, regions)
-    settings = {"class": model.classes[label], **shape_told(shape, model.features), **limits}
+    settings = {"class": str(label), **shape_told(shape, model.features), **limits}
     return run_session(parsed, model, table, _ask, queries, rows, settings, _no_table, _Mean(model, label))
 
 
@@ -92,8 +93,8 @@ def _no_table(rows: list[Row]) -> str:
 class _Mean:
     """The mean over the rows, as a table."""
 
-    def __init__(self, model: Model, label: int) -> None:
-        self._model, self._name = model, model.classes[label]
+    def __init__(self, model: Model, label: Label) -> None:
+        self._model, self._name = model, called(label)
 
     def __call__(self, rows: list[Row]) -> str:
         """One line per feature."""

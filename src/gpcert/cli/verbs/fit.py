@@ -22,14 +22,14 @@ from gpcert.cli.io.tables import Columns, Table
 from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.options import character, count, names, number, rows
 from gpcert.cli.progress import Interrupt, line
-from gpcert.cli.show import printable, tell, warn
+from gpcert.cli.show import tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import Kernel, Stationary
 from gpcert.model_file import save
 from gpcert.numbers import percent
 from gpcert.posterior import Posterior
-from gpcert.validation import Float, require
+from gpcert.validation import Float, printable, require
 
 _SAMPLE = 500  # rows whose distances give the start of the lengthscale
 #: Names on the command line, and the classes of `gpcert.kernels`.

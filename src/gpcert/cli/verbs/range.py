@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpcert.classes import Label, called, position
 from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region
 from gpcert.cli.proving import add_proof, proof_paths
 from gpcert.cli.regions import read_regions
-from gpcert.cli.session import Rows, class_position, open_model, run_session
+from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
@@ -54,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 @dataclass(frozen=True, eq=False)
 class _Query:
     region: Region
-    label: int
+    label: Label
     method: str
     limits: dict[str, Any]
     proof: ProofPath | None
@@ -63,7 +64,7 @@ class _Query:
 def run(parsed: argparse.Namespace) -> int:
     """Ranges of one class over a ball around each row, or over boxes."""
     model = open_model(parsed)
-    label = class_position(model.classes, parsed.label)
+    label = model.post.labels[position(model.post.labels, parsed.label, "--label")]
     table = None if parsed.data is None else read_points(parsed, model.post)
     regions, shape = read_regions(parsed, model.post, table)
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
@@ -73,7 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
     proofs = proof_paths(parsed, model, [region for _, region in regions], [named(i) for i, _ in regions])
     asked = zip(regions, proofs, strict=True)
     queries = [_Query(region, label, parsed.method, limits, proof) for (_, region), proof in asked]
-    settings = {"class": model.classes[label], "method": parsed.method, **shape, **limits}
+    settings = {"class": str(label), "method": parsed.method, **shape, **limits}
 
     def together(store: Kept) -> dict[int, ProbabilityRange]:
         if parsed.proof is not None:  # a proof needs the tree of a search
@@ -89,7 +90,7 @@ def run(parsed: argparse.Namespace) -> int:
         queries,
         Rows(model, table, regions),
         settings,
-        _table(model.classes[label]),
+        _table(called(label)),
         together=together,
     )
 
@@ -122,7 +123,7 @@ def _table(name: str) -> Callable[[list[Row]], str]:
 def _line(row: Row, found: ProbabilityRange) -> tuple[str, ...]:
     return (
         row_cells(row)[0],
-        "" if row.probability is None else f"{row.probability[found.label]:.3f}",
+        "" if row.probability is None else f"{row.probability[found.column]:.3f}",
         "" if row.radius is None else exactly(row.radius),
         between(found.lower, found.upper),
         between(found.min.lower, found.min.upper),

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from gpcert.cli.keeping import check_output, keep
-from gpcert.cli.show import printable, tell, warn
+from gpcert.cli.show import tell, warn
 from gpcert.files import write_whole
 from gpcert.pages import report
+from gpcert.validation import printable
 
 DESCRIPTION = """
 Turn results into one HTML file that opens offline: what is proved in one sentence, classes apart,

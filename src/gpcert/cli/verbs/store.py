@@ -11,11 +11,11 @@ from typing import Any
 
 from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.options import count
-from gpcert.cli.show import columns, printable, tell, warn
+from gpcert.cli.show import columns, tell, warn
 from gpcert.formats import TABLES
 from gpcert.records import save_answers
 from gpcert.store import Store, merge
-from gpcert.validation import require
+from gpcert.validation import printable, require
 
 DESCRIPTION = """
 Look into a store of answers (--store, store=, campaigns) and move what is in it: list counts and
