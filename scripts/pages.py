@@ -2,7 +2,7 @@
 
 A Python block prints into the text block that follows it, a command of a session (`$ gpcert ...`) under
 itself; notebooks keep what they show. Blocks of a page run one after the other, in an empty folder. A page
-whose outputs differ in times only is left as it is.
+whose outputs differ in times and digests only is left as it is.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ BLOCK = re.compile(
 #: A command of a session, continued by a backslash at the end of a line, and its output.
 COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*\n)(?P<shown>(?:(?!\$ ).*\n)*)", flags=re.MULTILINE)
 #: Commands that are run; the others set up an environment.
-RUNNABLE = ("gpcert ", "head ")
-#: What differs from run to run.
-TIME = re.compile(r"(answered in|about|left) (?:\d+ (?:s|min|h) ?)+")
+RUNNABLE = ("gpcert ", "gpcert-check ", "head ")
+#: What differs from run to run, and the digest of a model's file, which says the version.
+VARIES = re.compile(r"(?<=answered in )(?:\d+ (?:s|min|h) ?)+|\b[0-9a-f]{64}\b")
 #: Pages that need a library of an environment of its own, by that library.
 ELSEWHERE = ("gpytorch", "gpflow")
 
 
-def without_times(text: str) -> str:
+def settled(text: str) -> str:
     """What is the same in every run."""
-    return TIME.sub(r"\1 TIME ", text)
+    return VARIES.sub("...", text)
 
 
 def document(path: Path) -> str:
@@ -67,6 +67,8 @@ def _printed(command: str) -> str:
     from gpcert.cli import main
 
     words = shlex.split(command.replace("\\\n", " "), comments=True)
+    if words[0] == "gpcert-check":  # need not be installed beside gpcert
+        words = ["env", f"PYTHONPATH={ROOT / 'checker'}", sys.executable, "-m", "gpcert_check", *words[1:]]
     if words[0] != "gpcert":
         return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
     printed = io.StringIO()
@@ -92,11 +94,11 @@ def notebook(path: Path) -> Any:
     found.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     for cell in found.cells:
         if cell.cell_type == "code":
-            cell.outputs = _settled(cell.outputs)
+            cell.outputs = _merged(cell.outputs)
     return found
 
 
-def _settled(outputs: list[Any]) -> list[Any]:
+def _merged(outputs: list[Any]) -> list[Any]:
     """What is printed in one piece, however busy the machine was; of what is shown as markup or as a picture
     not the plain text as well, which also says seconds and addresses."""
     kept: list[Any] = []
@@ -126,7 +128,7 @@ def main() -> None:
             after = nbformat.writes(notebook(path)) + "\n"
         else:
             after = document(path)
-        if without_times(after) != without_times(before):
+        if settled(after) != settled(before):
             path.write_text(after, encoding="utf-8")
             print(f"{path}: written")
 
