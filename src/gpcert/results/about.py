@@ -56,7 +56,7 @@ class Answer(Record, ABC):
     version : str
         Of the gpcert that answered.
     about : record
-        All of these.
+        All of these, and the classes of the model.
 
     Examples
     --------
