@@ -171,6 +171,28 @@ def test_squares_whose_orders_cancel():
 
 
 @exactly
+def test_squares_beside_a_long_step():
+    """G6, (i): psi at the reference is short and nearly along the step, so that B is nearly as long as q."""
+    step, h, angle, size = 0.1, 4e-3, 0.95, 1e-4
+    X = step * column(-1.0, 0.0, 1.0)
+    K = np.exp(-0.5 * (X[:, None] - X) ** 2)
+    first = column(-1.0, 0.0, 1.0) / (2 * step)
+    bent = column(1.0, -2.0, 1.0) / step**2 + column(0.0, 1.0, 0.0)
+    aside = math.sqrt(0.5 * (1.0 - angle**2)) * bent - angle * first
+    w = column(0.0, 1.0, 0.0) + size * aside
+    post = model(X[:, None], np.zeros(3), np.outer(w, w) / (w @ K @ w) * (1.0 - 1e-13),
+                 likelihood=gc.Probit(1e6))  # fmt: skip
+    slice_ = make_slice(model_of(post), np.zeros(1), np.array([0]))
+    level = curves_of(post.likelihood).level(0.02)
+    found = plane_at(slice_, BoxDomain(column(0.0), column(h)), np.zeros(1), level, slice_.largest_variance)
+    parts, rest = found._between(found.lower_bound(True)._replace(value=0.0, point=column(h)))
+    form = sum(arb(float(part[0, 0])) for part in parts) - arb(float(rest.diagonal[0]))
+    below = lower(post, found.b, [0.0], [h], found.still, found.constant, 0.0) + ROUNDING
+    space = (truth(post, [h], level.t) - below) * (arb(h) ** 2 / 2).exp()
+    assert form * arb(h) ** 2 / 2 <= space + arb(1e-9)
+
+
+@exactly
 def test_what_a_kernel_has_beyond_its_first_order():
     """G6, (iii): |g_2|^2 = 2 (1 + r - e^-r (1 + 2 r)) for small r."""
     r = arb(2) ** -30
@@ -255,6 +277,7 @@ TERMS = [
     ("G6", SECONDS, "-{|0.9 * }np.outer(q1, q1) / A2", LEFT),
     ("G7", SECONDS, "forms = [{|1.1 * }self._explained]", LEFT),
     ("G6", SECONDS, "kept = {|1.1 * }scale *", LEFT),
+    ("G6", SECONDS, "B = bend.longest + {|0.9 * }sqrt_up", "test_squares_beside_a_long_step"),
     ("G6", SECONDS, "lost = {|0.9 * }scale * (1.0 / theta", CANCEL),
     ("G6", SECONDS, "scale * max(1.0 - {|0.9 * }theta", CANCEL),
     ("G6", SECONDS, "worst = flat.point, c.s * c.s * {|0.9 * }SECOND", CANCEL),
