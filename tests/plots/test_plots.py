@@ -115,7 +115,10 @@ def test_boxes_contour_and_arrows_draw():
     for norm in (1, 2, 3, 0):
         region = gc.Ball(X[0], 1 if norm == 0 else 0.4, norm, domain=(-5, 5))
         assert ink(gc.plots.contour(POST, region)) > 0.3
-    assert ink(gc.plots.arrows(POST, X, gc.explain(POST, X, 0.2))) > 0.3
+    figure = gc.plots.arrows(POST, X, gc.explain(POST, X, 0.2, label=0))
+    assert ink(figure) > 0.3
+    assert figure.axes[1].get_ylabel() == "P(class 0); dashed: 1/2"  # what the arrows are about
+    assert "Delta of P(class 0), one feature off by up to 0.2" in figure.axes[0].get_title()
 
 
 def test_explanations_as_image_and_as_bars():
@@ -125,6 +128,9 @@ def test_explanations_as_image_and_as_bars():
     assert len(gc.plots.heat_map(e, (2, 3), np.zeros(6)).axes) == 3  # image, map, colour bar
     figure = gc.plots.feature_bars(e, top=4)
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert figure.axes[0].get_xlabel() == "Delta of P(class 1), one feature off by up to 0.2"
+    scaled = gc.plots.feature_bars(gc.explain(post, np.zeros(6), 0.2, scale=0.5))
+    assert scaled.axes[0].get_xlabel().endswith("one feature off by up to 0.2 times the scale (0.5)")
     order = np.argsort(-np.abs(e.value[0]))[:4]
     assert labels == [f"feature {j}" for j in order[::-1]]
 
@@ -140,6 +146,7 @@ def test_explanations_as_image_and_as_bars():
         (lambda: gc.plots.gap_over_time(gc.plots.Trace()), "trace"),
         (lambda: gc.plots.robustness_boxes({}), "groups"),
         (lambda: gc.plots.contour(small_model(d=3)), "post"),
+        (lambda: gc.plots.contour(POST, answer=RANGES[0], label=0), "label"),
         (lambda: gc.plots.heat_map(gc.explain(POST, X[0], 0.1), (3, 3)), "shape"),
         (lambda: gc.plots.arrows(POST, X[:2], gc.explain(POST, X, 0.1)), "X"),
     ],

@@ -5,9 +5,12 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from gpcert.classes import called
 from gpcert.extras import extra
+from gpcert.numbers import exactly
 from gpcert.regions import Region
-from gpcert.results.phrases import Words, while_moving
+from gpcert.results import Explanation
+from gpcert.results.phrases import Words, far, while_moving
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +31,10 @@ def canvas(width: float = 5.6, height: float = 3.4, columns: int = 1) -> tuple[F
 
 def tidy(ax: Axes, x: str, y: str, title: str | None = None) -> None:
     """Labels, a faint grid, no box."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax.set_xlabel(x, parse_math=False)  # names are no formulas
+    ax.set_ylabel(y, parse_math=False)
     if title is not None:
-        ax.set_title(title, fontsize=10)
+        ax.set_title(title, fontsize=10, parse_math=False)
     ax.grid(True, color="#e6e6e6", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
@@ -41,3 +44,10 @@ def radius_of(region: Region) -> str:
     """The name of an axis of radii: what moves while the radius says how far."""
     words = Words(features=getattr(region, "names", None) or ())
     return f"radius\n{fill(while_moving(region, 'the radius', words), 72)}"
+
+
+def delta_of(explanation: Explanation, noun: str = "feature") -> str:
+    """Which Delta is shown: of which class, and how far one feature moves alone."""
+    words = Words(features=explanation.feature_names or ())
+    reach = far(exactly(explanation.radius), words, explanation.balls[0])
+    return f"Delta of P({called(explanation.label)}), one {noun} off by up to {reach}"

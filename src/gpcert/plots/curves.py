@@ -236,7 +236,7 @@ def gap_over_time(
     if answer is not None:
         for value, name in ((answer.min.upper, "attained"), (answer.max.lower, None)):
             ax.axhline(value, color=BAD, linewidth=1.0, linestyle=":", label=name)
-    tidy(ax, "seconds", "P(label)", title)
+    tidy(ax, "seconds", "P" if answer is None else f"P({called(answer.label)})", title)
     ax.set_ylim(-0.02, 1.02)
     ax.legend(frameon=False, fontsize=8)
     return figure

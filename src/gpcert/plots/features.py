@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.classes import called
-from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
+from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, delta_of, tidy
 from gpcert.results import Explanation
 from gpcert.validation import as_floats, require
 
@@ -71,9 +71,7 @@ def heat_map(
         strong = (explanation.sign[row].reshape(shape) == sign) & (np.abs(value) > 0.25 * largest)
         r, c = np.nonzero(strong)
         ax.plot(c, r, linestyle="none", marker=mark, color="white", markersize=5, markeredgewidth=1.2)
-    ax.set_title(
-        title or f"Delta of P({called(explanation.label)}), +-{explanation.radius:g} per pixel", fontsize=10
-    )
+    ax.set_title(title or fill(delta_of(explanation, "pixel"), 44), fontsize=10, parse_math=False)
     figure.colorbar(picture, ax=ax, shrink=0.85)
     for each in axes:
         each.set(xticks=[], yticks=[])
@@ -141,7 +139,7 @@ def feature_bars(
         linewidth=1.0,
     )
     ax.axvline(0.0, color=DARK, linewidth=0.8)
-    ax.set_yticks(place, [names[j] for j in order], fontsize=8)
-    tidy(ax, f"Delta of P({called(explanation.label)}), radius {explanation.radius:g}", "", title)
+    ax.set_yticks(place, [names[j] for j in order], fontsize=8, parse_math=False)
+    tidy(ax, delta_of(explanation), "", title)
     ax.legend(frameon=False, fontsize=8)
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from gpcert.adapters import posterior_of
 from gpcert.classes import Label, called, position
 from gpcert.numbers import at_least, at_most
-from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, tidy
+from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, delta_of, tidy
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.results import Explanation, ProbabilityRange
@@ -43,8 +44,8 @@ def contour(
     answer : ProbabilityRange, optional
         Its `argmin` and `argmax` are marked.
     label : class value, optional
-        The class whose probability is shown, a value of the model's classes. Two classes: the second by
-        default; several: must be given.
+        The class whose probability is shown, a value of the model's classes. Default: that of the answer;
+        without one, of two classes the second.
     window : tuple of 4 float, optional
         Left, right, bottom, top; None: the data, and what is drawn.
     title : str, optional
@@ -66,6 +67,10 @@ def contour(
     """
     post = posterior_of(post)
     figure, (ax,) = canvas(4.8, 4.0)
+    if answer is not None:
+        same = label is None or position(post.labels, label) == position(post.labels, answer.label)
+        require(same, f"label must be that of the answer, {answer.label!r}, got {label!r}")
+        label = answer.label
     points = [] if region is None else [region.box().lower, region.box().upper]
     _background(figure, ax, post, label, points, window)
     if region is not None:
@@ -90,11 +95,10 @@ def arrows(
     X: ArrayLike,
     explanation: Explanation,
     *,
-    label: Label | None = None,
     window: tuple[float, float, float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Delta at points as arrows over P(label), and the mean as one thick arrow in the middle.
+    """Delta at points as arrows over P of its class, and the direction of the mean as one thick arrow.
 
     Parameters
     ----------
@@ -104,13 +108,10 @@ def arrows(
         The points.
     explanation : Explanation
         What `explain` answered about them.
-    label : class value, optional
-        The class whose probability is shown, a value of the model's classes. Two classes: the second by
-        default; several: must be given.
     window : tuple of 4 float, optional
         Left, right, bottom, top; None: the data, and what is drawn.
     title : str, optional
-        A heading.
+        A heading; default: which Delta it is.
 
     Returns
     -------
@@ -132,7 +133,7 @@ def arrows(
         f"X must hold the {len(explanation.value)} points explained, got {len(points)}",
     )
     figure, (ax,) = canvas(4.8, 4.0)
-    _background(figure, ax, post, label, list(points), window)
+    _background(figure, ax, post, explanation.label, list(points), window)
     ax.quiver(
         *points.T,
         *explanation.value.T,
@@ -146,7 +147,7 @@ def arrows(
     length = float(np.linalg.norm(mean))
     if length > 0:
         ax.quiver(*points.mean(axis=0), *(mean / length), color=BAD, width=0.014, angles="xy", scale=6.0)
-    tidy(ax, *_names(post), title)
+    tidy(ax, *_names(post), title or fill(f"Arrows: {delta_of(explanation)}; thick: their mean", 60))
     return figure
 
 
