@@ -1,8 +1,8 @@
 """Tables as users have them, read as doubles in the order of a model's features, or one clear sentence.
 
 A table is anything with named columns (pandas, polars, pyarrow: all three say `columns`, `table[name]`,
-`to_numpy`, so no library is imported), a mapping from names to numbers or columns, a sequence of such
-mappings, a pandas Series whose index holds names, a structured array; all else is numbers by position.
+`to_numpy`, so no library is imported), a mapping from names to numbers or columns, a named tuple, a pandas
+Series whose index holds names, a sequence of such rows, a structured array; all else is numbers by position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float, as_doubles, as_floats, as_matrix, as_vector, meant, require, shown
+from gpcert.validation import (
+    Float,
+    as_doubles,
+    as_floats,
+    as_matrix,
+    as_vector,
+    meant,
+    no_truth,
+    require,
+    shown,
+)
 
 Names = Sequence[str] | None
 
@@ -28,10 +38,16 @@ class Table(NamedTuple):
 
 def framed(what: str, value: Any) -> Any | None:
     """A table as something with names and `[name]`, each name once; None: numbers by position."""
-    if isinstance(value, Sequence) and len(value) and all(isinstance(each, Mapping) for each in value):
-        every = list(dict.fromkeys(name for each in value for name in each))
-        return {name: [each.get(name) for each in value] for name in every}
-    if isinstance(value, np.ndarray) and value.dtype.names:
+    if isinstance(value, tuple) and (row := _by_name(value)) is not None:
+        return row
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        rows = [row for each in value if (row := _by_name(each)) is not None]
+        if rows:
+            rule = "rows that all have names for their entries, or none"
+            require(len(rows) == len(value), f"{what} must have {rule}, got {len(rows)} of {len(value)}")
+            every = list(dict.fromkeys(name for row in rows for name in row))
+            return {name: [row.get(name) for row in rows] for name in every}
+    if isinstance(value, np.ndarray | np.void) and value.dtype.names:
         return {name: value[name] for name in value.dtype.names}
     if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         raise InvalidInputError(f"{what} must be in memory, got a {type(value).__name__}: call its collect()")
@@ -192,6 +208,7 @@ def named_row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float
     else:
         found = read(what, value)
         require(found.values.ndim == 1, f"{what} must be one-dimensional, got shape {found.values.shape}")
+    require(not isinstance(names, str), f"names must be a sequence of names, got {names!r}")
     given = None if names is None else tuple(names)
     if found.names is None or given is None:
         return found.values, found.names or given
@@ -233,9 +250,12 @@ def position(what: str, feature: Any, names: Names, d: int) -> int:
 
 
 def _by_name(value: Any) -> Mapping[Any, Any] | None:
-    """What is given feature by feature: a mapping, or a Series with names."""
+    """What is given feature by feature: a mapping, a named tuple, or a Series with names."""
     if isinstance(value, Mapping):
         return value
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        named: Mapping[Any, Any] = value._asdict()
+        return named
     if not _is_series(value):
         return None
     names = list(value.index)
@@ -255,7 +275,7 @@ def units(scale: Any, names: Names, d: int, spread: Float | None = None) -> Floa
         return spread
     named = _by_name(scale)
     if named is None:
-        return as_floats("scale", scale)
+        return as_floats("scale", no_truth("scale", scale))
     found = np.ones(d)
     for name, unit in named.items():
         at = position("scale", name, names, d)
@@ -277,6 +297,9 @@ def ends(domain: Any, names: Names, d: int) -> tuple[Any, Any] | None:
     if not isinstance(domain, tuple | list):
         raise InvalidInputError(f"domain must be (low, high), got {shown(domain)}")
     require(len(domain) == 2, f"domain must be (low, high), got {len(domain)} values")
+    pairs_given = d == 2 and all(type(end) is tuple and len(end) == 2 for end in domain)
+    rule = "domain must be (low, high), in lists or arrays where the features differ, or pairs by name"
+    require(not pairs_given, f"{rule}, got {shown(domain)}")
     low, high = _open(domain)
     return _end(low, names, d, -np.inf), _end(high, names, d, np.inf)
 

@@ -24,9 +24,10 @@ def require(condition: bool, message: str) -> None:
 
 
 def shown(value: object) -> str:
-    """`repr`, but a NumPy number or string as it reads without NumPy: 7, not np.int64(7)."""
+    """`repr` on one line, but a NumPy number or string as it reads without NumPy: 7, not np.int64(7)."""
     try:
-        return repr(value.item() if isinstance(value, np.generic) else value)
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+        return " ".join(text.split()) if "\n" in text else text
     except ValueError:  # an integer of thousands of digits
         return f"a {type(value).__name__} too long to show"
 
@@ -114,6 +115,12 @@ def as_matrix(name: str, value: ArrayLike, columns: int | None = None) -> Float:
     return np.ascontiguousarray(array)
 
 
+def no_truth(name: str, value: Any) -> Any:
+    """What may be a number: True and False are none, though numpy counts them."""
+    require(not isinstance(value, bool | np.bool_), f"{name} must be a number, got {value}")
+    return value
+
+
 def positive(name: str, value: ArrayLike) -> Float:
     """A finite float64 array with every entry > 0."""
     array = as_floats(name, value)
@@ -156,5 +163,5 @@ def freeze(array: Float) -> Float:
 
 
 def _short(value: object) -> str:
-    text = " ".join(shown(value).split())
+    text = shown(value)
     return text if len(text) <= 60 else text[:57] + "..."

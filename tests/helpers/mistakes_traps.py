@@ -122,6 +122,29 @@ MISTAKES: Mistakes = [
         "X must be finite, got a masked entry at index (0, 0)",
         lambda: gc.GPClassifier().fit(np.ma.masked_equal(X, X[0, 0]), Y),
     ),
+    # Rows of which some have names, and options that look like others.
+    (
+        "X must have rows that all have names for their entries, or none, got 1 of 2",
+        lambda: gc.balls([T.iloc[0], X[1].tolist()], 0.1),
+    ),
+    (
+        "region must have the model's columns and no others, got 'Index' as well",
+        lambda: gc.certify(post, gc.Ball(next(T.itertuples()), 0.1)),
+    ),
+    (
+        "domain must be (low, high), in lists or arrays where the features differ, or pairs by name, "
+        "got [(0, 1), (0, 5)]",
+        lambda: gc.Ball([0.5, 1.0], 0.1, domain=[(0, 1), (0, 5)]),
+    ),
+    (
+        "domain must be (low, high), got array([[-9, -9, -9], [ 9, 9, 9]])",
+        lambda: gc.Ball(x, 0.1, domain=np.array([[-9] * 3, [9] * 3])),
+    ),
+    ("names must be a sequence of names, got 'ab'", lambda: gc.Box([0.0, 0.0], [1.0, 1.0], names="ab")),
+    ("names must have length 2, got 1", lambda: gc.Ball([0.0, 0.0], 0.1, names=["a"])),
+    ("names must be distinct, got ('a', 'a')", lambda: gc.Ball([0.0, 0.0], 0.1, names=["a", "a"])),
+    ("radius must be a number, got True", lambda: gc.balls(FIVE, True)),
+    ("scale must be a number, got True", lambda: gc.explain(clf, FIVE, 0.1, scale=True)),
     # Options by name, and as columns.
     (
         "radius must be finite, got nan at index 1",

@@ -72,6 +72,14 @@ def test_what_is_given_by_name_is_read_by_name() -> None:
     for rows in (T[:2].to_dict("records"), T[:2].to_records(index=False), P[:2], P[:2].to_arrow()):
         verdicts = gc.certify_table(clf, rows, radii=[0.1])
         assert [v.region.x.tolist() for v in verdicts] == X[:2].tolist()
+    turned = T[["dose", "age", "bmi"]]
+    row = next(turned.itertuples(index=False))
+    for same in (row, turned.to_records(index=False)[0], turned.iloc[0]):
+        assert post.probability([same]).tolist() == post.probability(X[:1]).tolist()
+        assert gc.certify(post, region=gc.Ball(same, 0.1)).key == gc.certify(post, gc.Ball(x, 0.1)).key
+        assert gc.balls([same, row], 0.1)[0].ordered(post.feature_names).x.tolist() == X[0].tolist()
+    mixed = [T.iloc[0], turned.iloc[1]]
+    assert [each.x.tolist() for each in gc.balls(mixed, 0.1)] == X[:2].tolist()
     turned = P[["dose", "age", "bmi"]]
     assert gc.testing.assert_certified(clf, turned, Y, 0.1, 0).clean == gc.evaluate(clf, X, Y, 0.1).clean
     labels = pd.Series(Y[:3], index=list("abc"))

@@ -116,6 +116,8 @@ def _bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> d
             raise UnknownOptionError(f"{name} has no option {option!r}{meant(option, known)}")
     try:
         given = dict(signature.bind_partial(*args, **kwargs).arguments)
+        if given.get("region") is not None and "x" in known:
+            given.setdefault("x", None)
     except TypeError as error:  # too many, or twice: as Python says it
         raise UnknownOptionError(f"{name}: {error}") from None
     needed = [n for n, p in signature.parameters.items() if p.default is p.empty and n not in given]

@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.regions.columns import Alike
 from gpcert.regions.sets import Ball, Norm, Region
 from gpcert.tables import column, column_names, ends, framed, positions, read, row_names, same_rows, units
-from gpcert.validation import Float, as_vector, freeze, require
+from gpcert.validation import Float, as_vector, freeze, no_truth, require
 
 _SHOWN = 5  # regions in a repr
 
@@ -116,7 +116,7 @@ def balls(
     """
     same_rows("radius", radius, X)
     frame = framed("X", X)
-    radii = column("radius", frame, radius) if isinstance(radius, str) else radius
+    radii = column("radius", frame, radius) if isinstance(radius, str) else no_truth("radius", radius)
     ids = row_names(X) if id is None else tuple(column("id", frame, id))
     aside = [name for name in (id, radius) if isinstance(name, str)]
     table = read("X", _without(frame, aside) if aside else X)

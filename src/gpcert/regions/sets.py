@@ -23,7 +23,18 @@ from gpcert.pictures import changes
 from gpcert.regions.lengths import add, length_at_most, length_up, round_down, round_up
 from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import ends, named_row, order, positions, row, units
-from gpcert.validation import Float, Mask, as_doubles, as_floats, freeze, positive, require, shown
+from gpcert.validation import (
+    Float,
+    Mask,
+    as_doubles,
+    as_floats,
+    as_names,
+    freeze,
+    no_truth,
+    positive,
+    require,
+    shown,
+)
 
 Norm: TypeAlias = float | Literal["inf"]
 
@@ -73,7 +84,7 @@ class Box(Record):
             raise InvalidInputError(f"lower must be <= upper, got {low[j]} > {high[j]} at feature {j}")
         object.__setattr__(self, "lower", freeze(low))
         object.__setattr__(self, "upper", freeze(high))
-        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "names", as_names("names", names, low.size))
 
     def ordered(self, names: Sequence[str] | None) -> Box:
         """The same set with its features in the order of these names, which it does not keep."""
@@ -192,7 +203,7 @@ class Ball(Record):
         set_(self, "domain", _domain(ends(domain, names, d), centre))
         unit = units(scale, names, d)
         set_(self, "scale", None if unit is None else freeze(_broadcast("scale", positive("scale", unit), d)))
-        set_(self, "names", names)
+        set_(self, "names", as_names("names", names, d))
         bounded = self.norm != 0 or self.domain is not None
         require(bounded, "domain must be given with norm=0, got None")
 
@@ -341,20 +352,14 @@ def region_from_dict(data: object) -> Region:
 def _norm(norm: Norm) -> float:
     rule = "norm must be 0, >= 1 or inf"
     require(not isinstance(norm, str) or norm == "inf", f"{rule}, got {norm!r}")
-    array = as_doubles("norm", math.inf if isinstance(norm, str) else _one("norm", norm))
+    array = as_doubles("norm", math.inf if isinstance(norm, str) else no_truth("norm", norm))
     require(array.ndim == 0, f"norm must be one number, got shape {array.shape}")
     require(bool(array == 0 or array >= 1), f"{rule}, got {shown(norm)}")
     return float(array)
 
 
-def _one(name: str, value: Any) -> Any:
-    """A number, which True and False are not."""
-    require(not isinstance(value, bool | np.bool_), f"{name} must be a number, got {value}")
-    return value
-
-
 def _radius(radius: float, norm: float) -> float:
-    array = as_floats("radius", _one("radius", radius))
+    array = as_floats("radius", no_truth("radius", radius))
     require(array.ndim == 0, f"radius must be one number, got shape {array.shape}")
     value = float(array)
     require(value >= 0, f"radius must be >= 0, got {value}")
