@@ -1,5 +1,5 @@
 """Several classes where inequalities are equalities: precisions of one pair of centres and one combination of
-classes, means made of finite differences (O1 to O3, M2 to M4, J16, T1, T2, Y1, Y2).
+classes, means made of finite differences (O1 to O3, M2 to M4, J16, T2, Y1, Y2, H11, H13).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from gpcert.bounds.several.tangents.tangent import penalty, second
 from gpcert.engine.backend import Backend
 from gpcert.engine.labels import ClassFacts, Labelled
 from gpcert.engine.root import Rows
+from gpcert.likelihoods.integrals import correlated
+from gpcert.likelihoods.integrals.mixtures import mixture
 from helpers.mutation import unnoticed
 from helpers.worst import column, exactly, lower, model, row_around_zero
 from judge import Truth
@@ -100,6 +102,24 @@ def test_penalties():
     assert cost >= 1
 
 
+@exactly
+def test_distances_of_mixtures():
+    """H11: chi^2 + 1 = sum_nm w_n w_m int N(z_n, I) N(z_m, I) / psi, in closed form."""
+    for variances, most in (([0.5], 1), ([3.0], 5), ([0.4, 0.1], 7), ([1.0, 0.3, 0.1], 9)):
+        nodes, weights, distance = mixture(np.array(variances), 1e-6, most)
+        total = arb(-1)
+        for (a, v), (b, w) in product(zip(nodes, weights, strict=True), repeat=2):
+            term = arb(v) * arb(w)
+            for s, x, y in zip(variances, a, b, strict=True):
+                wide, x, y = 1 + arb(s), arb(x), arb(y)
+                p = 2 - 1 / wide
+                term *= (wide / p).sqrt() * ((x + y) ** 2 / (2 * p) - (x * x + y * y) / 2).exp()
+            total += term
+        assert arb(distance) ** 2 >= total
+    cost = correlated._RAISED / (12 * math.sqrt(3))
+    assert cost <= correlated._PER_CLASS
+
+
 def differences(weights, step, tilt):
     """Three classes without a precision; the first mean is a finite difference of kernels around 0."""
     w = step * (np.arange(len(weights)) - 0.5 * (len(weights) - 1))
@@ -158,6 +178,7 @@ REACH, EXPAND = "bounds/several/tangents/reaches.py", "bounds/several/tangents/e
 TANGENT, CLIP = "bounds/several/tangents/tangent.py", "bounds/several/tangents/clipping.py"
 ROWS, KNOWN, CORNERS = "test_labels_of_rows", "test_functionals_of_classes", "test_ratios_of_probabilities"
 PEN, MEANS, FAR = "test_penalties", "test_means_around_a_reference", "test_reaches_of_classes"
+MIXED = "test_distances_of_mixtures"
 TERMS = [
     ("J16", LABELS, "_TRACE = {0.8661|0.78}", ROWS),
     ("J16", LABELS, "W[own] - W[j] + {2.0|1.8} * r", ROWS),
@@ -169,6 +190,8 @@ TERMS = [
     ("O3", RATIOS, "value = 0.5 + {0.5|0.45} * float(pull", CORNERS),
     ("Theorem 3", TANGENT, "return {0.5|0.45} * (-s - math.log1p(-s))", PEN),
     ("T2", TANGENT, "np.asarray({2.0|1.8} * (np.expm1(s) - s)", PEN),
+    ("H11", "likelihoods/integrals/mixtures.py", "{|0.9 * }distance * (1.0 + 1e-12)", MIXED),
+    ("H13", "likelihoods/integrals/correlated.py", "1e-5, {0.05|0.045}e-5", MIXED),
     ("M4", CLIP, "_COST = {0.0482|0.0434}", PEN),
     ("M4", FACTS, "lift={|0.9 * }max(max(facts", KNOWN),
     ("Y1", EXPAND, "rest += {|0.9 * }self.model.mean_norm(a)", MEANS),
