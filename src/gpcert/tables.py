@@ -38,7 +38,7 @@ class Table(NamedTuple):
 
 def framed(what: str, value: Any) -> Any | None:
     """A table as something with names and `[name]`, each name once; None: numbers by position."""
-    if isinstance(value, tuple) and (row := _by_name(value)) is not None:
+    if isinstance(value, tuple | np.void) and (row := _by_name(value)) is not None:
         return row
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         rows = [row for each in value if (row := _by_name(each)) is not None]
@@ -47,7 +47,7 @@ def framed(what: str, value: Any) -> Any | None:
             require(len(rows) == len(value), f"{what} must have {rule}, got {len(rows)} of {len(value)}")
             every = list(dict.fromkeys(name for row in rows for name in row))
             return {name: [row.get(name) for row in rows] for name in every}
-    if isinstance(value, np.ndarray | np.void) and value.dtype.names:
+    if isinstance(value, np.ndarray) and value.dtype.names:
         return {name: value[name] for name in value.dtype.names}
     if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         raise InvalidInputError(f"{what} must be in memory, got a {type(value).__name__}: call its collect()")
@@ -250,12 +250,14 @@ def position(what: str, feature: Any, names: Names, d: int) -> int:
 
 
 def _by_name(value: Any) -> Mapping[Any, Any] | None:
-    """What is given feature by feature: a mapping, a named tuple, or a Series with names."""
+    """What is given feature by feature: a mapping, a named tuple, a record, or a Series with names."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         named: Mapping[Any, Any] = value._asdict()
         return named
+    if isinstance(value, np.void) and value.dtype.names:
+        return {name: value[name] for name in value.dtype.names}
     if not _is_series(value):
         return None
     names = list(value.index)
