@@ -27,8 +27,8 @@ BLOCK = re.compile(
 COMMAND = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*\n)(?P<shown>(?:(?!\$ ).*\n)*)", flags=re.MULTILINE)
 #: Commands that are run; the others set up an environment.
 RUNNABLE = ("gpcert ", "gpcert-check ", "head ")
-#: What differs from run to run, and the digest of a model's file, which says the version.
-VARIES = re.compile(r"(?<=answered in )(?:\d+ (?:s|min|h) ?)+|\b[0-9a-f]{64}\b")
+#: What differs from run to run, and the digests of files and questions, which say the version.
+VARIES = re.compile(r"(?<=answered in )(?:\d+ (?:s|min|h) ?)+|\b[0-9a-f]{64}\b|(?<=/)[0-9a-f]{16}(?=\.json)")
 #: Pages that need a library of an environment of its own, by that library.
 ELSEWHERE = ("gpytorch", "gpflow")
 
@@ -120,7 +120,7 @@ def here() -> list[Path]:
 
 def main() -> None:
     """Write the outputs into the files."""
-    for path in map(Path, sys.argv[1:]) or here():
+    for path in [Path(name) for name in sys.argv[1:]] or here():
         before = path.read_text(encoding="utf-8")
         if path.suffix == ".ipynb":
             import nbformat
