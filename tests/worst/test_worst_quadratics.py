@@ -19,6 +19,7 @@ from gpcert.bounds.geometry.pairs import pair_bound
 from gpcert.bounds.geometry.remnant import remnant
 from gpcert.bounds.geometry.sparse import SparseDomain, Suspects
 from gpcert.bounds.geometry.unit_ball import UnitBall
+from gpcert.bounds.local.forms import Pieces, Remainder, least
 from gpcert.engine.backend import Backend
 from gpcert.engine.balls import Cap, farthest, separable
 from gpcert.engine.boxes import Boxes
@@ -185,6 +186,21 @@ def test_few_coordinates():
     assert pair_bound(np.zeros(2), alone, *ends, none, 1).least() <= -0.5
 
 
+def test_pieces_put_together():
+    """The last step of every local model: what is kept, what is subtracted, in other units and multiplied."""
+    one = np.ones((1, 1))
+    rest = [Remainder(0.3 * one, column(0.2), 0.1, 0.05)]
+    pieces = Pieces(1.0, column(-1.0), [-0.5 * one], rest, 0.07)
+    low, high, d = column(0.0), column(0.8), 0.8
+    whole = 1.0 - d - 0.25 * d * d - 0.5 * (0.3 + 0.2) * d * d - 0.1 - 0.05 - 0.07
+    domain, half = BoxDomain(low, high), BoxDomain(low, 0.5 * high)
+    assert pieces.rough(domain) <= whole
+    assert least(domain, [pieces], (np.inf, 1e-6)).value <= whole
+    assert least(domain, [pieces.times(2.0)], (np.inf, 1e-6)).value <= 2.0 * whole
+    assert least(domain, [pieces, pieces], (np.inf, 1e-6)).value <= 2.0 * whole
+    assert least(half, [pieces.measured_by(column(2.0), half.reach)], (np.inf, 1e-6)).value <= whole
+
+
 BOX, REST, BALL = (
     "bounds/geometry/box_quadratic.py",
     "bounds/geometry/remnant.py",
@@ -201,7 +217,23 @@ ROUND, PAIRS, SPARSE, DOMAIN = (
     "bounds/geometry/sparse.py",
     "bounds/geometry/ball.py",
 )
+FORMS, WHOLE = "bounds/local/forms.py", "test_pieces_put_together"
 TERMS = [
+    ("Theorem 1", FORMS, "lost = slope + ({0.5|0.45} * bend", WHOLE),
+    ("Theorem 1", FORMS, "total += {|0.9 * (}rounding + constant{|)}", WHOLE),
+    ("Theorem 1", FORMS, "{0.5|0.45} * float(reach @ np.abs(matrix) @ reach)", WHOLE),
+    ("Theorem 1", FORMS, "{0.5|0.45} * float(np.abs(diagonal)", WHOLE),
+    ("Theorem 1", FORMS, "parts.append(-{|0.9 * }matrix)", WHOLE),
+    ("Theorem 1", FORMS, "diagonals.append(-{|0.9 * }diagonal)", WHOLE),
+    ("Theorem 1", FORMS, "excess += {|0.9 * }rounding\n", WHOLE),
+    ("Theorem 1", FORMS, "constant += {|0.9 * }still", WHOLE),
+    ("Theorem 1", FORMS, "value = base + bound.value - {|0.9 * }excess", WHOLE),
+    ("Theorem 1", FORMS, " else {|0.9 * }up * matrix,\n                    None if", WHOLE),
+    ("Theorem 1", FORMS, "{|0.9 * }up * rounding,", WHOLE),
+    ("Theorem 1", FORMS, "{|0.9 * }up * constant,", WHOLE),
+    ("Theorem 1", FORMS, "{|0.9 * }up * self.excess", WHOLE),
+    ("Theorem 1", FORMS, "{|0.9 * }np.diagonal(up) * diagonal", WHOLE),
+    ("Theorem 1", FORMS, "excess += {|0.9 * }each.excess", WHOLE),
     ("Q1", BOX, "constant = float((g + {0.5|0.45} * H_fixed)", "test_boxes"),
     ("Q1", BOX, "least = {|1.1 * }g + positive", "test_boxes"),
     ("Q4", REST, "room = -{|0.9 * }value", "test_remnants"),
