@@ -317,12 +317,10 @@ SWITCHES: dict[str, Callable[[], None]] = {
     "expansions of probabilities": several(*AFTER_PLANES, (f"{RBF}.plan", none_of)),
     "expansions, other kernels": several(*AFTER_PLANES, (f"{RADIAL}.plan", none_of)),
     "more than two chords": several(("bounds.one.level:_PIECES", 2)),
-    "cuts": several(("bounds.one.level:_ROUNDS", 0)),
     "caps": several(
         ("bounds.geometry.ball:BallShape.parts", nothing),
         ("bounds.geometry.ball:_caps", lambda least, norm: np.ones(len(least))),
     ),
-    "single precision": several((f"{RBF}.nearby", lambda bound, middle: bound.objective)),
     "table of retreats": several((f"{RBF}.planes", two_places)),
     "sign": several(("bounds.factory:BoundFactory.sign", lambda self, *a: self.pair(*a)[0])),
     "planes of latents": several(("bounds.one.latent:LatentBound._planes", none_of)),

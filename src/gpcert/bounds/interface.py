@@ -54,9 +54,6 @@ class BoxBound(Protocol):
     def objective(self, x: Float) -> tuple[float, Float]:
         """An increasing function of P (estimated) and its gradient at x (d,): for local search only."""
 
-    def nearby(self, middle: Float) -> Objective:
-        """`objective` to about four digits, for many points around `middle` (d,) of the region."""
-
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:
         """A lower bound of P over a box, aiming at `target`; `reference` (d,) is where P seems smallest."""
 
@@ -76,10 +73,6 @@ class OneByOne(ABC):
     @abstractmethod
     def objective(self, x: Float) -> tuple[float, Float]:
         """See `BoxBound.objective`."""
-
-    def nearby(self, middle: Float) -> Objective:
-        """See `BoxBound.nearby`."""
-        return self.objective
 
     @abstractmethod
     def over(self, lower: Float, upper: Float, reference: Float, target: float) -> Certified:

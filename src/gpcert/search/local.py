@@ -14,8 +14,6 @@ from gpcert.validation import Float
 _VERTEX_STEPS = 6
 _PROJECTED_STEPS = 40
 _EXCHANGES = 12
-#: From gains of so much on, single precision shows them.
-_SINGLE = 5e-5
 #: Remembered values: a projected step may rise above the last one, not above all of these.
 _MEMORY = 6
 
@@ -34,7 +32,7 @@ def descend(
     """
     if lower.size == 0:
         return lower.copy()
-    timed = _Timed(bound, bound.shape.project(bound.shape.middle(lower, upper)), worth >= _SINGLE)
+    timed = _Timed(bound, bound.shape.project(bound.shape.middle(lower, upper)))
     with suppress(OutOfTime):  # any point of the region is sound
         return _descend(timed, lower, upper, enough, negligible, worth)
     return timed.best
@@ -43,9 +41,9 @@ def descend(
 class _Timed:
     """A bound whose objective ends with the time; `best`: the point of the region where it was smallest."""
 
-    def __init__(self, bound: BoxBound, best: Float, rough: bool) -> None:
+    def __init__(self, bound: BoxBound, best: Float) -> None:
         self.shape, self.at = bound.shape, bound.at
-        self._objective = bound.nearby(best) if rough else bound.objective
+        self._objective = bound.objective
         self.best, self._least = best, np.inf
 
     def objective(self, x: Float) -> tuple[float, Float]:

@@ -17,7 +17,6 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpcert.bounds.facts.contraction import block_contraction, inverse_contraction, verified_diagonal
 from gpcert.bounds.facts.definite import Parts, definite_parts
@@ -30,9 +29,6 @@ from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 
 _T = TypeVar("_T")
-Single = NDArray[np.float32]
-#: Entries below this share of the largest are left out of local searches.
-_NOTHING = 1e-20
 #: A precision whose product with K + N is this close to the identity needs neither shift nor factorisation.
 _NEARLY = 1e-6
 
@@ -120,15 +116,6 @@ class Model:
     def weighted(self, y: Float) -> float:
         """F2: an upper bound of |V y|, V^T V = magnitude, for |entries| <= y (n,)."""
         return sqrt_up(sum_up(self.row_weight * y * y))
-
-    @cached_property
-    def single(self) -> Single:
-        """The precision in float32 (n, n), for local searches; in the order of Fortran, for `ssymv`, and
-        without subnormal numbers, which are slow.
-        """
-        single = np.asarray(self.precision, dtype=np.float32, order="F")
-        single[np.abs(single) < _NOTHING * np.abs(single).max(initial=0.0)] = 0.0
-        return single
 
     @cached_property
     def spread(self) -> Float:

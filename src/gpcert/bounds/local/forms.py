@@ -15,8 +15,6 @@ from gpcert.validation import Float
 
 #: Features beyond which eigenvectors take longer than a box may.
 _MOST = 1500
-#: A cut need not be sharp.
-_CUT_ACCURACY = 0.01
 
 
 class Form(NamedTuple):
@@ -113,34 +111,15 @@ class Pieces(NamedTuple):
         return total * (1.0 + gamma(len(reach) ** 2 + 60))
 
 
-class Quadratic(NamedTuple):
-    """base + g.d + d^T H d / 2."""
-
-    base: float
-    g: Float
-    H: Float
-
-    def cut(self, domain: Domain) -> tuple[Float, float]:
-        """B9: (slope (d,), level) such that it is >= 0 wherever on the domain slope.d >= level.
-
-        Any slope is sound; that in the middle leaves little.
-        """
-        slope = self.g + self.H @ domain.rounded(np.ones(len(self.g)))[0]
-        value = domain.minimise(self.g - slope, self.H, accuracy=_CUT_ACCURACY).value
-        size = abs(self.base) + abs(value) + float((np.abs(self.g) + np.abs(slope)) @ domain.reach)
-        return slope, gamma(len(slope) + 16) * size - (self.base + value)
-
-
 class Subtracted(NamedTuple):
-    """`value` + sum_j |slopes_j| delta_j (Q3) <= `below` <= base + g.d + d^T H d / 2 - remainders on the set;
-    the rest as in `FunctionalBound`.
+    """`value` + sum_j |slopes_j| delta_j (Q3) <= base + g.d + d^T H d / 2 - remainders on the set; the rest
+    as in `FunctionalBound`.
     """
 
     value: float
     point: Float
     rounding: float
     loss: Float
-    below: Quadratic
     slopes: Float | None = None
 
 
@@ -188,8 +167,7 @@ def subtract(
         taken + np.maximum(-np.diagonal(H), 0.0) + 2.0 * constant / max(float(widths.sum()), TINY)
     )
     value = value if math.isfinite(value) else -np.inf
-    lost = excess + constant + 4.0 * UNIT * (abs(base) + excess + constant)
-    return Subtracted(value, bound.point, excess, loss, Quadratic(base - lost, g, H), bound.slopes)
+    return Subtracted(value, bound.point, excess, loss, bound.slopes)
 
 
 def least(domain: Domain, pieces: Sequence[Pieces], target: tuple[float, float]) -> Subtracted:

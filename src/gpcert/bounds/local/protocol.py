@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.local.forms import Quadratic
 from gpcert.validation import Float
 
 #: The range of S only decides where the chords lie: it need not be sharp.
@@ -29,8 +28,8 @@ class FunctionalBound(NamedTuple):
     point: Float
     rounding: float
     loss: Float
-    below: Quadratic | None = None  #: at most a positive multiple of the functional on the set; None: unknown
-    slopes: Float | None = None  #: such a multiple is at least value + sum_j |slopes_j| delta_j there (Q3)
+    #: A positive multiple of the functional is at least value + sum_j |slopes_j| delta_j on the set (Q3).
+    slopes: Float | None = None
 
 
 class Supported(NamedTuple):

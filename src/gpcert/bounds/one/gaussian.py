@@ -10,14 +10,12 @@ from functools import partial
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.interface import Objective
 from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.expansion import expand
 from gpcert.bounds.local.gaussian.functional import RbfLocal
 from gpcert.bounds.local.gaussian.majorants import sharp
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
-from gpcert.bounds.local.gaussian.nearby import Nearby
 from gpcert.bounds.local.gaussian.plane import Plane, plane_at
 from gpcert.bounds.local.gaussian.rounds import rounds
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
@@ -33,9 +31,6 @@ _TOO_LARGE = 4.0
 
 #: Probability that may be lost at a reference before places far from the predicted worst point do best.
 _ROOMY = 0.01
-
-#: Features up to which local searches stay in double precision.
-_FEW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +48,6 @@ class RbfBound(LevelBound):
         root = math.sqrt(c)
         slope = (k * (self.slice.weights / root + (mu / (c * root)) * r)) @ v
         return mu / root, slope / self.slice.lengthscale
-
-    def nearby(self, middle: Float) -> Objective:
-        """The same in single precision, which few features do not pay for: two precisions drive each other
-        out of the cache.
-        """
-        if len(middle) <= _FEW:
-            return self.objective
-        return Nearby(self.slice, middle, self.curves.noise)
 
     def plan(self, size: float, d: int) -> Plan:
         return [(retreat, self._local) for retreat in _retreats(size, d)] if size < _TOO_LARGE else []

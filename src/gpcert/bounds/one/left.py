@@ -16,7 +16,7 @@ _SHORT = 0.5
 class Left:
     """[lower, upper] (d,), raw units: a part of the box asked about, on whose rest the target is met.
 
-    `part`: whether bounds are of less than the box, be it by a hyperplane that shortens it nowhere.
+    `part`: whether bounds are of less than the box.
     """
 
     def __init__(self, lower: Float, upper: Float) -> None:

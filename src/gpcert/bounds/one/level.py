@@ -10,9 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gpcert.bounds.geometry.ball import BallDomain
-from gpcert.bounds.geometry.cut import HalfSpace
-from gpcert.bounds.geometry.domain import BoxDomain, Domain, Shape
+from gpcert.bounds.geometry.domain import Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line
 from gpcert.bounds.local.gaussian.slice import Slice
@@ -32,18 +30,10 @@ What = TypeVar("What")
 _PIECES = 24
 #: A failing piece is halved while its gap exceeds this share of the deficit.
 _WORTH = 0.1
-#: Features up to which halves are small enough: planes are not followed by others.
-_FEW = 3
-#: How often a plane that fails is followed by one on the part of the set that it leaves, at most.
-_ROUNDS = 2
 #: A plane that keeps this share of what it supports, where it should touch, fails by its bends alone.
 _TOUCHES = 0.5
 #: Planes that leave more than this share of a box's diagonal do not get on.
 _STALLED = 0.97
-#: A hyperplane that leaves more than this share of the set is none, and so is a plane that gains less.
-_LEAVES = 0.9
-#: How far the reference of such a plane lies from the middle of its part to the predicted worst point.
-_FORWARD = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +150,7 @@ class LevelBound(OneByOne):
         return best
 
     def _trials(self, left: Left, reference: Float, level: Level) -> Iterator[tuple[Float, Certified] | None]:
-        """Planes first (G1 to G5), each on what others left (B10); then, if need be, expansions of S."""
+        """Planes first (G1 to G5), each on what others left (Q4); then, if need be, expansions of S."""
         largest, planes = self.slice.largest_variance, list[tuple[Float, float]]()
         within = level.within(lambda: (0.0, largest))
 
@@ -182,7 +172,6 @@ class LevelBound(OneByOne):
                 planes.append((start, here))
                 left.take(part, start, self.lengthscale)
                 yield start, left.proved(self._conclude(bound, within, (0.0, largest)), level.p)
-                yield from self._cuts(left, reference, (start, domain, bound), within)
         plan = partial(self.small, helped=helped) if planes else self.plan
         for attempt in self.attempts(left, reference, plan):
             if attempt is None:
@@ -194,35 +183,6 @@ class LevelBound(OneByOne):
         """About mu - m_p(S) at x (d,)."""
         mean, S = self.slice.latent(x)
         return 0.5 * sum(mean) - level.curve(max(0.5 * sum(S), 0.0))[1]
-
-    def _cuts(
-        self, left: Left, worst: Float, failed: tuple[Float, Domain, FunctionalBound], level: Level
-    ) -> Iterator[tuple[Float, Certified]]:
-        """B10: planes on the part of the box where the last one may fail; elsewhere P >= level.p."""
-        start, whole, bound = failed
-        for _ in range(_ROUNDS if len(worst) > _FEW else 0):
-            if bound.below is None or not bound.latent < 0 or not isinstance(whole, BoxDomain | BallDomain):
-                return
-            half = HalfSpace(start, self.lengthscale, *bound.below.cut(whole))
-            if not half.share(whole) < _LEAVES:
-                return
-            left.shorten(*half.shortened(whole, left.lower, left.upper))
-            middle = 0.5 * left.lower + 0.5 * left.upper
-            start = self.shape.within(middle + _FORWARD * (worst - middle), left.lower, left.upper)
-            new = self.shape.domain(left.lower, left.upper, start, self.lengthscale)
-            if not isinstance(new, BoxDomain | BallDomain):
-                return
-            last, whole = bound.latent, new
-            found = next(iter(self.supports(half.seen_from(start, whole), start, level, (True,))), None)
-            if found is None:
-                return
-            bound = found.bound
-            yield (
-                start,
-                left.proved(self._conclude(bound, level, (0.0, self.slice.largest_variance)), level.p),
-            )
-            if not bound.latent > _LEAVES * last:
-                return
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
         """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""

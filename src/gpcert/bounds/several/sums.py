@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level
-from gpcert.bounds.local.forms import Pieces, Quadratic, Subtracted, least
+from gpcert.bounds.local.forms import Pieces, Subtracted, least
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import KernelSum
@@ -65,7 +65,7 @@ def smallest_sum(
     rough = total[0].rough(domain) if len(total) == 1 else -math.inf
     if rough > enough:
         still = np.zeros(len(start))
-        return Subtracted(rough, still, 0.0, still, Quadratic(rough, still, np.outer(still, still)))
+        return Subtracted(rough, still, 0.0, still)
     return least(domain, total, (enough, 1e-3))
 
 

@@ -47,7 +47,6 @@ class Slice(Restricted):
     amplitude: Float  #: (n,)
     still: Float  #: half squared distance on the features that stand still (n,)
     visited: dict[bytes, Visit] = field(default_factory=dict, repr=False)  #: the last points, both classes'
-    singles: dict[bytes, tuple[Float, Float]] = field(default_factory=dict, repr=False)  #: the last `single`
 
     def gram(self, metric: Float) -> tuple[Float, float]:
         """exp(-|L^-1 (v_i - v_j)|^2 / 2), L^2 = metric (d,), on the moving features (n, n), and a bound on
@@ -83,15 +82,6 @@ class Slice(Restricted):
             return Visit(v, k, relative, self.model.precision @ k)
 
         return kept(self.visited, x.tobytes(), _VISITS, make)
-
-    def single(self, x: Float) -> tuple[Float, Float]:
-        """v (n, d) and k (n,) at x (d,) in float32, for the local searches of both classes."""
-
-        def make() -> tuple[Float, Float]:
-            v, k, _ = self.kernel(x)
-            return v.astype(np.float32), k.astype(np.float32)
-
-        return kept(self.singles, x.tobytes(), 1, make)
 
     def kernel(self, x: Float) -> tuple[Float, Float, Float]:
         """At x (d,), raw units: v (n, d), k (n,), and the relative error bound of k (n,) (E1)."""

@@ -32,9 +32,7 @@ def radial_plane(
     if pieces is None:
         return None
     bound = least(domain, [pieces], (0.0, 1e-6))
-    return FunctionalBound(
-        bound.value, bound.value, bound.point, bound.rounding, bound.loss, bound.below, bound.slopes
-    )
+    return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss, bound.slopes)
 
 
 @np.errstate(all="ignore")
