@@ -49,21 +49,27 @@ $ head -1 missing
 """
 
 
-def test_stale_outputs_are_found_and_replaced(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text(STALE.replace("$ head -1 missing\n", ""), encoding="utf-8")
-    text = PAGES["document"](tmp_path / "page.md")
+def test_stale_outputs_are_found_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(STALE.replace("$ head -1 missing\n", ""), encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["pages.py", str(page)])
+    PAGES["main"]()
+    PAGES["main"]()
+    assert capsys.readouterr().out == f"{page}: written\n"  # once
+    text = page.read_text(encoding="utf-8")
     assert "one 2.5\n" in text
     assert "x = 1\n```\n\n```console\n$ pip install something\n$ gpcert completion \\\n" in text
     assert re.search(r"bash  # continued\n(.*\n)+complete ", text)
     assert "nothing" not in text
-    (tmp_path / "page.md").write_text(text, encoding="utf-8")
-    assert_current(tmp_path / "page.md")
+    assert_current(page)
     with pytest.raises(AssertionError):
         assert_same("in [0.10, 0.30], answered in 3 s", "in [0.10, 0.31], answered in 3 s")
     assert_same("100 of 100 answered in 3 s", "100 of 100 answered in 2 min 1 s")
-    (tmp_path / "page.md").write_text(STALE, encoding="utf-8")
+    page.write_text(STALE, encoding="utf-8")
     with pytest.raises(subprocess.CalledProcessError):  # a command that fails
-        PAGES["document"](tmp_path / "page.md")
+        PAGES["document"](page)
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=identify)
