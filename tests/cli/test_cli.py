@@ -452,7 +452,7 @@ def test_a_line_on_a_terminal_tells_gap_and_time_and_leaves_no_trace(
         bar.close()
         drawn = capsys.readouterr().err
         if shown and not quiet:
-            assert re.search(r"range:.* 5/10 \[00:00<.*, width 0.25\]", drawn)
+            assert re.search(r"range:.* 5/10 \[\d+:\d+<.*, width 0.25\]", drawn)  # however busy the machine
             assert drawn.endswith("\r")
         else:
             assert drawn == ""
