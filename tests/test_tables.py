@@ -89,21 +89,57 @@ def test_rows_of_dicts_and_structured_arrays_are_tables() -> None:
 def test_features_scale_and_domain_by_position_mask_or_name() -> None:
     assert positions(["dose", "age"], NAMES, 4) == positions([2, 0], None, 4) == (0, 2)
     assert positions([True, False, True, False], NAMES, 4) == positions(np.array([0, 2]), NAMES, 4) == (0, 2)
-    np.testing.assert_array_equal(units({"bmi": 3.0}, NAMES, 4), [1.0, 3.0, 1.0, 1.0])
-    np.testing.assert_array_equal(units(pd.Series({"bmi": 3.0}), NAMES, 4), [1.0, 3.0, 1.0, 1.0])
+    np.testing.assert_array_equal(units({"bmi": 3.0}, NAMES, 4, (1,)), [1.0, 3.0, 1.0, 1.0])
+    np.testing.assert_array_equal(units(pd.Series({"bmi": 3.0}), NAMES, 4, (1,)), [1.0, 3.0, 1.0, 1.0])
     low, high = ends({"age": (0, 120)}, NAMES, 4) or ((), ())
     np.testing.assert_array_equal([low, high], [[0.0, *[-np.inf] * 3], [120.0, *[np.inf] * 3]])
     low, high = ends((pd.Series({"age": 0.0}), 9.0), NAMES, 4) or ((), ())
     assert (low[0], high) == (0.0, 9.0)
 
 
-def test_std_means_the_training_data_or_the_table_at_hand() -> None:
+def test_std_means_the_training_data_in_every_question() -> None:
     clf = model()
     rows = pd.DataFrame(np.random.default_rng(2).normal(size=(6, 4)) * [1, 2, 3, 4], columns=NAMES)
-    assert gc.balls(rows, 0.1, scale="std")[0].scale == pytest.approx(rows.std(ddof=0).to_numpy())
-    trained = clf.posterior_.centres.std(axis=0)
-    assert gc.certified_radius(clf, rows.iloc[0], scale="std").ball.scale == pytest.approx(trained)
-    assert gc.certify_table(clf, rows, radii=[0.01], scale="std")[0].region.scale == pytest.approx(trained)
+    y, trained = clf.predict(rows), pytest.approx(clf.posterior_.centres.std(axis=0))
+    turned = rows[[*reversed(NAMES)]]
+    training = pd.DataFrame(clf.posterior_.centres, columns=NAMES).assign(target="not a feature")
+    for of in (clf, clf.posterior_, training):
+        assert gc.balls(turned, 0.1, scale="std", of=of)[0].ordered(NAMES).scale == trained
+        assert gc.balls(turned.to_numpy()[:, ::-1], 0.1, scale="std", of=clf)[0].scale == trained
+    for ball in (
+        gc.certified_radius(clf, rows.iloc[0], scale="std").ball,
+        gc.certify_table(clf, rows, radii=[0.01], scale="std")[0].region,
+        gc.evaluate(clf, rows, y, [0.01], scale="std").balls[0],
+        gc.testing.assert_certified(clf, rows, y, 0.0, 0.0, scale="std").balls[0],
+    ):
+        assert ball.scale == trained
+    right = float(gc.evaluate(clf, rows, y, [0.3], scale="std", tolerance=1e-3).certified[0])
+    assert gc.certified_score(0.3, scale="std")(clf, rows, y) == right
+
+
+def test_limits_by_the_training_data_leave_out_what_never_was() -> None:
+    random = np.random.default_rng(4)
+    table = {
+        "sex_female": random.integers(0, 2, 40).astype(float),
+        "children": random.integers(0, 5, 40).astype(float),
+        "bmi": random.uniform(18.0, 40.0, 40),
+        "change": random.normal(size=40),
+    }
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    y = (table["change"] > 0).astype(int)
+    scaled = make_pipeline(StandardScaler(), gc.GPClassifier(max_evals=0))
+    for fitted in (gc.GPClassifier(max_evals=0).fit(table, y), scaled.fit(pd.DataFrame(table), y)):
+        columns = gc.posterior_of(fitted).training_columns
+        assert columns is not None  # a scaler that was taken back rounds: 2.9999999999999996 is whole
+        assert columns.whole.tolist() == [True, True, False, False]
+        ball = gc.balls(table, 5.0, domain="data", of=fitted)[0]
+        assert ball.domain[0].tolist() == [0.0, 0.0, 0.0, -np.inf]
+        assert ball.domain[1].tolist() == [1.0, np.inf, np.inf, np.inf]
+        np.testing.assert_array_equal(
+            gc.certified_radius(fitted, pd.DataFrame(table)[:1], domain="data")[0].ball.domain, ball.domain
+        )
 
 
 def test_balls_keep_the_index_take_radii_from_a_column_and_ids() -> None:

@@ -66,7 +66,8 @@ if TYPE_CHECKING:
         robustness as robustness,
     )
     from gpcert.records import save_answers as save_answers
-    from gpcert.regions import Ball as Ball, Box as Box, balls as balls
+    from gpcert.questions.drawing import balls as balls
+    from gpcert.regions import Ball as Ball, Box as Box
     from gpcert.results import (
         Attack as Attack,
         CertifiedRadius as CertifiedRadius,
@@ -97,7 +98,8 @@ _NAMES = {
     "questions": "attack certified_radius certified_score certify certify_table evaluate "
     "explain latent_range probability_range robustness",
     "records": "save_answers",
-    "regions": "Ball Box balls",
+    "questions.drawing": "balls",
+    "regions": "Ball Box",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",
     "store": "Store",

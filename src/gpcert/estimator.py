@@ -33,6 +33,7 @@ from gpcert.inference import (
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.posterior_columns import TRAINED
 from gpcert.running import one_thread
 from gpcert.tables import check_labelled
 from gpcert.validation import Float, meant, random_start, require, shown
@@ -299,6 +300,7 @@ class GPClassifier:
         self, points: Float, models: list[Trained], link: BinaryLikelihood | Softmax, start: int
     ) -> Posterior:
         record = {
+            "centres": TRAINED,
             "inference": self.inference,
             "likelihood": link.name,
             "max_evals": int(self.max_evals),

@@ -16,6 +16,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.html import facts, rounded
 from gpcert.kernels import Anchors, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Likelihood, OneVsRest
+from gpcert.posterior_columns import TRAINED, TrainingColumns
 from gpcert.posterior_latents import latent_gradients, latent_moments
 from gpcert.posterior_validation import (
     checked_classes,
@@ -69,7 +70,8 @@ class Posterior:
     factors : mapping of arrays, optional
         Kept and stored with the model: "site_precision", W (n,) or (C, n) with precision = (K + W^-1)^-1.
     training : mapping, optional
-        How the model was trained, as JSON data.
+        How the model was trained, as JSON data; {"centres": "training data"} where the centres are all of
+        the training data, so that units and limits may follow from it.
 
     Attributes
     ----------
@@ -184,10 +186,9 @@ class Posterior:
         return digest(told, self.centres, self.weights, self.precision)
 
     @cached_property
-    def spread(self) -> Float:
-        """Standard deviations (d,) of the columns of the centres."""
-        with np.errstate(all="ignore"):
-            return freeze(np.asarray(self.centres.std(axis=0)))
+    def training_columns(self) -> TrainingColumns | None:
+        """What the training data show of each column; None where centres are other points."""
+        return TrainingColumns.of(self.centres) if self.training.get("centres") == TRAINED else None
 
     @cached_property
     def anchors(self) -> Anchors:

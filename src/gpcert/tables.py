@@ -7,7 +7,7 @@ Series whose index holds names, a sequence of such rows, a structured array; all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from gpcert.validation import (
     as_floats,
     as_matrix,
     as_vector,
+    listed,
     meant,
     no_truth,
     require,
@@ -267,26 +268,52 @@ def _by_name(value: Any) -> Mapping[Any, Any] | None:
     return dict(zip(names, value.to_numpy(), strict=True))
 
 
-def units(scale: Any, names: Names, d: int, spread: Float | None = None) -> Float | None:
-    """What radius 1 means, one number or (d,): by position, by name (others: 1), or "std": `spread` (d,)."""
+def units(
+    scale: Any,
+    names: Names,
+    d: int,
+    moving: Sequence[int] | None,
+    spread: Callable[[], Float] | None = None,
+) -> Float | None:
+    """What radius 1 means, one number or (d,): by position, by name, or "std": what `spread` gives."""
     if scale is None:
         return None
     if isinstance(scale, str):
         require(scale == "std", f"scale must be numbers or 'std', got {scale!r}{meant(scale, ['std'])}")
-        require(spread is not None, "scale='std' needs a table or a model, got one point: see balls")
-        return spread
+        if spread is None:
+            raise InvalidInputError("scale='std' needs a model, got one point: see balls")
+        return spread()
     named = _by_name(scale)
     if named is None:
         return as_floats("scale", no_truth("scale", scale))
     found = np.ones(d)
-    for name, unit in named.items():
-        at = position("scale", name, names, d)
+    given = {position("scale", name, names, d): unit for name, unit in named.items()}
+    for at, unit in given.items():
         found[at] = as_vector("scale", [unit])[0]
+    check_units("scale", given, names, d, moving)
     return found
 
 
-def ends(domain: Any, names: Names, d: int) -> tuple[Any, Any] | None:
-    """Where inputs are valid, (low, high), one number or (d,) each; by name, others anywhere."""
+def check_units(
+    what: str, given: Collection[int], names: Names, d: int, moving: Sequence[int] | None
+) -> None:
+    """Units by name must be given for all features that move: nobody means 1 of what was forgotten."""
+    left = [names[j] if names else j for j in (range(d) if moving is None else moving) if j not in given]
+    require(not left, f"{what} must have a unit for every feature that moves, got none for {listed(left)}")
+
+
+def ends(
+    domain: Any, names: Names, d: int, possible: Callable[[], tuple[Float, Float]] | None = None
+) -> tuple[Any, Any] | None:
+    """Where inputs are valid, (low, high), one number or (d,) each; by name, others anywhere; "data": what
+    `possible` gives.
+    """
+    if isinstance(domain, str):
+        known = f"domain must be (low, high) or 'data', got {domain!r}{meant(domain, ['data'])}"
+        require(domain == "data", known)
+        if possible is None:
+            raise InvalidInputError("domain='data' needs a model, got one point: see balls")
+        return possible()
     named = _by_name(domain)
     if named is not None:
         pairs = {name: as_doubles("domain", _open(pair)) for name, pair in named.items()}

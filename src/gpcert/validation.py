@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,6 +15,8 @@ from gpcert.errors import InvalidInputError
 Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
+
+_LISTED = 8  # names in a sentence
 
 
 def require(condition: bool, message: str) -> None:
@@ -154,6 +156,12 @@ def as_names(name: str, value: Iterable[Any] | None, size: int) -> tuple[str, ..
     require(len(names) == size, f"{name} must have length {size}, got {len(names)}")
     require(len(set(names)) == size, f"{name} must be distinct, got {_short(names)}")
     return names
+
+
+def listed(names: Sequence[object]) -> str:
+    """Names in a sentence: 'age', 'bmi' and 28 more."""
+    told = ", ".join(map(shown, names[:_LISTED]))
+    return told if len(names) <= _LISTED else f"{told} and {len(names) - _LISTED} more"
 
 
 def freeze(array: Float) -> Float:

@@ -20,7 +20,7 @@ from gpcert.cli.campaign import lines, read_campaign
 from gpcert.numbers import percent
 from helpers.exact import small_model
 
-POST = small_model()
+POST = small_model(training={"centres": "training data"})
 X = np.random.default_rng(4).standard_normal((6, 2))
 Y = POST.predict(X)
 Y[0] = 1 - Y[0]  # one label is wrong

@@ -113,8 +113,9 @@ def test_a_constant_column_that_stays_needs_no_deviation(
     assert main(["fit", "flat.csv", "--target", "state", "--max-evals", "0", "-o", "flat.safetensors"]) == 0
     asked = ["range", "flat.safetensors", "flat.csv", "--rows", "0", "--radius", "0.1", "--scale", "std"]
     assert main(asked) == 2
-    assert "'flat', a constant" in capsys.readouterr().err
+    assert "in training, got 'flat', constant" in capsys.readouterr().err
     assert main([*asked, "--features", NAMES[0]]) == 0
+    assert main([*asked, "--scale", "flat=2"]) == 0
 
 
 def test_ranges_are_those_of_the_library(inside: Path) -> None:
@@ -157,7 +158,7 @@ def test_region_options_give_the_regions_they_name(inside: Path) -> None:
     low, high = float(X[3, 0] - 0.5), float(X[3, 0] + 1.0)
     (a,) = answers(
         *("range", "model.safetensors", "test.csv", "--rows", "3", "--radius", "2"),
-        *("--features", "age,<b>dose</b>", "--scale", "<b>dose</b>=1000"),
+        *("--features", "age,<b>dose</b>", "--scale", "age=1", "--scale", "<b>dose</b>=1000"),
         *("--domain", f"age={low!r}:{high!r}"),
     )
     ends = np.full(3, -np.inf), np.full(3, np.inf)

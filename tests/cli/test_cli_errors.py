@@ -172,7 +172,7 @@ def test_model_files(capsys: pytest.CaptureFixture[str]) -> None:
         (("--radius", "1", "--norm", "0.5"), "norm must be 0, >= 1 or inf, got 0.5"),
         (("--radius", "1", "--norm", "two"), "--norm: must be inf, a number >= 1, or 0, got 'two'"),
         (("--radius", "1", "--features", "height"), "--features must name features of the model"),
-        (("--radius", "1", "--domain", "0-1"), "--domain must be like 0:1 or NAME=0:1, got '0-1'"),
+        (("--radius", "1", "--domain", "0-1"), "--domain must be data or like 0:1 or NAME=0:1, got '0-1'"),
         (("--radius", "1", "--domain", "height=0:1"), "--domain must name features of the model"),
         (("--radius", "1", "--domain", "age=200:300"), "row 0: x must lie in domain"),
         (("--radius", "1", "--scale", "age=0"), "--scale must be std or NAME=UNIT with a unit > 0"),

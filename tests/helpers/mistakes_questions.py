@@ -373,7 +373,7 @@ MISTAKES: Mistakes = [
     ("norm must be 0, >= 1 or inf, got 'l2'", lambda: gc.certified_radius(post, x, norm="l2")),
     ("norm must be 0, >= 1 or inf, got 'Inf'", lambda: gc.evaluate(post, T, Y, 0.1, "Inf")),
     ("norm must be 0, >= 1 or inf, got '2'", lambda: gc.certified_score(0.1, norm="2")),
-    ("scale must be > 0, got 0.0", lambda: gc.explain(post, T, 0.1, scale={"age": 0})),
+    ("scale must be > 0, got 0.0", lambda: gc.explain(post, T, 0.1, scale=dict.fromkeys(T, 0))),
     (
         "scale must be numbers or 'std', got 'sd' (did you mean 'std'?)",
         lambda: gc.explain(post, T, 1, scale="sd"),

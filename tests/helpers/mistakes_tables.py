@@ -23,6 +23,8 @@ plain = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit(X, Y).posterior_
 three = gc.GPClassifier(gc.RBF(1.0), max_evals=0).fit(T, np.arange(30) % 3 + 1).posterior_
 regr = gc.Posterior(X, np.ones(30), np.eye(30), kernel=gc.RBF(), likelihood=None)
 x = T.iloc[0]
+UNKNOWN = gc.Posterior(X, X[:, 0], np.eye(len(X)), kernel=gc.RBF())
+INDUCING = gc.Posterior(X, X[:, 0], np.eye(len(X)), kernel=gc.RBF(), training={"centres": "inducing points"})
 ball = gc.Ball(x, 0.1)
 
 
@@ -205,9 +207,9 @@ MISTAKES: Mistakes = [
         "scale must name features of the model, got 'agee' (did you mean 'age'?)",
         lambda: gc.Ball(x, 0.1, scale={"agee": 1.0}),
     ),
-    ("scale must be > 0, got -1.0", lambda: gc.Ball(x, 0.1, scale={"age": -1.0})),
+    ("scale must be > 0, got -1.0", lambda: gc.Ball(x, 0.1, scale=dict.fromkeys(T, -1.0))),
     ("scale must be one number or 3, got shape (2,)", lambda: gc.Ball(x, 0.1, scale=[1.0, 2.0])),
-    ("scale='std' needs a table or a model, got one point: see balls", lambda: gc.Ball(x, 0.1, scale="std")),
+    ("scale='std' needs a model, got one point: see balls", lambda: gc.Ball(x, 0.1, scale="std")),
     ("scale must be numbers or 'std', got 'sd' (did you mean 'std'?)", lambda: gc.Ball(x, 0.1, scale="sd")),
     ("scale must be numbers, got 'years' at index 0", lambda: gc.Ball(x, 0.1, scale={"age": "years"})),
     (
@@ -220,6 +222,19 @@ MISTAKES: Mistakes = [
         lambda: gc.Ball(x, 0.1, domain=(5, 6)),
     ),
     ("domain must have low <= high, got 1.0 > 0.0", lambda: gc.Ball(x, 0.1, domain=(1, 0))),
+    (
+        "scale must have a unit for every feature that moves, got none for 'bmi', 'dose'",
+        lambda: gc.Ball(x, 0.1, scale={"age": 1.0}),
+    ),
+    (
+        "scale must have a unit for every feature that moves, got none for 'dose'",
+        lambda: gc.balls(T, 0.1, features=["age", "dose"], scale={"age": 1.0}),
+    ),
+    ("domain='data' needs a model, got one point: see balls", lambda: gc.Ball(x, 0.1, domain="data")),
+    (
+        "domain must be (low, high) or 'data', got 'date' (did you mean 'data'?)",
+        lambda: gc.balls(T, 0.1, domain="date"),
+    ),
     ("domain must be (low, high), got 0.5", lambda: gc.Ball(x, 0.1, domain=0.5)),
     ("domain must be (low, high), got 3 values", lambda: gc.Ball(x, 0.1, domain=(0, 1, 2))),
     (
@@ -237,7 +252,24 @@ MISTAKES: Mistakes = [
     ("id must name a column of the table, got 'who'", lambda: gc.balls(T, "age", id="who")),
     ("X must be two-dimensional (points, features), got shape (3,)", lambda: gc.balls(x, 0.1)),
     (
-        "scale='std' needs columns that vary, got 'dose', a constant",
-        lambda: gc.balls(T.assign(dose=1.0), 0.1, scale="std"),
+        "scale='std' needs columns that vary in training, got 'dose', constant",
+        lambda: gc.balls(T, 0.1, scale="std", of=T.assign(dose=1.0)),
+    ),
+    (
+        "scale='std' needs of=, the model whose training data it means, got none",
+        lambda: gc.balls(T, 0.1, scale="std"),
+    ),
+    (
+        "scale='std' needs a model that holds its training data, got inducing points",
+        lambda: gc.balls(T, 0.1, scale="std", of=INDUCING),
+    ),
+    (
+        "domain='data' needs a model that holds its training data, got centres that may be any points",
+        lambda: gc.certified_radius(UNKNOWN, x.to_numpy(), domain="data"),
+    ),
+    ("of must have 3 features, as X has, got 2", lambda: gc.balls(T, 0.1, scale="std", of=np.eye(2))),
+    (
+        "of must name a column of the table, got 'dose'",
+        lambda: gc.balls(T, 0.1, scale="std", of=T[["age", "bmi"]]),
     ),
 ]

@@ -92,13 +92,20 @@ def test_which_class_is_positive_is_not_guessed(tmp_path: Path) -> None:
 
 def test_radii_of_a_comparison_have_their_unit(tmp_path: Path) -> None:
     """Without it, 0.1 of a standard deviation reads as 0.1 of whatever the columns are in."""
-    post, page = small_model(n=12), tmp_path / "page.html"
+    known = {"training": {"centres": "training data"}}
+    post, page = small_model(n=12, **known), tmp_path / "page.html"
     other = gc.Posterior(
-        post.centres, 2.0 * post.weights, post.precision, kernel=post.kernel, likelihood=post.likelihood
+        post.centres,
+        2 * post.weights,
+        post.precision,
+        kernel=post.kernel,
+        likelihood=post.likelihood,
+        **known,
     )
+    scale = post.centres.std(axis=0)
     for ask in (
-        lambda model: gc.certify(model, gc.balls(post.centres, 0.1, scale=post.spread)),
-        lambda model: gc.certified_radius(model, post.centres, scale=post.spread, max_radius=2.0, rtol=0.1),
+        lambda model: gc.certify(model, gc.balls(post.centres, 0.1, scale=scale)),
+        lambda model: gc.certified_radius(model, post.centres, scale=scale, max_radius=2.0, rtol=0.1),
     ):
         gc.report([ask(post), ask(other)], page)
         text = page.read_text(encoding="utf-8")

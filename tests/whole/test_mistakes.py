@@ -106,7 +106,7 @@ def test_one_radius_for_columns_of_different_units_is_warned_about() -> None:
             ask()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gc.certify(wide, gc.Ball(row, 0.1, scale={"bmi": 1000.0}))
+        gc.certify(wide, gc.Ball(row, 0.1, scale={"age": 1.0, "bmi": 1000.0, "dose": 1.0}))
         gc.certify(wide, gc.Ball(row, 0.1, features=["age", "dose"]))
 
 

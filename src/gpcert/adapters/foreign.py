@@ -14,6 +14,7 @@ from gpcert.errors import InvalidInputError
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Likelihood
 from gpcert.posterior import Posterior
+from gpcert.posterior_columns import TRAINED
 from gpcert.validation import Float, require
 
 _CHECKED = 250  # points of each kind: centres, random near the centres, random far around them
@@ -49,6 +50,7 @@ class Foreign:
     precise: bool = True
     credible: float = np.inf
     hint: str = ""
+    trained: bool = False  #: the centres are the training data, not inducing points
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -132,6 +134,7 @@ def _posterior(foreign: Foreign, found: Mapping[str, Any]) -> Posterior:
         "version": _version(foreign.library),
         "model": type(foreign.model).__name__,
         "target": foreign.target,
+        "centres": TRAINED if foreign.trained else "inducing points",
         **foreign.record,
         **found,
     }

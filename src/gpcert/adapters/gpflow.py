@@ -66,6 +66,7 @@ def from_gpflow(model: Any, *, target: str = "library", tolerance: float | None 
         library="gpflow",
         model=model,
         centres=centres,
+        trained=name != "SVGP",
         weights=weights if several else weights[:, 0],
         precision=precision if several else precision[0],
         kernel=[part[3] for part in parts],

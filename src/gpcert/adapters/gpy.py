@@ -64,6 +64,7 @@ def from_gpy(model: Any, *, tolerance: float | None = None) -> Posterior:
         library="GPy",
         model=model,
         centres=centres,
+        trained=named(model, "GPy") in ("GP", "GPClassification"),
         weights=weights,
         precision=precision,
         kernel=[kernel],

@@ -104,6 +104,7 @@ def from_sklearn(model: Any, *, target: str = "library", tolerance: float | None
         library="scikit-learn",
         model=classifier,
         centres=affine.inverse(training),
+        trained=True,
         weights=parts[0][1] if single else np.stack([w for _, w, _ in parts], axis=1),
         precision=parts[0][2] if single else np.stack([R for _, _, R in parts]),
         kernel=[kernel for kernel, _, _ in parts],

@@ -55,14 +55,16 @@ def add_shape(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--domain",
         action="append",
-        metavar="[NAME=]LOW:HIGH",
-        help="where values are valid: 0:1 for all features, age=0:120 for one, either end may be empty",
+        metavar="data|[NAME=]LOW:HIGH",
+        help="where values are valid: 0:1 for all features, age=0:120 for one, either end may be empty; "
+        "data: from 0 on where no training value is negative, up to 1 where all are 0 or 1",
     )
     group.add_argument(
         "--scale",
         action="append",
         metavar="std|NAME=UNIT",
-        help="what radius 1 means: std, one standard deviation of each training column, or a unit by name",
+        help="what radius 1 means: std, one standard deviation of each training column, or a unit by name "
+        "for each column that moves; std with some by name is std for the others",
     )
 
 

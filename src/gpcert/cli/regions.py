@@ -15,11 +15,13 @@ from gpcert.cli.io.sources import SHIPPED, feature_names
 from gpcert.cli.io.tables import Columns, Table
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
+from gpcert.questions.checks import training_columns
 from gpcert.records.batch import shape_told
-from gpcert.regions import Ball, Box, Region, checked_spread
+from gpcert.regions import Ball, Box, Region
 from gpcert.tables import position
-from gpcert.validation import Float, require
+from gpcert.validation import Float, listed, require
 
+_LEFT = "--scale must have a unit for every column that moves, or std for the others"
 _OF_BALLS = ("radius", "radius_column", "norm", "features", "domain", "scale")
 
 
@@ -55,7 +57,7 @@ def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None)
     given = parsed.domain
     if given is None and table is not None and table.domain is not None:
         given = ["{}:{}".format(*table.domain)]
-    return Shape(parsed.norm, moving, _domain(given, names), _scale(parsed.scale, names, post, moving))
+    return Shape(parsed.norm, moving, _domain(given, names, post), _scale(parsed.scale, names, post, moving))
 
 
 def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
@@ -146,11 +148,16 @@ def boxes(
     return made
 
 
-def _domain(given: list[str] | None, names: tuple[str, ...]) -> tuple[Float, Float] | None:
+def _domain(given: list[str] | None, names: tuple[str, ...], post: Posterior) -> tuple[Float, Float] | None:
+    """Limits (d,): one by one, the others by the training data if those are asked for."""
     if given is None:
         return None
     low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+    if "data" in given:
+        low, high = training_columns(post, "--domain data").possible()
     for text in given:
+        if text == "data":
+            continue
         name, equals, span = text.rpartition("=")
         where = slice(None) if not equals else position("--domain", name, names, len(names))
         ends = span.split(":")
@@ -158,7 +165,7 @@ def _domain(given: list[str] | None, names: tuple[str, ...]) -> tuple[Float, Flo
             require(len(ends) == 2, "")
             pair = float(ends[0] or "-inf"), float(ends[1] or "inf")
         except ValueError:
-            raise InvalidInputError(f"--domain must be like 0:1 or NAME=0:1, got {text!r}") from None
+            raise InvalidInputError(f"--domain must be data or like 0:1 or NAME=0:1, got {text!r}") from None
         low[where], high[where] = pair
     return low, high
 
@@ -166,12 +173,12 @@ def _domain(given: list[str] | None, names: tuple[str, ...]) -> tuple[Float, Flo
 def _scale(
     given: list[str] | None, names: tuple[str, ...], post: Posterior, moving: tuple[int, ...] | None
 ) -> Float | None:
+    """Units (d,): one by one, the others standard deviations if those are asked for."""
     if given is None:
         return None
-    scale = np.ones(len(names))
+    scale, own = np.ones(len(names)), set()
     for text in given:
         if text == "std":
-            scale = checked_spread(post.spread, moving, names, "--scale std")
             continue
         name, _, unit = text.rpartition("=")
         j = position("--scale", name, names, len(names))
@@ -182,4 +189,11 @@ def _scale(
             raise InvalidInputError(
                 f"--scale must be std or NAME=UNIT with a unit > 0, got {text!r}"
             ) from None
+        own.add(j)
+    others = [j for j in (range(len(names)) if moving is None else moving) if j not in own]
+    if "std" in given:
+        what = "--scale std"
+        spread = training_columns(post, what).units(others, names, what)
+        scale[others] = spread[others]
+    require("std" in given or not others, f"{_LEFT}, got none for {listed([names[j] for j in others])}")
     return scale

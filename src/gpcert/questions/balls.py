@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_number, warn_of_units
-from gpcert.regions import Alike, Ball, Norm, Regions, alike, checked_spread
+from gpcert.questions.checks import check_number, limits_and_units, training_columns, warn_of_units
+from gpcert.regions import Alike, Ball, Norm, Regions, alike
 from gpcert.rounding import UNIT, norm_up
-from gpcert.tables import arranged, ends, positions, read, units
+from gpcert.tables import arranged, positions, read
 from gpcert.validation import Float, Index, as_matrix, freeze, require
 
 #: No default radius moves a feature farther.
@@ -106,11 +106,11 @@ def checked_shape(
 ) -> tuple[tuple[int, ...] | None, Any, Float | None]:
     """Features that move, domain and scale of balls; `level`: to the caller of a question."""
     d = post.n_features
-    moving, within = positions(features, names, d), ends(domain, names, d)
+    moving, known = positions(features, names, d), partial(training_columns, post)
+    within, unit = limits_and_units(known, domain, scale, names, d, moving)
     if scale is None:
         warn_of_units(post, moving, within, level)
-    spread = checked_spread(post.spread, moving, names) if isinstance(scale, str) else None
-    return moving, within, units(scale, names, d, spread)
+    return moving, within, unit
 
 
 def checked_balls(
@@ -123,7 +123,7 @@ def checked_balls(
     scale: Any,
     what: str = "x",
 ) -> Balls:
-    """The balls; names are the model's, "std" means the deviations of its training data. `max_radius` None:
+    """The balls; names are the model's, "std" and "data" are about its training data. `max_radius` None:
     as far as the model reaches.
     """
     table, d = read(what, x), post.n_features

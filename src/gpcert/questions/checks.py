@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -15,12 +15,13 @@ from gpcert.classes import Label, position, positions
 from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
+from gpcert.posterior_columns import TrainingColumns
 from gpcert.proofs import Prover
 from gpcert.regions import Regions
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
-from gpcert.tables import matrix, row, same_rows
+from gpcert.tables import ends, matrix, row, same_rows, units
 from gpcert.validation import Float, Index, as_floats, as_vector, require, shown
 
 if TYPE_CHECKING:
@@ -106,6 +107,29 @@ def checked_radii(radii: Any) -> Float:
     return values
 
 
+def training_columns(post: Posterior, what: str) -> TrainingColumns:
+    """What the training data of the model show; `what` is asked for that needs them."""
+    found = post.training_columns
+    if found is None:
+        has = post.training.get("centres", "centres that may be any points")
+        raise InvalidInputError(f"{what} needs a model that holds its training data, got {has}")
+    return found
+
+
+def limits_and_units(
+    known: Callable[[str], TrainingColumns],
+    domain: Any,
+    scale: Any,
+    names: Sequence[str] | None,
+    d: int,
+    moving: Sequence[int] | None,
+) -> tuple[Any, Float | None]:
+    """Domain and units of balls, of which "data" and "std" are about the training data that are known."""
+    data, std = "domain='data'", "scale='std'"
+    limits = ends(domain, names, d, lambda: known(data).possible())
+    return limits, units(scale, names, d, moving, lambda: known(std).units(moving, names, std))
+
+
 def warn_of_units(post: Posterior, moving: Sequence[int] | None, domain: Any, level: int = 5) -> None:
     """Say that one radius for columns of very different units is hardly meant; `level`: to the caller."""
     if told := units_apart(post, moving, domain, "scale='std'"):
@@ -122,7 +146,8 @@ def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, opti
     )
     if names is None or one_unit:  # of an array nobody chose units
         return ""
-    spread = {j: float(post.spread[j]) for j in chosen if 0 < post.spread[j] < np.inf}
+    known = post.training_columns
+    spread = {} if known is None else {j: s for j in chosen if 0 < (s := float(known.spread[j])) < np.inf}
     if not spread:
         return ""
     least, most = min(spread, key=lambda j: spread[j]), max(spread, key=lambda j: spread[j])

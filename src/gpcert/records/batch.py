@@ -97,9 +97,11 @@ def _settings(post: Posterior, regions: Sequence[Any], asked: Settings) -> dict[
 
 def unit_of(post: Posterior, scale: Sequence[float] | None) -> str | None:
     """What radius 1 means, in words, where a scale has a name: deviations of the training columns."""
-    spread = np.where(post.spread > 0, post.spread, 1.0)
-    known = scale is not None and np.array_equal(np.asarray(scale, dtype=np.float64), spread)
-    return "standard deviations" if known else None
+    known = post.training_columns
+    if scale is None or known is None:
+        return None
+    spread = np.where(known.spread > 0, known.spread, 1.0)
+    return "standard deviations" if np.array_equal(np.asarray(scale, dtype=np.float64), spread) else None
 
 
 def shape_told(shape: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
-from gpcert.regions.batch import Regions, alike, balls, checked_spread
+from gpcert.regions.batch import Regions, alike
 from gpcert.regions.columns import Alike, Columns, columns_of, half_axes, hulls
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Norm, Region, region_from_dict
@@ -14,8 +14,6 @@ __all__ = [
     "Region",
     "Regions",
     "alike",
-    "balls",
-    "checked_spread",
     "columns_of",
     "half_axes",
     "hulls",

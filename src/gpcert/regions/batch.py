@@ -1,4 +1,4 @@
-"""Many regions with the names of the rows they belong to, and balls around the rows of a table: `balls`."""
+"""Many regions with the names of the rows they belong to."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from gpcert.regions.columns import Alike
 from gpcert.regions.sets import Ball, Norm, Region
-from gpcert.tables import column, column_names, ends, framed, positions, read, row_names, same_rows, units
-from gpcert.validation import Float, as_vector, freeze, no_truth, require
+from gpcert.validation import Float, freeze
 
 _SHOWN = 5  # regions in a repr
 
@@ -73,64 +72,6 @@ class Regions(Sequence[Region]):
         return np.stack([each.centre for each in self]) if self.alike is None else self.alike.x
 
 
-def balls(
-    X: Any,
-    radius: Any,
-    norm: Norm = np.inf,
-    features: Sequence[int | str] | None = None,
-    domain: Any = None,
-    scale: Any = None,
-    *,
-    id: str | None = None,
-) -> Regions:
-    """One ball for each row of a table or an array; names of columns and rows are kept.
-
-    Parameters
-    ----------
-    X : array of shape (m, d) or table
-        The centres.
-    radius : float, array of shape (m,) or str
-        One for all, one for each row, or the column of X that has it, which is then no feature.
-    norm : float or "inf"
-        inf, any p >= 1, or 0 (the radius is how many features may move).
-    features : sequence, optional
-        Features that move: positions, a mask or names; None: all.
-    domain : pair (low, high) or mapping, optional
-        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
-    scale : float, array of shape (d,), mapping or "std", optional
-        Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
-        table's columns; None: 1.
-    id : str, optional
-        The column that names the rows, which is then no feature; None: a table's index, or their positions.
-
-    Returns
-    -------
-    sequence of Ball
-        A batch that every question takes.
-
-    Examples
-    --------
-    >>> regions = gc.balls({"age": [40.0, 50.0], "bmi": [22.0, 30.0]}, 0.5, features=["bmi"])
-    >>> len(regions), regions[1].x.tolist(), regions[1].features
-    (2, [50.0, 30.0], (1,))
-    """
-    same_rows("radius", radius, X)
-    frame = framed("X", X)
-    radii = column("radius", frame, radius) if isinstance(radius, str) else no_truth("radius", radius)
-    ids = row_names(X) if id is None else tuple(column("id", frame, id))
-    aside = [name for name in (id, radius) if isinstance(name, str)]
-    table = read("X", _without(frame, aside) if aside else X)
-    values, names = table.values, table.names
-    require(values.ndim == 2, f"X must be two-dimensional (points, features), got shape {values.shape}")
-    m, d = values.shape
-    require(d > 0, "X must have at least one feature, got none")
-    each = as_vector("radius", np.broadcast_to(radii, (m,)) if np.ndim(radii) == 0 else radii, m)
-    moving = positions(features, names, d)
-    spread = checked_spread(values.std(axis=0), moving, names) if isinstance(scale, str) else None
-    shape = moving, ends(domain, names, d), units(scale, names, d, spread)
-    return Regions(alike(values, each, norm, *shape, names=names) if m else (), ids)
-
-
 def alike(
     x: Float,
     radius: Float,
@@ -159,17 +100,3 @@ def _inside(first: Ball, x: Float) -> bool:
     if low.max() <= x.min() and x.max() <= high.min():  # one domain for all features: one look
         return True
     return bool(((low <= x.min(axis=0)) & (x.max(axis=0) <= high)).all())
-
-
-def _without(frame: Any, aside: list[str]) -> dict[Any, Any]:
-    return {name: frame[name] for name in column_names(frame) or () if name not in aside}
-
-
-def checked_spread(
-    spread: Float, moving: Sequence[int] | None, names: Sequence[str] | None, what: str = "scale='std'"
-) -> Float:
-    """Standard deviations (d,) as units; a constant column may not move, and counts as 1."""
-    flat = np.flatnonzero(~(spread > 0)).tolist()
-    stuck = [repr(j if names is None else names[j]) for j in flat if moving is None or j in moving]
-    require(not stuck, f"{what} needs columns that vary, got {''.join(stuck[:1])}, a constant")
-    return np.where(spread > 0, spread, 1.0)

@@ -201,7 +201,7 @@ class Ball(Record):
         set_(self, "radius", _radius(radius, self.norm))
         set_(self, "features", positions(features, names, d))
         set_(self, "domain", _domain(ends(domain, names, d), centre))
-        unit = units(scale, names, d)
+        unit = units(scale, names, d, self.features)
         set_(self, "scale", None if unit is None else freeze(_broadcast("scale", positive("scale", unit), d)))
         set_(self, "names", as_names("names", names, d))
         bounded = self.norm != 0 or self.domain is not None

@@ -192,7 +192,7 @@ _QUESTION: _Rules = {
         lambda v: _list(v, lambda names: _list(names, _text)),
         "a list of lists of names: which features move",
     ),
-    "domain": (lambda v: _text(v) or _list(v, _text), "like 0:1 or NAME=0:1, or a list of such texts"),
+    "domain": (lambda v: _text(v) or _list(v, _text), "data, like 0:1 or NAME=0:1, or a list of such texts"),
     "scale": (lambda v: _text(v) or _list(v, _text), "std or NAME=UNIT, or a list of such texts"),
     "label": (_text, "the name of a class"),
     "method": (lambda v: v in ("auto", "paper"), "auto or paper"),
