@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gpcert.cli.io import csv_table, npz_arrays
 from gpcert.cli.io.array_table import read_npz
-from gpcert.cli.io.csv_table import read_csv
+from gpcert.cli.io.grid_table import read_grid
 from gpcert.cli.io.tables import Columns, Table
 from gpcert.errors import InvalidInputError
 
@@ -65,7 +65,7 @@ def test_rows_of_a_csv_in_any_order(tmp_path: Path, ending: str) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # the mark that spreadsheets write
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     for wanted in (None, [0, 1, 2], [7], [49, 0, 20, 3]):
-        expected(read_csv(path, COLUMNS, wanted=wanted), X, wanted or list(range(50)), digest)
+        expected(read_grid(path, COLUMNS, wanted=wanted), X, wanted or list(range(50)), digest)
 
 
 def test_what_comes_after_the_last_row_asked_for_is_only_hashed(tmp_path: Path) -> None:
@@ -74,16 +74,16 @@ def test_what_comes_after_the_last_row_asked_for_is_only_hashed(tmp_path: Path) 
     with path.open("ab") as file:
         file.write(b"\xff")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    expected(read_csv(path, COLUMNS, wanted=[4, 2]), X, [4, 2], digest)
+    expected(read_grid(path, COLUMNS, wanted=[4, 2]), X, [4, 2], digest)
     with pytest.raises(InvalidInputError, match=r"row 5 \(line 12\) must have 5 cells"):
-        read_csv(path, COLUMNS)
+        read_grid(path, COLUMNS)
 
 
 def test_rows_that_are_not_there(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", 5)
     np.savez(tmp_path / "t.npz", X=np.zeros((5, 2)))
     for table in (
-        lambda rows: read_csv(tmp_path / "t.csv", COLUMNS, wanted=rows),
+        lambda rows: read_grid(tmp_path / "t.csv", COLUMNS, wanted=rows),
         lambda rows: read_npz(tmp_path / "t.npz", Columns(), rows),
     ):
         with pytest.raises(InvalidInputError, match=r"--rows must be in 0\.\.4 for .*, got 5"):
@@ -101,7 +101,7 @@ def test_the_byte_that_is_no_text_is_counted_from_the_beginning(
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         with pytest.raises(InvalidInputError, match=f"got byte {error.start} that is not"):
-            read_csv(path, Columns(target="y"))
+            read_grid(path, Columns(target="y"))
 
 
 def test_memory_for_a_csv_is_that_of_its_numbers(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_memory_for_a_csv_is_that_of_its_numbers(tmp_path: Path) -> None:
     whole = n * 20 * 8
     assert path.stat().st_size > 4_000_000
     # An array that grows is moved now and then: for a moment it may be there twice.
-    assert peak(lambda: read_csv(path, Columns())) < 2.5 * whole
-    assert peak(lambda: read_csv(path, Columns(), wanted=[0, 1, 2])) < 6 * csv_table._BLOCK < 0.5 * whole
+    assert peak(lambda: read_grid(path, Columns())) < 2.5 * whole
+    assert peak(lambda: read_grid(path, Columns(), wanted=[0, 1, 2])) < 6 * csv_table._BLOCK < 0.5 * whole
 
 
 def save(path: Path, compress: bool, **arrays: np.ndarray) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 from pathlib import Path
 
@@ -16,18 +17,25 @@ def add_data(parser: argparse.ArgumentParser, optional: bool = False) -> None:
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="CSV with a header, npz with X (and y), or dataset:NAME (its test part)",
+        help="CSV, .csv.gz, .xlsx, .parquet, npz with X (and y), or dataset:NAME (its test part)",
     )
     group = parser.add_argument_group("data")
     group.add_argument("--rows", type=rows, help="only these rows, from 0: 7 or 0:100 or 3,5,8:12")
     group.add_argument("--target", metavar="NAME", help="column of the true labels (the one of training)")
     group.add_argument("--id", metavar="NAME", help="column that names the rows")
-    group.add_argument(
-        "--delimiter", default=",", type=character, help="between the cells of a CSV (%(default)s)"
-    )
+    add_reading(group)
     group.add_argument(
         "--image-shape", type=shape, metavar="RxC", help="features are pixels, row by row: 28x28"
     )
+
+
+def add_reading(group: argparse._ArgumentGroup) -> None:
+    """How a table is read."""
+    told = "between the cells of a CSV (a comma; with --decimal ',' a semicolon)"
+    group.add_argument("--delimiter", type=character, help=told)
+    group.add_argument("--encoding", type=encoding, default="utf-8", help="of a CSV (%(default)s)")
+    group.add_argument("--decimal", choices=(".", ","), default=".", help="point or comma (%(default)s)")
+    group.add_argument("--missing", choices=("skip",), help="skip: leave out rows with empty cells")
 
 
 def add_region(parser: argparse.ArgumentParser, several_radii: bool = False, boxes: bool = False) -> None:
@@ -145,6 +153,16 @@ def character(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
         raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
+    return text
+
+
+def encoding(text: str) -> str:
+    """The name of a text encoding that Python has."""
+    try:
+        "".encode(text)
+        codecs.lookup(text)
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(f"must be an encoding like latin-1, got {text!r}") from None
     return text
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpcert.cli.io.csv_table import read_csv
-from gpcert.cli.io.sources import SHIPPED, feature_names
-from gpcert.cli.io.tables import Columns, Table
+from gpcert.cli.io.grid_table import read_grid
+from gpcert.cli.io.sources import SHIPPED, feature_names, reading_of
+from gpcert.cli.io.tables import Columns, Reading, Table
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import training_columns
@@ -71,9 +71,10 @@ def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
     name = parsed.radius_column
     require(
         not parsed.data.startswith(SHIPPED) and not parsed.data.endswith(".npz"),
-        f"--radius-column must name a column of a CSV file, got {name!r} for {table.source}",
+        f"--radius-column must name a column of a file with named columns, got {name!r} for {table.source}",
     )
-    column = read_csv(Path(parsed.data), Columns(features=(name,)), parsed.delimiter, parsed.rows)
+    reading = replace(reading_of(parsed), missing=None)
+    column = read_grid(Path(parsed.data), Columns(features=(name,)), reading, table.rows)
     require(
         column.sha256 == table.sha256, f"{table.source} must stay as it is while it is read, got a change"
     )
@@ -96,7 +97,8 @@ def read_regions(
     balls_too = [name for name in _OF_BALLS if getattr(parsed, name) not in (None, math.inf)]
     told = "".join(f"--{name.replace('_', '-')}" for name in balls_too[:1])
     require(not balls_too, f"--boxes and {told} exclude each other, got both")
-    return boxes(parsed.boxes, parsed.delimiter, names, table), {"boxes": str(parsed.boxes)}
+    reading = replace(reading_of(parsed), missing=None)
+    return boxes(parsed.boxes, reading, names, table), {"boxes": str(parsed.boxes)}
 
 
 def balls(table: Table, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:
@@ -113,13 +115,13 @@ def ball_around(table: Table, i: int, radius: float, shape: Shape) -> Ball:
 
 
 def boxes(
-    path: Path, delimiter: str, names: tuple[str, ...], table: Table | None
+    path: Path, reading: Reading, names: tuple[str, ...], table: Table | None
 ) -> list[tuple[int, Region]]:
     """Boxes from columns NAME.lower and NAME.upper; a feature without them stays at the row's value.
 
     One line serves all rows. Without rows every feature needs its two columns.
     """
-    file = read_csv(path, Columns(), delimiter)
+    file = read_grid(path, Columns(), reading)
     ends: dict[tuple[str, str], int] = {}
     for j, column in enumerate(file.names):
         name, _, end = column.rpartition(".")

@@ -105,6 +105,7 @@ def run_session(
 ) -> int:
     """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
     data = {} if table is None else describe_data(table, parsed.image_shape)
+    tell_skipped(*([] if table is None else [table]))
     jobs, asked_for = min(parsed.jobs or cores(), len(queries)), sum(map(size, queries))
     if parsed.output is not None:
         check_lines(parsed.output, asked_for * (len(model.features) if parsed.verb == "explain" else 1))
@@ -217,6 +218,14 @@ def _for_people(
     told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
     lines.append(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]
+
+
+def tell_skipped(*tables: Table) -> None:
+    """Rows that `--missing skip` left out are said; the others keep their positions."""
+    for table in tables:
+        if table.skipped:
+            n = table.skipped + len(table.X)
+            warn(f"{table.source}: {table.skipped} of {n} rows have empty cells and are left out")
 
 
 def describe_data(table: Table, shape: tuple[int, int] | None) -> dict[str, Any]:

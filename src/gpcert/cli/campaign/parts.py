@@ -165,7 +165,10 @@ def parts(campaign: Campaign) -> Iterator[Part]:
             rows=rows(given["rows"]) if "rows" in given else None,
             target=given.get("target"),
             id=given.get("id"),
-            delimiter=given.get("delimiter", ","),
+            delimiter=given.get("delimiter"),
+            encoding="utf-8",
+            decimal=".",
+            missing=None,
         )
         points = Points(model, read_points(parsed, post))
         table, asked = points.table, any("proof" in question for question in campaign.questions)

@@ -94,7 +94,7 @@ def _table(
 ) -> Table:
     if columns.id is not None:
         raise InvalidInputError(
-            f"--id must name a column of a CSV file, got {columns.id!r} for {place.source}"
+            f"--id must name a column of a file with named columns, got {columns.id!r} for {place.source}"
         )
     for name in (*(columns.features or ()), *columns.dropped):
         if name not in names:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpcert.cli.io.array_table import read_npz, shipped_table
-from gpcert.cli.io.csv_table import read_csv
-from gpcert.cli.io.tables import Columns, Table, take_rows
+from gpcert.cli.io.grid_table import read_grid
+from gpcert.cli.io.tables import Columns, Reading, Table, take_rows
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.validation import require
@@ -20,11 +20,11 @@ SHIPPED = "dataset:"
 def read_table(
     source: str,
     columns: Columns,
-    delimiter: str = ",",
+    reading: Reading | None = None,
     part: str = "test",
     wanted: Sequence[int] | None = None,
 ) -> Table:
-    """The table of a CSV file, of an npz file, or of `dataset:NAME` (its `part`: "train" or "test").
+    """The table of a CSV, Excel, Parquet or npz file, or of `dataset:NAME` (its `part`: "train" or "test").
 
     `wanted`: only these rows, in this order.
     """
@@ -34,10 +34,12 @@ def read_table(
     path = Path(source)
     # Devices and pipes could block or never end.
     if path.exists() and not path.is_file():
-        raise InvalidInputError(f"{path} must be a CSV or npz file, got something that is not a file")
-    if path.suffix == ".npz":
+        raise InvalidInputError(
+            f"{path} must be a CSV, npz, .xlsx or .parquet file, got something that is not a file"
+        )
+    if path.suffix.lower() == ".npz":
         return read_npz(path, columns, wanted)
-    return read_csv(path, columns, delimiter, wanted)
+    return read_grid(path, columns, reading, wanted)
 
 
 def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
@@ -50,12 +52,20 @@ def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
     columns = Columns(
         features=post.feature_names, target=target, optional_target=parsed.target is None, id=parsed.id
     )
-    table = read_table(parsed.data, columns, parsed.delimiter, wanted=parsed.rows)
+    table = read_table(parsed.data, columns, reading_of(parsed), wanted=parsed.rows)
     require(
         len(table.names) == post.n_features,
         f"{table.source} must have {post.n_features} features, as the model has, got {len(table.names)}",
     )
     return table if table.labels is None else replace(table, labels=table.checked_labels(post.labels))
+
+
+def reading_of(parsed: argparse.Namespace) -> Reading:
+    """How tables are read, from the options of `add_reading`."""
+    found = Reading(parsed.delimiter, parsed.encoding, parsed.decimal, parsed.missing)
+    apart = found.between != found.decimal
+    require(apart, f"--decimal must be another character than --delimiter, got {found.decimal!r} for both")
+    return found
 
 
 def class_names(post: Posterior) -> tuple[str, ...]:

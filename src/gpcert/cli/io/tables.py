@@ -1,19 +1,23 @@
 """Data files as tables: named columns of numbers, labels as strings, every error with its place.
 
-A source is a CSV file with a header line, an npz file with the arrays `X`, and if wanted `y`,
-`feature_names`, `image_shape`, or `dataset:NAME`, one of the shipped data sets.
+A source is a CSV, Parquet or Excel file with named columns, an npz file with the arrays `X`, and if wanted
+`y`, `feature_names`, `image_shape`, or `dataset:NAME`, one of the shipped data sets.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpcert.classes import Label, position
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float, meant
+from gpcert.validation import Float, meant, require
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,41 @@ class Columns:
     target: str | None = None
     optional_target: bool = False
     id: str | None = None
+    droppable: bool = False  #: whether the command has --drop
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the text of a CSV is meant, and what becomes of rows with empty cells: None, or "skip"."""
+
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    decimal: str = "."
+    missing: str | None = None
+
+    @property
+    def between(self) -> str:
+        """What stands between cells."""
+        return self.delimiter or (";" if self.decimal == "," else ",")
+
+
+class Bad(NamedTuple):
+    """A cell that is no number: the rule and what was found; the same of a column, in few words."""
+
+    told: str
+    kind: str
+    helps: str = ""  # an option, and what it does
+
+
+_MISSING = ("", "na", "n/a", "nan", "null")  # what programs write for nothing
+SKIP = "--missing skip leaves out rows with empty cells"
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing, in one of the ways that programs write it."""
+    if isinstance(cell, float):
+        return math.isnan(cell)
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in _MISSING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +87,7 @@ class Table:
     target: str | None = None
     domain: tuple[float, float] | None = None
     image_shape: tuple[int, int] | None = None
+    skipped: int = 0  #: rows that were left out
 
     def named(self, i: int) -> str:
         """What its i-th row is called: by its id, or its position in the source."""
@@ -78,6 +118,39 @@ def take_rows(table: Table, wanted: Sequence[int]) -> Table:
         ids=None if table.ids is None else tuple(table.ids[k] for k in order),
         rows=tuple(wanted),
     )
+
+
+def check_header(path: Path, header: Sequence[str], delimiter: str | None = None) -> None:
+    """Distinct names, no numbers; `delimiter`: of a CSV."""
+    require(any(header), f"{path} must have a header line with column names, got an empty file")
+    distinct = len(set(header)) == len(header)
+    twice = None if distinct else next(name for name in header if header.count(name) > 1)
+    require(twice is None, f"{path} must have distinct column names, got {twice!r} twice")
+    require(
+        not all(_is_number(name) for name in header),
+        f"{path} must have a header line with column names, got numbers: {', '.join(header[:3])}",
+    )
+    other = next((c for c in ";\t|," if c in header[0] and c != delimiter), None)
+    require(
+        len(header) > 1 or other is None or delimiter is None,
+        f"{path} must have columns separated by {delimiter!r}, got one column with {other!r} in its name; "
+        f"see --delimiter",
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def picker(at: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the cells at these places."""
+    if len(at) == 1:
+        return lambda cells: (cells[at[0]],)
+    return itemgetter(*at)
 
 
 def outside(source: str, n: int, row: int) -> InvalidInputError:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from gpcert import kernels
-from gpcert.cli.io.sources import SHIPPED, read_table
+from gpcert.cli.io.sources import SHIPPED, read_table, reading_of
 from gpcert.cli.io.tables import Columns, Table
 from gpcert.cli.keeping import check_output, keep
-from gpcert.cli.options import character, count, names, number, rows
+from gpcert.cli.options import add_reading, count, names, number, rows
 from gpcert.cli.progress import Interrupt, line
+from gpcert.cli.session import tell_skipped
 from gpcert.cli.show import tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.estimator import GPClassifier
@@ -54,7 +55,7 @@ EXAMPLES = """
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("data", metavar="DATA", help="CSV, npz, or dataset:NAME")
+    parser.add_argument("data", metavar="DATA", help="CSV, .csv.gz, .xlsx, .parquet, npz, or dataset:NAME")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="MODEL", help="file of the model (safetensors)"
     )
@@ -64,9 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rows", type=rows, help="only these rows, from 0: 0:5000 or 3,5,8:12")
     group.add_argument("--columns", type=names, metavar="A,B", help="only these columns are features")
     group.add_argument("--drop", type=names, default=(), metavar="A,B", help="these columns are not features")
-    group.add_argument(
-        "--delimiter", default=",", type=character, help="between cells of a CSV (%(default)s)"
-    )
+    add_reading(group)
     group.add_argument("--test", metavar="DATA", help="tell the accuracy on these rows")
     _add_model(parser)
     parser.add_argument("--json", action="store_true", help="print what was trained as JSON, not as text")
@@ -96,6 +95,8 @@ def run(parsed: argparse.Namespace) -> int:
     table = _training_table(parsed)
     test = _test_table(parsed, table)
     assert table.labels is not None
+    tell_skipped(*([table] if test is None else [table, test]))
+    _tell_constant(table)
     unit = _units(parsed, table)
     with Interrupt("without a model") as interrupt:
         classifier = _train(parsed, table.X / unit, np.array(table.labels), interrupt, len(set(table.labels)))
@@ -149,13 +150,15 @@ def _scaled(kernel: Kernel, unit: Float) -> Kernel:
 
 
 def _training_table(parsed: argparse.Namespace) -> Table:
-    columns = Columns(features=parsed.columns, dropped=parsed.drop, target=parsed.target, id=parsed.id)
+    columns = Columns(
+        features=parsed.columns, dropped=parsed.drop, target=parsed.target, id=parsed.id, droppable=True
+    )
     csv = not parsed.data.startswith(SHIPPED) and not parsed.data.endswith(".npz")
     require(parsed.target is not None or not csv, "--target must name the column of the labels, got none")
     for what, name in (("labels", parsed.target), ("names of rows", parsed.id)):
         if name is not None and name in (parsed.columns or ()):
             raise InvalidInputError(f"--columns must not hold the column of the {what}, got {name!r}")
-    table = read_table(parsed.data, columns, parsed.delimiter, part="train", wanted=parsed.rows)
+    table = read_table(parsed.data, columns, reading_of(parsed), part="train", wanted=parsed.rows)
     require(table.labels is not None, f"{table.source} must have labels, got no array 'y'")
     assert table.labels is not None
     found = set(table.labels)
@@ -169,11 +172,20 @@ def _training_table(parsed: argparse.Namespace) -> Table:
     return table
 
 
+def _tell_constant(table: Table) -> None:
+    ends = zip(table.names, table.X.min(axis=0), table.X.max(axis=0), strict=True)
+    flat = [repr(name) for name, low, high in ends if low == high]
+    if flat:
+        told = f"columns that are constant tell nothing, and --drop leaves them out: {', '.join(flat[:12])}"
+        warn(f"{told} and {len(flat) - 12} more" if len(flat) > 12 else told)
+
+
 def _test_table(parsed: argparse.Namespace, table: Table) -> Table | None:
     if parsed.test is None:
         return None
     assert table.labels is not None
-    test = read_table(parsed.test, Columns(features=table.names, target=parsed.target), parsed.delimiter)
+    columns = Columns(features=table.names, target=parsed.target)
+    test = read_table(parsed.test, columns, reading_of(parsed))
     test.checked_labels(sorted(set(table.labels)))
     return test
 
