@@ -97,8 +97,10 @@ def evaluate(
         inf, any p >= 1, or 0 (the radius is how many features may move).
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
-    domain : pair (low, high) or mapping, optional
-        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
+    domain : pair (low, high), mapping or "data", optional
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there;
+        "data": from 0 on where no training value was negative, up to 1 where all were 0 or 1; None:
+        everywhere.
     scale : float, array of shape (d,), mapping or "std", optional
         Units of the radius: one number, one for each feature, or by name; "std": standard deviations of the
         training data; None: 1.

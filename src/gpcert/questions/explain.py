@@ -85,10 +85,12 @@ def explain(
         several: must be given.
     features : sequence, optional
         Features to explain: positions, a mask or names; None: all. The others have Delta 0.
-    domain : pair (low, high) or mapping, optional
-        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; intervals end there.
+    domain : pair (low, high), mapping or "data", optional
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; intervals end there;
+        "data": from 0 on where no training value was negative, up to 1 where all were 0 or 1; None:
+        everywhere.
     scale : float, array of shape (d,), mapping or "std", optional
-        Units: feature i moves by radius * scale_i; "std": standard deviations of the training data.
+        Units: feature i moves by radius * scale_i; "std": standard deviations of the training data; None: 1.
     tolerance : float
         How narrow each enclosure of a minimum or maximum has to be.
     max_seconds : float, optional

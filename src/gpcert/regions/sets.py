@@ -154,7 +154,8 @@ class Ball(Record):
     features : sequence, optional
         Features that move: positions, a mask or names; None: all.
     domain : pair (low, high) or mapping, optional
-        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; balls are cut there.
+        Where inputs are valid: numbers, arrays (d,) or by name, None for an open end; the ball is cut there;
+        None: everywhere.
     scale : float, array of shape (d,) or mapping, optional
         Units of the radius, > 0: one number, one for each feature, or by name; None: 1.
     names : sequence of str (d), optional
