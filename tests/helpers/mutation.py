@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -30,8 +31,9 @@ def unnoticed(module: str, rows: Sequence[Row]) -> str:
     """The rows whose worst case, a function of the test module, passes all the same, or ends otherwise."""
     program = "from helpers.mutation import serve; serve()"
     sent = json.dumps([module, sys.path, rows])
-    done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, text=True,
-                          env={"PYTHONPATH": ":".join(sys.path)}, check=True)  # fmt: skip
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, env=where, check=True)
     return done.stdout
 
 
