@@ -29,7 +29,7 @@ from gpcert.results.phrases import Words
 from gpcert.results.wording import few, sentences
 from gpcert.running import Lot, made
 from gpcert.tables import same_rows
-from gpcert.validation import require, shown
+from gpcert.validation import as_path, require, shown
 
 A = TypeVar("A", bound=Answer, covariant=True)
 _SHOWN = 10  # answers in a repr
@@ -136,7 +136,10 @@ class Answers(Sequence[A], Generic[A]):
         Answers
             Those of which `keep` is true.
         """
-        kept: Answers[A] = self[np.array([bool(keep(answer)) for answer in self], dtype=bool)]
+        told = [keep(answer) for answer in self]
+        odd = next((each for each in told if not isinstance(each, bool | np.bool_)), True)
+        require(isinstance(odd, bool | np.bool_), f"keep must say True or False, got {shown(odd)[:60]}")
+        kept: Answers[A] = self[np.array(told, dtype=bool)]
         return kept
 
     def __add__(self, other: Iterable[A]) -> Answers[A]:
@@ -306,7 +309,7 @@ def _is_position(at: object) -> bool:
     """Whole numbers first: whether something is a `SupportsIndex` takes Python 3.11 longer than the rest."""
     if type(at) is int:
         return True
-    return isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray | np.bool_)
+    return isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray | np.bool_ | bool)
 
 
 def _one_line(text: str) -> str:
@@ -343,7 +346,7 @@ def load_answers(path: str | os.PathLike[str]) -> Answers[Answer]:
     >>> gc.load_answers(path).ids
     ('Ann', 'Bo')
     """
-    return Answers(*read_answers(Path(path)))
+    return Answers(*read_answers(as_path("path", path)))
 
 
 def report(
@@ -380,6 +383,7 @@ def report(
     for each in batches:
         told = type(each).__name__
         require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {told}")
+    require(title is None or isinstance(title, str), f"title must be a text, got {shown(title)[:60]}")
     require(bool(batches), "answers must be one batch of answers, or several, got none")
     extension("path", path, ".html", ".htm")
     order: dict[Any, int] = {}

@@ -36,7 +36,7 @@ from gpcert.posterior import Posterior
 from gpcert.posterior_columns import TRAINED
 from gpcert.running import one_thread
 from gpcert.tables import check_labelled
-from gpcert.validation import Float, meant, random_start, require, shown
+from gpcert.validation import Float, as_vector, meant, random_start, require, shown
 
 Labels = NDArray[Any]
 
@@ -230,8 +230,12 @@ class GPClassifier:
         predicted, labels = self.predict(X), label_vector(y)
         told = f"y must hold one label per point, {len(predicted)}, got shape {labels.shape}"
         require(labels.shape == predicted.shape, told)
-        right = predicted == labels
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
+        texts = [np.asarray(each.tolist()).dtype.kind == "U" for each in (labels, predicted)]
+        told = "y must hold labels of the model's kind, texts or numbers, got the other"
+        require(texts[0] == texts[1], told)
+        weights = None if sample_weight is None else as_vector("sample_weight", sample_weight, len(labels))
+        require(weights is None or bool(weights.sum() > 0), "sample_weight must have a sum > 0, got another")
+        return float(np.average(predicted == labels, weights=weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments.
@@ -287,6 +291,8 @@ class GPClassifier:
             self.inference == "laplace" or not isinstance(likelihood, Softmax),
             f"inference must be 'laplace' for the softmax likelihood, got {self.inference!r}",
         )
+        known = self.progress is None or callable(self.progress)
+        require(known, f"progress must be a function, got {shown(self.progress)}")
         settings = Settings(
             inference=self.inference,
             max_evals=_count("max_evals", self.max_evals),

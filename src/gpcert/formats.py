@@ -16,7 +16,7 @@ from typing import Any
 
 from gpcert.extras import extra
 from gpcert.files import write_whole
-from gpcert.validation import require
+from gpcert.validation import as_path, require
 
 #: The extensions of tables, and the library that each needs.
 TABLES = {".csv": None, ".parquet": "pyarrow", ".xlsx": "openpyxl"}
@@ -28,7 +28,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 def extension(what: str, path: str | os.PathLike[str], *known: str) -> str:
     """The extension in small letters, which must be one of those known, and can be written here."""
-    place = Path(path)
+    place = as_path(what, path)
     found = place.suffix.lower()
     *head, last = known
     rule = f"{', '.join(head)} or {last}" if head else last

@@ -25,7 +25,7 @@ from gpcert.formats import extension
 from gpcert.kernels import exact_float, kernel_from_dict
 from gpcert.likelihoods import likelihood_from_dict
 from gpcert.posterior import Posterior
-from gpcert.validation import Float
+from gpcert.validation import Float, as_path
 from gpcert.version import __version__
 
 FORMAT = 1
@@ -125,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> Posterior:
     >>> gc.load(path).n_centres
     4
     """
-    return load_hashed(path)[0]
+    return load_hashed(as_path("path", path))[0]
 
 
 def load_hashed(path: str | os.PathLike[str]) -> tuple[Posterior, str]:

@@ -30,8 +30,8 @@ from gpcert.posterior_validation import (
     described,
 )
 from gpcert.schema import digest
-from gpcert.tables import matrix
-from gpcert.validation import Float, as_matrix, as_names, freeze, require
+from gpcert.tables import matrix, named_matrix
+from gpcert.validation import Float, as_names, freeze, require
 
 _QUIETLY = np.errstate(all="ignore")  # numbers beyond the doubles: a limit that is right, or NaN
 _CHUNK = 2**21  # entries of one kernel block during evaluation: 16 MB
@@ -120,7 +120,7 @@ class Posterior:
         factors: Mapping[str, ArrayLike] | None = None,
         training: Mapping[str, Any] | None = None,
     ) -> None:
-        points = as_matrix("centres", centres)
+        points, names = named_matrix("centres", centres, feature_names)
         require(min(points.shape) >= 1, f"centres must hold points with features, got shape {points.shape}")
         n, d = points.shape
         alpha = checked_weights(weights, n)
@@ -135,7 +135,7 @@ class Posterior:
             "likelihood": link,
             "mean": checked_mean(mean, C),
             "classes": checked_classes(classes, 0 if link is None else C or 2),
-            "feature_names": as_names("feature_names", feature_names, d),
+            "feature_names": as_names("feature_names", names, d),
             "factors": checked_factors(factors, (n,) if C is None else (C, n)),
             "training": checked_training(training),
         }

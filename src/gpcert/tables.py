@@ -195,6 +195,14 @@ def matrix(what: str, value: Any, names: Names, size: int) -> Float:
     return as_matrix(what, arranged(what, read(what, value), names), size)
 
 
+def named_matrix(what: str, value: Any, names: Any) -> tuple[Float, Any]:
+    """Points (n, d) in the order of the names, if given, and what their features are called."""
+    if type(value) is np.ndarray and value.dtype.names is None:
+        return as_matrix(what, value), names
+    table, given = read(what, value), names if names is None or isinstance(names, str) else tuple(names)
+    return as_matrix(what, arranged(what, table, given)), table.names if given is None else given
+
+
 def row(what: str, value: Any, names: Names, size: int | None) -> Float:
     """One point (d,) in the order of the names."""
     if type(value) is np.ndarray and value.dtype.names is None:

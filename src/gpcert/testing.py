@@ -69,7 +69,7 @@ def assert_certified(
     >>> float(found.certified[0])
     1.0
     """
-    share = isinstance(at_least, Real) and 0 <= float(at_least) <= 1
+    share = isinstance(at_least, Real) and not isinstance(at_least, bool) and 0 <= float(at_least) <= 1
     require(share, f"at_least must be in [0, 1], got {at_least!r}")
     check_labelled(X, y)
     points, names, _ = read("X", X)

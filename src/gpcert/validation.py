@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,13 @@ def as_doubles(name: str, value: ArrayLike) -> Float:
             told = f"{_short(entry)}{_place(where)}" if where else _short(value)
             raise InvalidInputError(f"{name} must be numbers, got {told}")
     return np.array(raw, dtype=np.float64)
+
+
+def as_path(name: str, value: Any) -> Path:
+    """A path."""
+    given = isinstance(value, str | os.PathLike)
+    require(given, f"{name} must be a path, got {type(value).__name__}")
+    return Path(value)
 
 
 def check_dense(name: str, value: object) -> None:
@@ -152,6 +161,7 @@ def as_names(name: str, value: Iterable[Any] | None, size: int) -> tuple[str, ..
     """A tuple of `size` distinct strings, or None."""
     if value is None:
         return None
+    require(not isinstance(value, str | bytes), f"{name} must be a sequence of names, got {_short(value)}")
     names = tuple(str(v) for v in value)
     require(len(names) == size, f"{name} must have length {size}, got {len(names)}")
     require(len(set(names)) == size, f"{name} must be distinct, got {_short(names)}")

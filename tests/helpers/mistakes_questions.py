@@ -36,12 +36,14 @@ TURNED = "X must be points and y their labels, in this order, got shapes (30,) a
 SPARSE = "must be a dense array, got a sparse matrix: its toarray() is one"
 OWN = "kernel must be one of gpcert, got "
 MATERN = ConstantKernel(3.0) * Matern([1.0, 2.0, 3.0], nu=1.5)
+SAFE = gc.certify(post, [ball])
+PICKED = "answers are picked by a position, a slice, positions or a mask of length 1, got "
 VERDICT = "an answer is neither true nor false, got Verdict: ask for .safe"
 VERDICTS = "status must be compared with 'safe', 'unsafe', 'unknown', got "
 MISTAKES: Mistakes = [
     (VERDICT, lambda: bool(gc.certify(post, ball))),
     (VERDICT, lambda: all(gc.certify(post, [ball, ball]))),
-    (VERDICT, lambda: gc.certify(post, [ball]).filter(lambda v: v)),
+    (VERDICT, lambda: any(gc.certify(post, [ball]))),
     ("an answer is neither true nor false, got Attack: ask for .success", lambda: not gc.attack(post, ball)),
     (
         "an answer is neither true nor false, got ProbabilityRange",
@@ -166,6 +168,35 @@ MISTAKES: Mistakes = [
     (
         "a kernel must be combined with kernels of gpcert, got RBF(length_scale=1): variance= is a factor",
         lambda: gc.Matern32(1.0) + RBF(1.0),
+    ),
+    ("path must be a path, got Posterior", lambda: gc.save("model.safetensors", post)),
+    ("path must be a path, got NoneType", lambda: gc.load(None)),
+    ("path must be a path, got Answers", lambda: gc.load_answers(gc.certify(post, [ball]))),
+    (
+        "keep must say True or False, got <VerdictStatus.SAFE: 'safe'>",
+        lambda: SAFE.filter(lambda v: v.status),
+    ),
+    (PICKED + "True", lambda: SAFE[True]),
+    (PICKED + "1.0", lambda: SAFE[1.0]),
+    ("title must be a text, got 3", lambda: gc.report(SAFE, "page.html", title=3)),
+    ("radii must be a number, got True", lambda: gc.certify_table(post, T, radii=True)),
+    ("at_least must be in [0, 1], got True", lambda: gc.testing.assert_certified(clf, T, Y, 0.1, True)),
+    ("at_least must be in [0, 1], got 90", lambda: gc.testing.assert_certified(clf, T, Y, 0.1, 90)),
+    (
+        "y must hold labels of the model's kind, texts or numbers, got the other",
+        lambda: clf.score(T, (Y == "ill") * 1),
+    ),
+    ("sample_weight must have length 30, got 2", lambda: clf.score(T, Y, sample_weight=[1, 2])),
+    ("progress must be a function, got True", lambda: gc.GPClassifier(progress=True).fit(T, Y)),
+    (
+        "feature_names must be a sequence of names, got 'abc'",
+        lambda: gc.Posterior(X, np.ones(30), np.eye(30), kernel=gc.RBF(), feature_names="abc"),
+    ),
+    (
+        "centres must have the model's columns, got none named 'sex'",
+        lambda: gc.Posterior(
+            T, np.ones(30), np.eye(30), kernel=gc.RBF(), feature_names=["age", "bmi", "sex"]
+        ),
     ),
     (RNG + "-1", lambda: gc.attack(post, ball, rng=-1)),
     (RNG + "'0'", lambda: gc.attack(post, ball, rng="0")),

@@ -80,6 +80,11 @@ def test_what_is_given_by_name_is_read_by_name() -> None:
         assert gc.balls([same, row], 0.1)[0].ordered(post.feature_names).x.tolist() == X[0].tolist()
     mixed = [T.iloc[0], turned.iloc[1]]
     assert [each.x.tolist() for each in gc.balls(mixed, 0.1)] == X[:2].tolist()
+    made = np.ones(30), np.eye(30)
+    for names in (None, ["age", "bmi", "dose"]):
+        for table in (T, T[["dose", "age", "bmi"]]):
+            own = gc.Posterior(table, *made, kernel=gc.RBF(1.0), feature_names=names)
+            assert own.centres.tolist() == T[list(own.feature_names)].to_numpy().tolist()
     turned = P[["dose", "age", "bmi"]]
     assert gc.testing.assert_certified(clf, turned, Y, 0.1, 0).clean == gc.evaluate(clf, X, Y, 0.1).clean
     labels = pd.Series(Y[:3], index=list("abc"))

@@ -22,7 +22,7 @@ from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
 from gpcert.tables import ends, matrix, row, same_rows, units
-from gpcert.validation import Float, Index, as_floats, as_vector, require, shown
+from gpcert.validation import Float, Index, as_floats, as_vector, no_truth, require, shown
 
 if TYPE_CHECKING:
     from gpcert.store import Store
@@ -100,7 +100,7 @@ def class_indices(post: Posterior, y: Any, m: int, what: str = "y") -> Index:
 
 def checked_radii(radii: Any) -> Float:
     """Increasing radii (k,), at least one; one number is one radius."""
-    values = as_vector("radii", np.atleast_1d(as_floats("radii", radii)))
+    values = as_vector("radii", np.atleast_1d(as_floats("radii", no_truth("radii", radii))))
     require(values.size > 0, "radii must hold at least one radius, got none")
     require(bool((values >= 0).all()), f"radii must be >= 0, got {values.min()}")
     require(bool((np.diff(values) > 0).all()), f"radii must increase, got {values.tolist()[:6]}")
