@@ -104,7 +104,7 @@ def test_a_range_of_two_classes_is_a_verdict(tmp_path: Path) -> None:
         ]
     ):
         ends = {"min": low, "max": high, "argmin": [0.0] * 4, "argmax": [1.0] * 4}
-        more = {"radius": 0.1, "class": 1, "status": "converged", "seconds": 0.0}
+        more = {"radius": 0.1, "class": "8", "status": "converged", "seconds": 0.0}
         estimated = [0.7, 0.3] if predicted == "3" else [0.3, 0.7]
         rows.append({**about(row), "predicted": predicted, "probability": estimated, **ends, **more})
     path = write(tmp_path / "range.json", results("range", rows))
@@ -168,7 +168,7 @@ def test_the_policy_allows_this_script_only(tmp_path: Path) -> None:
     [
         ("range", {"min": [0.1]}, "min must be an object"),
         ("range", {"min": ["a", "b"]}, "min.lower must be a number, got 'a'"),
-        ("range", {"class": 7}, "label must be a position"),
+        ("range", {"class": 7}, "label must be one of .3., .8., got 7"),
         ("range", {"x": "no"}, "x must be a list"),
         ("certify", {"verdict": "fine"}, "status must be one of safe, unsafe, unknown, got 'fine'"),
         ("certify", {"radius": None}, "radius must be a number"),
@@ -203,7 +203,7 @@ def test_files_about_different_data_have_no_page(tmp_path: Path) -> None:
 
 def test_one_point_without_labels_and_boxes(tmp_path: Path) -> None:
     ends = {"min": [0.2, 0.21], "max": [0.6, 0.61], "argmin": None, "argmax": None}
-    answer = {"row": 0, "class": 1, **ends, "status": "time limit", "nodes": 1, "seconds": 1.0}
+    answer = {"row": 0, "class": "8", **ends, "status": "time limit", "nodes": 1, "seconds": 1.0}
     box = {"lower": [0.0] * 4, "upper": [1.0] * 4}
     seen = Outline(report([write(tmp_path / "r.json", results("range", [{**answer, **box}]))]))
     assert not seen.open

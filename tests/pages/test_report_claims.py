@@ -289,7 +289,7 @@ def test_another_threshold_is_said(tmp_path: Path) -> None:
 
 
 def test_a_label_that_is_proved_is_the_predicted_one(tmp_path: Path) -> None:
-    path = certify(tmp_path / "c.json", [{**SAFE, "class": 0}])
+    path = certify(tmp_path / "c.json", [{**SAFE, "class": "3"}])
     with pytest.raises(gc.InvalidInputError, match="label must be the predicted one, '8'"):
         report([path])
 

@@ -124,7 +124,7 @@ def test_each_row_has_its_influences_in_order(tmp_path: Path) -> None:
     answer = {
         **about(0),
         "radius": 0.1,
-        "class": 1,
+        "class": "8",
         "lower": lower,
         "upper": upper,
         "value": [0.15, -0.45, 0, 0],
@@ -145,7 +145,7 @@ def test_influences_may_be_as_small_as_doubles_are(tmp_path: Path) -> None:
         {
             **about(i),
             "radius": 0.1,
-            "class": 1,
+            "class": "8",
             "lower": [0.0] * 4,
             "upper": tiny if i else [0.0] * 4,
             "value": [0.0] * 4,

@@ -130,7 +130,7 @@ def test_every_entry_may_be_anything(
 
 RANGE = {
     "radius": 0.1,
-    "class": 1,
+    "class": "8",
     "min": [0.2, 0.3],
     "max": [0.6, 0.7],
     "seconds": 1.0,
@@ -146,7 +146,7 @@ ATTACK = {
     "attacked_probability": 0.6,
     "attacked": [0.0] * 4,
 }
-EXPLAIN = {"class": 1, "radius": 0.1, "value": [0.0] * 4, "lower": [-0.1] * 4, "upper": [0.1] * 4}
+EXPLAIN = {"class": "8", "radius": 0.1, "value": [0.0] * 4, "lower": [-0.1] * 4, "upper": [0.1] * 4}
 
 
 @pytest.mark.parametrize(
