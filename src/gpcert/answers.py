@@ -11,7 +11,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from gpcert.classes import Label
+from gpcert.classes import Label, positions
 from gpcert.errors import InvalidInputError
 from gpcert.extras import extra
 from gpcert.files import write_whole
@@ -84,6 +84,9 @@ class Answers(Sequence[A], Generic[A]):
         self.ids: tuple[Any, ...] = tuple(range(n)) if ids is None else tuple(ids)
         self.post = post
         self.truth = None if truth is None else tuple(truth)
+        if truth is not None and post is not None:
+            places = positions(post.labels, list(truth), "each label of truth")
+            self.truth = tuple(post.labels[c] for c in places)
         for name, values in (("ids", self.ids), ("truth", self.truth)):
             require(values is None or len(values) == n, f"{name} must have length {n}, one for each answer")
 

@@ -45,7 +45,8 @@ def write(path: Path, made: dict[str, Any]) -> Path:
     return path
 
 
-def _made(path: Path) -> dict[str, Any]:
+def made_of(path: Path) -> dict[str, Any]:
+    """The document with its answers in short; of a file that a command wrote, as it stands."""
     kept = path.with_suffix(".made")
     told: dict[str, Any] = json.loads((kept if kept.exists() else path).read_text(encoding="utf-8"))
     return told
@@ -98,7 +99,7 @@ def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:
 
 def edited(path: Path, **changes: Any) -> Path:
     """The same file with other entries at the top level, or of its first answer."""
-    told = _made(path)
+    told = made_of(path)
     for key, value in changes.items():
         (told["answers"][0] if key not in told else told)[key] = value
     return write(path, told)
@@ -106,7 +107,7 @@ def edited(path: Path, **changes: Any) -> Path:
 
 def other_model(path: Path, **changes: Any) -> Path:
     """A copy of a results file about another model over the same rows; `changes`: of its answers, by row."""
-    told = _made(path)
+    told = made_of(path)
     told["model"] |= {"file": "other", "sha256": "other"}
     for answer in told["answers"]:
         answer |= changes.get(str(answer["row"]), {})

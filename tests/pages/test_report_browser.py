@@ -20,7 +20,7 @@ from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
 from gpcert.records.results_file import read_results
 from helpers.chromium import Page
-from helpers.report_files import HOSTILE, about, edited, every_verb, other_model, results, write
+from helpers.report_files import HOSTILE, about, edited, every_verb, made_of, other_model, results, write
 
 pytestmark = pytest.mark.full
 
@@ -185,7 +185,7 @@ def test_two_features_are_a_map(page: Page, tmp_path: Path) -> None:
 
 def test_models_are_compared_row_by_row(page: Page, tmp_path: Path) -> None:
     first = every_verb(tmp_path, 12)[1]
-    known = {a["row"]: a["verdict"] for a in json.loads(first.read_text())["answers"] if a["radius"] == 0.1}
+    known = {a["row"]: a["verdict"] for a in made_of(first)["answers"] if a["radius"] == 0.1}
     turned = [row for row, verdict in known.items() if verdict == "unsafe"][:2]
     better = {"verdict": "safe", "margin": [0.01, 0.02], "counterexample": None}
     second = other_model(first, **{str(row): better for row in turned})
@@ -206,7 +206,7 @@ def test_a_campaign_has_an_index(page: Page, tmp_path: Path) -> None:
     """Seven models, two norms, two radii: 28 lines that sort, filter and lead to their parts."""
     paths = []
     for k, norm in product(range(7), ("inf", 2)):
-        told = json.loads(every_verb(tmp_path, 5 + k)[1].read_text())
+        told = made_of(every_verb(tmp_path, 5 + k)[1])
         told["model"] |= {"file": f"models/{k}.safetensors", "sha256": str(k)}
         told["settings"]["norm"] = norm
         paths.append(write(tmp_path / f"{k}-{norm}.json", told))

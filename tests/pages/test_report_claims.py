@@ -24,7 +24,7 @@ from gpcert.pages.summary import Shares
 from gpcert.records.results_file import read_results
 from helpers.cli_files import patients
 from helpers.exact import small_model
-from helpers.report_files import about, edited, every_verb, other_model, results, write
+from helpers.report_files import about, edited, every_verb, made_of, other_model, results, write
 from helpers.steps import ASKED, LABELS, MANY, NEAR, SOFT, drawn
 
 SAFE = {"radius": 0.1, "verdict": "safe", "margin": [0.1, 0.2], "counterexample": None}
@@ -56,7 +56,7 @@ def test_page_terminal_and_summary_say_the_same(tmp_path: Path, capsys: pytest.C
     asked = ["--rows", "0:8", "--radius", "0.1", "--scale", "std", "--jobs", "1", "--quiet"]
     assert main(["certify", model, data, *asked, "-o", str(tmp_path / "c.json")]) == 0
     (said,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("For ")]
-    document, rows = read_results(tmp_path / "c.json")
+    _, rows = read_results(tmp_path / "c.json")
     right = sum(r.answer.status == "safe" and r.label == r.predicted for r in rows)
     assert said.startswith(f"For {right} of 8 rows (")
     assert "all 3 features are off by up to 0.1 standard deviations each" in said
@@ -64,7 +64,7 @@ def test_page_terminal_and_summary_say_the_same(tmp_path: Path, capsys: pytest.C
     answers = gc.Answers(
         [r.answer for r in rows],
         post=gc.load(model),
-        truth=[document["model"]["classes"].index(r.label) for r in rows],
+        truth=[r.label for r in rows],
     )
     assert answers.summary().splitlines()[1] == said
 
@@ -268,10 +268,10 @@ def test_the_same_number_in_tile_caption_card_and_table(tmp_path: Path) -> None:
 def test_no_negative_zero_and_no_endless_settings(tmp_path: Path) -> None:
     paths = every_verb(tmp_path, 3, scale=[0.1234567890123456, 2.0, 3.0, 4.0], tolerance=0.0200000000000001)
     explain = tmp_path / "explain.json"
-    told = json.loads(explain.read_text())
+    told = made_of(explain)
     for answer in told["answers"]:
         answer |= {"value": [0.0] * 4, "lower": [-1e-9] * 4, "upper": [-0.0] * 4}
-    explain.write_text(json.dumps(told))
+    write(explain, told)
     text = report(paths)
     assert "-0.000" not in text.replace("-0.0001", "")
     summaries = re.findall(r"<summary><code>(.*?)</code></summary>", text)
