@@ -118,6 +118,21 @@ def test_files_and_pages_are_those_of_the_command_line(
     assert gc.load_answers("latents.json") == list(latents)
 
 
+def test_rows_may_share_a_name(tmp_path: Path) -> None:
+    """An index that repeats, as tables put together have it: known after the work, so it is no error."""
+    table = pd.concat([X[:4], X[4:8]]).set_axis([0, 1, 2, 3, 0, 1, 2, 0])
+    answers = gc.certify_table(CLF, table.assign(state=Y[:8]), target="state", radii=[0.01, 0.1])
+    answers.save(tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    names = [answer.get("id", str(answer["row"])) for answer in document["answers"]]
+    assert names[::2] == names[1::2] == ["0", "1", "2", "3", "0 (2)", "1 (2)", "2 (2)", "0 (3)"]
+    radii = gc.certified_radius(CLF, table, max_radius=0.1)
+    gc.report([answers, radii], tmp_path / "page.html")
+    other = gc.GPClassifier(gc.RBF(2.0), max_evals=0).fit(X, Y)
+    gc.report([answers, gc.certify_table(other, table, radii=[0.01, 0.1])], tmp_path / "models.html")
+    assert "0 (3)" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_the_command_line_writes_tables_by_extension(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

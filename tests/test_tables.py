@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
+from gpcert.cli import main
 from gpcert.errors import InvalidInputError
 from gpcert.tables import Table, ends, matrix, positions, read, units
 
@@ -198,3 +201,58 @@ def test_membership_goes_by_name() -> None:
         with pytest.raises(InvalidInputError, match="got none named 'a'"):
             region.contains(pd.Series(point).rename({"a": "q"}))
     assert gc.Ball(point, 0.1).radius_of({"c": 3.5, "a": 1.0, "b": 2.0}) == 0.5
+
+
+@pytest.mark.parametrize(("fitted", "asked"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFD", "NFD")])
+def test_a_name_is_the_same_however_it_was_typed(fitted: str, asked: str, tmp_path: Path) -> None:
+    """é as one letter or as two marks: to the eye, and to a model, one column."""
+
+    def table(form: str) -> pd.DataFrame:
+        names = [unicodedata.normalize(form, name) for name in ("été", "b", "numéro", "classé")]
+        columns = ([0.0, 1.0, 2.0, 3.0], [3.0, 1.0, 0.0, 2.0], ["i", "j", "k", "l"], ["n", "n", "y", "y"])
+        return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+    seen = table(fitted)
+    clf = gc.GPClassifier(max_evals=0).fit(seen.iloc[:, [1, 0]], seen.iloc[:, 3])
+    other = table(asked)
+    été, _, numéro, classé = other.columns
+    expected = gc.certify(clf, gc.Ball([3.0, 0.0], 0.1, features=[1])).margin
+    assert expected == gc.certify(clf, gc.Ball(other.iloc[0, :2], 0.1, features=[été])).margin
+    own = {"radii": [0.1], "features": [été], "target": classé, "id": numéro}
+    answers = gc.certify_table(clf, other, **own)
+    assert (answers[0].margin, answers.ids, answers.truth) == (
+        expected,
+        ("i", "j", "k", "l"),
+        ("n", "n", "y", "y"),
+    )
+    drawn = gc.balls(other[[été, numéro, "b"]], 0.1, id=numéro, features=[été])
+    assert [a.margin for a in gc.certify(clf, drawn)] == [a.margin for a in answers]
+    other.iloc[:, [1, 0]].to_csv(tmp_path / "t.csv", index=False)
+    gc.save(clf.posterior_, tmp_path / "m.safetensors")
+    command = ["certify", str(tmp_path / "m.safetensors"), str(tmp_path / "t.csv"), "--radius", "0.1"]
+    assert main([*command, "--features", été, "-o", str(tmp_path / "a.json")]) == 0
+    assert [a.status for a in gc.load_answers(tmp_path / "a.json")] == [a.status for a in answers]
+
+
+def test_whole_numbers_are_not_rounded_silently() -> None:
+    ids = [1, 2**53 + 1]
+    for value in (pd.DataFrame({"a": [0.5, 1.0], "n": ids}), pl.DataFrame({"n": ids}), {"n": np.array(ids)}):
+        with pytest.raises(
+            InvalidInputError, match=r"column 'n' of X must be whole numbers that doubles hold ex"
+        ):
+            read("X", value)
+    exact = [2**53, -(2**60), 2**63]
+    assert read("X", pd.DataFrame({"n": np.array(exact[:2])})).values[:, 0].tolist() == exact[:2]
+    assert read("X", np.array(exact, dtype=object)).values.tolist() == exact
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two = [unicodedata.normalize(form, "été") for form in ("NFC", "NFD")]
+    table = pd.DataFrame([[0.0, 1.0, "n"], [2.0, 3.0, "y"]], columns=[*two, "y"])
+    with pytest.raises(gc.InvalidInputError, match="X must have distinct columns, got 'été' twice"):
+        gc.GPClassifier(max_evals=0).fit(table[two], table["y"])
+    for name in ("t.csv", "t.parquet", "t.xlsx"):
+        path = tmp_path / name
+        {"t.csv": table.to_csv, "t.xlsx": table.to_excel}.get(name, table.to_parquet)(path, index=False)
+        assert main(["fit", str(path), "--target", "y", "-o", str(tmp_path / "m.safetensors")]) == 2
+        assert f"{path} must have distinct column names, got 'été' twice" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from gpcert.validation import (
     as_floats,
     as_matrix,
     as_vector,
+    composed,
     listed,
     meant,
     no_truth,
@@ -38,7 +39,20 @@ class Table(NamedTuple):
 
 
 def framed(what: str, value: Any) -> Any | None:
-    """A table as something with names and `[name]`, each name once; None: numbers by position."""
+    """A table as something with names (NFC) and `[name]`, each name once; None: numbers by position."""
+    table = _framed(what, value)
+    given = column_names(table) if table is not None else None
+    names = [composed(name) for name in given or ()]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(f"{what} must have distinct columns, got {shown(twice)} twice")
+    if given is None or names == given:
+        return table
+    assert table is not None
+    return {name: table[typed] for name, typed in zip(names, given, strict=True)}
+
+
+def _framed(what: str, value: Any) -> Any | None:
     if isinstance(value, tuple | np.void) and (row := _by_name(value)) is not None:
         return row
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -53,12 +67,7 @@ def framed(what: str, value: Any) -> Any | None:
     if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         raise InvalidInputError(f"{what} must be in memory, got a {type(value).__name__}: call its collect()")
     names = column_names(value)
-    if names is None or not hasattr(value, "__getitem__"):
-        return None
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(f"{what} must have distinct columns, got {shown(twice)} twice")
-    return value
+    return None if names is None or not hasattr(value, "__getitem__") else value
 
 
 def read(what: str, value: Any) -> Table:
@@ -83,6 +92,7 @@ def row_names(value: Any) -> tuple[Any, ...] | None:
 
 def _texts(what: str, parts: str, names: list[Any]) -> tuple[str, ...] | None:
     """Names that are texts; None where they are 0, 1, ..., which is where they stand anyway."""
+    names = [composed(name) for name in names]
     if names and all(isinstance(name, str) for name in names):
         twice = (
             next((name for name in names if names.count(name) > 1), None)
@@ -102,7 +112,7 @@ def _texts(what: str, parts: str, names: list[Any]) -> tuple[str, ...] | None:
 def _columns(what: str, names: list[Any], columns: Any) -> Float:
     if hasattr(columns, "iloc"):  # pandas; polars would make numbers of dates
         whole = columns.to_numpy()
-        if whole.dtype.kind in "biuf" and np.isfinite(whole).all():
+        if whole.dtype.kind in "biuf" and (np.abs(whole) < 2**53).all():  # whole numbers are still exact
             return np.array(whole, dtype=np.float64, order="C")
     parts = [_numbers(what, name, columns[name]) for name in names]  # one by one: a sentence says which
     for name, part in zip(names, parts, strict=True):
@@ -161,7 +171,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 def column(what: str, value: Any, name: str) -> Any:
     """One column of a table, as it is."""
     require(isinstance(name, str), f"{what} must be the name of a column, got {type(name).__name__}")
-    known = column_names(value) or []
+    known, name = column_names(value) or [], composed(name)
     require(name in known, f"{what} must name a column of the table, got {name!r}{meant(name, known)}")
     found = value[name]
     return found.to_numpy() if hasattr(found, "to_numpy") else np.asarray(found)
@@ -218,7 +228,7 @@ def named_row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float
         found = read(what, value)
         require(found.values.ndim == 1, f"{what} must be one-dimensional, got shape {found.values.shape}")
     require(not isinstance(names, str), f"names must be a sequence of names, got {names!r}")
-    given = None if names is None else tuple(names)
+    given = None if names is None else tuple(map(composed, names))
     if found.names is None or given is None:
         return found.values, found.names or given
     return found.values[order(what, found.names, given, "the other end's")], given
@@ -250,6 +260,7 @@ def position(what: str, feature: Any, names: Names, d: int) -> int:
             raise InvalidInputError(
                 f"{what} must be by position where features have no names, got {feature!r}"
             )
+        feature = composed(feature)
         known = feature in names
         require(known, f"{what} must name features of the model, got {shown(feature)}{meant(feature, names)}")
         return list(names).index(feature)

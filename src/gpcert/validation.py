@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,6 +70,8 @@ def as_doubles(name: str, value: ArrayLike) -> Float:
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
         raise InvalidInputError(f"{name} must be finite, got a masked entry{_place(where)}")
     if raw.dtype.kind in "biuf":
+        if raw.dtype.kind in "iu" and raw.dtype.itemsize == 8:
+            _check_exact(name, raw)
         return np.array(raw, dtype=np.float64)
     if raw.dtype.kind in "mM":
         raise InvalidInputError(f"{name} must be numbers, got dates or times")
@@ -92,6 +95,15 @@ def check_dense(name: str, value: object) -> None:
     """Points are as dense as the centres of a model."""
     dense = not hasattr(value, "tocoo")
     require(dense, f"{name} must be a dense array, got a sparse matrix: its toarray() is one")
+
+
+def _check_exact(name: str, raw: NDArray[Any]) -> None:
+    """Whole numbers beyond 2^53 may not be doubles: nothing is rounded silently."""
+    for where in np.argwhere((raw > 2**53) | (raw < -(2**53))):
+        at = tuple(int(i) for i in where)
+        whole = int(raw[at])
+        told = f"{name} must be whole numbers that doubles hold exactly, got {whole}{_place(at)}"
+        require(int(float(whole)) == whole, told)
 
 
 def _is_number(entry: Any) -> bool:
@@ -157,12 +169,17 @@ def meant(name: object, known: Iterable[object]) -> str:
     return f" (did you mean {shown(by_letters[close[0]])}?)" if close else ""
 
 
+def composed(name: Any) -> Any:
+    """A name in Unicode's form NFC: é is one letter, however it was typed; what is no text stays."""
+    return normalize("NFC", name) if isinstance(name, str) else name
+
+
 def as_names(name: str, value: Iterable[Any] | None, size: int) -> tuple[str, ...] | None:
     """A tuple of `size` distinct strings, or None."""
     if value is None:
         return None
     require(not isinstance(value, str | bytes), f"{name} must be a sequence of names, got {_short(value)}")
-    names = tuple(str(v) for v in value)
+    names = tuple(composed(str(v)) for v in value)
     require(len(names) == size, f"{name} must have length {size}, got {len(names)}")
     require(len(set(names)) == size, f"{name} must be distinct, got {_short(names)}")
     return names

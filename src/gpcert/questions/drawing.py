@@ -14,7 +14,7 @@ from gpcert.posterior_columns import TrainingColumns
 from gpcert.questions.checks import limits_and_units, training_columns
 from gpcert.regions import Norm, Regions, alike
 from gpcert.tables import column, column_names, framed, order, positions, read, row_names, same_rows
-from gpcert.validation import as_vector, no_truth, require
+from gpcert.validation import as_vector, composed, no_truth, require
 
 
 def balls(
@@ -63,6 +63,7 @@ def balls(
     >>> len(regions), regions[1].x.tolist(), regions[1].features
     (2, [50.0, 30.0], (1,))
     """
+    radius, id = composed(radius), composed(id)
     same_rows("radius", radius, X)
     frame = framed("X", X)
     radii = column("radius", frame, radius) if isinstance(radius, str) else no_truth("radius", radius)

@@ -19,7 +19,7 @@ from gpcert.regions import Norm
 from gpcert.results import Verdict
 from gpcert.running import Listener
 from gpcert.tables import column, column_names, framed, row_names
-from gpcert.validation import require
+from gpcert.validation import composed, require
 
 
 @question
@@ -99,6 +99,7 @@ def certify_table(
     >>> print(gc.certify_table(clf, rows, target="state", radii=[0.25]).summary().splitlines()[0])
     2 x Verdict: 2 safe, 0 unsafe, 0 unknown; right and safe: 100.0 %
     """
+    target, id = composed(target), composed(id)
     frame, own = _columns(post, table, target, id)
     truth = None if target is None else column("target", frame, target)
     names = row_names(table) if id is None else column("id", frame, id)

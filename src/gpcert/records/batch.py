@@ -46,13 +46,16 @@ def batch_document(
     X = np.stack([region.centre for region in regions])
     probability = post.probability(X)
     classes = [str(value) for value in post.labels]
+    points: dict[Any, dict[bytes, int]] = {}  # of each id: the rows that share it are told apart
     rows = []
     for i, (answer, region) in enumerate(zip(answers, regions, strict=True)):
-        drawn, at = isinstance(region, Ball), order.setdefault(ids[i], len(order))
+        drawn, same = isinstance(region, Ball), points.setdefault(ids[i], {})
+        k = same.setdefault(X[i].tobytes(), len(same))
+        at = order.setdefault((ids[i], k), len(order))
         rows.append(
             Row(
                 row=at,
-                id=None if ids[i] == at else str(ids[i]),
+                id=f"{ids[i]} ({k + 1})" if k else None if ids[i] == at else str(ids[i]),
                 label=None if truth is None else str(truth[i]),
                 predicted=classes[int(probability[i].argmax())] if drawn else None,
                 probability=probability[i] if drawn else None,

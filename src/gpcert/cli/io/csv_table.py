@@ -17,6 +17,7 @@ from typing import Any
 
 from gpcert.cli.io.tables import SKIP, Bad, Reading, check_header, is_missing, picker
 from gpcert.errors import InvalidInputError
+from gpcert.validation import composed
 
 _BLOCK = 1 << 18  # bytes read at once
 
@@ -34,7 +35,7 @@ class CsvGrid:
         self._encoding = reading.encoding
         text = io.TextIOWrapper(self._bytes, "utf-8-sig" if self._is_utf8() else self._encoding, newline="")
         self._reader = csv.reader(text, delimiter=self._delimiter, strict=True)
-        self.header = [name.strip() for name in next(self._lines(), [])]
+        self.header = [composed(name.strip()) for name in next(self._lines(), [])]
         check_header(path, self.header, self._delimiter)
 
     def rows(self, at: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpcert.classes import Label, position
 from gpcert.errors import InvalidInputError
-from gpcert.validation import Float, meant, require
+from gpcert.validation import Float, composed, meant, require
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class Columns:
     optional_target: bool = False
     id: str | None = None
     droppable: bool = False  #: whether the command has --drop
+
+    def __post_init__(self) -> None:
+        for name in ("features", "dropped", "target", "id"):
+            given = getattr(self, name)
+            made = tuple(map(composed, given)) if isinstance(given, tuple) else composed(given)
+            object.__setattr__(self, name, made)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 from gpcert.cli.io.tables import SKIP, Bad, Reading, check_header, is_missing, picker
 from gpcert.errors import InvalidInputError
 from gpcert.formats import library
-from gpcert.validation import require
+from gpcert.validation import composed, require
 
 _FACTOR, _FREELY = 200, 1 << 26  # a workbook may unpack to so many times its size, and to so many bytes
 
@@ -79,10 +79,11 @@ class ParquetGrid(_Typed):
     def _open(self) -> None:
         parquet = import_module("pyarrow.parquet")
         self._file = parquet.ParquetFile(library(".parquet").BufferReader(self._content))
-        self.header = [str(name) for name in self._file.schema_arrow.names]
+        self._names = self._file.schema_arrow.names
+        self.header = [composed(name) for name in self._names]
 
     def rows(self, at: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
-        names = [self.header[j] for j in at]
+        names = [self._names[j] for j in at]
         for batch in self._file.iter_batches(columns=list(dict.fromkeys(names))):
             columns = batch.to_pydict()
             for cells in zip(*(columns[name] for name in names), strict=True):
@@ -107,7 +108,7 @@ class XlsxGrid(_Typed):
         told = ", ".join(repr(sheet.title) for sheet, _ in sheets[:8]) or "none"
         require(len(sheets) == 1, f"{self.path} must have one sheet with cells, got {told}")
         self._sheet, head = sheets[0]
-        self.header = ["" if name is None else str(name).strip() for name in head[: _filled(head)]]
+        self.header = ["" if name is None else composed(str(name).strip()) for name in head[: _filled(head)]]
         require(all(self.header), f"{self.path} must have a name above every column, got {self.header[:8]}")
 
     def rows(self, at: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
