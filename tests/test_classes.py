@@ -196,7 +196,7 @@ def test_files_hold_the_value_and_refuse_others(classes: list[Any], tmp_path: Pa
 
 def test_the_name_is_the_name_of_the_class_wherever_it_is_shown() -> None:
     names = {"malignant": "malignant", 1: "class 1", -1: "class -1", False: "class False", 0.5: "class 0.5"}
-    names |= {"1": "class 1", "a\nb": "a\N{REPLACEMENT CHARACTER}b", "": "class "}
+    names |= {"1": "class 1", "a\nb": "a\\nb", "": "class "}
     for value, name in names.items():
         assert called(value) == name
     assert str(Quantity("probability", "malignant")) == "the probability of malignant"

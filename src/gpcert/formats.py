@@ -16,6 +16,7 @@ from typing import Any
 
 from gpcert.extras import extra
 from gpcert.files import write_whole
+from gpcert.html import visible
 from gpcert.validation import as_path, require
 
 #: The extensions of tables, and the library that each needs.
@@ -62,14 +63,17 @@ def _csv(table: Mapping[str, Sequence[Any]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)  # lines end as in RFC 4180: with "\n" a lone "\r" in a text would not be quoted
     for line in _lines(table):
-        writer.writerow(
-            [f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell for cell in line]
-        )
+        writer.writerow([_cell(value) if isinstance(value, str) else value for value in line])
     return text.getvalue()
 
 
 def _lines(table: Mapping[str, Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
     return chain([tuple(table)], zip(*table.values(), strict=True))
+
+
+def _cell(text: str) -> str:
+    """A text as it is read, no formula and without what would turn a line round."""
+    return f"'{visible(text)}" if _is_formula(text) else visible(text)
 
 
 def _is_formula(text: str) -> bool:
@@ -107,8 +111,7 @@ def _xlsx(table: Mapping[str, Sequence[Any]]) -> bytes:
             if value is None:
                 continue
             number = _is_number(value)
-            text = (repr(float(value)) if number else str(value)).encode("utf-8", "replace").decode()
-            cell.value = cells.ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)
+            cell.value = repr(float(value)) if number else visible(str(value))
             cell.data_type = (
                 "n" if number else "s"
             )  # openpyxl would round a number to 16 digits, and run "=1"

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 _VOID = frozenset({"br", "img", "meta"})
+#: Controls but for tab and new line, marks of direction, halves of pairs of code units.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]"
+)
 
 
 class Html(str):
@@ -15,10 +19,15 @@ class Html(str):
     __slots__ = ()
 
 
+def visible(text: str) -> str:
+    """The text, but for what would steer a reader, turn a line round or is no character: that by its code."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def tag(name: str, /, *children: str, **attributes: str) -> Html:
     """One element. In the name of an attribute, a trailing underscore is dropped, others become hyphens."""
     inside = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value, quote=True)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(visible(value), quote=True)}"'
         for key, value in attributes.items()
     )
     if name in _VOID:
@@ -28,7 +37,7 @@ def tag(name: str, /, *children: str, **attributes: str) -> Html:
 
 def join(children: Iterable[str]) -> Html:
     """The children one after the other, texts escaped."""
-    return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
+    return Html("".join(child if isinstance(child, Html) else escape(visible(child)) for child in children))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], look: str = "") -> Html:

@@ -38,8 +38,8 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without control characters: a name of a stranger must steer no terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """One line, control characters by their codes: a name of a stranger must steer no terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def as_floats(name: str, value: ArrayLike) -> Float:

@@ -252,7 +252,7 @@ def test_a_changed_model_or_claim_is_rejected(tmp_path: Path) -> None:
         (
             gc.Posterior(np.zeros((1, 30)), [1.0], [[0.5]], kernel=gc.RBF(), likelihood="probit"),
             gc.Ball(np.zeros(30), 3, norm=0, domain=(-5, 5)),
-            "norm 0 with more than 400 sets",
+            "norm 0 with up to 400 sets",
         ),
     ],
 )
@@ -263,7 +263,7 @@ def test_what_cannot_be_proved_is_refused_before_the_work(
         raise AssertionError
 
     region = gc.Ball(post.centres[0], 0.1) if region is None else region
-    with pytest.raises(InvalidInputError, match=f"proof must not be given for .*{what}"):
+    with pytest.raises(InvalidInputError, match=f"proof must be given with what proof files cover, .*{what}"):
         gc.probability_range(post, region, proof=tmp_path / "p.json", progress=working)
     assert not list(tmp_path.iterdir())
 
@@ -305,7 +305,10 @@ def test_the_command_line_refuses_what_cannot_be_proved(
     files = [str(tmp_path / "model.safetensors"), str(tmp_path / "rows.csv")]
     asked = ["certify", *files, "--radius", "0.1", "--norm", "3", "--proof", str(tmp_path / "proofs")]
     assert main(asked) == 2
-    assert "--proof must not be given for balls of norm 3" in capsys.readouterr().err
+    assert (
+        "--proof must be given with what proof files cover, balls of norm inf, 2, 1 and 0, got norm 3"
+        in capsys.readouterr().err
+    )
     assert not (tmp_path / "proofs").exists()
 
 
@@ -354,13 +357,15 @@ def test_shapes_that_balls_do_not_tell_are_refused_before_the_work(alpha: float,
     post = gc.Posterior(
         X[:2], [1.0, -1.0], np.eye(2), kernel=gc.RationalQuadratic(1.0, 1.0, alpha), likelihood="probit"
     )
-    with pytest.raises(InvalidInputError, match="proof must not be given for a model of numbers too large"):
+    with pytest.raises(
+        InvalidInputError, match=r"proof must be given with what proof files cover, .* got numbers too large"
+    ):
         gc.certify(post, X[0], gc.Ball(X[0], 0.1), proof=tmp_path / "proof.json")
 
 
 def test_radii_and_scales_beyond_proof_are_refused_before_the_work(tmp_path: Path) -> None:
     for ball in (gc.Ball(X[0], 1e-150, norm=2), gc.Ball(X[0], 0.1, norm=1, scale=[1.0, 1e-150])):
-        with pytest.raises(InvalidInputError, match="1e-150, of which there are no proofs"):
+        with pytest.raises(InvalidInputError, match="got balls with radii or scales such as 1e-150"):
             gc.certify(fitted(), X[0], ball, proof=tmp_path / "proof.json")
 
 

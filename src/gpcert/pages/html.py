@@ -38,9 +38,7 @@ def page(title: str, subtitle: str, sections: Iterable[tuple[str, str]], lead: s
     contents = tag("nav", tag("ul", *links), aria_label="contents") if len(links) > 2 else Html("")
     top = join([tag("h1", title), tag("p", subtitle, class_="soft"), lead, contents])
     body = tag("body", tag("main", top, content), tag("script", Html(script)))
-    whole = "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
-    # Half a pair of code units, from JSON or from a file's name, is no character: no encoding has it.
-    return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", whole)
+    return "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
 @cache

@@ -263,30 +263,34 @@ def row_names(ids: Sequence[Any], X: Iterable[Float]) -> dict[bytes, str]:
 
 def check_provable(post: Posterior, regions: Sequence[Region], name: str) -> None:
     """Whether there are proof files for questions about these regions; else an error about `name`."""
-    flaw = _flaw(post, regions)
-    if flaw is not None:
-        raise InvalidInputError(f"{name} must not be given for {flaw}, of which there are no proofs yet")
+    covered, found = _flaw(post, regions) or ("", None)
+    if found is not None:
+        raise InvalidInputError(f"{name} must be given with what proof files cover, {covered}, got {found}")
 
 
-def _flaw(post: Posterior, regions: Sequence[Region]) -> str | None:
+def _flaw(post: Posterior, regions: Sequence[Region]) -> tuple[str, str] | None:
+    """What files cover, and what is asked about in place of it."""
     link = post.likelihood
     if isinstance(link, Softmax) and (post.n_classes < 3 or not isinstance(post.kernel, Kernel)):
-        return "a softmax of two classes, or with a kernel for each"
-    others = (
-        () if isinstance(link, OneVsRest | Softmax) else (Matern12, Matern32, Matern52, RationalQuadratic)
-    )
-    if not all(isinstance(kernel, (RBF, *others)) for kernel in post.kernels):
-        return f"the kernel {post.kernel!r}"
+        return "a softmax of three or more classes with one kernel", "one of two, or a kernel for each"
+    one = not isinstance(link, OneVsRest | Softmax)
+    others = (Matern12, Matern32, Matern52, RationalQuadratic) if one else ()
+    strange = next((kernel for kernel in post.kernels if not isinstance(kernel, (RBF, *others))), None)
+    if strange is not None:
+        known = "RBF, Matern and RationalQuadratic kernels" if one else "RBF kernels of several classes"
+        return known, repr(strange)
     inner = link.link if isinstance(link, OneVsRest | Floored) else link
     if not isinstance(inner, Probit | Logit | Softmax | FiveErf):
-        return f"the likelihood {link!r}"
+        return "the likelihoods probit, logit, softmax and scikit-learn's", repr(link)
     if not all(np.isfinite(fact.lift) for fact in facts_of(post)):
-        return "a model of numbers too large or too small, or a precision unlike its kernel"
+        sizes = "numbers too large or too small, or a precision unlike its kernel"
+        return "models whose precision belongs to their kernel", sizes
     balls = [region for region in regions if isinstance(region, Ball)]
     norms = {ball.norm for ball in balls} - {np.inf, 0.0, 1.0, 2.0}
     if norms:
-        return f"balls of norm {min(norms):g}"
+        return "balls of norm inf, 2, 1 and 0", f"norm {min(norms):g}"
     few = [ball for ball in balls if ball.norm == 0]
     if any(supports_of(ball, ball.radius or None) > MOST_SUPPORTS for ball in few):
-        return f"balls of norm 0 with more than {MOST_SUPPORTS} sets of features that may move"
-    return next(filter(None, (*map(beyond, balls), *map(narrow, balls))), None)
+        return f"balls of norm 0 with up to {MOST_SUPPORTS} sets of features that may move", "more"
+    size = next(filter(None, (*map(beyond, balls), *map(narrow, balls))), None)
+    return None if size is None else ("balls of a size that doubles tell", size)
