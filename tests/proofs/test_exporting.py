@@ -123,7 +123,7 @@ def test_labels_of_a_softmax_are_proved(kind: str, tmp_path: Path) -> None:
         found = gc.probability_range(post, region, 0, proof=tmp_path / f"range{i}.json")
         assert found.proof.lower <= found.lower <= found.proof.lower + 0.005
         assert found.proof.upper - 0.005 <= found.upper <= found.proof.upper
-    gc.explain(post, X[0], 0.1, proof=tmp_path)
+    gc.explain(post, X[0], 0.1, label=0, proof=tmp_path)
     balls = [gc.Ball(X[0], 0.05), gc.Ball(X[3], 0.1, norm=2), gc.Ball(X[0], 3.0)]
     verdicts = gc.certify(post, [X[0], X[3], X[0]], balls, proof=tmp_path)
     assert [str(verdict.status) for verdict in verdicts] == ["safe", "safe", "unsafe"]
@@ -264,7 +264,7 @@ def test_what_cannot_be_proved_is_refused_before_the_work(
 
     region = gc.Ball(post.centres[0], 0.1) if region is None else region
     with pytest.raises(InvalidInputError, match=f"proof must be given with what proof files cover, .*{what}"):
-        gc.probability_range(post, region, proof=tmp_path / "p.json", progress=working)
+        gc.certify(post, region, proof=tmp_path / "p.json", progress=working)
     assert not list(tmp_path.iterdir())
 
 
