@@ -120,7 +120,7 @@ def _curves(some: Sequence[Group], several: bool) -> Html:
     lines = [(group.name, Shares(group.points)) for group in some]
     what = "certified accuracy" if all(shares.labelled for _, shares in lines) else "proved safe"
     title = f"Together: {some[0].shape}" if several else "Together"
-    return together(lines, title, what, "Each curve ends where nothing was asked.", some[0].radius_name)
+    return together(lines, title, what, some[0].ends, some[0].radius_name)
 
 
 def _index(groups: Sequence[Group]) -> Html:

@@ -74,7 +74,7 @@ def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
         ("bad", f"{lost}: a counterexample is known"),
     )
     picture = plot.html(f"share of {rows} proved safe and known to change against the radius")
-    text = "Between the two: not decided, or not asked at this radius. Nothing was asked beyond the curves."
+    text = f"Between the two: not decided, or not asked at this radius. {group.ends}"
     return captioned(picture, "Safety", keys, text)
 
 

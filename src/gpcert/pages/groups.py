@@ -81,6 +81,12 @@ class Group:
         """What a radius is called on an axis: with its unit, if that has a name."""
         return f"radius (in {self.words.unit})" if self.words.unit else "radius"
 
+    @property
+    def ends(self) -> str:
+        """Where curves over the radius end."""
+        lost = self.called["unsafe"]
+        return f"A curve ends where not all {self.words.rows} were asked about, or where all {lost}."
+
     def far(self, radius: float) -> str:
         """A radius with its unit."""
         return f"{exactly(radius)} {self.words.unit or ''}".rstrip()
