@@ -277,7 +277,7 @@ def dies_at_the_third(task, piece, report):
     if (region.x == REGIONS[2].x).all():
         report(0.0, 1.0, 0, 0.0)
         os._exit(3)
-    query = _Query(task, region)
+    query = _Query(task, piece)
     run(query, task.settings, report)
     return query.answer()
 
