@@ -265,6 +265,16 @@ def test_one_name_for_one_thing(inside: Path, capsys: pytest.CaptureFixture[str]
         assert line[-1] == answer.ended == told["answer"]["ended"]
 
 
+def test_a_standard_deviation_is_called_so_whichever_columns_move(
+    inside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = gc.load("model.safetensors").feature_names[0]
+    command = ["certify", "model.safetensors", "test.csv", "--radius", "0.3", "--scale", "std"]
+    for more in ([], ["--features", first]):
+        assert main([*command, *more]) == 0
+        assert "off by up to 0.3 standard deviations" in capsys.readouterr().out
+
+
 def test_radii_bracket_the_truth(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     post, (X, _) = gc.load("model.safetensors"), points(12, 1)
     scale = post.centres.std(axis=0)

@@ -196,6 +196,6 @@ def _scale(
     if "std" in given:
         what = "--scale std"
         spread = training_columns(post, what).units(others, names, what)
-        scale[others] = spread[others]
+        scale = np.where(np.isin(np.arange(len(names)), list(own)), scale, spread)
     require("std" in given or not others, f"{_LEFT}, got none for {listed([names[j] for j in others])}")
     return scale
