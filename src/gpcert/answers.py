@@ -20,10 +20,11 @@ from gpcert.html import tag
 from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import read_answers, save_answers
-from gpcert.records.batch import batch_document, image_of, unit_of
+from gpcert.records.batch import batch_document, image_of, shape_told, unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat
 from gpcert.records.results_file import nouns
+from gpcert.regions import Ball
 from gpcert.results import Answer, Attack, Verdict, VerdictStatus
 from gpcert.results.phrases import Words
 from gpcert.results.wording import few, sentences
@@ -216,14 +217,23 @@ class Answers(Sequence[A], Generic[A]):
             return
         try:
             require(self.post is not None, "")
-            write_whole(place, dumps(self._document({})[0]))
+            ((document, _),) = self._documents({})
+            write_whole(place, dumps(document))
         except InvalidInputError:  # no page can be made of them; they are answers all the same
             save_answers(place, self)
 
-    def _document(self, order: dict[Any, int]) -> tuple[dict[str, Any], Any]:
-        if self.post is None:
-            raise InvalidInputError("answers must be of one model that is known, got answers without one")
-        return batch_document(self.post, tuple(self), self.ids, self.truth, order)
+    def _documents(self, order: dict[Any, int]) -> list[tuple[dict[str, Any], Any]]:
+        """One; of answers from files one for each model, kind of answer and kind of region."""
+        if self.post is not None:
+            return [batch_document(self.post, tuple(self), self.ids, self.truth, order)]
+        groups: dict[str, list[int]] = {}
+        for i, answer in enumerate(self):
+            region = getattr(answer, answer.subject)
+            drawn = isinstance(region, Ball)
+            shape = shape_told(region, [str(j) for j in range(region.n_features)]) if drawn else None
+            groups.setdefault(repr((type(answer), answer.model, shape)), []).append(i)
+        parts = [self[some] for some in groups.values()]
+        return [batch_document(None, tuple(part), part.ids, part.truth, order) for part in parts]
 
     def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
         """Write the HTML page of `gpcert report`.
@@ -278,7 +288,7 @@ class Answers(Sequence[A], Generic[A]):
             return sentences(list(self), right=right)
         regions: list[Any] = [getattr(answer, answer.subject) for answer in self]
         centres = np.stack([region.centre for region in regions])
-        noun, rows = nouns(image_of(self.post, centres))
+        noun, rows = nouns(image_of(self.post.feature_names, centres))
         attacked = any(isinstance(answer, Attack) for answer in self)
         predicted = list(map(str, self.post.predict(centres).tolist())) if attacked else [None] * len(self)
         units: dict[str | None, list[int]] = {}
@@ -390,6 +400,7 @@ def report(
     require(bool(batches), "answers must be one batch of answers, or several, got none")
     extension("path", path, ".html", ".htm")
     order: dict[Any, int] = {}
-    made = [batch._document(order) for batch in batches]
+    made = [each for batch in batches for each in batch._documents(order)]
+    require(bool(made), "answers must be at least one, got none")
     named = [(Path(document["verb"]), document, rows) for document, rows in made]
     write_whole(Path(path), report_on(named, title))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sqlite3
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
+from gpcert.cli import main
 from gpcert.store import merge
 from helpers.exact import small_model
 
@@ -299,3 +301,29 @@ def test_a_store_may_be_closed_before_all_is_read(tmp_path):
     store.close()
     answers.close()
     assert len(store.answers()) == len(X)
+
+
+def test_exports_say_who_was_asked_and_can_be_reported(tmp_path):
+    path, table, file = tmp_path / "runs.db", tmp_path / "t.csv", tmp_path / "a.json"
+    balls = gc.balls(X[:3], 0.2, norm=2, features=[1], scale=[1.0, 3.0])
+    found = gc.certify(POST, balls, threshold=0.6, store=path)
+    gc.probability_range(POST, BALLS[:2], store=path)
+    assert main(["store", "export", str(path), "-o", str(table)]) == 0
+    with table.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["kind"] for row in rows] == ["Verdict"] * 3 + ["ProbabilityRange"] * 2
+    assert [json.loads(row["x"]) for row in rows] == X[:3].tolist() + X[:2].tolist()
+    told = [tuple(row[name] for name in ("norm", "radius", "features", "scale", "threshold")) for row in rows]
+    assert told == [("2", "0.2", "[1]", "[1.0, 3.0]", "0.6")] * 3 + [("inf", "0.2", "", "", "")] * 2
+    assert [row["label"] for row in rows[:3]] == [str(verdict.label) for verdict in found]
+    assert {row["model"] for row in rows} == {POST.digest}
+    assert main(["store", "export", str(path), "-o", str(file)]) == 0
+    for answers, name in ((gc.load_answers(file), "all"), (gc.load_answers(file)[:1], "one")):
+        gc.report(answers, tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        assert POST.digest[:12] in page
+        assert "proved" in page
+    gc.save_answers(file, found[0])
+    gc.report(gc.load_answers(file), tmp_path / "single.html")
+    with pytest.raises(gc.InvalidInputError, match="answers must be at least one, got none"):
+        gc.report(gc.Answers([]), tmp_path / "none.html")

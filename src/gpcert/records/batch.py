@@ -28,13 +28,15 @@ _VERBS: dict[type, str] = {
 
 
 def batch_document(
-    post: Posterior,
+    post: Posterior | None,
     answers: Sequence[Any],
     ids: Sequence[Any],
     truth: Sequence[Label] | None = None,
     order: dict[Any, int] | None = None,
 ) -> tuple[dict[str, Any], list[Row]]:
-    """The document with its rows; `order`: positions of the ids, shared by documents about the same rows."""
+    """The document with its rows; `order`: positions of the ids, shared by documents about the same rows. Of
+    answers from files the model is not at hand (None): they are about one, and know its classes.
+    """
     kinds = {type(answer) for answer in answers}
     if len(kinds) != 1 or not kinds <= set(_VERBS):
         told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
@@ -44,8 +46,10 @@ def batch_document(
     order = {} if order is None else order
     regions = [getattr(answer, answer.subject) for answer in answers]
     X = np.stack([region.centre for region in regions])
-    probability = post.probability(X)
-    classes = [str(value) for value in post.labels]
+    probability = None if post is None else post.probability(X)
+    classes = [str(value) for value in (answers[0].about.classes if post is None else post.labels)]
+    own = None if post is None else post.feature_names
+    names, image = own or tuple(f"x{j}" for j in range(X.shape[1])), image_of(own, X)
     points: dict[Any, dict[bytes, int]] = {}  # of each id: the rows that share it are told apart
     rows = []
     for i, (answer, region) in enumerate(zip(answers, regions, strict=True)):
@@ -57,23 +61,25 @@ def batch_document(
                 row=at,
                 id=f"{ids[i]} ({k + 1})" if k else None if ids[i] == at else str(ids[i]),
                 label=None if truth is None else str(truth[i]),
-                predicted=classes[int(probability[i].argmax())] if drawn else None,
-                probability=probability[i] if drawn else None,
+                predicted=_predicted(answer, classes, None if probability is None else probability[i])
+                if drawn
+                else None,
+                probability=probability[i] if drawn and probability is not None else None,
                 x=X[i] if drawn else None,
                 radius=region.radius if drawn and not isinstance(answer, CertifiedRadius) else None,
                 answer=answer,
             )
         )
     kind = _VERBS[kinds.pop()]
-    settings = _settings(post, regions, answers[0].settings)
+    settings = _settings(post, names, regions, answers[0].settings)
     stopped = any(
         str(getattr(answer, "ended", getattr(answer, "status", ""))) == "interrupted" for answer in answers
     )
     return document(
         kind,
         settings=settings,
-        model=describe_model(post, "in memory", post.digest),
-        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": image_of(post, X)},
+        model=_told_by(answers[0], names) if post is None else describe_model(post, "in memory", post.digest),
+        data={"file": "a table in memory", "sha256": None, "target": None, "image_shape": image},
         answers=rows,
         asked=len(rows),
         interrupted=stopped,
@@ -81,21 +87,45 @@ def batch_document(
     ), rows
 
 
-def image_of(post: Posterior, X: Float) -> list[int] | None:
+def _predicted(answer: Any, classes: Sequence[str], probability: Float | None) -> str | None:
+    """The model's label at the point: of a verdict or a radius its own."""
+    if probability is not None:
+        return classes[int(probability.argmax())]
+    return str(answer.label) if isinstance(answer, Verdict | CertifiedRadius) else None
+
+
+def _told_by(answer: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What an answer says of its model."""
+    unknown = dict.fromkeys(("kernel", "likelihood"), "not told")
+    told = {"file": "not at hand", "sha256": answer.model, "digest": answer.model, "target": answer.target}
+    return (
+        told
+        | unknown
+        | {
+            "centres": 0,
+            "features": list(names),
+            "classes": [str(value) for value in answer.about.classes],
+            "training": {},
+        }
+    )
+
+
+def image_of(names: Sequence[str] | None, X: Float) -> list[int] | None:
     """Rows and columns where all points are images."""
-    shapes = {image_shape(x, post.feature_names) for x in X}
+    shapes = {image_shape(x, None if names is None else tuple(names)) for x in X}
     shape = shapes.pop() if len(shapes) == 1 else None
     return None if shape is None else list(shape)
 
 
-def _settings(post: Posterior, regions: Sequence[Any], asked: Settings) -> dict[str, Any]:
-    names = post.feature_names or tuple(f"x{j}" for j in range(post.n_features))
+def _settings(
+    post: Posterior | None, names: Sequence[str], regions: Sequence[Any], asked: Settings
+) -> dict[str, Any]:
     shapes = [shape_told(region, names) for region in regions if isinstance(region, Ball)]
     same = all(shape == shapes[0] for shape in shapes)
     require(same, "answers must be about one kind of region (norm, features, domain, scale), got several")
     limits = {name: None if math.isinf(value) else value for name, value in vars(asked).items()}
     shape = shapes[0] if shapes else {}
-    return shape | {"unit": unit_of(post, shape.get("scale"))} | limits
+    return shape | {"unit": None if post is None else unit_of(post, shape.get("scale"))} | limits
 
 
 def unit_of(post: Posterior, scale: Sequence[float] | None) -> str | None:

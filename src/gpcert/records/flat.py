@@ -25,6 +25,19 @@ def flat(answer: Answer) -> list[dict[str, Any]]:
     return [radius | dict(_entries(answer, ""))]
 
 
+def about_whom(answer: Answer) -> dict[str, Any]:
+    """The centre, and what a ball is besides its radius, as texts."""
+    told: dict[str, Any] = {}
+    subject = getattr(answer, answer.subject)
+    region = subject[0] if isinstance(subject, tuple) and subject else subject
+    if isinstance(region, Ball):
+        told["x"] = str(region.x.tolist())
+        told["norm"] = f"{region.norm:g}"
+        told["features"] = None if region.features is None else str(list(region.features))
+        told["scale"] = None if region.scale is None else str(region.scale.tolist())
+    return told
+
+
 def _entries(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
     for field in fields(value):
         entry, name = getattr(value, field.name), prefix + field.name

@@ -14,7 +14,10 @@ from gpcert.cli.options import count
 from gpcert.cli.show import columns, tell, warn
 from gpcert.formats import TABLES
 from gpcert.records import save_answers
+from gpcert.records.flat import about_whom, flat
+from gpcert.records.flat import columns as flat_columns
 from gpcert.store import Store, merge
+from gpcert.store.table import Table
 from gpcert.validation import printable, require
 
 DESCRIPTION = """
@@ -103,8 +106,11 @@ def _export(store: Store, parsed: argparse.Namespace) -> int:
         answers = list(store.load(parsed.kind, parsed.status, parsed.model))
         number, write = len(answers), lambda place: save_answers(place, answers)
     else:
-        table = store.answers(parsed.kind, parsed.status, parsed.model)
-        number, write = len(table), table.save
+        which = parsed.kind, parsed.status, parsed.model
+        table = store.answers(*which)
+        pairs = zip(table, store.load(*which), strict=True)
+        lines = [row | about_whom(answer) | line for row, answer in pairs for line in flat(answer)]
+        number, write = len(table), Table(flat_columns(lines) or table.columns).save
     kept = keep(path, write)
     if kept.note:
         warn(kept.note)
