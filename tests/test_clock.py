@@ -105,6 +105,6 @@ def test_a_model_is_checked_once_whatever_the_limit_of_the_first_question(
     first = gc.certify(post, X[0], gc.Ball(X[0], 0.05), max_seconds=5.0)
     assert (first.status, first.seconds) == ("safe", 0.0)
     times = len(checked)
-    assert gc.probability_range(post, gc.Ball(X[0], 0.01), max_seconds=5.0).status == "converged"
+    assert gc.probability_range(post, gc.Ball(X[0], 0.01), 1, max_seconds=5.0).status == "converged"
     assert gc.certified_radius(post, X[0], max_radius=0.05, max_seconds=5.0).safe == 0.05
     assert len(checked) == times > 0

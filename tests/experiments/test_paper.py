@@ -104,7 +104,7 @@ def test_both_methods_agree_on_trained_models(inference, likelihood):
     for _ in range(12):
         x, half = rng.standard_normal(3), 10.0 ** rng.uniform(-2, -0.5, 3)
         half[rng.random(3) < 0.3] = 0.0
-        both += agree(post, Box(x - half, x + half), int(rng.integers(2)), 0.05)
+        both += agree(post, Box(x - half, x + half), bool(rng.integers(2)), 0.05)
     assert both >= 8
 
 

@@ -145,4 +145,4 @@ def test_other_likelihoods_get_one_sentence():
     X, weights = np.zeros((2, 1)), np.zeros((2, 3))
     post = Posterior(X, weights, np.zeros((3, 2, 2)), kernel=RBF(1.0, 1.0), likelihood=OneVsRest(Probit()))
     with pytest.raises(ValueError, match="method 'paper' needs two classes or softmax, and one RBF kernel"):
-        probability_range(post, Box([0.0], [1.0]), method="paper")
+        probability_range(post, Box([0.0], [1.0]), 1, method="paper")

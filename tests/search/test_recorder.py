@@ -11,8 +11,8 @@ from gpcert.questions.checks import about
 from gpcert.questions.decision import _Search as Decision
 from gpcert.questions.latent import _Query as LatentQuery
 from gpcert.questions.latent import _Task as LatentTask
+from gpcert.questions.ranges import _Piece, _Task
 from gpcert.questions.ranges import _Query as RangeQuery
-from gpcert.questions.ranges import _Task
 from gpcert.search import Recorder, Why, run
 from gpcert.settings import Settings
 from helpers.exact import small_model
@@ -75,7 +75,7 @@ def fills(parts, whole):
 def listened(post, region, nodes, label=1, tolerance=1e-3):
     tree: Recorder = Tree()
     settings = Settings(tolerance, max_nodes=nodes)
-    query = RangeQuery(_Task(post, "auto", label, settings, about(post, settings)), region)
+    query = RangeQuery(_Task(post, "auto", settings, about(post, settings)), _Piece([region], 0, label))
     run(query, settings, recorder=tree)
     return tree, query.answer()
 
