@@ -71,7 +71,7 @@ def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:
     }
     for row in range(n):
         base, random = about(row, d, more.get("classes", ("3", "8"))), np.random.default_rng([row, 1])
-        safe = float(random.uniform(0.0, 0.2))
+        safe, last = float(random.uniform(0.0, 0.2)), more.get("classes", ("3", "8"))[-1]
         other = np.clip(np.array(base["x"]) + random.uniform(-0.1, 0.1, size=d), 0.0, 1.0).tolist()
         made["radius"].append({**base, "safe": safe, "unsafe": 1.001 * safe, "counterexample": other})
         for radius in (0.05, 0.1):
@@ -85,11 +85,11 @@ def every_verb(folder: Path, n: int, side: int = 2, **more: Any) -> list[Path]:
         low = float(random.uniform(0.0, 0.4))  # a range that decides nothing: both enclosures hold one half
         ends = {"min": [low, 0.51], "max": [0.49, 0.5 + low], "argmin": other, "argmax": other}
         made["range"].append(
-            {**base, "radius": 0.02, "class": "8", **ends, "status": "converged", "nodes": 1, "seconds": 0.1}
+            {**base, "radius": 0.02, "class": last, **ends, "status": "converged", "nodes": 1, "seconds": 0.1}
         )
         value = random.uniform(-1.0, 1.0, size=d)
         influence = {"value": value.tolist(), "lower": (value - 1).tolist(), "upper": (value + 1).tolist()}
-        made["explain"].append({**base, "radius": 0.1, "class": "8", **influence})
+        made["explain"].append({**base, "radius": 0.1, "class": last, **influence})
     names = more.pop("features", [f"pixel {j}" for j in range(d)])
     return [
         write(folder / f"{verb}.json", results(verb, rows, features=names, image_shape=[side, side], **more))

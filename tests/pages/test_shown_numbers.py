@@ -140,7 +140,7 @@ def test_what_a_range_implies_is_exact(
     """1 - P rounds; the margin of the other class, and delta, are told as if it did not."""
     low, high = sorted((low, high))
     answer = row(0, radius=0.1, min=[low, low], max=[high, high], seconds=0.0)
-    answer["class"] = 0
+    answer["class"] = "3"
     path = write(tmp_path_factory.getbasetemp() / "implied.json", results("range", [answer]))
     (point,) = grouped([(path, *read_results(path))])[0].points
     verdict = point.verdicts[0.1]

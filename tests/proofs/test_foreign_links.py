@@ -49,13 +49,13 @@ MODELS = {
 def test_every_question_has_proofs(name: str, tmp_path: Path) -> None:
     post, x = MODELS[name](), X[0]
     balls = [gc.Ball(x, 0.1), gc.Ball(x, 0.3, norm=2), gc.Ball(x + 3.0, 0.5)]
-    for answer in gc.probability_range(post, balls, proof=tmp_path):
+    for answer in gc.probability_range(post, balls, label=1, proof=tmp_path):
         assert answer.proof.exact, answer
     verdicts = gc.certify(post, [x, x], [gc.Ball(x, 0.01), gc.Box(x - 2.0, x + 2.0)], proof=tmp_path)
     assert {str(verdict.status) for verdict in verdicts} == {"safe", "unsafe"}
     assert all(verdict.proof.exact for verdict in verdicts)
     assert gc.certified_radius(post, x, rtol=0.05, proof=tmp_path / "radius.json").proof.exact
-    gc.explain(post, x, 0.2, proof=tmp_path)
+    gc.explain(post, x, 0.2, label=1, proof=tmp_path)
     gc.evaluate(post, X[:3], Y[:3], radii=[0.01, 0.3], proof=tmp_path)
     gc.save(post, tmp_path / "model.safetensors")
     files = sorted(tmp_path.glob("*.json"))
