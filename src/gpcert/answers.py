@@ -26,7 +26,8 @@ from gpcert.records.flat import columns, flat
 from gpcert.records.results_file import nouns
 from gpcert.regions import Ball
 from gpcert.results import Answer, Attack, Verdict, VerdictStatus
-from gpcert.results.phrases import Words
+from gpcert.results.phrases import PLAIN, Words
+from gpcert.results.units import Table, lines, unit_tables
 from gpcert.results.wording import few, sentences
 from gpcert.running import Lot, made
 from gpcert.tables import same_rows
@@ -255,7 +256,8 @@ class Answers(Sequence[A], Generic[A]):
         str
             Some lines.
         """
-        return "\n".join([self._counts(), *few(self.sentences())])
+        said, tables = self._said()
+        return "\n".join([self._counts(), *few(said), *lines(tables)])
 
     def _counts(self) -> str:
         n = len(self)
@@ -282,11 +284,15 @@ class Answers(Sequence[A], Generic[A]):
         list of str
             One sentence for each kind of answer and radius.
         """
+        return self._said()[0]
+
+    def _said(self) -> tuple[list[str], list[Table]]:
+        """The sentences, and the tables of units that they point to."""
         labels = [getattr(answer, "label", None) for answer in self]
         right = None if self.truth is None else [a == b for a, b in zip(labels, self.truth, strict=True)]
-        if self.post is None or not len(self):
-            return sentences(list(self), right=right)
         regions: list[Any] = [getattr(answer, answer.subject) for answer in self]
+        if self.post is None or not len(self):
+            return sentences(list(self), right=right), unit_tables(regions, PLAIN)
         centres = np.stack([region.centre for region in regions])
         noun, rows = nouns(image_of(self.post.feature_names, centres))
         attacked = any(isinstance(answer, Attack) for answer in self)
@@ -295,19 +301,21 @@ class Answers(Sequence[A], Generic[A]):
         for i, region in enumerate(regions):
             units.setdefault(unit_of(self.post, getattr(region, "scale", None)), []).append(i)
         told: list[str] = []
+        tables: list[Table] = []
         for unit, some in units.items():  # a radius of 1 is not the same for all of them
             names = self.post.feature_names or ()
             words = Words(list(map(str, self.post.labels)), names, noun, unit, rows)
             given = None if right is None else [right[i] for i in some]
             asked = [self[i] for i in some], words, given
             told += sentences(*asked, predicted=[predicted[i] for i in some])
-        return told
+            tables += unit_tables([regions[i] for i in some], words)
+        return told, tables
 
     def __repr__(self) -> str:
         shown = [f"{self.ids[i]}: {self[i]}" for i in range(min(_SHOWN, len(self)))]
         more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
-        lines = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
-        return "\n".join([f"Answers ({self._counts()})", *lines, *more])
+        told = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
+        return "\n".join([f"Answers ({self._counts()})", *told, *more])
 
     def _repr_html_(self) -> str:
         rows = [

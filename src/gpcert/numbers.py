@@ -74,7 +74,7 @@ def counted(count: int, n: int) -> str:
     return f"{count:,} of {n:,} ({percent(Fraction(count, n))})"
 
 
-def radius_at_least(r: float) -> str:
+def radius_at_least(r: Exact) -> str:
     """r to four significant digits, rounded down."""
     return _significant(r, ROUND_FLOOR)
 
@@ -98,8 +98,10 @@ def _decimal(units: int, decimals: int) -> str:
     return f"{Decimal(f'{units}e-{decimals}'):f}"
 
 
-def _significant(r: float, rounding: str) -> str:
+def _significant(r: Exact, rounding: str) -> str:
     if r == 0:
         return "0"
-    rounded = Context(prec=4, rounding=rounding).create_decimal(r).normalize()
+    context = Context(prec=4, rounding=rounding)
+    found = context.divide(*r.as_integer_ratio()) if isinstance(r, Fraction) else context.create_decimal(r)
+    rounded = found.normalize()
     return f"{rounded:f}" if -6 <= rounded.adjusted() <= 6 else f"{rounded:e}"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.results.phrases import Words, while_moving
+from gpcert.results.units import unit_tables
 from gpcert.results.wording import proved, sentences, wilson
 
 WORDS = Words(("well", "ill"), ("age", "bmi", "dose"), unit="standard deviations")
@@ -166,7 +167,8 @@ def test_kinds_and_radii_apart_many_radii_together(clf: gc.GPClassifier) -> None
 def test_a_radius_has_its_unit(unit: str | None, radius: str, far: str) -> None:
     ball = gc.Ball(X, 0.1, scale=np.ones(3))
     told = while_moving(ball, radius, Words(unit=unit))
-    assert told == f"while all 3 features are off by up to {far} each, in any combination"
+    see = " (see the table of units)" if unit else ""
+    assert told == f"while all 3 features are off by up to {far} each, in any combination{see}"
 
 
 def test_a_share_is_of_rows_however_many_radii_were_asked(clf: gc.GPClassifier) -> None:
@@ -210,9 +212,64 @@ def test_a_scale_of_few_features_is_told() -> None:
     ball = gc.Ball(X, 0.5, scale=[1.0, 2.0, 4.0])
     words = Words(features=WORDS.features)
     assert "0.5 times the scale (“age”: 1, “bmi”: 2, “dose”: 4) each" in while_moving(ball, "0.5", words)
-    assert "0.5 times the scale each" in while_moving(
-        gc.Ball(np.zeros(9), 0.5, scale=np.arange(1.0, 10)), "0.5"
+
+
+@pytest.mark.parametrize(
+    ("norm", "told"),
+    [
+        (math.inf, "off by up to 0.5 times its own unit each, in any combination"),
+        (2, "off by a Euclidean distance of up to 0.5, counted in their own units"),
+        (1, "off by up to 0.5, counted in their own units, in sum"),
+        (3, "off by up to 0.5, counted in their own units, in the 3-norm"),
+    ],
+)
+def test_units_of_many_features_are_a_table(norm: float, told: str) -> None:
+    """What it says is what the ball is: the points at these distances are in it, a little farther is not."""
+    unit, limits = np.array([52.1734, 0.3, 4.0, 1e-9, 7.0]), (-np.inf, np.array([np.inf, 2.0, 2.0, 2.0, 2.0]))
+    words = Words(features=("area", "bmi", "dose", "tiny", "still"))
+    balls = [
+        gc.Ball(np.zeros(5), r, norm, features=[0, 1, 2, 3], scale=unit, domain=limits) for r in (0.5, 0.1)
+    ]
+    assert while_moving(balls[0], "0.5", words) == (
+        f"while 4 of 5 features are {told}, each within its own limits (see the table of units)"
     )
+    ((head, rows),) = unit_tables(balls, words)
+    alone = "up to" if norm == math.inf else "alone up to"
+    assert head == ("feature", "radius 1", f"at 0.1: {alone}", f"at 0.5: {alone}", "limits")
+    assert rows[0] == ("area", "52.1734", "5.21734", "26.0867", "none")
+    assert rows[1] == ("bmi", "0.3", "0.03", "0.15", "up to 2")
+    assert [row[0] for row in rows] == ["area", "bmi", "dose", "tiny"]
+    for j, row in enumerate(rows):
+        for ball, far in zip(balls, (row[3], row[2]), strict=True):
+            step = np.eye(5)[j]
+            assert ball.contains(-float(far) * step * (1 - 1e-12))
+            assert not ball.contains(-float(far) * step * 1.001)
+    assert unit_tables([gc.Ball(np.zeros(5), 1.0, norm)], words) == []
+
+
+def test_the_table_of_units_is_where_its_sentence_is(tmp_path: Path) -> None:
+    """In the summary, on a terminal, on the page: own units of standard deviations, the models apart."""
+    random = np.random.default_rng(0)
+    table = dict(zip("abcde", random.normal(size=(5, 30)) * [[1], [20], [300], [1], [1]], strict=True))
+    y = table["a"] + table["b"] / 20 > 0
+    clf = gc.GPClassifier(gc.RBF([2.0, 40.0, 600.0, 2.0, 2.0]), max_evals=0).fit(table, y)
+    other = gc.GPClassifier(gc.RBF([2.0, 40.0, 600.0, 2.0, 2.0]), max_evals=0).fit(
+        {name: 2.0 * values for name, values in table.items()}, y
+    )
+    answers, doubled = (gc.certify_table(m, table, radii=[0.05, 0.1], scale="std") for m in (clf, other))
+    deviation = float(np.std(table["c"]))
+    told = answers.summary().splitlines()
+    assert sum("(see the table of units)" in line for line in told) == 2
+    (line,) = [line for line in told if line.split()[0] == "c"]
+    unit, *far = map(float, line.split()[1:])
+    for shown, truth in zip((unit, *far), (deviation, 0.05 * deviation, 0.1 * deviation), strict=True):
+        assert 0.999 * truth < shown <= truth
+    both = (answers + doubled).summary().splitlines()
+    assert [line[:12] for line in both if line.startswith("Units")] == ["Units 1 of 2", "Units 2 of 2"]
+    answers.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for cell in ("1 standard deviation", line.split()[1], line.split()[2], line.split()[3]):
+        assert cell in text
 
 
 def test_a_radius_above_another_threshold_does_not_speak_of_the_class(clf: gc.GPClassifier) -> None:

@@ -28,9 +28,10 @@ from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, line_of
-from gpcert.records.results_file import describe_model, document, summary, surroundings
+from gpcert.records.results_file import describe_model, document, summary, surroundings, units
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
+from gpcert.results.units import lines as table_lines
 from gpcert.results.wording import few
 from gpcert.running import cores
 from gpcert.validation import printable, require
@@ -214,7 +215,7 @@ def _for_people(
         lines.append(f"... {len(answers) - len(shown)} more in {printable(str(place))}")
     if answers and (counts := summary_of(answers)):
         lines.append(counts)
-    lines += map(printable, few(summary(results, answers)))
+    lines += map(printable, [*few(summary(results, answers)), *table_lines(units(results, answers))])
     told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
     lines.append(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]

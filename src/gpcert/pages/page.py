@@ -70,6 +70,7 @@ def _sections(group: Group, of: int) -> list[tuple[str, Html]]:
     reach = max(finite, default=0.0) if radius is None else radius
     every = [
         ("In short", sections.headline(group)),
+        ("Units", sections.units(group)),
         (
             f"{group.words.row.capitalize()} by {group.words.row}",
             charts.point_map(group, reach) if reach > 0 else Html(""),

@@ -26,6 +26,7 @@ from gpcert.pages.summary import (
 )
 from gpcert.pages.words import word
 from gpcert.records.results_file import summary
+from gpcert.records.results_file import units as tables_of
 from gpcert.results.phrases import while_moving
 from gpcert.results.wording import proved
 
@@ -53,6 +54,14 @@ def claim(group: Group) -> Html:
     first, *rest = claims(group)
     more = "everything these files show, sentence by sentence"
     return stated(first, more, rest, only_attacked(group), len(rest) > _FEW)
+
+
+def units(group: Group) -> Html:
+    """How far each feature may be off, in its own unit, where a sentence cannot say it."""
+    every = [row for _, _, rows in group.results for row in rows]
+    found = [table(head, lines, "figures") for head, lines in tables_of(group.document, every)]
+    told = "“Off” means, for each feature that moves, in its own unit (rounded down):"
+    return join([tag("p", told), *found]) if found else Html("")
 
 
 def only_attacked(group: Group) -> bool:

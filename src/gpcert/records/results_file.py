@@ -19,6 +19,7 @@ from gpcert.posterior import Posterior
 from gpcert.records.documents import parsed
 from gpcert.records.rows import Row
 from gpcert.results.phrases import Words
+from gpcert.results.units import Table, unit_tables
 from gpcert.results.wording import sentences
 from gpcert.running import THREADS
 from gpcert.validation import require
@@ -119,6 +120,13 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     found = sentences([row.answer for row in rows], words, right, radii, about, predicted)
     told = f"{missing:,} of {document['asked']:,} questions have no answer: they are in none of these shares."
     return [*found, told] if found and missing > 0 else found
+
+
+def units(document: dict[str, Any], rows: Sequence[Row]) -> list[Table]:
+    """The tables of units that the sentences point to."""
+    regions: list[Any] = [getattr(row.answer, row.answer.subject) for row in rows]
+    balls = [each[0] if isinstance(each, tuple) and each else each for each in regions]
+    return unit_tables(balls, words_of(document), {row.radius for row in rows if row.radius is not None})
 
 
 def read_results(path: Path) -> tuple[dict[str, Any], list[Row]]:

@@ -92,10 +92,14 @@ class Answer(Record, ABC):
             Two lines, or more.
         """
         from gpcert.results.phrases import Words
+        from gpcert.results.units import lines, unit_tables
         from gpcert.results.wording import sentences  # sentences are about all kinds of answers
 
         words = Words(features=getattr(self, "feature_names", None) or ())
-        return "\n".join([self.told(), *sentences([self], words)])
+        region = getattr(self, self.subject)
+        regions = list(region) if isinstance(region, tuple) else [region]
+        tables = unit_tables(regions[:1], words, getattr(self, "radii", None))
+        return "\n".join([self.told(), *sentences([self], words), *lines(tables)])
 
     def found(self) -> list[tuple[str, Float]]:
         """Points (d,) of the region that were found, by what they are called."""

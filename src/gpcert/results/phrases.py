@@ -56,14 +56,25 @@ def while_moving(region: Region | None, radius: str, words: Words = PLAIN) -> st
     which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
     reach, within = far(radius, words, region), _within(region, moving.tolist(), words)
     if region.norm == 0:
-        return _some(radius, len(moving), which, within)
+        see = " (see the table of units)" if has_table(region, words) else ""
+        return _some(radius, len(moving), which, within) + see
     how = {
         math.inf: f"by up to {reach}" + ("" if one else " each, in any combination"),
-        2.0: f"by a Euclidean distance of up to {reach}",
+        2.0: f"by a Euclidean distance of up to {reach.removesuffix(',')}",
         1.0: f"by up to {reach} in sum",
     }.get(region.norm, f"by up to {reach} in the {region.norm:g}-norm")
     how = "by any amount" if radius == "Infinity" else how
-    return f"while {which} {'is' if one else 'are'} off {how}{within}"
+    see = " (see the table of units)" if has_table(region, words) else ""
+    return f"while {which} {'is' if one else 'are'} off {how}{within}{see}"
+
+
+def has_table(ball: Ball, words: Words) -> bool:
+    """Whether a sentence cannot say how far each feature moves, or within which limits."""
+    moving = np.flatnonzero(ball.moving())
+    scale = None if ball.norm == 0 else ball.scale
+    apart = [each for each in (scale, *(ball.domain or ())) if each is not None]
+    many = len(moving) > _FEW and any(len(set(each[moving].tolist())) > 1 for each in apart)
+    return bool(len(moving)) and (many or (words.unit is not None and scale is not None))
 
 
 def _some(radius: str, n: int, which: str, within: str) -> str:
@@ -78,7 +89,7 @@ def _some(radius: str, n: int, which: str, within: str) -> str:
 
 
 def far(radius: str, words: Words, ball: Ball) -> str:
-    """A radius with its unit: 2 standard deviations, 1 times the scale."""
+    """A radius with its unit: 2 standard deviations, 1 times the scale, or what a table has."""
     named = words.unit and words.unit.removesuffix("s" if radius == "1" else "")
     if named and radius.startswith("the "):
         return f"{radius} (in {named})"
@@ -86,7 +97,9 @@ def far(radius: str, words: Words, ball: Ball) -> str:
         return f"{radius} {named or ''}".rstrip()
     moving = np.flatnonzero(ball.moving()).tolist()
     told = [exactly(float(ball.scale[j])) for j in moving]
-    return f"{radius} times the scale{_each(told, moving, words)}"
+    if each := _each(told, moving, words):
+        return f"{radius} times the scale{each}"
+    return f"{radius}{' times its own unit' if ball.norm == math.inf else ', counted in their own units,'}"
 
 
 def _each(told: list[str], moving: list[int], words: Words) -> str:

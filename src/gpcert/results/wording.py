@@ -27,7 +27,7 @@ from gpcert.regions import Ball
 from gpcert.results.about import Answer
 from gpcert.results.answers import CertifiedRadius, ProbabilityRange, Robustness, Verdict
 from gpcert.results.latents import LatentRange
-from gpcert.results.phrases import PLAIN, Words, far, while_moving
+from gpcert.results.phrases import PLAIN, Words, far, has_table, while_moving
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 from gpcert.validation import printable
@@ -270,9 +270,10 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     best = max(range(len(ends)), key=lambda k: abs(ends[k][0] + ends[k][1]))
     certain = sum(low > 0 or high < 0 for low, high in ends)
     one = f"one of {len(ends)} {words.noun}" if len(ends) > 1 else f"“{words.feature(moving[0])}”"
+    see = " (see the table of units)" if has_table(balls[0], words) else ""
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
-        f"While {one} alone is off by up to {far(radius, words, balls[0])}, its mean influence on the "
+        f"While {one} alone is off by up to {far(radius, words, balls[0])}{see}, its mean influence on the "
         f"probability of {_name(some[0])} over {words.counted(len(balls))} is enclosed by proof: "
         f"the direction is certain for {every}, and the largest is that of "
         f"“{words.feature(moving[best])}”, in {between(*ends[best])}."
