@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_std_means_the_training_data_in_every_question() -> None:
     assert gc.certified_score(0.3, scale="std")(clf, rows, y) == right
 
 
-def test_limits_by_the_training_data_leave_out_what_never_was() -> None:
+def clinic() -> tuple[dict[str, np.ndarray], np.ndarray]:
     random = np.random.default_rng(4)
     table = {
         "sex_female": random.integers(0, 2, 40).astype(float),
@@ -128,10 +129,14 @@ def test_limits_by_the_training_data_leave_out_what_never_was() -> None:
         "bmi": random.uniform(18.0, 40.0, 40),
         "change": random.normal(size=40),
     }
+    return table, (table["change"] > 0).astype(int)
+
+
+def test_limits_by_the_training_data_leave_out_what_never_was() -> None:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    y = (table["change"] > 0).astype(int)
+    table, y = clinic()
     scaled = make_pipeline(StandardScaler(), gc.GPClassifier(max_evals=0))
     for fitted in (gc.GPClassifier(max_evals=0).fit(table, y), scaled.fit(pd.DataFrame(table), y)):
         columns = gc.posterior_of(fitted).training_columns
@@ -140,9 +145,43 @@ def test_limits_by_the_training_data_leave_out_what_never_was() -> None:
         ball = gc.balls(table, 5.0, domain="data", of=fitted)[0]
         assert ball.domain[0].tolist() == [0.0, 0.0, 0.0, -np.inf]
         assert ball.domain[1].tolist() == [1.0, np.inf, np.inf, np.inf]
-        np.testing.assert_array_equal(
-            gc.certified_radius(fitted, pd.DataFrame(table)[:1], domain="data")[0].ball.domain, ball.domain
-        )
+        with pytest.warns(gc.ImpossibleInputsWarning, match=r"'children'\): features= lets columns"):
+            found = gc.certified_radius(fitted, pd.DataFrame(table)[:1], domain="data")[0]
+        np.testing.assert_array_equal(found.ball.domain, ball.domain)
+
+
+def test_regions_with_inputs_unlike_any_in_training_are_told() -> None:
+    table, y = clinic()
+    clf, row = gc.GPClassifier(max_evals=0).fit(table, y), {name: v[:1] for name, v in table.items()}
+    row["children"] = np.array([1.0])
+    told = (
+        "the regions hold values unlike any in training (0 or 1 in training: 'sex_female'; whole and never "
+        "negative in training: 'children'): domain='data' keeps to their ends, features= lets columns "
+        "stand still"
+    )
+    for ask in (
+        lambda: gc.certify(clf, gc.balls(row, 2.0)),
+        lambda: gc.certify(clf, [gc.balls(row, 2.0)[0], gc.balls(row, 0.1, 2)[0]]),
+        lambda: gc.probability_range(clf, gc.Box(*({n: v[0] + r for n, v in row.items()} for r in (-2, 2)))),
+        lambda: gc.certify_table(clf, row, radii=[0.1, 2.0]),
+        lambda: gc.evaluate(clf, pd.DataFrame(row), [0], [2.0]),
+        lambda: gc.explain(clf, row, 2.0),
+        lambda: gc.robustness(clf, gc.balls(row, 2.0)),
+    ):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            ask()
+        assert [(str(each.message), each.filename) for each in found] == [(told, __file__)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gc.certify(clf, gc.balls(row, 2.0, features=["bmi", "change"]))
+        gc.certify(clf, gc.balls(row, 0.0))
+        gc.certify(clf, gc.balls(row | {"sex_female": [0.5], "children": [1.5]}, 0.4))  # asked as they are
+        gc.certify(
+            clf, gc.balls(np.column_stack(list(row.values())), 0.1, domain=(-9.0, 50.0))
+        )  # one unit: pixels
+        unnamed = gc.GPClassifier(max_evals=0).fit(np.column_stack(list(table.values())), y)
+        gc.certify(unnamed, gc.balls(np.array([[1.0, 1.0, 20.0, 0.0]]), 2.0))
 
 
 def test_balls_keep_the_index_take_radii_from_a_column_and_ids() -> None:

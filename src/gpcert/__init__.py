@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpcert.errors import (
         ContradictionWarning as ContradictionWarning,
         GpcertError as GpcertError,
+        ImpossibleInputsWarning as ImpossibleInputsWarning,
         InvalidInputError as InvalidInputError,
         ModelFileError as ModelFileError,
         NotFittedError as NotFittedError,
@@ -88,8 +89,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
     "answers": "Answers load_answers report",
-    "errors": "ContradictionWarning GpcertError InvalidInputError ModelFileError NotFittedError StoreError "
-    "UnitsWarning",
+    "errors": "ContradictionWarning GpcertError ImpossibleInputsWarning InvalidInputError ModelFileError "
+    "NotFittedError StoreError UnitsWarning",
     "estimator": "GPClassifier",
     "kernels": "RBF Matern12 Matern32 Matern52 Product RationalQuadratic Sum",
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",

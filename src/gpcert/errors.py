@@ -28,6 +28,10 @@ class UnitsWarning(UserWarning):
     """One radius for columns that are measured in very different units."""
 
 
+class ImpossibleInputsWarning(UserWarning):
+    """A region holds inputs unlike any in training: half a child, a weight below 0, a sex between two."""
+
+
 class ContradictionWarning(RuntimeWarning):
     """A bound lay above a value that was found: a fault of gpcert, so the bound is given up."""
 

@@ -246,7 +246,7 @@ def test_counterexamples_by_change_in_units_of_the_scale(tmp_path: Path) -> None
     scale = [100.0, 0.1, 1.0, 2.0]
     path = certify(tmp_path / "c.json", [{**UNSAFE, "x": x, "counterexample": other}], scale=scale)
     text = report([path])
-    (table,) = [t for t in tables(text) if t[0][:1] == ["feature"]]
+    (table,) = [t for t in tables(text) if t[0][:2] == ["feature", "value"]]
     assert [row[0] for row in table[1:]] == ["b", "d", "a", "c"]  # 2, -0.5, 0.01, 0 units
     assert table[1][1:] == ["20", "20.2", "+0.2", "+2"]
     assert table[2][1:] == ["40", "39", "-1", "-0.5"]

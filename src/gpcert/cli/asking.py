@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gpcert.cli.progress import Interrupt
 from gpcert.cli.show import warn
-from gpcert.errors import UnitsWarning
+from gpcert.errors import ImpossibleInputsWarning, UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.running import Bar, Listener, Progress, Report, Running, ask_all
 
@@ -83,5 +83,6 @@ def _listed(found: Answer) -> list[Any]:
 
 def _row(task: tuple[Ask, Posterior], query: Any, report: Report) -> Answer:
     ask, post = task
+    warnings.simplefilter("ignore", ImpossibleInputsWarning)
     warnings.simplefilter("ignore", UnitsWarning)  # said once, after the answers
     return ask(post, query, lambda p: report(p.lower, p.upper, p.nodes, p.seconds))

@@ -28,7 +28,7 @@ from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, line_of
-from gpcert.records.results_file import describe_model, document, summary, surroundings, units
+from gpcert.records.results_file import describe_model, document, impossible, summary, surroundings, units
 from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.results.units import lines as table_lines
@@ -135,6 +135,8 @@ def run_session(
         moving = settings["features"] and [model.features.index(name) for name in settings["features"]]
         if apart := units_apart(model.post, moving, settings["domain"], "--scale std"):
             warn(apart)
+    if unlike := impossible(results, answers, ("--domain data", "--features")):
+        warn(unlike)
     if outcome.failure:
         warn(outcome.failure)
     if outcome.failure or kept.failed:

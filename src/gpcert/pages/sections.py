@@ -25,6 +25,7 @@ from gpcert.pages.summary import (
     shown_radius,
 )
 from gpcert.pages.words import word
+from gpcert.records.results_file import impossible as unlike_training_of
 from gpcert.records.results_file import summary
 from gpcert.records.results_file import units as tables_of
 from gpcert.results.phrases import while_moving
@@ -54,6 +55,13 @@ def claim(group: Group) -> Html:
     first, *rest = claims(group)
     more = "everything these files show, sentence by sentence"
     return stated(first, more, rest, only_attacked(group), len(rest) > _FEW)
+
+
+def impossible(group: Group) -> Html:
+    """That regions and counterexamples have values unlike any in training."""
+    every = [row for _, _, rows in group.results for row in rows]
+    told = unlike_training_of(group.document, every, ("--domain data", "--features"))
+    return tag("p", tag("b", "Careful: "), f"{told}.") if told else Html("")
 
 
 def units(group: Group) -> Html:
@@ -151,7 +159,7 @@ def headline(group: Group) -> Html:
         told = told if middle > 0 else f"less than half of the {words.rows} have one"
         tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), told))
     shares = [counted.at(r) for r in radii_asked(points)]
-    parts = [_below_threshold(group), tag("div", *tiles, class_="tiles")]
+    parts = [impossible(group), _below_threshold(group), tag("div", *tiles, class_="tiles")]
     return join([*parts, _by_radius(group, shares)] if shares else parts)
 
 

@@ -17,7 +17,7 @@ from gpcert.adapters import posterior_of
 from gpcert.answers import Answers
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import warn_of_units
+from gpcert.questions.checks import warn_of_impossible, warn_of_units
 from gpcert.regions import Ball, Box, Region, Regions
 from gpcert.results import Answer
 from gpcert.running import made, one_thread
@@ -159,6 +159,7 @@ def _checked(post: Posterior, regions: Regions, radii: Float | None = None) -> R
     for each in regions if radii is None else some[:1]:
         n = each.n_features
         require(n == post.n_features, f"region must have {post.n_features} features, got {n}")
+    warn_of_impossible(post, regions if regions.alike is None else regions.alike)
     return regions
 
 

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import check_number, limits_and_units, training_columns, warn_of_units
+from gpcert.questions.checks import (
+    check_number,
+    limits_and_units,
+    training_columns,
+    warn_of_impossible,
+    warn_of_units,
+)
 from gpcert.regions import Alike, Ball, Norm, Regions, alike
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, positions, read
@@ -137,6 +143,7 @@ def checked_balls(
     limits = np.full(len(X), np.inf if max_radius is None else float(max_radius))
     if max_radius is None:
         limits[:] = [_far(post, kind.moved(x, 0.0)) for x in X]
+    warn_of_impossible(post, Alike(kind, X, limits))
     balls = Balls(kind, X, limits, single, table.ids)
     require(
         bool(np.isfinite(np.minimum(limits, balls.coverings)).all()),

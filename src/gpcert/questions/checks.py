@@ -13,11 +13,11 @@ import numpy as np
 from gpcert.bounds import check_certifiable
 from gpcert.classes import Label, position, positions
 from gpcert.engine.backend import DEVICES
-from gpcert.errors import InvalidInputError, UnitsWarning
+from gpcert.errors import ImpossibleInputsWarning, InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
-from gpcert.posterior_columns import TrainingColumns
+from gpcert.posterior_columns import TrainingColumns, unlike_training
 from gpcert.proofs import Prover
-from gpcert.regions import Regions
+from gpcert.regions import Alike, Region, Regions, extent, one_unit
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
 from gpcert.settings import Settings
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Kept: TypeAlias = "Store | str | os.PathLike[str] | None"
 #: Deviations that differ by more are of different units.
 _UNLIKE = 100.0
+_LOOKED = 1000  # regions, for inputs unlike any in training
 
 
 def checked_settings(tolerance: float, max_seconds: float | None, max_nodes: int | None) -> Settings:
@@ -141,10 +142,7 @@ def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, opti
     one domain (low, high) for all columns says that they have one unit: pixels.
     """
     names, chosen = post.feature_names, range(post.n_features) if moving is None else moving
-    one_unit = domain is not None and all(
-        np.isfinite(end).all() and np.min(end) == np.max(end) for end in domain
-    )
-    if names is None or one_unit:  # of an array nobody chose units
+    if names is None or one_unit(domain):  # of an array nobody chose units
         return ""
     known = post.training_columns
     spread = {} if known is None else {j: s for j in chosen if 0 < (s := float(known.spread[j])) < np.inf}
@@ -157,6 +155,27 @@ def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, opti
         f"one radius for all columns, of which {names[least]!r} varies by {spread[least]:.3g} in training "
         f"and {names[most]!r} by {spread[most]:.3g}: {option} counts in standard deviations"
     )
+
+
+def warn_of_impossible(post: Posterior, regions: Sequence[Region] | Alike, level: int = 5) -> None:
+    """Say that regions hold inputs unlike any in training, which proofs and counterexamples are about, too.
+
+    Silent where columns have no names, as in arrays, whose numbers are made more often than measured, and
+    where one domain for all says what they are: pixels. Of regions one by one the first are looked at.
+    """
+    known, names = post.training_columns, post.feature_names
+    some = regions if isinstance(regions, Alike) else regions[:_LOOKED]
+    if known is None or names is None or not len(some):
+        return
+    first = some.kind if isinstance(some, Alike) else some[0]
+    if one_unit(getattr(first, "domain", None)):
+        return
+    x = some.x if isinstance(some, Alike) else np.stack([each.centre for each in some])
+    ends = extent(some)
+    if told := unlike_training(known.unlike(*ends, x), names):
+        keeps = "domain='data' keeps to their ends, " if known.left(*ends) else ""
+        told = f"{told}: {keeps}features= lets columns stand still"
+        warnings.warn(told, ImpossibleInputsWarning, stacklevel=level)
 
 
 def check_threshold(post: Posterior, threshold: float) -> None:

@@ -34,11 +34,12 @@ from gpcert.questions.checks import (
     check_number,
     checked_running,
     checked_settings,
+    warn_of_impossible,
 )
 from gpcert.questions.ranges import probability_range
-from gpcert.regions import Ball
+from gpcert.regions import Ball, Regions
 from gpcert.results import About, Explanation, Status, Unproved
-from gpcert.running import Listener, Progress, Report, Stopped, ask_all
+from gpcert.running import Listener, Progress, Report, Stopped, ask_all, made
 from gpcert.settings import Settings
 from gpcert.tables import arranged, read
 from gpcert.validation import Float, Index, as_matrix
@@ -126,6 +127,7 @@ def explain(
     points = as_matrix("X", np.atleast_2d(arranged("X", table, names)), post.n_features)
     shape = checked_shape(post, names or table.names, features, domain, scale, level=5)
     balls = tuple(Ball(x, radius, np.inf, *shape) for x in points)
+    warn_of_impossible(post, balls, level=4)
     prover = checked_prover(post, proof, balls, True, table.ids)
     running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
     task = post, c, about(post, settings), prover
@@ -227,7 +229,10 @@ def _sides(
         for i in np.flatnonzero(~(wide <= settings.tolerance)):
             side = Ball(x, ball.radius, features=[int(j[i])], domain=within, scale=ball.scale)
             own = post.labels[label]
-            r = probability_range(post, side, own, **asdict(settings), progress=unknown, n_jobs=1)
+            options = asdict(settings) | {"progress": unknown, "n_jobs": 1}
+            r = made(
+                probability_range.__wrapped__(post, Regions([side]), own, **options)[0], 0
+            )  # no warnings
             if r.status is Status.INTERRUPTED:  # the search has kept Ctrl-C to itself
                 raise Stopped
             found = r.min.lower, r.min.upper, r.max.lower, r.max.upper

@@ -14,7 +14,7 @@ from gpcert.questions.checks import Kept, check_model, checked_labels, checked_p
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box, Regions
 from gpcert.results import ProbabilityRange, Robustness, Status
-from gpcert.running import Listener
+from gpcert.running import Listener, made
 from gpcert.validation import Float
 
 
@@ -79,7 +79,7 @@ def robustness(
     check_model(post)
     points = None if x is None else checked_points(post, x, region)
     labels = [post.labels[c] for c in checked_labels(post, label, region)]
-    ranges = probability_range(
+    found = probability_range.__wrapped__(  # what the door says of regions is said
         post,
         region,
         labels,
@@ -91,6 +91,7 @@ def robustness(
         device=device,
         store=store,
     )
+    ranges = [made(each, i) for i, each in enumerate(found)]
     if points is None:
         return [_delta(r, max(0.0, r.max.lower - r.min.upper), r.max.upper - r.min.lower) for r in ranges]
     asked = [i for i, r in enumerate(ranges) if r.status is not Status.INTERRUPTED]

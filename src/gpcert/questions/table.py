@@ -111,7 +111,7 @@ def certify_table(
     labels = None if truth is None else class_indices(post, truth, m, "target")
     rows, names = np.repeat(np.arange(m), len(chosen)), [each for each in ids for _ in chosen]
     regions = balls.regions(rows, np.tile(chosen, m), names)
-    found = certify(
+    found = certify.__wrapped__(  # what the door says of regions is said
         post,
         None,
         regions,

@@ -14,15 +14,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
+from gpcert.posterior_columns import KINDS, TrainingColumns, unlike_training
 from gpcert.records.documents import parsed
 from gpcert.records.rows import Row
+from gpcert.regions import extent, one_unit
+from gpcert.results import Attack
 from gpcert.results.phrases import Words
 from gpcert.results.units import Table, unit_tables
 from gpcert.results.wording import sentences
 from gpcert.running import THREADS
-from gpcert.validation import require
+from gpcert.validation import Float, require
 
 NAME = "gpcert results"
 FORMAT = 2
@@ -84,7 +89,50 @@ def describe_model(post: Posterior, file: str, sha256: str) -> dict[str, Any]:
         "classes": [] if post.classes is None else [str(label) for label in post.labels],
         "target": post.target,
         "training": dict(post.training),
+        "columns": _kinds(post),
     }
+
+
+def _kinds(post: Posterior) -> dict[str, list[str]] | None:
+    """Which features were whole numbers, 0 or 1, never negative in training; None where nobody knows."""
+    known, names = post.training_columns, post.feature_names
+    if known is None or names is None:
+        return None
+    return {kind: [names[j] for j in np.flatnonzero(getattr(known, kind))] for kind in KINDS}
+
+
+def impossible(document: dict[str, Any], rows: Sequence[Row], hints: tuple[str, str]) -> str:
+    """The sentence about regions with inputs unlike any in training, and about counterexamples there; "" of
+    regions without. `hints`: how limits, and columns that stand still, are asked for.
+    """
+    names, told = document["model"].get("features", []), document["model"].get("columns")
+    regions = [each for row in rows for each in _regions(row.answer)]
+    if not isinstance(told, dict) or not regions or any(each.n_features != len(names) for each in regions):
+        return ""
+    if one_unit(getattr(regions[0], "domain", None)):
+        return ""
+    kinds = [told.get(kind) for kind in KINDS]
+    masks = [np.array([isinstance(kind, list) and name in kind for name in names]) for kind in kinds]
+    known, ends = TrainingColumns(np.ones(len(names)), *masks), extent(regions)
+    found = unlike_training(known.unlike(*ends, np.stack([each.centre for each in regions])), names)
+    if not found:
+        return ""
+    points = [z for row in rows if (z := _counterexample(row.answer)) is not None]
+    strange = sum(map(known.strange, points))
+    met = f"; {strange:,} of {len(points):,} counterexamples hold such values" if strange else ""
+    limits = f"{hints[0]} keeps to their ends, " if known.left(*ends) else ""
+    return f"{found}{met}: {limits}{hints[1]} lets columns stand still"
+
+
+def _regions(answer: Any) -> Sequence[Any]:
+    found = getattr(answer, answer.subject)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _counterexample(answer: Any) -> Float | None:
+    if isinstance(answer, Attack):
+        return answer.x if answer.success else None
+    return getattr(answer, "counterexample", None)
 
 
 def surroundings() -> dict[str, str]:
@@ -124,9 +172,11 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
 
 def units(document: dict[str, Any], rows: Sequence[Row]) -> list[Table]:
     """The tables of units that the sentences point to."""
-    regions: list[Any] = [getattr(row.answer, row.answer.subject) for row in rows]
-    balls = [each[0] if isinstance(each, tuple) and each else each for each in regions]
-    return unit_tables(balls, words_of(document), {row.radius for row in rows if row.radius is not None})
+    return unit_tables(
+        [each for row in rows for each in _regions(row.answer)[:1]],
+        words_of(document),
+        {row.radius for row in rows if row.radius is not None},
+    )
 
 
 def read_results(path: Path) -> tuple[dict[str, Any], list[Row]]:

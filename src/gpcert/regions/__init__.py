@@ -1,7 +1,7 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
 from gpcert.regions.batch import Regions, alike
-from gpcert.regions.columns import Alike, Columns, columns_of, half_axes, hulls
+from gpcert.regions.columns import Alike, Columns, columns_of, extent, half_axes, hulls, one_unit
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Norm, Region, region_from_dict
 
@@ -15,10 +15,12 @@ __all__ = [
     "Regions",
     "alike",
     "columns_of",
+    "extent",
     "half_axes",
     "hulls",
     "lowest",
     "nearest",
+    "one_unit",
     "project",
     "region_from_dict",
 ]

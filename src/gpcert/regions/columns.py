@@ -48,6 +48,9 @@ class Alike:
         return Alike(self.kind.ordered(names), freeze(x), self.radius)
 
 
+_CHUNK = 4096  # rows of a piece
+
+
 class Columns(NamedTuple):
     """Ends (m, d) of the smallest boxes of doubles around the regions, and of the largest ones inside."""
 
@@ -61,6 +64,36 @@ def half_axes(balls: Sequence[Any]) -> Float:
     """radius scale (m, d) of balls, to the nearest double."""
     ones = np.ones(len(balls[0].x))
     return np.stack([ball.radius * (ones if ball.scale is None else ball.scale) for ball in balls])
+
+
+def extent(balls: Sequence[Region] | Alike) -> tuple[Float, Float]:
+    """The least and the largest value (d,) of each feature in any of the regions, to the nearest doubles."""
+    if isinstance(balls, Alike):
+        parts = (slice(start, start + _CHUNK) for start in range(0, len(balls), _CHUNK))
+        pieces = [_around(balls.kind, balls.x[part], balls.radius[part]) for part in parts]
+    else:
+        pieces = [
+            _around(each, each.x[None], np.array([each.radius]))
+            if isinstance(each, Ball)
+            else (each.lower, each.upper)
+            for each in balls
+        ]
+    lower, upper = zip(*pieces, strict=True)
+    return np.min(lower, axis=0), np.max(upper, axis=0)
+
+
+def _around(kind: Ball, x: Float, radius: Float) -> tuple[Float, Float]:
+    low, high = kind.domain or (np.full(kind.n_features, -np.inf), np.full(kind.n_features, np.inf))
+    scale = np.ones(kind.n_features) if kind.scale is None else kind.scale
+    with np.errstate(over="ignore"):
+        far = np.where(radius > 0, np.inf, 0.0) if kind.norm == 0 else radius
+        reach = np.where(kind.moving(), far[:, None] * scale, 0.0)
+        return np.maximum(x - reach, low).min(axis=0), np.minimum(x + reach, high).max(axis=0)
+
+
+def one_unit(domain: Any) -> bool:
+    """Whether one domain (low, high) for all columns says that they have one unit: pixels."""
+    return domain is not None and all(np.isfinite(end).all() and np.min(end) == np.max(end) for end in domain)
 
 
 def columns_of(regions: Sequence[Region]) -> Columns:

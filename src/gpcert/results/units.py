@@ -15,6 +15,7 @@ from gpcert.results.phrases import Words, has_table
 _RADII = 4  # columns; of more radii only what radius 1 is
 _KINDS = 8  # of balls; of more each row has a region of its own
 _LINES = 12  # features of a table on a terminal
+_HUGE = 2**1023  # a float has it
 _SHORT = 6  # digits of a number that somebody typed
 
 #: Heading and cells by feature.
@@ -82,6 +83,8 @@ def _lines(table: Table, k: int, of: int) -> list[str]:
 def _number(radius: float, scale: float) -> str:
     """Radius times unit, as they are written: rounded down, for what is proved is proved of no more."""
     product = Fraction(repr(radius)) * Fraction(repr(scale))
+    if not 0 < product < _HUGE:
+        return radius_at_least(product)
     text = exactly(float(product))
     short = Fraction(text) == product and len(text.lstrip("-0.").replace(".", "")) <= _SHORT
     return text if short else radius_at_least(product)
