@@ -22,7 +22,8 @@ from gpcert.pages.page import report
 from gpcert.pages.paired import mcnemar
 from gpcert.pages.summary import Shares
 from gpcert.records.results_file import read_results
-from helpers.cli_files import patients
+from helpers.cli_files import NAMES, UNIT, patients, write_table
+from helpers.cli_files import points as patient_points
 from helpers.exact import small_model
 from helpers.report_files import about, edited, every_verb, made_of, other_model, results, write
 from helpers.steps import ASKED, LABELS, MANY, NEAR, SOFT, drawn
@@ -371,3 +372,53 @@ def test_ranges_say_at_which_radius_and_of_how_many_rows(tmp_path: Path) -> None
     said = Outline(report(paths)).text
     assert "P(8) at radius 0.02, at least" in said
     assert "How far the probability moves (delta), 4 of 6 images" in said
+
+
+def test_verdicts_over_boxes_have_a_page(tmp_path: Path) -> None:
+    data, model = str(patients(tmp_path, "data.csv", 40, 0)), str(tmp_path / "model.safetensors")
+    fit = ["fit", data, "--target", "state", "--drop", "who", "--max-evals", "3", "--quiet", "-o", model]
+    assert main(fit) == 0
+    X, found = patient_points(40, 0)[0][:4], {}
+    head = [f"{name}.{end}" for name in NAMES for end in ("lower", "upper")]
+    for name, widths in {"near": [0.01] * 4, "far": [0.01, 5.0, 0.01, 5.0]}.items():
+        ends = [np.stack([x - by * UNIT, x + by * UNIT], axis=1) for x, by in zip(X, widths, strict=True)]
+        write_table(tmp_path / f"{name}.csv", [list(map(repr, e.ravel().tolist())) for e in ends], head)
+        path = tmp_path / f"{name}.json"
+        asked = ["--rows", "0:4", "--id", "who", "--boxes", str(tmp_path / f"{name}.csv"), "--jobs", "1"]
+        assert main(["certify", model, data, *asked, "--quiet", "-o", str(path)]) == 0
+        statuses = [str(row.answer.status) for row in read_results(path)[1]]
+        called = [
+            {"safe": "proved safe", "unsafe": "can change", "unknown": "not decided"}[s] for s in statuses
+        ]
+        text = report([path])
+        (shown,) = [t for t in tables(text) if "verdict over the box" in t[0]]
+        assert [row[-1] for row in shown[1:]] == called
+        right = sum(
+            r.label == r.predicted and s == "safe"
+            for r, s in zip(read_results(path)[1], statuses, strict=True)
+        )
+        assert f"{right} of 4 right and proved safe" in text
+        assert "each row over its own box" in text
+        found[name] = path, statuses, text
+    assert found["far"][1][1::2] == ["unsafe"] * 2
+    assert found["far"][2].count("A counterexample (predicted ") == 2
+    assert " in the box, the largest changes first" in found["far"][2]
+    # Two boxes of a row: no figure is about both, both are among the details.
+    both = report([found["near"][0], found["far"][0]])
+    assert "its own box" not in both
+    assert "verdict over the last box" in both
+    assert Outline(both).text.count("box: ") == 6  # two rows have the same box in both
+    # The same box may not be safe here and unsafe there, nor get a radius that it has not.
+    told = json.loads(found["far"][0].read_text(encoding="utf-8"))
+    safe = json.loads(found["near"][0].read_text(encoding="utf-8"))["answers"][0]["answer"]
+    told["answers"][1]["answer"] |= {
+        k: safe[k] for k in ("status", "margin", "counterexample", "probability", "argmin")
+    }
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(gc.InvalidInputError, match=r"answer 1 \(row 1\): safe over a box contradicts unsafe"):
+        report([found["far"][0], other])
+    told["answers"][1]["radius"] = 0.5
+    other.write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(gc.InvalidInputError, match=r"radius must be that of the region, None, got 0.5"):
+        report([other])

@@ -113,12 +113,9 @@ def _command(file: ProofFile) -> str:
 
 def _sentence(point: Point, pictures: Pictures) -> Html:
     said = []
-    for radius, verdict in sorted(point.verdicts.items()):
-        text = {
-            "safe": f"radius {exactly(radius)}: {pictures.kept}",
-            "unsafe": f"radius {exactly(radius)}: {pictures.lost}",
-            "unknown": f"radius {exactly(radius)}: not decided",
-        }[verdict.status]
+    verdicts = [(f"radius {exactly(radius)}", verdict) for radius, verdict in sorted(point.verdicts.items())]
+    for where, verdict in [*verdicts, *(("box", verdict) for verdict in point.boxed.values())]:
+        told = {"safe": pictures.kept, "unsafe": pictures.lost, "unknown": "not decided"}[verdict.status]
         margin = (
             f"at least {at_least(verdict.margin[0])}"
             if verdict.status == "safe"
@@ -126,7 +123,7 @@ def _sentence(point: Point, pictures: Pictures) -> Html:
             if verdict.status == "unsafe"
             else f"in {between(*verdict.margin)}"
         )
-        state = tag("span", text, class_=verdict.status)
+        state = tag("span", f"{where}: {told}", class_=verdict.status)
         said.append(tag("li", state, " (", tag("a", "margin", href="#w-margin"), f" {margin})"))
     if point.found is not None:
         known = "no counterexample found"
@@ -177,7 +174,7 @@ def _bar(name: str, found: ProbabilityRange) -> Html:
     return tag("figure", picture, tag("figcaption", legend))
 
 
-def _images(point: Point, found: tuple[float, Float] | None, pictures: Pictures) -> Html:
+def _images(point: Point, found: tuple[float | None, Float] | None, pictures: Pictures) -> Html:
     assert pictures.shape is not None
     assert point.x is not None
     grey = pictures.low, pictures.high
@@ -186,7 +183,7 @@ def _images(point: Point, found: tuple[float, Float] | None, pictures: Pictures)
         radius, other = found
         moved = (other - point.x).reshape(pictures.shape)
         picture = grey_image(other.reshape(pictures.shape), *grey, f"counterexample to {point.name}")
-        shown.append(_figure(picture, f"{pictures.other(point)}, radius {_near(radius)}"))
+        shown.append(_figure(picture, f"{pictures.other(point)}, {_near(radius)}"))
         most = float(np.abs(moved).max())
         told = f"{np.count_nonzero(moved)} pixels moved, by up to {radius_at_most(most)}"
         shown.append(_figure(heat_image(moved, most, told), told))
@@ -198,17 +195,19 @@ def _images(point: Point, found: tuple[float, Float] | None, pictures: Pictures)
     return tag("div", *shown, class_="pictures")
 
 
-def _near(radius: float) -> str:
-    """A radius as it was asked, else rounded up."""
+def _near(radius: float | None) -> str:
+    """A radius as it was asked, else rounded up; None: that of a box."""
+    if radius is None:
+        return "in the box"
     text = exactly(radius)
-    return text if len(text) <= _SHORT else radius_at_most(radius)
+    return f"radius {text if len(text) <= _SHORT else radius_at_most(radius)}"
 
 
 def _figure(picture: Html, caption: str) -> Html:
     return tag("figure", picture, tag("figcaption", caption))
 
 
-def _moves(point: Point, radius: float, other: Float, pictures: Pictures) -> Html:
+def _moves(point: Point, radius: float | None, other: Float, pictures: Pictures) -> Html:
     """A counterexample feature by feature, by change in units of the scale; what is less, on demand."""
     assert point.x is not None
     x = point.x
@@ -228,7 +227,7 @@ def _moves(point: Point, radius: float, other: Float, pictures: Pictures) -> Htm
         )
         for j in order
     ]
-    what = f"A counterexample ({pictures.other(point)}) at radius {_near(radius)}"
+    what = f"A counterexample ({pictures.other(point)}){' at' * (radius is not None)} {_near(radius)}"
     told = tag("p", f"{what}, the largest changes first:")
     first = table(head, rows[:_MOVES])
     rest = rows[_MOVES:]

@@ -116,7 +116,8 @@ def _gallery(group: Group, pictures: Pictures) -> Html:
     """Images with the closest counterexamples first."""
     if pictures.shape is None:
         return Html("")
-    broken = [(p.counterexample[0], p.row, p) for p in group.points if p.counterexample is not None]
+    known = [(found[0], p) for p in group.points if (found := p.counterexample) is not None]
+    broken = [(math.inf if radius is None else radius, p.row, p) for radius, p in known]
     chosen = [p for _, _, p in sorted(broken, key=lambda known: known[:2])[:_CARDS]]
     if not chosen:
         return Html("")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import Exact
 from gpcert.records.rows import Row
+from gpcert.regions import Box
 from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, ProofFile, Unproved
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
 
 #: A results file: where it is, its document, its answers.
 Result = tuple[Path, dict[str, Any], list[Row]]
+
+K = TypeVar("K")
 
 #: Numbers are smaller: their differences do not overflow.
 _HUGE = 2.0**1023
@@ -44,9 +47,8 @@ class Ranged(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """ "safe", "unsafe" or "unknown" within a radius."""
+    """ "safe", "unsafe" or "unknown" within a radius or over a box."""
 
-    radius: float
     status: str
     margin: tuple[Exact, Exact]
     counterexample: Float | None
@@ -64,7 +66,10 @@ class Explained(NamedTuple):
 
 @dataclass(eq=False)
 class Point:
-    """One row of the data with every answer about it. `safe`, `unsafe`: radii proved and refuted."""
+    """One row of the data with every answer about it. `safe`, `unsafe`: radii proved and refuted.
+
+    `verdicts`: by radius; `boxed`: by the ends of boxes.
+    """
 
     row: int
     name: str
@@ -74,6 +79,7 @@ class Point:
     probability: float = math.nan
     ranges: list[Ranged] = field(default_factory=list)
     verdicts: dict[float, Verdict] = field(default_factory=dict)
+    boxed: dict[bytes, Verdict] = field(default_factory=dict)
     attacks: dict[float, Attack] = field(default_factory=dict)
     explained: list[Explained] = field(default_factory=list)
     proofs: list[ProofFile] = field(default_factory=list)
@@ -84,37 +90,41 @@ class Point:
     @property
     def correct(self) -> bool | None:
         """Whether the predicted label is the true one; None where that is not known."""
-        return None if self.label is None else self.label == self.predicted
+        return None if self.label is None or not self.predicted else self.label == self.predicted
 
     @property
     def safe(self) -> float:
         """The largest radius proved safe, -1 if none: what holds for a ball holds for every smaller one."""
-        proved = [v.radius for v in self.verdicts.values() if v.status == "safe"]
+        proved = [radius for radius, v in self.verdicts.items() if v.status == "safe"]
         return max([-1.0, *proved, *([self.found[0]] if self.found and self.found[0] > 0 else [])])
 
     @property
     def unsafe(self) -> float:
         """The smallest radius with a proved counterexample, infinite if none is known."""
-        proved = [v.radius for v in self.verdicts.values() if v.status == "unsafe"]
+        proved = [radius for radius, v in self.verdicts.items() if v.status == "unsafe"]
         return min([math.inf, *proved, *([self.found[1]] if self.found else [])])
 
     @property
     def own(self) -> Verdict | None:
-        """The verdict at the largest radius asked about: of rows that have each a radius of their own."""
-        return max(self.verdicts.values(), key=lambda v: v.radius, default=None)
+        """The verdict at the largest radius asked about, or over the last box: of rows that have each their
+        own.
+        """
+        last = next(reversed(self.boxed.values()), None)
+        return self.verdicts[max(self.verdicts)] if self.verdicts else last
 
     def range_of(self, name: str) -> Ranged | None:
         """The range of P(name) that was told last."""
         return next((r for r in reversed(self.ranges) if r.name == name), None)
 
     @property
-    def counterexample(self) -> tuple[float, Float] | None:
-        """The point of another label that is known at the smallest radius, with that radius."""
-        known = [(v.radius, v.counterexample) for v in self.verdicts.values()]
+    def counterexample(self) -> tuple[float | None, Float] | None:
+        """The point of another label that is known at the smallest radius, with it; else one in a box."""
+        known = [(radius, v.counterexample) for radius, v in self.verdicts.items()]
         known += [(self.found[1], self.found[2])] if self.found else []
         known += [(radius, a.x) for radius, a in self.attacks.items() if a.success]
         found = [(r, z) for r, z in known if z is not None]
-        return min(found, key=lambda pair: pair[0]) if found else None
+        boxed = [(None, v.counterexample) for v in self.boxed.values() if v.counterexample is not None]
+        return min(found, key=lambda pair: pair[0]) if found else next(reversed(boxed), None)
 
 
 def merged(results: Sequence[Result], threshold: float) -> list[Point]:
@@ -157,12 +167,19 @@ class _Reader:
         elif isinstance(answer, CertifiedRadius):
             self._same_label(point, answer.label, answer.safe > 0)
             _add_radius(point, answer)
-        elif radius is None:
-            _refuse("a page must be about balls, or ranges over boxes, got a region without a radius")
         elif isinstance(answer, Decided):
             self._same_label(point, answer.label, answer.status == "safe")
-            ends = answer.margin.lower, answer.margin.upper
-            _add(point, Verdict(radius, str(answer.status), ends, answer.counterexample))
+            margin = answer.margin.lower, answer.margin.upper
+            verdict = Verdict(str(answer.status), margin, answer.counterexample)
+            if isinstance(answer.region, Box):
+                ends = answer.region.lower.tobytes() + answer.region.upper.tobytes()
+                _add(point.boxed, ends, verdict, "over a box")
+            elif radius is not None:
+                _add(point.verdicts, radius, verdict, f"at radius {radius}")
+        elif radius is None:
+            _refuse(
+                f"a page must be about balls, or ranges or verdicts over boxes, got {type(answer).__name__}"
+            )
         elif isinstance(answer, Attack):
             on_it = not point.predicted or self._name(answer.label) == point.predicted
             if on_it and (radius not in point.attacks or not point.attacks[radius].success):
@@ -211,7 +228,8 @@ class _Reader:
         found = Ranged(self._name(r.label), radius, r)
         point.ranges.append(found)
         if radius is not None and len(self._classes) == 2 and point.predicted:
-            _add(point, _implied(point, found, radius, self._threshold))
+            implied = _implied(point, found, self._threshold)
+            _add(point.verdicts, radius, implied, f"at radius {radius}")
 
 
 def _add_radius(point: Point, answer: CertifiedRadius) -> None:
@@ -221,13 +239,13 @@ def _add_radius(point: Point, answer: CertifiedRadius) -> None:
     point.reach = max(point.reach, answer.max_radius)
 
 
-def _add(point: Point, found: Verdict) -> None:
+def _add(verdicts: dict[K, Verdict], key: K, found: Verdict, where: str) -> None:
     """A verdict that decides stays, whatever another file left open."""
-    known = point.verdicts.get(found.radius)
+    known = verdicts.get(key)
     if known is None or known.status == "unknown":
-        point.verdicts[found.radius] = found
+        verdicts[key] = found
     elif found.status not in ("unknown", known.status):
-        _refuse(f"{found.status} at radius {found.radius} contradicts {known.status}, told before")
+        _refuse(f"{found.status} {where} contradicts {known.status}, told before")
 
 
 def _check_consistent(point: Point, threshold: Fraction) -> None:
@@ -242,11 +260,11 @@ def _refuse(rule: str) -> NoReturn:
     raise InvalidInputError(rule)
 
 
-def _implied(point: Point, found: Ranged, radius: float, least: Fraction) -> Verdict:
+def _implied(point: Point, found: Ranged, least: Fraction) -> Verdict:
     """What the range of one of two classes proves about the predicted label."""
     own, r = found.name == point.predicted, found.answer
     low, high = (Fraction(end) for end in vars(r.min if own else r.max).values())
     margin = (low - least, high - least) if own else (1 - least - high, 1 - least - low)
     status = "safe" if margin[0] > 0 else "unsafe" if margin[1] < 0 else "unknown"
     witness = r.argmin if own else r.argmax
-    return Verdict(radius, status, margin, witness if status == "unsafe" else None)
+    return Verdict(status, margin, witness if status == "unsafe" else None)

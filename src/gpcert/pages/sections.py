@@ -146,7 +146,8 @@ def headline(group: Group) -> Html:
         held, key = (_held_alone(group), n), "safe" if clean is None else "certified"
         what = word("proved safe" if clean is None else "certified accuracy", key, group.threshold)
         told = f"{held[0]:,} of {n:,}{'' if clean is None else ' right and'} proved safe"
-        each = join([what, f", each {words.row} at its own radius"])
+        where = "at its own radius" if any(p.verdicts for p in points) else "over its own box"
+        each = join([what, f", each {words.row} {where}"])
         tiles.append(_tile(percent(Fraction(*held)), each, told))
     attacked = radii_attacked(points)
     for tried in [radius] if radius in attacked else attacked[-1:]:

@@ -111,9 +111,10 @@ def radii_attacked(points: Sequence[Point]) -> list[float]:
 
 
 def own_statuses(points: Sequence[Point]) -> list[str]:
-    """The verdict of every point at its own radius, where no radius was asked about at all of them."""
+    """The verdict of every point at its own radius, or over its box, where none is of all of them."""
     found = [p.own.status for p in points if p.own is not None]
-    return found if len(found) == len(points) and not radii_decided(points) else []
+    alike = len({bool(p.verdicts) for p in points}) == 1 and not any(len(p.boxed) > 1 for p in points)
+    return found if len(found) == len(points) and alike and not radii_decided(points) else []
 
 
 def main_radius(points: Sequence[Point]) -> float | None:

@@ -16,7 +16,7 @@ from gpcert.html import Html, tag
 from gpcert.numbers import at_least, at_most, exactly, radius_at_least, radius_at_most
 from gpcert.pages.details import Pictures, details
 from gpcert.pages.groups import Group
-from gpcert.pages.points import Point
+from gpcert.pages.points import Point, Verdict
 from gpcert.pages.summary import radii_asked, radii_decided
 from gpcert.pages.words import meaning
 
@@ -24,6 +24,7 @@ from gpcert.pages.words import meaning
 _MEANS = {
     "probability": "probability",
     "verdict": "safe",
+    "verdict over the box": "safe",
     "attack": "attacked",
     "safe up to": "radius",
     "changes within": "within",
@@ -117,6 +118,7 @@ def _columns(group: Group) -> list[_Column]:
         columns.append(("true", "choice", lambda p: _Cell(p.label or "")))
     if any(p.predicted for p in points):
         columns.append(("predicted", "choice", _predicted))
+    if any(math.isfinite(p.probability) for p in points):
         columns.append(("probability", "number", _probability))
     for radius in radii_asked(points):
         if any(radius in p.verdicts for p in points):
@@ -128,6 +130,9 @@ def _columns(group: Group) -> list[_Column]:
     if any(p.verdicts for p in points) and not radii_decided(points):
         columns.append(("radius asked", "number", _own_radius))
         columns.append(("verdict at it", "choice", partial(_own_verdict, group.called)))
+    if any(p.boxed for p in points):
+        last = "last " if any(len(p.boxed) > 1 for p in points) else ""
+        columns.append((f"verdict over the {last}box", "choice", partial(_own_verdict, group.called)))
     if any(p.found for p in points):
         columns.append(("safe up to", "number", _safe))
         columns.append(("changes within", "number", _unsafe))
@@ -148,16 +153,19 @@ def _predicted(p: Point) -> _Cell:
 
 
 def _verdict(radius: float, called: Mapping[str, str], p: Point) -> _Cell:
-    status = p.verdicts[radius].status if radius in p.verdicts else ""
-    return _Cell(called.get(status, ""), status)
+    return _said(called, p.verdicts.get(radius))
 
 
 def _own_radius(p: Point) -> _Cell:
-    return _Cell("" if p.own is None else exactly(p.own.radius))
+    return _Cell(exactly(max(p.verdicts)) if p.verdicts else "")
 
 
 def _own_verdict(called: Mapping[str, str], p: Point) -> _Cell:
-    return _Cell("") if p.own is None else _verdict(p.own.radius, called, p)
+    return _said(called, p.own)
+
+
+def _said(called: Mapping[str, str], verdict: Verdict | None) -> _Cell:
+    return _Cell("") if verdict is None else _Cell(called[verdict.status], verdict.status)
 
 
 def _attack(radius: float, p: Point) -> _Cell:

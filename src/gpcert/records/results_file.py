@@ -161,7 +161,8 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
 
     Where a run was stopped shares are of what was answered, and say so.
     """
-    right = [None if row.label is None else row.label == row.predicted for row in rows]
+    known = [None not in (row.label, row.predicted) for row in rows]
+    right = [row.label == row.predicted if known[i] else None for i, row in enumerate(rows)]
     radii, about = [row.radius for row in rows], [row.row for row in rows]
     words, missing = words_of(document), document["asked"] - len(rows)
     predicted = [row.predicted for row in rows]
