@@ -89,7 +89,26 @@ def test_a_campaign_asks_what_its_file_says(folder, capsys):
     assert run(path, "status") == 0
     assert capsys.readouterr().out.splitlines()[:-1] == told.splitlines()[:-1]
     assert run(path, "report", "-o", str(folder / "t.csv")) == 0
-    assert (folder / "t.csv").read_text().startswith("ask,model,norm")
+    with open(folder / "t.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == (4 + 2 + 1 + 2 + 2) * len(X)  # an explanation has a line for each feature
+    names = ("ask", "model", "norm", "radius", "features", "row", "true", "predicted")
+    asked = [tuple(each[name] for name in names) for each in table]
+    predicted = list(map(str, POST.predict(X)))
+    row = [(str(i), str(Y[i]), predicted[i]) for i in range(len(X))]
+    assert asked[: len(X)] == [("certify", "m", "inf", "0.05", "", *each) for each in row]
+    assert set(asked) >= {("range", "m", "inf", "0.1", "x1", *each) for each in row}
+    for line in table:
+        i = int(line["row"])
+        if line["ask"] in ("certify", "evaluate"):
+            ball = gc.Ball(X[i], float(line["radius"]), norm=float(line["norm"]))
+            assert line["status"] == gc.certify(POST, ball).status
+        elif line["ask"] == "radius":
+            found = gc.certified_radius(POST, X[i], rtol=0.1)
+            assert 0.0 < float(line["safe"]) < found.unsafe <= 1.21 * found.safe < 1.5 * float(line["unsafe"])
+        elif line["ask"] == "range":
+            p = POST.probability(X[i : i + 1])[0, 1]
+            assert float(line["min_lower"]) - 1e-9 <= p <= float(line["max_upper"]) + 1e-9
     # Its accuracies are those of the verdicts.
     for each in lines(read_campaign(path), gc.Store(folder / "runs.db")):
         if each.ask in ("certify", "evaluate"):
@@ -324,8 +343,9 @@ def test_above_another_threshold_a_verdict_that_is_not_safe_says_nothing_of_the_
     )
     assert run(path, "report", "-o", str(folder / "t.csv")) == 0
     with open(folder / "t.csv", newline="") as file:
-        ends = [(row["threshold"], row["certified_upper"] != "") for row in csv.DictReader(file)]
-    assert ends == [(str(high), False), ("0.5", True), ("0.2", False)] * 2
+        safe = [(row["threshold"], row["status"]) for row in csv.DictReader(file)]
+    above = {t: [(str(t), "safe" if q > t else "unsafe") for q in p] for t in (high, 0.5, 0.2)}
+    assert safe == [each for told in above.values() for each in told] * 2
 
 
 @pytest.mark.parametrize("what", ["labels", "rows", "model", "gone"])

@@ -53,10 +53,15 @@ def _entries(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
 
 def line_of(row: Row) -> list[dict[str, Any]]:
     """The lines of one answer of a run, with what is known of its row."""
+    return [about_row(row) | line for line in flat(row.answer)]
+
+
+def about_row(row: Row) -> dict[str, Any]:
+    """What is known of a row, and the radius that was asked about."""
     told: dict[str, Any] = {"row": row.row, "id": row.id, "true": row.label, "predicted": row.predicted}
     if row.probability is not None:
         told["predicted_probability"] = float(row.probability.max())
-    return [told | {"radius": row.radius} | line for line in flat(row.answer)]
+    return told | {"radius": row.radius}
 
 
 def columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

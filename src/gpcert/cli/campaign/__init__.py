@@ -1,8 +1,17 @@
 """Campaigns: many questions about many rows from one file, kept in a store, resumed by running again."""
 
 from gpcert.cli.campaign.file import Campaign, read_campaign
-from gpcert.cli.campaign.page import campaign_pages
+from gpcert.cli.campaign.page import campaign_pages, campaign_rows
 from gpcert.cli.campaign.rounds import run_campaign
 from gpcert.cli.campaign.standing import Line, changed, lines
 
-__all__ = ["Campaign", "Line", "campaign_pages", "changed", "lines", "read_campaign", "run_campaign"]
+__all__ = [
+    "Campaign",
+    "Line",
+    "campaign_pages",
+    "campaign_rows",
+    "changed",
+    "lines",
+    "read_campaign",
+    "run_campaign",
+]

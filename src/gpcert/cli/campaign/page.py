@@ -1,20 +1,23 @@
-"""What a campaign has found so far, as results files in memory: its page is the page of these files."""
+"""What a campaign has found so far: a page, that of its answers as results files in memory, or a table."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from gpcert.claims import around
 from gpcert.cli.campaign.file import Campaign, threshold_of
-from gpcert.cli.campaign.parts import Part, parts
+from gpcert.cli.campaign.parts import SETTINGS, Part, parts
 from gpcert.cli.session import Rows, describe_data
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import exactly
 from gpcert.pages import report_on
 from gpcert.posterior import Posterior
 from gpcert.records.batch import shape_told, unit_of
+from gpcert.records.flat import about_row, columns, flat
 from gpcert.records.results_file import describe_model, document
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
@@ -48,17 +51,50 @@ def campaign_pages(campaign: Campaign, store: Store, path: Path) -> dict[float, 
     }
 
 
+def campaign_rows(campaign: Campaign, store: Store) -> dict[str, list[Any]]:
+    """Columns with a line for every row and radius (of an explanation, and feature); of a question without an
+    answer what is known of its row.
+    """
+    lines = []
+    for part in parts(campaign):
+        features = part.told["features"]
+        told = {name: part.told[name] for name in ("ask", "model", "norm")}
+        told |= {"features": None if features is None else ",".join(features)}
+        told |= {name: part.question.get(name) for name in SETTINGS}
+        told = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
+        for row in _rows(part, store):
+            lines += [told | about_row(row) | line for line in _lines(part, row.answer)]
+    return columns(lines)
+
+
+def _lines(part: Part, answer: Answer | None) -> list[dict[str, Any]]:
+    """What is known of one row, for each radius asked about."""
+    if answer is None:
+        alone = part.question["ask"] != "evaluate"
+        return [{"radius": radius} for radius in ([part.radius] if alone else part.question["radii"])]
+    if not isinstance(answer, Evaluation):
+        return flat(answer)
+    safe, unsafe = float(answer.safe[0]), float(answer.unsafe[0])
+    found = {
+        "safe": None if math.isnan(safe) else safe,
+        "unsafe": unsafe,
+        "seconds": answer.seconds,
+        "threshold": answer.threshold,
+    }
+    words = zip(answer.radii.tolist(), answer.verdicts.ravel().tolist(), strict=True)
+    return [{"radius": radius, "label": answer.labels[0], "status": word} | found for radius, word in words]
+
+
 def _name(path: Path, part: Part) -> Path:
     radius = "" if part.radius is None else f" at {part.radius}"
     return Path(f"{path.stem}: {part.question['ask']}{radius}")
 
 
 def result_of(part: Part, store: Store) -> tuple[dict[str, Any], list[Row]]:
-    """The document of one part and its rows."""
+    """The document of one part and the rows that are answered."""
     model, table, shape, question = part.points.model, part.table, part.shape, part.question
-    balls = [(i, None if part.radius is None else shape.ball(x, part.radius)) for i, x in enumerate(table.X)]
-    rows, found = Rows(model, table, balls), (store.best(blank.key) for blank in part.blanks(store))
-    answers = [rows.row(i, _shown(part.post, answer)) for i, answer in enumerate(found) if answer is not None]
+    known: list[Any] = [row for row in _rows(part, store) if row.answer is not None]
+    answers = [replace(row, answer=_shown(part.post, row.answer)) for row in known]
     told = shape_told(shape, model.features)
     settings = {name: question.get(name) for name in ("threshold", "label", "method", "rtol", *_LIMITS)}
     return document(
@@ -73,7 +109,15 @@ def result_of(part: Part, store: Store) -> tuple[dict[str, Any], list[Row]]:
     ), answers
 
 
-def _shown(post: Posterior, answer: Answer) -> Answer:
+def _rows(part: Part, store: Store) -> Iterator[Row]:
+    """Every row with its answer, or None."""
+    X, shape = part.table.X, part.shape
+    balls = [(i, None if part.radius is None else shape.ball(x, part.radius)) for i, x in enumerate(X)]
+    rows = Rows(part.points.model, part.table, balls)
+    return (rows.row(i, store.best(blank.key)) for i, blank in enumerate(part.blanks(store)))
+
+
+def _shown(post: Posterior, answer: Answer) -> Any:
     """An evaluation of one point as the two radii that it has found; any other answer as it is."""
     if not isinstance(answer, Evaluation):
         return answer

@@ -6,17 +6,25 @@ import argparse
 import time
 from collections.abc import Callable
 from contextlib import closing
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from gpcert.cli.campaign import Campaign, Line, campaign_pages, changed, lines, read_campaign, run_campaign
+from gpcert.cli.campaign import (
+    Campaign,
+    Line,
+    campaign_pages,
+    campaign_rows,
+    changed,
+    lines,
+    read_campaign,
+    run_campaign,
+)
 from gpcert.cli.keeping import check_output, files_of_store, keep
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import columns, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
-from gpcert.formats import TABLES
+from gpcert.formats import TABLES, write_table
 from gpcert.numbers import (
     exactly,
     percent,
@@ -28,7 +36,6 @@ from gpcert.numbers import (
 from gpcert.records.results_file import surroundings
 from gpcert.running.cluster import cluster
 from gpcert.store import Store
-from gpcert.store.table import Table
 from gpcert.validation import printable, require
 
 _PAGES = (".html", ".htm")
@@ -60,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="report: a .html page with all rows, a .csv, .parquet or .xlsx table",
+        help="report: a .html page, or a .csv, .parquet or .xlsx table, with all rows",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
 
@@ -86,7 +93,7 @@ def _look(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
     if other and not _is_page(parsed.output):  # a page is about the models and data as they are now
         raise InvalidInputError(told)
     if parsed.output is not None:
-        files = [keep(path, write) for path, write in _writers(parsed, campaign, store, found)]
+        files = [keep(path, write) for path, write in _writers(parsed, campaign, store)]
         for note in filter(None, (*(kept.note for kept in files), other and told)):
             warn(note)
         shown = [] if other else [_shown(found)]
@@ -111,11 +118,11 @@ def _outputs(path: Path | None, campaign: Campaign) -> dict[float, Path]:
 
 
 def _writers(
-    parsed: argparse.Namespace, campaign: Campaign, store: Store, found: list[Line]
+    parsed: argparse.Namespace, campaign: Campaign, store: Store
 ) -> list[tuple[Path, Callable[[Path], None]]]:
     """The table, or the pages."""
     if not _is_page(parsed.output):
-        return [(parsed.output, _table(found).save)]
+        return [(parsed.output, partial(write_table, table=campaign_rows(campaign, store)))]
     places = _outputs(parsed.output, campaign)
     texts = campaign_pages(campaign, store, parsed.file)
     return [(places[t], partial(write_whole, content=text)) for t, text in texts.items()]
@@ -193,18 +200,3 @@ def _total(campaign: Campaign, store: Store, found: list[Line]) -> str:
     state = "ended" if last["ended"] else f"began about {duration(time.time() - last['started'])} ago"
     rest = f"; about {duration(left)} of it left" if left else ""
     return f"{answered} of {asked} answered in {duration(spent)} of work{rest}; the last run {state}"
-
-
-def _table(found: list[Line]) -> Table:
-    names = ("ask", "model", "norm", "features", "radius", "asked", "answered", "open", "lost", "seconds")
-    told = {name: [getattr(each, name) for each in found] for name in names}
-    told |= {name: [each.settings[name] for each in found] for name in found[0].settings}
-    for end, name in enumerate(("certified_lower", "certified_upper")):
-        told[name] = [_number((e.certified or (None, None))[end]) for e in found]
-    for end, name in enumerate(("median_safe", "median_unsafe")):
-        told[name] = [None if e.median is None else e.median[end] for e in found]
-    return Table(told)
-
-
-def _number(share: Fraction | None) -> float | None:
-    return None if share is None else float(share)
