@@ -174,6 +174,8 @@ def test_true_labels_are_values(classes: list[Any]) -> None:
     table = gc.certify_table(post, {"x0": rows[:, 0], "t": y}, target="t", radii=[0.01])
     assert table.truth == tuple(y.tolist())
     assert "right and safe: 100" in table.summary()
+    several = gc.certify_table(post, {"x0": rows[:, 0], "t": y}, target="t", radii=[0.01, 0.02])
+    assert "right and safe:" not in several.summary()  # a share of rows is one at a radius
     assert table.columns()["label"] == table.columns()["true"] == y.tolist()
 
 

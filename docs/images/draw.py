@@ -54,7 +54,7 @@ def draw_range(ax: Axes, r: gc.ProbabilityRange, p: float) -> None:
     ax.axvline(0.5, color="black", linewidth=1.0)
     ax.plot(p, 0.0, "o", color="white", markeredgecolor="black")
     ax.set(xlim=(0.0, 1.0), ylim=(-1.0, 1.0), yticks=[], xticks=np.linspace(0.0, 1.0, 5))
-    ax.set_title(f"all 196 pixels move by {RADIUS}: P(8) stays above {at_least(r.lower)}", fontsize=9)
+    ax.set_title(f"all 196 pixels move by up to {RADIUS}: P(8) stays above {at_least(r.lower)}", fontsize=9)
     ax.set_xlabel("P(8)", fontsize=9)
     ax.spines[["left", "top", "right"]].set_visible(False)
 

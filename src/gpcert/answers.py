@@ -270,7 +270,7 @@ class Answers(Sequence[A], Generic[A]):
         kinds = ", ".join(sorted({type(answer).__name__ for answer in self}))
         counts = ", ".join(f"{count} {status}" for status, count in told.items() if status)
         line = f"{n} x {kinds}: {counts}" if counts else f"{n} x {kinds}"
-        if len(verdicts) == n and self.truth is not None:
+        if len(verdicts) == n == len(set(self.ids)) and self.truth is not None:  # a share of rows
             pairs = zip(verdicts, self.truth, strict=True)
             right = sum(v.status is VerdictStatus.SAFE and v.label == true for v, true in pairs)
             line += f"; right and safe: {percent(Fraction(right, n))}"

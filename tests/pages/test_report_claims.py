@@ -139,7 +139,7 @@ def test_a_histogram_says_whose_radii_it_counts(tmp_path: Path) -> None:
     assert said.startswith(
         "1 row keeps the predicted class, proved, while “x0” is off by any amount, staying"
     )
-    assert said.endswith("(all radii were asked about).")
+    assert said.endswith("(all radii were searched).")
     found[2:].report(page)
     assert "proved safe up to" in page.read_text(encoding="utf-8")
 

@@ -118,7 +118,8 @@ def test_boxes_contour_and_arrows_draw():
     figure = gc.plots.arrows(POST, X, gc.explain(POST, X, 0.2, label=0))
     assert ink(figure) > 0.3
     assert figure.axes[1].get_ylabel() == "P(class 0); dashed: 1/2"  # what the arrows are about
-    assert "Delta of P(class 0), one feature off by up to 0.2" in figure.axes[0].get_title()
+    title = figure.axes[0].get_title().replace("\n", " ")
+    assert "influence on P(class 0) of one feature off by up to 0.2" in title
 
 
 def test_explanations_as_image_and_as_bars():
@@ -128,9 +129,11 @@ def test_explanations_as_image_and_as_bars():
     assert len(gc.plots.heat_map(e, (2, 3), np.zeros(6)).axes) == 3  # image, map, colour bar
     figure = gc.plots.feature_bars(e, top=4)
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
-    assert figure.axes[0].get_xlabel() == "Delta of P(class 1), one feature off by up to 0.2"
+    assert figure.axes[0].get_xlabel() == "influence on P(class 1) of one feature off by up to 0.2"
     scaled = gc.plots.feature_bars(gc.explain(post, np.zeros(6), 0.2, scale=0.5))
     assert scaled.axes[0].get_xlabel().endswith("one feature off by up to 0.2 times the scale (0.5)")
+    limited = gc.plots.feature_bars(gc.explain(post, np.zeros(6), 0.2, domain=(0, 1)))
+    assert limited.axes[0].get_xlabel().endswith("off by up to 0.2, staying between 0 and 1")
     order = np.argsort(-np.abs(e.value[0]))[:4]
     assert labels == [f"feature {j}" for j in order[::-1]]
 

@@ -117,6 +117,8 @@ def test_every_kind_of_answer_has_a_sentence(clf: gc.GPClassifier) -> None:
     assert said.endswith("evidence, no proof.")
     (said,) = sentences([gc.explain(clf, Z, 0.1)], words)
     assert "While one of 2 features alone is off by up to 0.1, its mean influence" in said
+    (said,) = sentences([gc.explain(clf, Z, 0.1, domain=(-9, 9))], words)
+    assert "off by up to 0.1, staying between -9 and 9, its mean influence" in said
     said = sentences([gc.evaluate(clf, Z, truth, [0.05, 0.1])], words)
     assert len(said) == 2
     said = sentences(list(gc.latent_range(clf, regions)), words)

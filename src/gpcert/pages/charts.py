@@ -82,9 +82,10 @@ def _legend(group: Group) -> Html:
     told = [join([tag("span", "", class_=f"key {look}"), f"{text} "]) for look, text in keys]
     if any(p.correct is False for p in group.points):
         lost = any(p.correct is False and math.isfinite(p.unsafe) for p in group.points)
-        inside = f", filled with red: and {group.called['unsafe']}" if lost else ""
-        told.append(join([tag("span", "", class_="key missed"), f"rimmed: predicted wrongly{inside} "]))
-    click = tag("p", "Pointing at a mark tells more, a click opens it below.", class_="soft click")
+        inside = f" (filled with red if it {group.called['unsafe']})" if lost else ""
+        told.append(join([tag("span", "", class_="key missed"), f"black rim: predicted wrongly{inside} "]))
+    how = "Point at a mark to read its answer; click it to open its line in the table below."
+    click = tag("p", how, class_="soft click")
     return join([tag("p", *told, class_="soft legend"), click])
 
 

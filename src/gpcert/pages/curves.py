@@ -93,10 +93,9 @@ def _accuracy_plot(
     for s in tried:
         told = f"accuracy under attack {percent(s.attacked or Fraction())} at radius {exactly(s.radius)}"
         plot.dots([s.radius], [float(s.attacked or 0)], "bad", [told])
-    most_told = "the most the worst case can leave" if group.threshold == 0.5 else group.most
     keys = [
         ("good", "certified accuracy: right and proved safe"),
-        ("dash", f"{most_told}: no counterexample is known"),
+        ("dash", f"{group.most}: right, and no counterexample is known"),
     ]
-    keys += [("bad ring", "accuracy under attack: what the attack left")] if tried else []
+    keys += [("bad ring", "accuracy under attack: right, and no attack succeeded")] if tried else []
     return captioned(plot.html("certified accuracy against the radius"), "Accuracy", keys, "")

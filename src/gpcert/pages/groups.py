@@ -85,7 +85,8 @@ class Group:
     def ends(self) -> str:
         """Where curves over the radius end."""
         lost = self.called["unsafe"]
-        return f"A curve ends where not all {self.words.rows} were asked about, or where all {lost}."
+        rows = self.words.rows
+        return f"A curve ends at the largest radius tested for all {rows}, or where all {lost}."
 
     def far(self, radius: float) -> str:
         """A radius with its unit."""

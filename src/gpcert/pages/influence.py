@@ -13,7 +13,7 @@ from gpcert.pages.groups import Group
 from gpcert.pages.points import Explained, Point
 from gpcert.pages.words import word
 from gpcert.pictures import heat_image
-from gpcert.results.phrases import Words
+from gpcert.results.phrases import Words, far, within_limits
 
 _BARS = 15  # features of an explanation that are drawn, the most influential first
 _OWN = 8  # of one row
@@ -27,15 +27,15 @@ def influences(group: Group, shape: tuple[int, int] | None) -> Html:
     if not every:
         return Html("")
     first, size = every[0], len(every[0].value)
-    found = [e for e in every if (e.name, e.radius, len(e.value)) == (first.name, first.radius, size)]
+    kind = first.name, first.ball.radius, size
+    found = [e for e in every if (e.name, e.ball.radius, len(e.value)) == kind]
     means = _means(found, size)
     order = sorted(range(size), key=lambda j: -abs(means[j][0] + means[j][1]))
-    unit = f" {group.words.unit}" if group.words.unit else ""
     noun = group.words.noun
     text = (
-        f"How much each of the {noun} alone, off by up to {exactly(first.radius)}{unit}, moves "
+        f"How much each of the {noun} alone, off by up to {_reach(first, group.words)}, moves "
         f"P({first.name}), averaged over {group.words.counted(len(found))}. To the right: more of it speaks "
-        f"for {first.name}. The solid bar is proved; the faint end is how far the true value may still lie."
+        f"for {first.name}. The solid bar is proved; the true value may be as far as the faint end."
     )
     drawn = [tag("figure", _bars([(group.words.feature(j), *means[j]) for j in order[:_BARS]]))]
     if shape is not None and size == shape[0] * shape[1]:
@@ -62,10 +62,15 @@ def own_influences(point: Point, words: Words) -> Html:
     found = point.explained[-1]
     ends = _means([found], len(found.value))
     order = sorted(range(len(ends)), key=lambda j: -abs(ends[j][0] + ends[j][1]))[:_OWN]
-    far = f"{exactly(found.radius)} {words.unit or ''}".rstrip()
-    told = f"Influence on P({found.name}) of one of the {words.noun} alone, off by up to {far}:"
+    reach = _reach(found, words)
+    told = f"Influence on P({found.name}) of one of the {words.noun} alone, off by up to {reach}:"
     bars = _bars([(words.feature(j), *ends[j]) for j in order], 150.0)
     return tag("figure", tag("p", told), bars, class_="own")
+
+
+def _reach(found: Explained, words: Words) -> str:
+    """How far one feature moves alone, and within which limits."""
+    return far(exactly(found.ball.radius), words, found.ball) + within_limits(found.ball, words)
 
 
 def _means(found: Sequence[Explained], size: int) -> list[tuple[Fraction, Fraction]]:

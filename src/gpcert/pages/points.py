@@ -19,7 +19,7 @@ from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import Exact
 from gpcert.records.rows import Row
-from gpcert.regions import Box
+from gpcert.regions import Ball, Box
 from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, ProofFile, Unproved
 from gpcert.results import Verdict as Decided
 from gpcert.validation import Float, require
@@ -55,10 +55,10 @@ class Verdict(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """Delta of P(name) per feature, (d,) each: estimate and bounds."""
+    """Delta of P(name) per feature, (d,) each, along the axes of a ball: estimate and bounds."""
 
     name: str
-    radius: float
+    ball: Ball
     value: Float
     lower: Float
     upper: Float
@@ -186,7 +186,7 @@ class _Reader:
                 point.attacks[radius] = answer
         elif isinstance(answer, Explanation):
             found = answer.value[0], answer.lower[0], answer.upper[0]
-            point.explained.append(Explained(self._name(answer.label), radius, *found))
+            point.explained.append(Explained(self._name(answer.label), answer.balls[0], *found))
         point.reach = max(point.reach, *point.verdicts, point.found[0] if point.found else 0.0)
         _check_consistent(point, self._threshold)
 

@@ -68,7 +68,7 @@ def units(group: Group) -> Html:
     """How far each feature may be off, in its own unit, where a sentence cannot say it."""
     every = [row for _, _, rows in group.results for row in rows]
     found = [table(head, lines, "figures") for head, lines in tables_of(group.document, every)]
-    told = "“Off” means, for each feature that moves, in its own unit (rounded down):"
+    told = "How far each feature may be off, in its own unit (rounded down):"
     return join([tag("p", told), *found]) if found else Html("")
 
 
@@ -127,7 +127,7 @@ def headline(group: Group) -> Html:
     """The figures to remember, each explained, then the same at every radius that was asked about."""
     points, counted, words = group.points, Shares(group.points), group.words
     n, clean, middle, radius = len(points), clean_accuracy(points), median_radius(points), main_radius(points)
-    about = "with answers" if words.partly else "asked about"
+    about = "with answers" if words.partly else "in this report"
     tiles = [_tile(f"{n:,}", words.row if n == 1 else words.rows, about)]
     if clean is not None:
         told = f"{_of(clean, n)} right while no input is off"
@@ -154,9 +154,11 @@ def headline(group: Group) -> Html:
         left = counted.at(tried).attacked
         if left is not None:
             what = join([word("accuracy under attack", "attacked"), f" at radius {group.far(tried)}"])
-            tiles.append(_tile(percent(left), what, f"{_of(left, n)} left by an attack: no proof"))
+            told = f"{_of(left, n)} right and not changed by an attack: no proof"
+            tiles.append(_tile(percent(left), what, told))
     if middle is not None and math.isfinite(middle):
-        told = f"half of the {words.rows} are safe up to it{f' (in {words.unit})' if words.unit else ''}"
+        unit = f" (in {words.unit})" if words.unit else ""
+        told = f"at least half of the {words.rows} are proved safe up to it{unit}"
         told = told if middle > 0 else f"less than half of the {words.rows} have one"
         tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), told))
     shares = [counted.at(r) for r in radii_asked(points)]

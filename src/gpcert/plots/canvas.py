@@ -10,7 +10,7 @@ from gpcert.extras import extra
 from gpcert.numbers import exactly
 from gpcert.regions import Region
 from gpcert.results import Explanation
-from gpcert.results.phrases import Words, far, while_moving
+from gpcert.results.phrases import Words, far, while_moving, within_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,8 @@ def radius_of(region: Region) -> str:
 
 
 def delta_of(explanation: Explanation, noun: str = "feature") -> str:
-    """Which Delta is shown: of which class, and how far one feature moves alone."""
+    """Which Delta is shown: on which class, how far one feature moves alone, and within which limits."""
     words = Words(features=explanation.feature_names or ())
-    reach = far(exactly(explanation.radius), words, explanation.balls[0])
-    return f"Delta of P({called(explanation.label)}), one {noun} off by up to {reach}"
+    ball = explanation.balls[0]
+    reach = far(exactly(explanation.radius), words, ball) + within_limits(ball, words)
+    return f"influence on P({called(explanation.label)}) of one {noun} off by up to {reach}"

@@ -54,7 +54,7 @@ def while_moving(region: Region | None, radius: str, words: Words = PLAIN) -> st
     if not len(moving):
         return "while nothing moves"
     which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
-    reach, within = far(radius, words, region), _within(region, moving.tolist(), words)
+    reach, within = far(radius, words, region), within_limits(region, words)
     if region.norm == 0:
         see = " (see the table of units)" if has_table(region, words) else ""
         return _some(radius, len(moving), which, within) + see
@@ -119,7 +119,9 @@ def _which(moving: list[int], d: int, words: Words) -> str:
     return f"{len(moving)} of {d} {words.noun}"
 
 
-def _within(ball: Ball, moving: list[int], words: Words) -> str:
+def within_limits(ball: Ball, words: Words) -> str:
+    """The limits that the features that move keep to, to follow how far they move; "" without."""
+    moving = np.flatnonzero(ball.moving()).tolist()
     if ball.domain is None or not moving:
         return ""
     pairs = [

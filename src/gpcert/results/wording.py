@@ -27,7 +27,7 @@ from gpcert.regions import Ball
 from gpcert.results.about import Answer
 from gpcert.results.answers import CertifiedRadius, ProbabilityRange, Robustness, Verdict
 from gpcert.results.latents import LatentRange
-from gpcert.results.phrases import PLAIN, Words, far, has_table, while_moving
+from gpcert.results.phrases import PLAIN, Words, far, has_table, while_moving, within_limits
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 from gpcert.validation import printable
@@ -181,7 +181,7 @@ def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words
         what = f"a probability of the predicted class above {exactly(threshold)}"
     most = max(map(_reach, some))
     asked = (
-        f"({f'radii up to {radius_at_least(most)}' if math.isfinite(most) else 'all radii'} were asked about)"
+        f"({f'radii up to {radius_at_least(most)}' if math.isfinite(most) else 'all radii'} were searched)"
     )
     if not median(safe) > 0:  # not even a row itself is proved to have it
         found = f"For {np.count_nonzero(safe):,} of {who}" if len(some) > 1 else "For no row"
@@ -271,10 +271,11 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     certain = sum(low > 0 or high < 0 for low, high in ends)
     one = f"one of {len(ends)} {words.noun}" if len(ends) > 1 else f"“{words.feature(moving[0])}”"
     see = " (see the table of units)" if has_table(balls[0], words) else ""
+    reach = f"{far(radius, words, balls[0])}{within_limits(balls[0], words)}{see}"
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
-        f"While {one} alone is off by up to {far(radius, words, balls[0])}{see}, its mean influence on the "
-        f"probability of {_name(some[0])} over {words.counted(len(balls))} is enclosed by proof: "
+        f"While {one} alone is off by up to {reach}, its mean influence on the probability of "
+        f"{_name(some[0])} over {words.counted(len(balls))} is enclosed by proof: "
         f"the direction is certain for {every}, and the largest is that of "
         f"“{words.feature(moving[best])}”, in {between(*ends[best])}."
     )
