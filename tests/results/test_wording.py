@@ -219,7 +219,7 @@ def test_a_scale_of_few_features_is_told() -> None:
 @pytest.mark.parametrize(
     ("norm", "told"),
     [
-        (math.inf, "off by up to 0.5 times its own unit each, in any combination"),
+        (math.inf, "off by up to 0.5 units each, in any combination"),
         (2, "off by a Euclidean distance of up to 0.5, counted in their own units"),
         (1, "off by up to 0.5, counted in their own units, in sum"),
         (3, "off by up to 0.5, counted in their own units, in the 3-norm"),

@@ -10,7 +10,7 @@ from gpcert.extras import extra
 from gpcert.numbers import exactly
 from gpcert.regions import Region
 from gpcert.results import Explanation
-from gpcert.results.phrases import Words, far, while_moving, within_limits
+from gpcert.results.phrases import SEE, Words, far, while_moving, within_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,8 @@ def tidy(ax: Axes, x: str, y: str, title: str | None = None) -> None:
 def radius_of(region: Region) -> str:
     """The name of an axis of radii: what moves while the radius says how far."""
     words = Words(features=getattr(region, "names", None) or ())
-    return f"radius\n{fill(while_moving(region, 'the radius', words), 72)}"
+    moving = while_moving(region, "the radius", words).removesuffix(SEE)  # a picture has no table
+    return f"radius\n{fill(moving, 72)}"
 
 
 def delta_of(explanation: Explanation, noun: str = "feature") -> str:

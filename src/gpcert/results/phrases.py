@@ -11,6 +11,8 @@ import numpy as np
 from gpcert.numbers import exactly
 from gpcert.regions import Ball, Region
 
+#: How a sentence ends that cannot say how far each feature moves.
+SEE = " (see the table of units)"
 _FEW = 3  # features that are called by their names
 
 
@@ -56,7 +58,7 @@ def while_moving(region: Region | None, radius: str, words: Words = PLAIN) -> st
     which, one = _which(moving.tolist(), region.n_features, words), len(moving) == 1
     reach, within = far(radius, words, region), within_limits(region, words)
     if region.norm == 0:
-        see = " (see the table of units)" if has_table(region, words) else ""
+        see = SEE if has_table(region, words) else ""
         return _some(radius, len(moving), which, within) + see
     how = {
         math.inf: f"by up to {reach}" + ("" if one else " each, in any combination"),
@@ -64,7 +66,7 @@ def while_moving(region: Region | None, radius: str, words: Words = PLAIN) -> st
         1.0: f"by up to {reach} in sum",
     }.get(region.norm, f"by up to {reach} in the {region.norm:g}-norm")
     how = "by any amount" if radius == "Infinity" else how
-    see = " (see the table of units)" if has_table(region, words) else ""
+    see = SEE if has_table(region, words) else ""
     return f"while {which} {'is' if one else 'are'} off {how}{within}{see}"
 
 
@@ -99,7 +101,11 @@ def far(radius: str, words: Words, ball: Ball) -> str:
     told = [exactly(float(ball.scale[j])) for j in moving]
     if each := _each(told, moving, words):
         return f"{radius} times the scale{each}"
-    return f"{radius}{' times its own unit' if ball.norm == math.inf else ', counted in their own units,'}"
+    if ball.norm != math.inf:
+        return f"{radius}, counted in their own units,"
+    if radius.startswith("the "):
+        return f"{radius} (in the feature's unit)"
+    return f"{radius} unit{'' if radius == '1' else 's'}"
 
 
 def _each(told: list[str], moving: list[int], words: Words) -> str:

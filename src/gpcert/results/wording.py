@@ -27,7 +27,7 @@ from gpcert.regions import Ball
 from gpcert.results.about import Answer
 from gpcert.results.answers import CertifiedRadius, ProbabilityRange, Robustness, Verdict
 from gpcert.results.latents import LatentRange
-from gpcert.results.phrases import PLAIN, Words, far, has_table, while_moving, within_limits
+from gpcert.results.phrases import PLAIN, SEE, Words, far, has_table, while_moving, within_limits
 from gpcert.results.points import Attack
 from gpcert.results.summaries import Evaluation, Explanation
 from gpcert.validation import printable
@@ -270,7 +270,7 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     best = max(range(len(ends)), key=lambda k: abs(ends[k][0] + ends[k][1]))
     certain = sum(low > 0 or high < 0 for low, high in ends)
     one = f"one of {len(ends)} {words.noun}" if len(ends) > 1 else f"“{words.feature(moving[0])}”"
-    see = " (see the table of units)" if has_table(balls[0], words) else ""
+    see = SEE if has_table(balls[0], words) else ""
     reach = f"{far(radius, words, balls[0])}{within_limits(balls[0], words)}{see}"
     every = f"all {len(ends)}" if certain == len(ends) > 1 else f"{certain} of {len(ends)}"
     yield (
