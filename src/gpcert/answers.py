@@ -20,7 +20,7 @@ from gpcert.html import tag
 from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import read_answers, save_answers
-from gpcert.records.batch import batch_document, image_of, shape_told, unit_of
+from gpcert.records.batch import batch_document, image_of, region_of, shape_told, unit_of
 from gpcert.records.documents import dumps
 from gpcert.records.flat import columns, flat
 from gpcert.records.results_file import nouns
@@ -229,7 +229,7 @@ class Answers(Sequence[A], Generic[A]):
             return [batch_document(self.post, tuple(self), self.ids, self.truth, order)]
         groups: dict[str, list[int]] = {}
         for i, answer in enumerate(self):
-            region = getattr(answer, answer.subject)
+            region = region_of(answer)
             drawn = isinstance(region, Ball)
             shape = shape_told(region, [str(j) for j in range(region.n_features)]) if drawn else None
             groups.setdefault(repr((type(answer), answer.model, shape)), []).append(i)
@@ -350,7 +350,8 @@ def load_answers(path: str | os.PathLike[str]) -> Answers[Answer]:
     Returns
     -------
     Answers
-        Their `ids` are those of the file, as texts, or positions of rows.
+        Their `ids` are those of the file, as texts, or positions of rows; their `truth` its true classes, if
+        it has them.
 
     Raises
     ------
@@ -367,7 +368,8 @@ def load_answers(path: str | os.PathLike[str]) -> Answers[Answer]:
     >>> gc.load_answers(path).ids
     ('Ann', 'Bo')
     """
-    return Answers(*read_answers(as_path("path", path)))
+    answers, ids, truth = read_answers(as_path("path", path))
+    return Answers(answers, ids, truth=truth)
 
 
 def report(

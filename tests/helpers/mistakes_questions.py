@@ -273,7 +273,8 @@ MISTAKES: Mistakes = [
     ("path must end in .safetensors, got 'model.pkl'", lambda: gc.save(post, "model.pkl")),
     ("path must end in .json, got 'answers.csv'", lambda: gc.save_answers("answers.csv", [])),
     (
-        "answers must be ranges, verdicts, radii or attacks, of one kind, got LatentRange",
+        "answers must be ranges, verdicts, radii, attacks or explanations of one row, of one kind, "
+        "got LatentRange",
         lambda: gc.report(gc.latent_range(post, gc.balls(T[:1], 0.1)), "page.html"),
     ),
     (

@@ -366,6 +366,39 @@ def test_a_file_keeps_what_rows_are_called(tmp_path: Path) -> None:
             gc.load_answers(path)
 
 
+def test_answers_from_files_are_reported_with_true_labels(tmp_path: Path) -> None:
+    """Or refused in one sentence, where a page has no place for them."""
+    X = np.array([[0.5, 0.1], [-0.5, 0.2], [0.4, -0.3]])
+    boxes = [gc.Box(x - 0.1, x + 0.1) for x in X]
+    path, page = tmp_path / "a.json", tmp_path / "a.html"
+    post = small_model()
+    label, truth = post.labels[1], [*post.predict(X[:2]), 1 - post.predict(X[2:])[0]]
+    for verdicts in (gc.certify(post, gc.balls(X, 0.1)), gc.certify(post, X, boxes)):
+        batch = gc.Answers(verdicts, ["a", "b", "c"], truth=truth)
+        batch.save(path)
+        found = gc.load_answers(path)
+        assert (found, found.ids, found.truth) == (batch, batch.ids, batch.truth)
+        assert type(found.truth[0]) is type(post.labels[0])
+        gc.report(found, page)
+        right = sum(v.status == "safe" for v in verdicts[:2])
+        assert f"{right} of 3 right and proved safe" in page.read_text(encoding="utf-8")
+    gc.save_answers(path, [gc.explain(post, x[None], 0.1, label) for x in X])
+    gc.report(gc.load_answers(path), page)
+    assert "mean influence" in page.read_text(encoding="utf-8")
+    others = gc.explain(post, X, 0.1, label), gc.evaluate(post, X, truth, [0.1]), gc.latent_range(post, boxes)
+    for answers in others:
+        gc.save_answers(path, answers)
+        found = gc.load_answers(path)
+        assert (found[0], found.truth) == (answers[0] if isinstance(answers, gc.Answers) else answers, None)
+        with pytest.raises(
+            gc.InvalidInputError, match=f"explanations of one row, .* {type(found[0]).__name__}$"
+        ):
+            gc.report(found, page)
+    path.write_text(path.read_text(encoding="utf-8").replace('"answers"', '"truth": [3], "answers"'))
+    with pytest.raises(gc.InvalidInputError, match="truth must be texts, one for each answer"):
+        gc.load_answers(path)
+
+
 def test_a_verb_does_not_import_the_page() -> None:
     code = "import sys, gpcert.cli.verbs.certify; sys.exit('gpcert.pages.page' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.formats import extension
@@ -21,8 +22,8 @@ _NAME = "gpcert answers"
 def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer]) -> None:
     """Write answers to a file, whole or not at all; it replaces one.
 
-    Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit. Names of rows,
-    which a batch has, are kept as texts.
+    Numbers are written exactly: what `load_answers` reads makes the same claims, bit for bit. Names and
+    true classes of rows, which a batch has, are kept as texts.
 
     Parameters
     ----------
@@ -47,28 +48,44 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     extension("path", path, ".json")
     ids = tuple(getattr(answers, "ids", range(len(listed))))
     told = {} if ids == tuple(range(len(listed))) else {"ids": list(map(str, ids))}
+    truth = None if isinstance(answers, Answer) else getattr(answers, "truth", None)
+    told |= {} if truth is None else {"truth": list(map(str, truth))}
     write_whole(Path(path), dumps({"format": _NAME, "version": __version__, **told, "answers": listed}))
 
 
-def read_answers(place: Path) -> tuple[list[Answer], list[str | int] | None]:
-    """The answers in a file, and what their rows are called: a text, or a position; None: nothing."""
+def read_answers(
+    place: Path,
+) -> tuple[list[Answer], list[str | int] | None, list[Label] | None]:
+    """The answers in a file; what their rows are called, a text, or a position; their true classes. None: not
+    known.
+    """
     require(place.is_file(), f"{place} must be a file of answers, got no such file")
     document = parsed(place, (_NAME, NAME))
     if document["format"] == NAME:
         rows = read_rows(place, document)
-        return [row.answer for row in rows], [row.row if row.id is None else row.id for row in rows]
-    listed, ids = document.get("answers"), document.get("ids")
-    if not isinstance(listed, list) or set(document) - {"ids"} != {"format", "version", "answers"}:
+        known: list[Answer] = [row.answer for row in rows]
+        names = [row.row if row.id is None else row.id for row in rows]
+        return known, names, _classes(known, [row.label for row in rows])
+    listed, ids, truth = (document.get(name) for name in ("answers", "ids", "truth"))
+    if not isinstance(listed, list) or set(document) - {"ids", "truth"} != {"format", "version", "answers"}:
         raise InvalidInputError(f"{place} must hold format, version and a list of answers, got other entries")
-    texts = ids is None or (isinstance(ids, list) and all(isinstance(each, str) for each in ids))
-    require(
-        texts and len(listed) == len(listed if ids is None else ids),
-        f"{place}: ids must be texts, one for each answer, got others",
-    )
-    found = []
+    for name, told in (("ids", ids), ("truth", truth)):
+        texts = told is None or (isinstance(told, list) and all(isinstance(each, str) for each in told))
+        require(
+            texts and len(listed) == len(listed if told is None else told),
+            f"{place}: {name} must be texts, one for each answer, got others",
+        )
+    found: list[Answer] = []
     for i, data in enumerate(listed):
         try:
             found.append(answer_from_dict(data))
         except InvalidInputError as error:
             raise InvalidInputError(f"{place}: answer {i}: {error}") from None
-    return found, ids
+    return found, ids, None if truth is None else _classes(found, truth)
+
+
+def _classes(answers: Sequence[Answer], texts: Sequence[str | None]) -> list[Label] | None:
+    """The values of the models' classes that the texts mean; None where one is not known."""
+    known = [{str(value): value for value in answer.about.classes} for answer in answers]
+    told = [values.get(text, text) for values, text in zip(known, texts, strict=True) if text is not None]
+    return told if told and len(told) == len(texts) else None

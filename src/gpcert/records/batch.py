@@ -15,7 +15,7 @@ from gpcert.posterior import Posterior
 from gpcert.records.results_file import describe_model, document
 from gpcert.records.rows import Row
 from gpcert.regions import Ball
-from gpcert.results import Attack, CertifiedRadius, ProbabilityRange, Verdict
+from gpcert.results import Attack, CertifiedRadius, Explanation, ProbabilityRange, Verdict
 from gpcert.settings import Settings
 from gpcert.validation import Float, require
 
@@ -24,6 +24,7 @@ _VERBS: dict[type, str] = {
     Verdict: "certify",
     CertifiedRadius: "radius",
     Attack: "attack",
+    Explanation: "explain",
 }
 
 
@@ -38,22 +39,22 @@ def batch_document(
     answers from files the model is not at hand (None): they are about one, and know its classes.
     """
     kinds = {type(answer) for answer in answers}
-    if len(kinds) != 1 or not kinds <= set(_VERBS):
+    regions = [region_of(answer) for answer in answers]
+    if len(kinds) != 1 or not kinds <= set(_VERBS) or None in regions:
         told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
-        raise InvalidInputError(
-            f"answers must be ranges, verdicts, radii or attacks, of one kind, got {told}"
-        )
+        rule = "ranges, verdicts, radii, attacks or explanations of one row, of one kind"
+        raise InvalidInputError(f"answers must be {rule}, got {told}")
     order = {} if order is None else order
-    regions = [getattr(answer, answer.subject) for answer in answers]
     X = np.stack([region.centre for region in regions])
-    probability = None if post is None else post.probability(X)
+    probability = np.array([]) if post is None else post.probability(X)
     classes = [str(value) for value in (answers[0].about.classes if post is None else post.labels)]
-    own = None if post is None else post.feature_names
+    own = getattr(answers[0], "feature_names", None) if post is None else post.feature_names
     names, image = own or tuple(f"x{j}" for j in range(X.shape[1])), image_of(own, X)
     points: dict[Any, dict[bytes, int]] = {}  # of each id: the rows that share it are told apart
     rows = []
     for i, (answer, region) in enumerate(zip(answers, regions, strict=True)):
         drawn, same = isinstance(region, Ball), points.setdefault(ids[i], {})
+        seen = drawn and len(probability) > 0  # else the row may be anywhere in its box
         k = same.setdefault(X[i].tobytes(), len(same))
         at = order.setdefault((ids[i], k), len(order))
         rows.append(
@@ -61,10 +62,8 @@ def batch_document(
                 row=at,
                 id=f"{ids[i]} ({k + 1})" if k else None if ids[i] == at else str(ids[i]),
                 label=None if truth is None else str(truth[i]),
-                predicted=_predicted(answer, classes, None if probability is None else probability[i])
-                if drawn
-                else None,
-                probability=probability[i] if drawn and probability is not None else None,
+                predicted=_predicted(answer, classes, probability[i] if seen else None),
+                probability=probability[i] if seen else None,
                 x=X[i] if drawn else None,
                 radius=region.radius if drawn and not isinstance(answer, CertifiedRadius) else None,
                 answer=answer,
@@ -85,6 +84,12 @@ def batch_document(
         interrupted=stopped,
         seconds=sum(float(getattr(answer, "seconds", 0.0)) for answer in answers),
     ), rows
+
+
+def region_of(answer: Any) -> Any:
+    """What an answer is about; None of several rows."""
+    subject = getattr(answer, answer.subject)
+    return subject if not isinstance(subject, tuple) else subject[0] if len(subject) == 1 else None
 
 
 def _predicted(answer: Any, classes: Sequence[str], probability: Float | None) -> str | None:
