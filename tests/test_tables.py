@@ -175,6 +175,10 @@ def test_regions_with_inputs_unlike_any_in_training_are_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gc.certify(clf, gc.balls(row, 2.0, features=["bmi", "change"]))
+        several = gc.balls({name: v[:6] for name, v in table.items()}, 2.0, features=["bmi", "change"])
+        step = np.array([0.0, 0.0, 2.0, 2.0])  # what differs from row to row does not move in any region
+        gc.certify(clf, several)
+        gc.certify(clf, [gc.Box(ball.x - step, ball.x + step) for ball in several])
         gc.certify(clf, gc.balls(row, 0.0))
         gc.certify(clf, gc.balls(row | {"sex_female": [0.5], "children": [1.5]}, 0.4))  # asked as they are
         gc.certify(

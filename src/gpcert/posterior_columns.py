@@ -59,21 +59,21 @@ class TrainingColumns(NamedTuple):
         require(not stuck, f"{what} needs columns that vary in training, got {listed(stuck)}, constant")
         return np.where(self.spread > 0, self.spread, 1.0)
 
-    def unlike(self, lower: Float, upper: Float, X: Float) -> list[tuple[int, str]]:
-        """Columns in which some values between the ends (d,) are unlike all in training, and what those were;
-        but where the rows X (m, d) that are asked about are so themselves.
+    def unlike(self, lower: Float, upper: Float, moves: Mask, X: Float) -> list[tuple[int, str]]:
+        """Columns in which some values between the ends (d,) of regions are unlike all in training, and what
+        those were, if they move at all; but where the rows X (m, d) that are asked about are so themselves.
         """
-        whole = self.whole & (lower < upper) & (np.round(X) == X).all(axis=0)
-        binary = self.binary & (lower < upper) & ((X == 0) | (X == 1)).all(axis=0)
-        below = self.never_negative & (lower < 0) & (X >= 0).all(axis=0)
+        whole = self.whole & moves & (np.round(X) == X).all(axis=0)
+        binary = self.binary & moves & ((X == 0) | (X == 1)).all(axis=0)
+        below = self.never_negative & moves & (lower < 0) & (X >= 0).all(axis=0)
         cases = [binary, whole & below, whole, below]
         kinds = np.select(cases, ["0 or 1", "whole and never negative", "whole", "never negative"], "")
         return [(j, kind) for j, kind in enumerate(kinds.tolist()) if kind]
 
-    def left(self, lower: Float, upper: Float) -> bool:
-        """Whether values between the ends (d,) lie beyond what is `possible`."""
+    def left(self, lower: Float, upper: Float, moves: Mask) -> bool:
+        """Whether values of columns that move, between the ends (d,), lie beyond what is `possible`."""
         low, high = self.possible()
-        return bool(((lower < low) | (upper > high)).any())
+        return bool((moves & ((lower < low) | (upper > high))).any())
 
     def strange(self, z: Float) -> bool:
         """Whether a point (d,) has values unlike those of training: negative, no whole number, not 0 or 1."""

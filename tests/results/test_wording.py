@@ -268,6 +268,8 @@ def test_the_table_of_units_is_where_its_sentence_is(tmp_path: Path) -> None:
         assert 0.999 * truth < shown <= truth
     both = (answers + doubled).summary().splitlines()
     assert [line[:12] for line in both if line.startswith("Units")] == ["Units 1 of 2", "Units 2 of 2"]
+    shares = gc.evaluate(clf, table, y, [0.05, 0.1], scale="std").summary().splitlines()
+    assert shares[-3].split()[1:] == line.split()[1:]  # of column c
     answers.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     for cell in ("1 standard deviation", line.split()[1], line.split()[2], line.split()[3]):

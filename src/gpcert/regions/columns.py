@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.regions.lengths import add
 from gpcert.regions.sets import Ball, Region
 from gpcert.tables import order
-from gpcert.validation import Float, freeze
+from gpcert.validation import Float, Mask, freeze
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,10 @@ def half_axes(balls: Sequence[Any]) -> Float:
     return np.stack([ball.radius * (ones if ball.scale is None else ball.scale) for ball in balls])
 
 
-def extent(balls: Sequence[Region] | Alike) -> tuple[Float, Float]:
-    """The least and the largest value (d,) of each feature in any of the regions, to the nearest doubles."""
+def extent(balls: Sequence[Region] | Alike) -> tuple[Float, Float, Mask]:
+    """The least and the largest value (d,) of each feature in any of the regions, to the nearest doubles, and
+    whether it moves (d,) in one of them.
+    """
     if isinstance(balls, Alike):
         parts = (slice(start, start + _CHUNK) for start in range(0, len(balls), _CHUNK))
         pieces = [_around(balls.kind, balls.x[part], balls.radius[part]) for part in parts]
@@ -75,20 +77,21 @@ def extent(balls: Sequence[Region] | Alike) -> tuple[Float, Float]:
         pieces = [
             _around(each, each.x[None], np.array([each.radius]))
             if isinstance(each, Ball)
-            else (each.lower, each.upper)
+            else (each.lower, each.upper, each.lower < each.upper)
             for each in balls
         ]
-    lower, upper = zip(*pieces, strict=True)
-    return np.min(lower, axis=0), np.max(upper, axis=0)
+    lower, upper, moves = zip(*pieces, strict=True)
+    return np.min(lower, axis=0), np.max(upper, axis=0), np.any(moves, axis=0)
 
 
-def _around(kind: Ball, x: Float, radius: Float) -> tuple[Float, Float]:
+def _around(kind: Ball, x: Float, radius: Float) -> tuple[Float, Float, Mask]:
     low, high = kind.domain or (np.full(kind.n_features, -np.inf), np.full(kind.n_features, np.inf))
     scale = np.ones(kind.n_features) if kind.scale is None else kind.scale
     with np.errstate(over="ignore"):
         far = np.where(radius > 0, np.inf, 0.0) if kind.norm == 0 else radius
         reach = np.where(kind.moving(), far[:, None] * scale, 0.0)
-        return np.maximum(x - reach, low).min(axis=0), np.minimum(x + reach, high).max(axis=0)
+        lower, upper = np.maximum(x - reach, low), np.minimum(x + reach, high)
+        return lower.min(axis=0), upper.max(axis=0), np.asarray((lower < upper).any(axis=0))
 
 
 def one_unit(domain: Any) -> bool:

@@ -47,7 +47,7 @@ def unit_tables(
 
 def _table(ball: Ball, radii: Iterable[float], words: Words) -> Table:
     moving = np.flatnonzero(ball.moving()).tolist()
-    asked = sorted({r for r in radii if 0 < r < math.inf})
+    asked = sorted({float(r) for r in radii if 0 < r < math.inf})
     scale = np.ones(ball.n_features) if ball.scale is None else ball.scale
     unit = words.unit.removesuffix("s") if words.unit else "radius"
     alone = "up to" if ball.norm == math.inf else "alone up to"
