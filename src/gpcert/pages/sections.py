@@ -61,7 +61,8 @@ def impossible(group: Group) -> Html:
     """That regions and counterexamples have values unlike any in training."""
     every = [row for _, _, rows in group.results for row in rows]
     told = unlike_training_of(group.document, every, ("--domain data", "--features"))
-    return tag("p", tag("b", "Careful: "), f"{told}.") if told else Html("")
+    meant = "What is proved safe is safe without such values, too; a counterexample may need one."
+    return tag("p", tag("b", "Careful: "), f"{told}. {meant}") if told else Html("")
 
 
 def units(group: Group) -> Html:
