@@ -101,6 +101,9 @@ def test_labels_that_cannot_be_trained_on(capsys: pytest.CaptureFixture[str]) ->
     assert "column 'state' must hold classes, got 200 different values" in refused(capsys, *FIT)
     assert "--target must name the column" in refused(capsys, "fit", "data.csv", "-o", "new.safetensors")
     assert "must not hold the column of the labels" in refused(capsys, *FIT, "--columns", "age,state")
+    both = refused(capsys, *FIT, "--columns", "age,bmi", "--drop", "bmi")
+    assert "--drop must not name what --columns keeps, got 'bmi'" in both
+    assert "--columns: must be distinct, got 'age,age'" in refused(capsys, *FIT, "--columns", "age,age")
 
 
 def test_wrong_number_of_features(capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,6 +238,7 @@ def test_results_files_of_strangers(tmp_path: Path) -> None:
     for text, told in (
         ("", "must be a results file of gpcert"),
         ("[]", "got other JSON"),
+        ('{"format": "gpcert answers"}', r"got answers of a store, of which gc.report\(gc.load_answers"),
         ("[" * 100_000, "must be a results file of gpcert"),
         (good.replace("2", "3") + "}", "must have results format 2, got 3"),
         (good + "}", "'verb' is missing or of the wrong kind"),

@@ -142,6 +142,10 @@ def test_explanations_as_image_and_as_bars():
     ("call", "names"),
     [
         (lambda: gc.plots.safety_curve(RADII, []), "ranges"),
+        (
+            lambda: gc.plots.safety_curve([0.1], [gc.probability_range(POST, [gc.Ball(X[0], 0.1)])]),
+            "ranges",
+        ),
         (lambda: gc.plots.safety_curve(RADII, [], side="middle"), "side"),
         (lambda: gc.plots.safety_curve(2 * RADII, RANGES), "ranges"),
         (lambda: gc.plots.safety_curve(RADII[::-1], RANGES[::-1]), "ranges"),

@@ -62,6 +62,11 @@ def test_wilson_solves_its_equation_and_rounds_outward(counted: tuple[int, int])
             "while all 3 features are off by up to R in sum, "
             "each within its own limits (“age”: 0 to 1, “bmi”: -1 to 1, “dose”: 0 to 1)",
         ),
+        (
+            gc.Ball(X, 0.1, domain=([0, -math.inf, -1], [math.inf, math.inf, 1])),
+            "while all 3 features are off by up to R each, in any combination, each within its own limits "
+            "(“age”: from 0 on, “bmi”: none, “dose”: -1 to 1)",
+        ),
         (gc.Box(X, X), "while the row is anywhere in its box"),
     ],
 )

@@ -145,6 +145,8 @@ def names(text: str) -> tuple[str, ...]:
     found = tuple(name.strip() for name in next(csv.reader([text]), []))
     if not found or not all(found):
         raise argparse.ArgumentTypeError(f"must be names separated by commas, got {text!r}")
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"must be distinct, got {text!r}")
     return found
 
 

@@ -66,6 +66,10 @@ def safety_curve(
     r = as_vector("radii", radii)
     require(side in ("min", "max"), f"side must be 'min' or 'max', got {side!r}")
     require(len(ranges) == len(r) > 0, f"ranges must hold one answer per radius, {len(r)}, got {len(ranges)}")
+    other = next((each for each in ranges if not isinstance(each, ProbabilityRange)), None)
+    require(
+        other is None, f"ranges must hold one ProbabilityRange for each radius, got {type(other).__name__}"
+    )
     require(_nested(r, ranges), "ranges must be about one class and balls of increasing radii, got others")
     ends = [getattr(each, side) for each in ranges]
     lower, upper = np.array([e.lower for e in ends]), np.array([e.upper for e in ends])

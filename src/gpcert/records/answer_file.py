@@ -10,13 +10,11 @@ from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.formats import extension
-from gpcert.records.documents import dumps, parsed
+from gpcert.records.documents import ANSWERS, dumps, parsed
 from gpcert.records.results_file import NAME, read_rows
 from gpcert.results import Answer, answer_from_dict
 from gpcert.validation import require
 from gpcert.version import __version__
-
-_NAME = "gpcert answers"
 
 
 def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer]) -> None:
@@ -50,7 +48,7 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
     told = {} if ids == tuple(range(len(listed))) else {"ids": list(map(str, ids))}
     truth = None if isinstance(answers, Answer) else getattr(answers, "truth", None)
     told |= {} if truth is None else {"truth": list(map(str, truth))}
-    write_whole(Path(path), dumps({"format": _NAME, "version": __version__, **told, "answers": listed}))
+    write_whole(Path(path), dumps({"format": ANSWERS, "version": __version__, **told, "answers": listed}))
 
 
 def read_answers(
@@ -60,7 +58,7 @@ def read_answers(
     known.
     """
     require(place.is_file(), f"{place} must be a file of answers, got no such file")
-    document = parsed(place, (_NAME, NAME))
+    document = parsed(place, (ANSWERS, NAME))
     if document["format"] == NAME:
         rows = read_rows(place, document)
         known: list[Answer] = [row.answer for row in rows]

@@ -12,6 +12,7 @@ import numpy as np
 from gpcert.errors import InvalidInputError
 from gpcert.validation import require
 
+ANSWERS = "gpcert answers"  #: the format of answers that are kept without their rows
 _MOST = 1 << 30  # bytes; a larger file is not one of ours
 _DEEP = 64  # lists and objects inside each other
 
@@ -30,9 +31,15 @@ def parsed(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
     size = path.stat().st_size
     require(size <= _MOST, f"{path} must be a results file of at most {_MOST} bytes, got {size}")
     found = _parsed(path)
+    alone = isinstance(found, dict) and found.get("format") == ANSWERS
     require(
         isinstance(found, dict) and found.get("format") in names,
-        f"{path} must be a results file of gpcert, got other JSON",
+        f"{path} must be a results file of gpcert, got "
+        + (
+            "answers of a store, of which gc.report(gc.load_answers(...)) makes a page"
+            if alone
+            else "other JSON"
+        ),
     )
     for name, value in found.items():
         require(_is_plain(value), f"{path}: {name[:40]!r} must hold finite numbers, at most {_DEEP} deep")

@@ -134,7 +134,7 @@ def within_limits(ball: Ball, words: Words) -> str:
         (float(low), float(high)) for low, high in zip(*(end[moving] for end in ball.domain), strict=True)
     ]
     if len(set(pairs)) > 1:
-        told = [f"{exactly(low)} to {exactly(high)}" for low, high in pairs]
+        told = [between_ends(low, high) for low, high in pairs]
         return f", each within its own limits{_each(told, moving, words)}"
     low, high = pairs[0]
     if math.isinf(low) and math.isinf(high):
@@ -142,3 +142,12 @@ def within_limits(ball: Ball, words: Words) -> str:
     if math.isinf(high):
         return f", staying at or above {exactly(low)}"
     return f", staying {'at or below' if math.isinf(low) else f'between {exactly(low)} and'} {exactly(high)}"
+
+
+def between_ends(low: float, high: float) -> str:
+    """The limits of one feature."""
+    if math.isinf(low) and math.isinf(high):
+        return "none"
+    if math.isinf(high):
+        return f"from {exactly(low)} on"
+    return f"up to {exactly(high)}" if math.isinf(low) else f"{exactly(low)} to {exactly(high)}"

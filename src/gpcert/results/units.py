@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.numbers import exactly, radius_at_least
 from gpcert.regions import Ball, Region
-from gpcert.results.phrases import Words, has_table
+from gpcert.results.phrases import Words, between_ends, has_table
 
 _RADII = 4  # columns; of more radii only what radius 1 is
 _KINDS = 8  # of balls; of more each row has a region of its own
@@ -60,7 +60,7 @@ def _table(ball: Ball, radii: Iterable[float], words: Words) -> Table:
             columns.append([_number(radius, float(scale[j])) for j in moving])
     if ball.domain is not None and any(np.isfinite(end[moving]).any() for end in ball.domain):
         head.append("limits")
-        columns.append([_limits(float(ball.domain[0][j]), float(ball.domain[1][j])) for j in moving])
+        columns.append([between_ends(float(ball.domain[0][j]), float(ball.domain[1][j])) for j in moving])
     return tuple(head), list(zip(*columns, strict=True))
 
 
@@ -88,11 +88,3 @@ def _number(radius: float, scale: float) -> str:
     text = exactly(float(product))
     short = Fraction(text) == product and len(text.lstrip("-0.").replace(".", "")) <= _SHORT
     return text if short else radius_at_least(product)
-
-
-def _limits(low: float, high: float) -> str:
-    if math.isinf(low) and math.isinf(high):
-        return "none"
-    if math.isinf(high):
-        return f"from {exactly(low)} on"
-    return f"up to {exactly(high)}" if math.isinf(low) else f"{exactly(low)} to {exactly(high)}"

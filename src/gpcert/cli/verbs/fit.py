@@ -158,6 +158,8 @@ def _training_table(parsed: argparse.Namespace) -> Table:
     for what, name in (("labels", parsed.target), ("names of rows", parsed.id)):
         if name is not None and name in (parsed.columns or ()):
             raise InvalidInputError(f"--columns must not hold the column of the {what}, got {name!r}")
+    if both := set(parsed.columns or ()) & set(parsed.drop or ()):
+        raise InvalidInputError(f"--drop must not name what --columns keeps, got {min(both)!r}")
     table = read_table(parsed.data, columns, reading_of(parsed), part="train", wanted=parsed.rows)
     require(table.labels is not None, f"{table.source} must have labels, got no array 'y'")
     assert table.labels is not None
