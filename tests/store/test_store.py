@@ -303,6 +303,42 @@ def test_a_store_may_be_closed_before_all_is_read(tmp_path):
     assert len(store.answers()) == len(X)
 
 
+def test_exports_name_the_rows(tmp_path):
+    """Those of Python, of the command line and of a campaign; the first of two; a merge takes them along."""
+    path, other, table = tmp_path / "runs.db", tmp_path / "all.db", tmp_path / "t.csv"
+
+    def names(store):
+        assert main(["store", "export", str(store), "-o", str(table)]) == 0
+        with table.open(newline="", encoding="utf-8") as lines:
+            return [(row["kind"], row.get("row")) for row in csv.DictReader(lines)]
+
+    frame = {"x0": X[:3, 0], "x1": X[:3, 1], "who": ["Ann", "=1+1", "Cy"]}
+    gc.certify(POST, gc.balls(X[:1], 0.2), store=path)  # nobody has a name
+    assert names(path) == [("Verdict", None)]
+    gc.certify(POST, gc.balls(frame, 0.2, id="who"), store=path)
+    told = [("Verdict", "Ann"), ("Verdict", "'=1+1"), ("Verdict", "Cy")]
+    assert names(path) == told
+    gc.certify(POST, gc.balls(frame | {"who": ["x", "y", "z"]}, 0.2, id="who"), store=path)
+    assert names(path) == told
+    merge(gc.Store(other), gc.Store(path))
+    assert names(other) == told
+    data, model = tmp_path / "d.csv", tmp_path / "m.safetensors"
+    gc.save(POST, model)
+    rows = [f"{who},{float(a)!r},{float(b)!r}" for who, (a, b) in zip("pqr", X[:3], strict=True)]
+    data.write_text("\n".join(["who,x0,x1", *rows]) + "\n", encoding="utf-8")
+    asked = ["range", str(model), str(data), "--id", "who", "--radius", "0.1", "--jobs", "1", "--quiet"]
+    assert main([*asked, "--store", str(path)]) == 0
+    assert names(path) == told + [("ProbabilityRange", who) for who in "pqr"]
+    file = tmp_path / "c.toml"
+    file.write_text(
+        'store = "c.db"\njobs = 1\n[models]\nm = "m.safetensors"\n[data]\nfile = "d.csv"\nid = "who"\n'
+        '[[questions]]\nask = "explain"\nradii = [0.1]\n',
+        encoding="utf-8",
+    )
+    assert main(["campaign", "run", str(file), "--quiet"]) == 0
+    assert names(tmp_path / "c.db") == [("Explanation", who) for who in "pqr" for _ in range(2)]
+
+
 def test_exports_say_who_was_asked_and_can_be_reported(tmp_path):
     path, table, file = tmp_path / "runs.db", tmp_path / "t.csv", tmp_path / "a.json"
     balls = gc.balls(X[:3], 0.2, norm=2, features=[1], scale=[1.0, 3.0])

@@ -115,6 +115,10 @@ def run_session(
     with Interrupt() as interrupt, _kept(parsed, model, queries, together) as asked:
         outcome = answer_all(ask, model.post, asked[0], parsed.jobs, bar, interrupt, asked[1])
         answers = [rows.row(k, found) for k, found in enumerate(outcome.answers) if found is not None]
+        if parsed.store is not None:
+            from gpcert.store.keeper import name_rows
+
+            name_rows(parsed.store, ((row.answer, row.id or str(row.row)) for row in answers))
         results = document(
             parsed.verb,
             settings=settings

@@ -7,7 +7,7 @@ answer or `Answers`; an option that does not exist is one sentence with the one 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -17,7 +17,7 @@ from gpcert.adapters import posterior_of
 from gpcert.answers import Answers
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.questions.checks import warn_of_impossible, warn_of_units
+from gpcert.questions.checks import Kept, warn_of_impossible, warn_of_units
 from gpcert.regions import Ball, Box, Region, Regions
 from gpcert.results import Answer
 from gpcert.running import made, one_thread
@@ -92,13 +92,23 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
         regions = given["region"] = _in_order(post, given["region"], given.get("x"))
         with one_thread(post.n_centres, len(regions)):
             found = ask(**given)
-        return made(found[0], 0) if regions.single else Answers(found, regions.ids, post)
+        return made(found[0], 0) if regions.single else batch(found, regions.ids, post, given.get("store"))
 
     # What `help` shows: `ask` gets a Posterior and Regions, a user gives what the docstring says.
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     shown_as = signature.replace(parameters=plain, return_annotation=signature.empty)
     asked.__signature__ = shown_as  # type: ignore[attr-defined]
     return asked
+
+
+def batch(found: Sequence[Any], ids: Sequence[Any] | None, post: Posterior, store: Kept) -> Answers[Any]:
+    """The answers about rows with these names, which a store keeps, too."""
+    answers: Answers[Any] = Answers(found, ids, post)
+    if store is not None and ids is not None:
+        from gpcert.store.keeper import name_rows
+
+        name_rows(store, zip(answers, map(str, ids), strict=True))
+    return answers
 
 
 def _rows(X: Any) -> int:

@@ -23,7 +23,7 @@ from gpcert.bounds import BoundFactory
 from gpcert.clock import now
 from gpcert.posterior import Posterior
 from gpcert.proofs import checked_prover, unasked
-from gpcert.questions.asking import question
+from gpcert.questions.asking import batch, question
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.brackets import Asked
 from gpcert.questions.checks import (
@@ -147,7 +147,7 @@ def certified_radius(
     )
     found = {b + i: radius for b, radii in done.items() for i, radius in enumerate(radii)}
     answers = [found[i] if i in found else unasked(blank([i])[0], prover) for i in range(len(balls.X))]
-    return answers[0] if balls.single else Answers(answers, balls.ids, post)
+    return answers[0] if balls.single else batch(answers, balls.ids, post, store)
 
 
 def _blank(task: Task, block: Iterable[int]) -> list[CertifiedRadius]:

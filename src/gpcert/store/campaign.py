@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gpcert.errors import StoreError
 from gpcert.results import Answer
 from gpcert.store.rows import key_of
-from gpcert.store.store import Store
+from gpcert.store.store import NAMED, Store
 
 #: What is told of a part.
 _TOLD = {"ask", "model", "norm", "radius", "radii", "features", "settings", "files"}
@@ -55,9 +55,10 @@ def register(
     told: dict[str, Any],
     blanks: Iterable[Answer],
     truths: Sequence[Truth | None],
+    names: Sequence[str],
 ) -> None:
-    """Write down one part of what a campaign asks, in place of what was there: whoever looks from elsewhere
-    sees a whole part, before and after.
+    """Write down one part of what a campaign asks, about rows with these names, in place of what was there:
+    whoever looks from elsewhere sees a whole part, before and after.
     """
     rows = [
         (campaign, part, item, key_of(blank.key), truth)
@@ -66,6 +67,8 @@ def register(
     with store.writing() as connection:
         connection.execute("DELETE FROM asked WHERE campaign = ? AND part = ?", (campaign, part))
         connection.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
+        called = [(key.hex(), name) for (*_, key, _), name in zip(rows, names, strict=True)]
+        connection.executemany(NAMED, called)
         connection.execute(
             "INSERT OR REPLACE INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
             (f"campaign {campaign}", str(part), json.dumps(told), part),

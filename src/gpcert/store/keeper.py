@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, Queue
 from typing import Any
 
+from gpcert.errors import StoreError
 from gpcert.posterior import Posterior
 from gpcert.results import Answer
 from gpcert.running import Keeper, Pieces
@@ -38,6 +40,15 @@ def keeping(
     if isinstance(kept, Plan):
         return kept.planner
     return lambda blank: _Keeper(kept, blank, what, served or _unproved)
+
+
+def name_rows(store: Any, names: Iterable[tuple[Answer, str]]) -> None:
+    """What rows are called, kept beside answers about them if possible: no answer is lost for a name."""
+    kept = store if isinstance(store, Store) else Store(store)
+    if not isinstance(kept, Plan):
+        with suppress(StoreError):
+            kept.name_rows(names)
+        kept.close()
 
 
 def _unproved(answer: Any) -> Any:

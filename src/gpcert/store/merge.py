@@ -29,6 +29,7 @@ def merge(target: Store, source: Store) -> Merged:
             continue
     target.begin(f"merge of {source.path}")
     lot: list[Answer] = []
+    names: list[tuple[Answer, str]] = []
     for number in source.numbers():
         try:
             answer = source.answer(number)
@@ -39,9 +40,12 @@ def merge(target: Store, source: Store) -> Merged:
             unreadable += 1
             continue
         lot.append(answer)
+        if (name := source.row_of(answer)) is not None:
+            names.append((answer, name))
         if len(lot) == _LOT:
             target.put(lot)
             taken, lot = taken + len(lot), []
     target.put(lot)
+    target.name_rows(names)
     target.end()
     return Merged(taken + len(lot), unreadable)

@@ -39,6 +39,9 @@ _TEXTS = ("kind", "status", "model")
 _LISTED = "FROM answers a JOIN models m ON m.id = a.model LEFT JOIN contents c ON c.id = a.id"
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
 
+#: Writes what a row is called, by the key of a question about it; the first name stays.
+NAMED = "INSERT OR IGNORE INTO pieces VALUES ('row', ?, ?, 0)"
+
 
 class Store:
     """Answers and models in one file that many processes may open at once.
@@ -302,6 +305,17 @@ class Store:
         with self.writing() as connection:
             for answer in answers:
                 put_row(connection, self.path, answer, self.run if run is None else run)
+
+    def name_rows(self, names: Iterable[tuple[Answer, str]]) -> None:
+        """What the rows are called that these answers are about; of several with one question the first."""
+        rows = [(key_of(answer.key).hex(), name) for answer, name in names]
+        with self.writing() as connection:
+            connection.executemany(NAMED, rows)
+
+    def row_of(self, answer: Answer) -> str | None:
+        """What the row is called that it is about; None: nobody has said."""
+        sql = "SELECT CAST(data AS TEXT) FROM pieces WHERE place = 'row' AND key = ?"
+        return next((name for (name,) in self.reading(sql, (key_of(answer.key).hex(),))), None)
 
     def set_aside(self, asked: Sequence[Answer], reason: str) -> None:
         """Remember questions that could not be answered, by answers that say nothing."""

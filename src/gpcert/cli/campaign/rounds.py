@@ -36,7 +36,8 @@ def run_campaign(
     """Ask everything; False: it was stopped, or its budget was spent, before all was asked."""
     asked = dict(enumerate(parts(campaign)))
     for number, part in asked.items():
-        register(store, campaign.digest, number, part.told, part.blanks(store), part.truth)
+        names = [*map(part.table.named, range(len(part.table.X)))]
+        register(store, campaign.digest, number, part.told, part.blanks(store), part.truth, names)
     forget(store, campaign.digest, len(asked))
     if campaign.priority != "order":
         asked = dict(sorted(asked.items(), key=lambda each: not each[1].judges))

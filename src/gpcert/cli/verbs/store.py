@@ -108,8 +108,11 @@ def _export(store: Store, parsed: argparse.Namespace) -> int:
     else:
         which = parsed.kind, parsed.status, parsed.model
         table = store.answers(*which)
-        pairs = zip(table, store.load(*which), strict=True)
-        lines = [row | about_whom(answer) | line for row, answer in pairs for line in flat(answer)]
+        pairs = list(zip(table, store.load(*which), strict=True))
+        about = [row | {"row": store.row_of(answer)} | about_whom(answer) for row, answer in pairs]
+        lines = [
+            known | line for known, (_, answer) in zip(about, pairs, strict=True) for line in flat(answer)
+        ]
         number, write = len(table), Table(flat_columns(lines) or table.columns).save
     kept = keep(path, write)
     if kept.note:
