@@ -84,7 +84,7 @@ def test_softmax_is_certified_as_the_exact_expectation(separate):
     post = gc.from_gpflow(model)
     assert post.target == "exact expectation of the softmax likelihood, which GPflow samples"
     assert post.training["deviation"]["mean"] < 1e-8
-    answer = gc.probability_range(post, gc.Ball(X[0], 0.05), max_nodes=200)
+    answer = gc.probability_range(post, gc.Ball(X[0], 0.05), 1, max_nodes=200)
     assert answer.status == "converged"
     p = post.probability(X[0] + random.uniform(-0.05, 0.05, (200, 2)))[:, 1]
     assert answer.lower <= p.min() + 1e-9
