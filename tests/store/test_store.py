@@ -248,7 +248,8 @@ def test_what_no_answer_can_be_is_refused_however_well_it_is_signed(tmp_path, ol
         row = connection.execute(f"SELECT key, {names} FROM answers WHERE id = 1").fetchone()
         key, kind, status, *numbers = row
     connection.close()
-    told = f"{sha256(data.encode()).hexdigest()} {kind} {status} ".encode() + key + pack("<7d", *numbers)
+    hashed = sha256(data.encode()).hexdigest()
+    told = f"{hashed} {kind} {status} {answer.model} ".encode() + key + pack("<7d", *numbers)
     changed(path, "UPDATE contents SET data = ?, sha256 = ? WHERE id = 1", data, sha256(told).hexdigest())
     with pytest.raises(gc.StoreError, match=said):
         ranges(path)
@@ -275,6 +276,7 @@ def test_what_a_store_can_be(tmp_path):
         "UPDATE answers SET kind = 'Verdict' WHERE id = 2",
         "UPDATE answers SET seconds = 1e9 WHERE id = 2",
         "UPDATE answers SET tolerance = 0, max_nodes = 9e999 WHERE id = 2",
+        "UPDATE answers SET model = 77 WHERE id = 2",
         "UPDATE contents SET data = replace(data, '0.', '0.1') WHERE id = 2",
         "DELETE FROM contents WHERE id = 2",
     ],

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gpcert.errors import StoreError
 from gpcert.results import Answer
-from gpcert.store.rows import key_of
+from gpcert.store.rows import BESIDE, key_of
 from gpcert.store.store import NAMED, Store
 
 #: What is told of a part.
@@ -104,12 +104,12 @@ def _fits(told: dict[str, Any]) -> bool:
 
 def standings(store: Store, campaign: str, part: int) -> list[Standing]:
     """Where every question of a part stands."""
-    rest = """item, CASE WHEN truth IN (0, 1, 2) THEN truth END,
+    rest = f"""item, CASE WHEN truth IN (0, 1, 2) THEN truth END,
     EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key) FROM asked q LEFT JOIN answers a ON a.key = q.key
-    LEFT JOIN contents c ON c.id = a.id WHERE campaign = ? AND part = ? ORDER BY item"""
+    {BESIDE} WHERE campaign = ? AND part = ? ORDER BY item"""
     found = []
     for row in store.verified(rest, (campaign, part)):
-        status, lower, upper, width, seconds, _, limit, _, item, truth, lost = row[5:]
+        status, _, lower, upper, width, seconds, _, limit, _, item, truth, lost = row[5:]
         known = None if truth is None else Truth(truth)
         found.append(Standing(item, known, status, lower, upper, width, seconds, limit, lost))
     return found

@@ -18,12 +18,14 @@ from gpcert.store.ranking import effort, headline
 
 #: An answer's content with its seal, and the columns of the tables that the seal is about.
 SEALED = """a.id, c.data, c.sha256, CAST(a.key AS BLOB), CAST(a.kind AS TEXT), CAST(a.status AS TEXT),
-CAST(a.lower AS REAL), CAST(a.upper AS REAL), CAST(a.width AS REAL), CAST(a.seconds AS REAL),
-CAST(a.tolerance AS REAL), CAST(a.max_seconds AS REAL), CAST(a.max_nodes AS REAL)"""
+CAST(m.digest AS TEXT), CAST(a.lower AS REAL), CAST(a.upper AS REAL), CAST(a.width AS REAL),
+CAST(a.seconds AS REAL), CAST(a.tolerance AS REAL), CAST(a.max_seconds AS REAL), CAST(a.max_nodes AS REAL)"""
 #: How many columns that is.
-SEALS = 13
+SEALS = 14
+#: Where they stand: joined to the answers a.
+BESIDE = "LEFT JOIN contents c ON c.id = a.id LEFT JOIN models m ON m.id = a.model"
 #: An answer, with what it has to be checked against.
-WHOLE = f"SELECT {SEALED} FROM answers a LEFT JOIN contents c ON c.id = a.id"
+WHOLE = f"SELECT {SEALED} FROM answers a {BESIDE}"
 
 _NAN = float("nan")
 
@@ -52,10 +54,10 @@ def put_row(connection: sqlite3.Connection, path: Path, answer: Answer, run: int
         answer = whole
     columns = _columns(answer)
     number = connection.execute(
-        "INSERT OR REPLACE INTO answers (id, key, model, run, kind, status, lower, upper, width, seconds, "
+        "INSERT OR REPLACE INTO answers (id, key, run, kind, status, model, lower, upper, width, seconds, "
         "tolerance, max_seconds, max_nodes, created) "
-        "VALUES (?, ?, (SELECT id FROM models WHERE digest = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, key, answer.model, run, *columns, time.time()),
+        "VALUES (?, ?, ?, ?, ?, (SELECT id FROM models WHERE digest = ?), ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, key, run, *columns, time.time()),
     ).lastrowid
     data = json.dumps(answer.to_dict(), allow_nan=False)
     connection.execute(
@@ -81,8 +83,9 @@ def answer_of(path: Path, number: int, data: Any, sealed: Any, key: bytes, *colu
 
 def _columns(answer: Answer) -> tuple[Any, ...]:
     """What the tables show of an answer."""
-    head = type(answer).__name__, *astuple(headline(answer)), seconds_of(answer)
-    return *head, *astuple(effort(answer))
+    status, *numbers = astuple(headline(answer))
+    head = type(answer).__name__, status, answer.model
+    return *head, *numbers, seconds_of(answer), *astuple(effort(answer))
 
 
 def seconds_of(answer: Answer) -> float:
@@ -90,17 +93,17 @@ def seconds_of(answer: Answer) -> float:
     return float(getattr(getattr(answer, "range", answer), "seconds", 0.0))
 
 
-def _seal(data: str, key: bytes, kind: str, status: str, *numbers: float | None) -> str:
+def _seal(data: str, key: bytes, kind: str, status: str, model: str, *numbers: float | None) -> str:
     """One hash of content and columns: tables are checked without reading answers."""
     hashed = sha256(data.encode("utf-8", "replace")).hexdigest()
     # As SQLite gives numbers back: without the sign of a zero, and nan as nothing.
     columns = pack(f"<{len(numbers)}d", *[_NAN if v is None or v != v else v + 0.0 for v in numbers])
-    return sha256(f"{hashed} {kind} {status} ".encode("utf-8", "replace") + key + columns).hexdigest()
+    return sha256(f"{hashed} {kind} {status} {model} ".encode("utf-8", "replace") + key + columns).hexdigest()
 
 
 def intact(data: Any, sealed: Any, *columns: Any) -> bool:
     """Whether columns and content are what was written together."""
-    told = isinstance(data, str) and None not in columns[:3]
+    told = isinstance(data, str) and None not in columns[:4]
     return told and _seal(data, *columns) == sealed
 
 

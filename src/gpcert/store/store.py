@@ -21,6 +21,7 @@ from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, is_begun, transaction
 from gpcert.store.ranking import sharp_enough
 from gpcert.store.rows import (
+    BESIDE,
     SEALED,
     SEALS,
     WHOLE,
@@ -36,7 +37,7 @@ from gpcert.validation import require
 from gpcert.version import __version__
 
 _TEXTS = ("kind", "status", "model")
-_LISTED = "FROM answers a JOIN models m ON m.id = a.model LEFT JOIN contents c ON c.id = a.id"
+_LISTED = f"FROM answers a {BESIDE}"
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
 
 #: Writes what a row is called, by the key of a question about it; the first name stays.
@@ -122,7 +123,7 @@ class Store:
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         seconds: dict[tuple[str, str], list[float]] = {}
         for row in self.verified(f"1 {_LISTED} {where}", given):
-            seconds.setdefault((row[4], row[5]), []).append(row[9])
+            seconds.setdefault((row[4], row[5]), []).append(row[10])
         told = ((*of, len(each), sum(each)) for of, each in sorted(seconds.items()))
         return Table.of(("kind", "status", "count", "seconds"), told)
 
@@ -237,7 +238,7 @@ class Store:
             In the order of their ids.
         """
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
-        rows = self.reading(f"{WHOLE} JOIN models m ON m.id = a.model {where} ORDER BY a.id", given)
+        rows = self.reading(f"{WHOLE} {where} ORDER BY a.id", given)
         return (answer_of(self.path, *row) for row in rows)
 
     def numbers(self) -> list[int]:
