@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Real
 from typing import Any
@@ -12,8 +13,12 @@ from numpy.typing import ArrayLike
 from gpcert.adapters import posterior_of
 from gpcert.classes import position, positions
 from gpcert.numbers import exactly
+from gpcert.posterior import Posterior
 from gpcert.questions import evaluate
+from gpcert.records.batch import unit_of
 from gpcert.results import Evaluation
+from gpcert.results.phrases import Words
+from gpcert.results.units import lines, unit_tables
 from gpcert.results.wording import sentences
 from gpcert.tables import check_labelled, read
 from gpcert.validation import require
@@ -72,11 +77,12 @@ def assert_certified(
     share = isinstance(at_least, Real) and not isinstance(at_least, bool) and 0 <= float(at_least) <= 1
     require(share, f"at_least must be in [0, 1], got {at_least!r}")
     check_labelled(X, y)
-    points, names, _ = read("X", X)
+    points, names, ids = read("X", X)
     truth = np.asarray(y)
     told = f"y must have one class for each row of X, got shapes {truth.shape} and {points.shape}"
     require(points.shape[:1] == truth.shape, told)
-    classes, rows, of = posterior_of(model).labels, np.arange(len(truth)), ""
+    post = posterior_of(model)
+    classes, rows, of = post.labels, np.arange(len(truth)), ""
     if label is not None:
         only = position(classes, label)
         rows = np.flatnonzero(np.array(positions(classes, truth.tolist(), "each label of y")) == only)
@@ -87,17 +93,21 @@ def assert_certified(
     found = evaluate(model, table, truth[rows], [radius], **options)
     count, wanted = round(float(found.certified[0]) * len(rows)), Fraction(repr(float(at_least)))
     if Fraction(count, len(rows)) < wanted:
-        raise AssertionError(_message(found, rows, exactly(float(at_least))))
+        called = rows.tolist() if ids is None else [ids[i] for i in rows]
+        raise AssertionError(_message(found, called, exactly(float(at_least)), post))
     return found
 
 
-def _message(found: Evaluation, rows: Any, wanted: str) -> str:
-    """What is proved, and which rows are not."""
+def _message(found: Evaluation, rows: Sequence[Any], wanted: str, post: Posterior) -> str:
+    """What is proved, which rows are not, and what the radius is in the units of the features."""
     status = found.verdicts[:, 0]
     lost = [
         f"{i} ({'wrong' if not right else verdict})"
-        for i, right, verdict in zip(rows.tolist(), found.correct, status, strict=True)
+        for i, right, verdict in zip(rows, found.correct, status, strict=True)
         if not (right and verdict == "safe")
     ]
     more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    return f"{sentences([found])[0]} Required: {wanted}. Not proved: rows {', '.join(lost[:_SHOWN])}{more}."
+    words = Words(features=post.feature_names or (), unit=unit_of(post, found.balls[0].scale))
+    told = f"Required: {wanted}. Not proved: rows {', '.join(lost[:_SHOWN])}{more}."
+    units = lines(unit_tables(found.balls[:1], words, found.radii.tolist()))
+    return "\n".join([f"{sentences([found], words)[0]} {told}", *units])

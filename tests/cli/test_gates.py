@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gpcert as gc
@@ -201,6 +202,10 @@ def test_assert_certified() -> None:
     assert gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, count / 20).certified[0] == count / 20
     with pytest.raises(AssertionError, match=rf"For {count} of 20 rows .* Required: 1. Not proved: rows \d"):
         gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, 1.0)
+    table = pd.DataFrame(X[20:], columns=["age", "dose"], index=[f"patient {i}" for i in range(20)])
+    named = gc.GPClassifier(max_evals=0).fit(table, y[20:])
+    with pytest.raises(AssertionError, match=r"standard deviations(.|\n)*patient \d+ \((.|\n)*  age +\d"):
+        gc.testing.assert_certified(named, table, y[20:], 2.0, 1.0, scale="std")
     own = y[20:] == "b"
     part = gc.testing.assert_certified(clf, X[20:], y[20:], 0.2, 0.0, label="b")
     assert len(part.truth) == own.sum()

@@ -133,7 +133,7 @@ def _settings(
     return shape | {"unit": None if post is None else unit_of(post, shape.get("scale"))} | limits
 
 
-def unit_of(post: Posterior, scale: Sequence[float] | None) -> str | None:
+def unit_of(post: Posterior, scale: Sequence[float] | Float | None) -> str | None:
     """What radius 1 means, in words, where a scale has a name: deviations of the training columns."""
     known = post.training_columns
     if scale is None or known is None:
