@@ -9,7 +9,7 @@ import re
 import tomllib
 from pathlib import Path
 
-GROUPS = ("plots", "progress", "tables", "sklearn", "test")
+GROUPS = ("plots", "tables", "sklearn", "test")
 
 
 def main() -> None:
