@@ -69,7 +69,7 @@ def checked_running(
 
 def about(post: Posterior, settings: Settings) -> About:
     """What the answers to a question record of the model and the settings."""
-    return About(post.target, post.digest, post.labels, settings)
+    return About(post.target, post.digest, post.labels, settings, features=post.feature_names)
 
 
 def interrupted(answer: ProbabilityRange | CertifiedRadius | LatentRange) -> bool:

@@ -12,7 +12,7 @@ from gpcert.classes import Label, listed
 from gpcert.errors import InvalidInputError
 from gpcert.html import Html, join, tag
 from gpcert.pictures import changes
-from gpcert.schema import Record, digest, encoded
+from gpcert.schema import Record, digest, encoded, optional
 from gpcert.settings import Settings
 from gpcert.validation import Float, shown
 from gpcert.version import __version__
@@ -30,7 +30,7 @@ class Key(NamedTuple):
 @dataclass(frozen=True)
 class About:
     """`target`: what is certified, in words; `model`: `Posterior.digest`; `classes`: their values, in the
-    order of the model; `version`: of this package.
+    order of the model; `version`: of this package; `features`: their names, where the model has any.
     """
 
     target: str
@@ -38,6 +38,7 @@ class About:
     classes: tuple[Label, ...]
     settings: Settings
     version: str = __version__
+    features: tuple[str, ...] | None = optional()
 
 
 class Answer(Record, ABC):
@@ -95,7 +96,7 @@ class Answer(Record, ABC):
         from gpcert.results.units import lines, unit_tables
         from gpcert.results.wording import sentences  # sentences are about all kinds of answers
 
-        words = Words(features=getattr(self, "feature_names", None) or ())
+        words = Words(features=self.about.features or ())
         region = getattr(self, self.subject)
         regions = list(region) if isinstance(region, tuple) else [region]
         tables = unit_tables(regions[:1], words, getattr(self, "radii", None))
