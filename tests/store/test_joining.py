@@ -233,3 +233,15 @@ def test_a_whole_is_as_old_as_its_older_half():
     old = replace(half, about=replace(half.about, version="0.9.10"))
     new = replace(mirrored(half), about=replace(half.about, version="0.10.2"))
     assert joined(old, new).version == joined(new, old).version == "0.9.10"
+
+
+@pytest.mark.parametrize("values", [("ill", "well"), (-1, 1), (2, 1), (True, False)])
+def test_an_evaluation_is_asked_again_whatever_its_classes_are_called(values, tmp_path):
+    """A point that was not asked has no label, which is no class: neither a text nor -1."""
+    post, path = small_model(classes=list(values)), tmp_path / "runs.db"
+    X, y = post.centres[:3], [values[0]] * 3
+    for nodes in (0, 1, 50):
+        found = gc.evaluate(post, X, y, [0.05, 0.4], max_nodes=nodes, store=path)
+        assert set(found.labels.tolist()) <= set(values)
+    whole = [answer for answer in gc.Store(path).load() if isinstance(answer, gc.Evaluation)]
+    assert len(whole) == 3

@@ -104,7 +104,7 @@ def _(old: Explanation, new: Explanation) -> dict[str, Any]:
 
 @together.register
 def _(old: Evaluation, new: Evaluation) -> dict[str, Any]:
-    asked = new if old.labels[0] < 0 else old  # of the points a store keeps one in each
+    asked = new if old.labels[0] is None else old  # of the points a store keeps one in each
     nearest = min(old, new, key=lambda e: e.unsafe[0])
     return {name: getattr(asked, name) for name in ("clean", "labels", "correct")} | {
         "certified": np.maximum(old.certified, new.certified),
