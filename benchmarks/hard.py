@@ -1,7 +1,7 @@
 """Hard regions: many features at half a standard deviation, short lengthscales, Matern kernels, finite norms.
 
 Where the range of the variance over a box is hopeless, and supporting planes settle what chords do not
-(docs/maths.md, G1 to G5). CPU seconds of all regions of a row, minimum and maximum together, at most
+(docs/maths/bounds.md, G1 to G5). CPU seconds of all regions of a row, minimum and maximum together, at most
 `SECONDS` each: limits are CPU seconds too, so that a busy machine converges no less. Last, several classes:
 the median question, and how many are settled within their limit (a radius: how many are positive). Only the
 public interface is used: with `PYTHONPATH` set to the `src` of another checkout the same file measures that

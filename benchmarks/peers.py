@@ -1,7 +1,7 @@
 """Ours beside other ways to find the smallest probability of a class over a box: the same queries in one run.
 
-The published method (docs/paper.md) proves its bounds, as ours does. SCIP (PySCIPOpt, where installed) is a
-global solver for the same nonlinear programme in floating point: its dual bound holds up to its tolerances.
+The published method (docs/maths/paper.md) proves its bounds, as ours does. SCIP (PySCIPOpt, if installed) is
+a global solver for the same nonlinear programme in floating point: its dual bound holds up to its tolerances.
 scipy's global optimisers find a small value and prove nothing. One thread, at most `SECONDS` CPU seconds
 per query where a method has such a limit. `make bench-peers` makes an environment with SCIP for it.
 """

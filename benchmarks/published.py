@@ -1,4 +1,4 @@
-"""Ours against the published method (AISTATS 2020, docs/paper.md), the same queries in one run.
+"""Ours against the published method (AISTATS 2020, docs/maths/paper.md), the same queries in one run.
 
 Minimum and maximum together, tolerance 0.025, CPU time, one BLAS thread. A query of the published method ends
 after 10 seconds: then its time, and the ratio, are lower bounds. `gpcert reproduce runtime` is the longer

@@ -1,7 +1,7 @@
 """The logistic link (V10): levels of E sigma(f), sigma(f) = 1/(1 + e^-f), f ~ N(mu, max(0, S)).
 
-E sigma >= p holds where mu >= m_p(S); m_p is concave for p >= 1/2, convex for p <= 1/2 (docs/maths.md, L1),
-and is known here through enclosures of single integrals.
+E sigma >= p holds where mu >= m_p(S); m_p is concave for p >= 1/2, convex for p <= 1/2 (docs/maths/bounds.md,
+L1), and is known here through enclosures of single integrals.
 """
 
 from __future__ import annotations

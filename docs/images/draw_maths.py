@@ -1,4 +1,4 @@
-"""Draws the picture of docs/maths.md, `maths.png`: a box as means and variances, and what one box loses.
+"""Draws `maths.png` of docs/maths/bounds.md: a box as means and variances, and what one box loses.
 
 Run it where gpcert and matplotlib are installed: python docs/images/draw_maths.py [folder]
 """

@@ -1,6 +1,6 @@
 """The vocabulary of rounding: what is assumed of the machine, and functions whose side is proved.
 
-Every certified number of gpcert rests on these statements of `docs/maths.md` and `docs/maths-regions.md`:
+Every certified number of gpcert rests on these statements of docs/maths/bounds.md and docs/maths/regions.md:
 
 * R1  sums and matrix products: |fl(AB) - AB| <= gamma(n) |A||B| in any order of summation, FMA included;
 * R2  one-sided elementary functions: the library value moved outward by more than its error;

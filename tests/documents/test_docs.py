@@ -111,7 +111,7 @@ def anchors(path: Path) -> set[str]:
 def test_statements_cited_in_the_code_exist() -> None:
     for source in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")]):
         for name, anchor in re.findall(
-            r"\b(docs/[\w-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")
+            r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")
         ):
             assert (ROOT / name).exists(), f"{identify(source)} cites {name}"
             assert not anchor or anchor in anchors(ROOT / name), f"{identify(source)} cites {name}#{anchor}"

@@ -1,6 +1,6 @@
 """Labels of statements: each one cited in the code or in a page is defined on exactly one page, exactly once.
 
-A statement is defined where a line begins with its label in bold and a full stop: `**X8.**` or `**X8 (range
+A statement is defined where a line begins with its label in bold, what it says and a full stop: `**X8 (range
 of the variance).**`. A label anywhere else, outside formulas, is a citation.
 """
 
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import io
 import re
+import runpy
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LABEL = r"(?:Theorem (?:\d|K)|Lemma K|[A-Z]\d{1,2}'?)(?!\w)"
 BOLD = re.compile(rf"\*\*({LABEL})")
-DEFINITION = re.compile(rf"^\*\*({LABEL})(?: \([^*]*\))?\.\*\*", flags=re.MULTILINE)
+DEFINITION = re.compile(rf"^\*\*({LABEL}) \([^*]*\)\.\*\*", flags=re.MULTILINE)
 CITATION = re.compile(rf"(?<![\w.$\\])({LABEL})")
-#: "docs/maths.md, X8": the page is part of what is claimed.
-PLACED = re.compile(rf"\bdocs/([\w-]+\.md),? ({LABEL})")
+#: "docs/maths/bounds.md, X8": the page is part of what is claimed.
+PLACED = re.compile(rf"\bdocs/([\w/-]+\.md),? ({LABEL})")
 #: Formulas and code: what stands in them is not a citation.
 FORMULA = re.compile(r"^```.*?^```|^ {4}\S.*?$|\$\$.*?\$\$|\$[^$\n]+\$|`[^`\n]*`", flags=re.M | re.S)
 #: Variables and spaces that comments mention without being labels.
 NAMES = {"G2", "L0", "M0", "N2", "N3", "Z0"}
+
+
+def read(paths: Iterable[Path], folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
 def citations(text: str) -> set[str]:
@@ -62,15 +68,32 @@ def complaints(pages: Mapping[str, str], modules: Mapping[str, str]) -> list[str
 
 
 def test_every_label_cited_is_defined_exactly_once() -> None:
-    pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/**/*.md"))}
+    pages = read(ROOT.glob("docs/**/*.md"), ROOT / "docs")
     folders = ("src", "experiments", "tests", "benchmarks", "scripts", "checker")
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     paths.remove(Path(__file__).resolve())
-    modules = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
-    assert complaints(pages, modules) == []
+    assert complaints(pages, read(paths, ROOT)) == []
 
 
-PAGE = "**X8 (range).** The set `B9`, $Q7$ and H200 are no labels.\n\n**Theorem 2.** By X8.\n\n    U7 = 1\n"
+def test_the_site_lists_every_statement_once_with_a_link_to_it() -> None:
+    hook = runpy.run_path(str(ROOT / "scripts" / "label_index.py"))
+    rows = re.findall(r"^\| \[([^]]+)\]\(([\w.]+)#([\w-]+)\)", hook["table"](), flags=re.MULTILINE)
+    pages = read(ROOT.glob("docs/maths/*.md"), ROOT / "docs" / "maths")
+    assert [row[0] for row in rows] == [each for text in pages.values() for each in DEFINITION.findall(text)]
+    assert len({anchor for _, _, anchor in rows}) == len(rows) > 100
+    for label, page, anchor in rows:
+        file = SimpleNamespace(src_uri=f"maths/{page}")
+        shown = hook["on_page_markdown"](pages[page], SimpleNamespace(file=file))
+        assert re.search(rf"^\*\*{label} \([^*]*\)\.\*\*{{ #{anchor} }}", shown, flags=re.MULTILINE)
+    assert hook["PLACE"] in pages["index.md"]
+
+
+PAGE = """**X8 (range).** The set `B9`, $Q7$ and H200 are no labels.
+
+**Theorem 2 (anytime).** By X8.
+
+    U7 = 1
+"""
 CODE = 'M0, K9 = 1, "L9"  # X8\n"""Theorem 2 (docs/a.md, X8)."""\n'
 
 
@@ -78,14 +101,15 @@ CODE = 'M0, K9 = 1, "L9"  # X8\n"""Theorem 2 (docs/a.md, X8)."""\n'
     ("pages", "code", "complaint"),
     [
         ({"a.md": PAGE}, CODE, None),
-        ({"a.md": PAGE, "b.md": "**X8.** Another."}, CODE, "X8 is defined on a.md and b.md"),
-        ({"a.md": PAGE + "\n**X8.** Again.\n"}, CODE, "X8 is defined on a.md and a.md"),
+        ({"a.md": PAGE, "b.md": "**X8 (another).** Y."}, CODE, "X8 is defined on a.md and b.md"),
+        ({"a.md": PAGE + "\n**X8 (again).** Y.\n"}, CODE, "X8 is defined on a.md and a.md"),
         ({"a.md": PAGE + "\nBy L2.\n"}, CODE, "a.md cites L2, which is defined nowhere"),
         ({"a.md": PAGE}, "x = 1  # by B8\n", "code.py cites B8, which is defined nowhere"),
         ({"a.md": PAGE}, '"""Theorem 7."""\n', "code.py cites Theorem 7, which is defined nowhere"),
         ({"a.md": PAGE}, "#: F3' of the model\n", "code.py cites F3', which is defined nowhere"),
         ({"a.md": PAGE, "b.md": ""}, "# docs/b.md, X8\n", "code.py cites X8 of b.md, which does not define"),
-        ({"a.md": PAGE + "\nThen **K4**: in bold.\n**K4.** Here.\n"}, CODE, "a.md has a label in bold"),
+        ({"a.md": PAGE + "\nThen **K4**: in bold.\n**K4 (it).** Here.\n"}, CODE, "a.md has a label in bold"),
+        ({"a.md": PAGE + "\n**K4.** Without what it says.\n"}, CODE, "a.md has a label in bold"),
     ],
 )
 def test_the_finder_of_labels(pages: dict[str, str], code: str, complaint: str | None) -> None:

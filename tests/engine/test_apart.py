@@ -1,4 +1,4 @@
-"""Labels of one-vs-rest in a batch (docs/maths-batches.md, J19), in ball arithmetic."""
+"""Labels of one-vs-rest in a batch (docs/maths/batches.md, J19), in ball arithmetic."""
 
 from __future__ import annotations
 

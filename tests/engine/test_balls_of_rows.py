@@ -1,4 +1,4 @@
-"""Balls of norm 2 as rows (docs/maths-batches.md, J12 and J13), in ball arithmetic and exact rationals."""
+"""Balls of norm 2 as rows (docs/maths/batches.md, J12 and J13), in ball arithmetic and exact rationals."""
 
 from __future__ import annotations
 

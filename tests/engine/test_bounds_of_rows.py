@@ -1,4 +1,4 @@
-"""Every statement of docs/maths-batches.md that a bound rests on, in ball arithmetic at random rows."""
+"""Every statement of docs/maths/batches.md that a bound rests on, in ball arithmetic at random rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels of several classes in a batch (docs/maths-batches.md, J16), in ball arithmetic and against single
+"""Labels of several classes in a batch (docs/maths/batches.md, J16), in ball arithmetic and against single
 answers.
 """
 

@@ -1,4 +1,4 @@
-"""Rows of kernels other than the Gaussian (docs/maths-batches.md, J14 and J15), in ball arithmetic."""
+"""Rows of kernels other than the Gaussian (docs/maths/batches.md, J14 and J15), in ball arithmetic."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _corners(value: Callable[[arb, arb], arb], mean: arb, variance: arb) -> arb:
     """The range over the balls of E sigma, sigma increasing, odd about its middle and concave on the right.
 
     dE/dv = E sigma'' / 2 has the sign of -m, so the extremes are at two corners (that five error functions
-    are such a sigma: docs/likelihoods.md, swept in ball arithmetic by the tests of foreign likelihoods).
+    are such a sigma: docs/maths/likelihoods.md, swept in ball arithmetic by the tests of likelihoods).
     """
     a, b, low, high = mean.lower(), mean.upper(), variance.lower(), variance.upper()
     return value(a, low if a < 0 else high).union(value(b, high if b < 0 else low))

@@ -14,7 +14,7 @@ be left out, and B B^T need not be the covariance exactly: 0.32 times the Froben
 added. For independent latents: sum_c |change_c| / (12 sqrt 3) (then p_c (1 - p_c) |1 - 2 p_c| / 2 each), or,
 in total variation, half the relative change of the variance: int |z^2 - 1| phi / 4 < 1/4 times it.
 
-**The covariance that is meant** (docs/maths-multiclass.md, M4): Sigma + diag(t) + delta I, t_c = max(0,
+**The covariance that is meant** (docs/maths/multiclass.md, M4): Sigma + diag(t) + delta I, t_c = max(0,
 -Sigma_cc), delta >= 0 the least for which differences of latents have a covariance. Let S be the centred
 Sigma + diag(t), P the centring, delta' a double, r = |S + delta' P - B B^T|_F in balls: S >= -(delta' + r) P,
 so delta <= delta' + r; and -delta is at most every Rayleigh quotient of S. If the smallest eigenvalue of

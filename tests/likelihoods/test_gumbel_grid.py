@@ -1,4 +1,4 @@
-"""Softmax of independent latents beyond 4,096 nodes: H10 of docs/likelihoods.md for every step h."""
+"""Softmax of independent latents beyond 4,096 nodes: H10 of docs/maths/likelihoods.md for every step h."""
 
 from __future__ import annotations
 

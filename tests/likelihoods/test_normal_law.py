@@ -1,4 +1,4 @@
-"""What is assumed of scipy's normal law (docs/likelihoods.md, H0), at the worst points a search can find.
+"""What is assumed of scipy's normal law (docs/maths/likelihoods.md, H0), at the worst points a search finds.
 
 Errors of a library jump from double to double: random points miss the worst by a factor. Here the best of
 many are kept and their neighbourhoods searched again, ever more closely, in ball arithmetic.

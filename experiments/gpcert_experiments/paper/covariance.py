@@ -1,4 +1,4 @@
-"""Linear bounds on the covariance vector over a box (docs/paper.md, P1).
+"""Linear bounds on the covariance vector over a box (docs/maths/paper.md, P1).
 
 With w = (x - centre) / lengthscale and t_i(w) = |v_i - w|^2/2 - |v_i|^2/2 = -v_i.w + |w|^2/2, every
 covariance is k_i = k_i(centre) e^{-t_i}: convex and decreasing in t_i. A tangent lies below, a chord above:

@@ -1,4 +1,4 @@
-"""Propositions 1 and 2: a monotone likelihood on a partition of the latent space (docs/paper.md, P6, P7).
+"""Propositions 1 and 2: a monotone likelihood on cells of the latent space (docs/maths/paper.md, P6, P7).
 
 On each interval [a, b] of the partition sigma lies between its values at the ends, and the mass that
 N(mu, S) puts there is extreme where Proposition 2 says. With half = (b - a)/2 and `offset` the distance of mu

@@ -2,8 +2,8 @@
 
 The latent space is cut into boxes. On each the softmax lies between its values at two vertices (a lemma of
 the paper's supplement), and the Gaussian mass is at most a product of one-dimensional ones: class i given the
-classes after it, whose values f range over the cell (docs/paper.md, P8, P9). The conditional mean has a plus
-sign, which the paper prints as a minus.
+classes after it, whose values f range over the cell (docs/maths/paper.md, P8, P9). The conditional mean has a
+plus sign, which the paper prints as a minus.
 """
 
 from __future__ import annotations

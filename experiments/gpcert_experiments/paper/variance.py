@@ -1,5 +1,5 @@
 """Quadratic forms of the covariance vector over a box: the smallest by a convex quadratic programme, the
-largest by 2n + 1 linear ones; from them the range of the variance (docs/paper.md, P4, P5).
+largest by 2n + 1 linear ones; from them the range of the variance (docs/maths/paper.md, P4, P5).
 
 Both over the polytope of the paper: k between its planes, w in the box. What is certified is a dual value,
 evaluated with its rounding: neither bound needs a solver to have converged.

@@ -1,5 +1,5 @@
 """Does a class of one-vs-rest stay the most probable one on each row? Two-class bounds of every class, from
-below for the label and from above for its rivals (docs/maths-batches.md, J19).
+below for the label and from above for its rivals (docs/maths/batches.md, J19).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Rows that are Euclidean balls cut by a box: a multiplier of the ball makes them rows over the box alone
-(docs/maths-batches.md, J12 and J13).
+(docs/maths/batches.md, J12 and J13).
 
 Any multiplier m >= 0 is sound, so it is chosen in float32; what it leaves is a separable quadratic, or one
 with a Hessian, over the box. The local search moves in units u of the half axes, where a ball is a ball.

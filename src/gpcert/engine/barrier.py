@@ -1,7 +1,7 @@
 """The best diagonals for Q2, many at once: Newton's method on the barrier of `bounds.geometry.box_quadratic`.
 
 For rows whose quadratic is high enough at its local minimiser while J6's diagonal does not prove it. Some
-ten inverses a row, in doubles, and nothing here certifies: any D and y are sound (docs/maths-batches.md, J7).
+ten inverses a row, in doubles, and nothing here certifies: any D and y are sound (docs/maths/batches.md, J7).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The sets of displacements of a batch: one box per row, or the part of a ball in it, and the least values of
-separable forms and of quadratics there (docs/maths-batches.md, J5 to J7, J13).
+separable forms and of quadratics there (docs/maths/batches.md, J5 to J7, J13).
 """
 
 from __future__ import annotations

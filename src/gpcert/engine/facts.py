@@ -43,7 +43,7 @@ _KEPT = 3
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """The arrays of a backend; n centres, d moving features. Names as in docs/maths-batches.md."""
+    """The arrays of a backend; n centres, d moving features. Names as in docs/maths/batches.md."""
 
     backend: Backend
     model: Model

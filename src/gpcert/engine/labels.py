@@ -1,5 +1,5 @@
 """Does a class stay the most probable one on each row? Softmax with one kernel, by Theorem 4 and no integral
-(docs/maths-batches.md, J16).
+(docs/maths/batches.md, J16).
 
 For every rival j and every other class k, E(f_c - f_j) and E(f_c - f_j) - s_k must be positive: a sum of
 kernels, and a quadratic form in them, which lies above its tangent up to a multiple of 1 - phi(r).

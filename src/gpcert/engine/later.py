@@ -1,5 +1,5 @@
 """Later passes for what one plane leaves: order three as a form, and with few features halves of boxes, each
-bounded as a row of its own (docs/maths-batches.md, J10).
+bounded as a row of its own (docs/maths/batches.md, J10).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Probit in closed form on the device; any other link through its `Level`, one row at a time on the CPU, at
 targets and variances of a fixed grid, so that neighbouring rows share what was computed
-(docs/maths-batches.md, J3).
+(docs/maths/batches.md, J3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The supporting plane of each row (docs/maths.md, G1 and G2; for any precision, docs/maths-batches.md,
+"""The supporting plane of each row (docs/maths/bounds.md, G1 and G2; any precision: docs/maths/batches.md,
 J4).
 """
 

@@ -1,5 +1,5 @@
 """Stationary kernels s2 phi(z), phi(0) = 1, z half a squared distance: phi and |phi'| on arrays, and what a
-row of any radius needs of them (docs/maths-batches.md, J14 and J15).
+row of any radius needs of them (docs/maths/batches.md, J14 and J15).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Quadratics over boxes, many at once: Q2 with a dual in closed form (docs/maths-batches.md, J6 and J7).
+"""Quadratics over boxes, many at once: Q2 with a dual in closed form (docs/maths/batches.md, J6 and J7).
 
 Everything up to the choice of D and y is in float32 and certifies nothing: any y, and any D with H + D >=
 0, is sound. That is verified, by a Frobenius norm or a Cholesky factorisation, and the value evaluated in

@@ -1,4 +1,4 @@
-"""Lower bounds of one sum of kernels per row, for kernels other than the Gaussian (docs/maths-batches.md,
+"""Lower bounds of one sum of kernels per row, for kernels other than the Gaussian (docs/maths/batches.md,
 J14 and J15).
 
 A sum of kernels is an element f of the RKHS. What its value and gradient at the reference do not tell is

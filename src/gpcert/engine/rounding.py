@@ -1,4 +1,4 @@
-"""One-sided functions on arrays (docs/maths-batches.md, J8): the same on numpy and on a device."""
+"""One-sided functions on arrays (docs/maths/batches.md, J8): the same on numpy and on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order three as a form: on the whole box, then apart in shells (docs/maths-batches.md, J11 and J24).
+"""Order three as a form: on the whole box, then apart in shells (docs/maths/batches.md, J11 and J24).
 
 What a form loses grows with the third power of the distance |L d| from the reference. On the whole box a
 quadratic can say that only by the farthest point, though the worst ones are near. So what is left is bounded

@@ -1,4 +1,4 @@
-"""Lower bounds of one sum of Gaussian kernels per row, over one box per row (docs/maths-batches.md, J2
+"""Lower bounds of one sum of Gaussian kernels per row, over one box per row (docs/maths/batches.md, J2
 and J5).
 
     e^r f = still + sum_i b_i k_i e^{a_i} + constant e^r - (lost, bend),    a_i = d . v_i,  r = |d|^2 / 2:

@@ -1,4 +1,4 @@
-"""Covariances, means and variances at one point per row (docs/maths-batches.md, J1)."""
+"""Covariances, means and variances at one point per row (docs/maths/batches.md, J1)."""
 
 from __future__ import annotations
 

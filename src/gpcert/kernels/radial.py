@@ -7,7 +7,7 @@ that
     k(x, x') = sum over terms of prod over groups of phi(z),   z = (1/2) sum_j ((x_j - x'_j) / l_j)^2,
 
 l the lengthscales of the group. Sums and products of completely monotone functions of z, and z -> c z, are
-completely monotone: each group's phi is one such function (docs/maths-kernels.md, section 1).
+completely monotone: each group's phi is one such function (docs/maths/kernels.md, section 1).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ UNIT = 2.0**-53
 
 NDTR = 16
 """scipy's ndtr is within NDTR u (Phi(z) + |z| phi(z)) of Phi(z), log_ndtr within NDTR u (1 - log Phi(z) +
-|z| phi(z)/Phi(z)) of log Phi(z): docs/likelihoods.md, H0."""
+|z| phi(z)/Phi(z)) of log Phi(z): docs/maths/likelihoods.md, H0."""
 
 LEAST = 1e-300
 """Added to every error bound: covers underflow, and probabilities too small for a relative error."""
@@ -101,7 +101,7 @@ class BinaryLikelihood(ABC):
 
     @abstractmethod
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """A proved bound on |expectation - exact|, rounding included (docs/likelihoods.md).
+        """A proved bound on |expectation - exact|, rounding included (docs/maths/likelihoods.md).
 
         Parameters
         ----------

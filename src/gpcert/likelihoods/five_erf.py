@@ -1,6 +1,6 @@
 """scikit-learn's stand-in for the logistic: a fixed sum of five error functions.
 
-Its expectation is closed: sum_i c_i Phi(m / sqrt(1/(2 lambda_i^2) + v)); docs/likelihoods.md#five-erf.
+Its expectation is closed: sum_i c_i Phi(m / sqrt(1/(2 lambda_i^2) + v)); docs/maths/likelihoods.md#five-erf.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.1232380
 TOTAL = math.fsum(COEFFICIENTS)
 
 #: More than |TOTAL - 1|/2: so near to 1/2, P may say one class and the sign of the mean, which is what
-#: scikit-learn's `predict` looks at, the other (docs/maths.md, D3).
+#: scikit-learn's `predict` looks at, the other (docs/maths/bounds.md, D3).
 TIE = 6e-9
 
 #: At least sup_f |five error functions - logistic|; swept in ball arithmetic by the tests.
@@ -72,7 +72,7 @@ class FiveErf(PredictionOnly):
         return np.asarray(np.clip(np.where(m > 0, TOTAL - below, below), 0.0, 1.0))
 
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """Rounding only: docs/likelihoods.md#five-erf."""
+        """Rounding only: docs/maths/likelihoods.md#five-erf."""
         m, v = as_moments(mean, var)
         z = np.abs(_standardised(m, v)[0])
         size = (ndtr(-z) + z * _density(z)) @ np.abs(COEFFICIENTS)

@@ -1,6 +1,6 @@
 """Any monotone link given with an enclosing function: rigorous because the enclosure is.
 
-The Gaussian is cut into intervals; on each, sigma lies in what `enclose` returns (docs/likelihoods.md#link).
+The Gaussian is cut into intervals; on each, `enclose` bounds sigma (docs/maths/likelihoods.md#link).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Logit(BinaryLikelihood):
         return np.where(m > 0, 1 - below, below)
 
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """Truncation of the quadrature and rounding: docs/likelihoods.md#logit."""
+        """Truncation of the quadrature and rounding: docs/maths/likelihoods.md#logit."""
         m, v = as_moments(mean, var)
         below = -np.abs(m)
         log_z = _integral(below, v).log_z
@@ -67,7 +67,7 @@ class Logit(BinaryLikelihood):
         return _integral(*as_moments(mean, var)).log_z
 
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """Truncation of the quadrature and rounding: docs/likelihoods.md#logit."""
+        """Truncation of the quadrature and rounding: docs/maths/likelihoods.md#logit."""
         return _integral_error(*as_moments(mean, var))
 
     def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:

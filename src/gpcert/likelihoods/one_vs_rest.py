@@ -63,7 +63,7 @@ class OneVsRest:
         return _softmax(self.link.log_expectation(*_columns(mean, var)))
 
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """A proved bound on |expectation - exact| (docs/likelihoods.md#one-vs-rest).
+        """A proved bound on |expectation - exact| (docs/maths/likelihoods.md#one-vs-rest).
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ class Probit(BinaryLikelihood):
         return np.asarray(ndtr(z))
 
     def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """Rounding only: docs/likelihoods.md#probit."""
+        """Rounding only: docs/maths/likelihoods.md#probit."""
         z, _ = self._standardise(*as_moments(mean, var))
         return np.asarray((NDTR + 8) * UNIT * (ndtr(z) + np.abs(z) * _density(z)) + LEAST)
 
@@ -80,7 +80,7 @@ class Probit(BinaryLikelihood):
         return np.asarray(log_ndtr(z))
 
     def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
-        """Rounding only: docs/likelihoods.md#probit."""
+        """Rounding only: docs/maths/likelihoods.md#probit."""
         z, _ = self._standardise(*as_moments(mean, var))
         return np.asarray((NDTR + 8) * UNIT * (1 - log_ndtr(z) + np.abs(z) * hazard(z).ratio) + LEAST)
 

@@ -56,7 +56,7 @@ class Softmax:
         return self.expectation_and_error(mean, cov)[0]
 
     def expectation_error(self, mean: ArrayLike, cov: ArrayLike) -> Float:
-        """A proved bound on |expectation - exact| (docs/likelihoods.md#softmax).
+        """A proved bound on |expectation - exact| (docs/maths/likelihoods.md#softmax).
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Softmax:
 
 
 def _input_rounding(m: Float, S: Float) -> Float:
-    """What rounding differences of means and (co)variances changes, (n,): docs/likelihoods.md#softmax."""
+    """What rounding of means and (co)variances changes, (n,): docs/maths/likelihoods.md#softmax."""
     classes = m.shape[1]
     largest = np.abs(S).max(axis=tuple(range(1, S.ndim)))
     if S.ndim == 2:

@@ -1,4 +1,4 @@
-"""Labels of a softmax near a point by an integral there (docs/maths-proof.md, V15).
+"""Labels of a softmax near a point by an integral there (docs/maths/proof.md, V15).
 
 The formulas are the checker's, in floats: whether its sum, with its error, will tell who wins.
 """

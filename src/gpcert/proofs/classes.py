@@ -1,4 +1,4 @@
-"""Sums of the planes of several classes around one reference, as a quadratic (docs/maths-proof.md, V9').
+"""Sums of the planes of several classes around one reference, as a quadratic (docs/maths/proof.md, V9').
 
 The formulas are the checker's, in floats: what is chosen by them is a hint.
 """

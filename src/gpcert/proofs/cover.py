@@ -1,4 +1,4 @@
-"""From the tree of a search to a cover by leaves that a checker can repeat (docs/maths-proof.md, V6).
+"""From the tree of a search to a cover by leaves that a checker can repeat (docs/maths/proof.md, V6).
 
 The tree is cut where the search had proved what is claimed of a whole box. Where the simple form of a leaf
 proves less than the search did, the box is split further, as the search did or else across its widest side;

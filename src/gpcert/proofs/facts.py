@@ -2,7 +2,7 @@
 
 R is nearly (K + diag(1/W))^-1 for the posterior of any likelihood with positive sites; then one small
 residual proves all that is needed of R. Any W > 0 is sound. Else R is compared with K^-1 from both sides
-(docs/maths-proof.md, V1').
+(docs/maths/proof.md, V1').
 """
 
 from __future__ import annotations

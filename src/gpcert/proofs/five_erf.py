@@ -1,4 +1,4 @@
-"""Levels of scikit-learn's formula (docs/maths-proof.md, V16): numbers, lines and roots above a curve."""
+"""Levels of scikit-learn's formula (docs/maths/proof.md, V16): numbers, lines and roots above a curve."""
 
 from __future__ import annotations
 

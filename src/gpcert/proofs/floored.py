@@ -1,4 +1,4 @@
-"""Levels of a link with a floor (docs/maths-proof.md, V17): those of the link itself."""
+"""Levels of a link with a floor (docs/maths/proof.md, V17): those of the link itself."""
 
 from __future__ import annotations
 

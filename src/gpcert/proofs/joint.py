@@ -1,4 +1,4 @@
-"""Classes of one-vs-rest compared at the same point (docs/maths-proof.md, V9')."""
+"""Classes of one-vs-rest compared at the same point (docs/maths/proof.md, V9')."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One leaf of a proof: a plane at a reference, its quadratic, and multipliers (docs/maths-proof.md).
+"""One leaf of a proof: a plane at a reference, its quadratic, and multipliers (docs/maths/proof.md).
 
 By V3, mu - t sqrt(c0 + max(S, 0)) >= f = sum_i b_i k_i(x) + still k(x, xh) / s2 + constant; by
 V2, e^r f is at least a quadratic of the displacement d from xh; by V5 that is >= 0. The formulas are

@@ -1,4 +1,4 @@
-"""Levels of a probability as planes: what a leaf has to show (docs/maths-proof.md, V3, V4 and V10).
+"""Levels of a probability as planes: what a leaf has to show (docs/maths/proof.md, V3, V4 and V10).
 
 P >= p holds where mu >= m_p(max(S, 0)). A plane is a sum of kernels that lies below mu - m_p everywhere.
 """

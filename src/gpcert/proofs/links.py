@@ -1,4 +1,4 @@
-"""The levels of probit and logistic probabilities (docs/maths-proof.md, V4 and V10)."""
+"""The levels of probit and logistic probabilities (docs/maths/proof.md, V4 and V10)."""
 
 from __future__ import annotations
 

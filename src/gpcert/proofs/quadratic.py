@@ -1,4 +1,4 @@
-"""Multipliers: lower bounds of a quadratic over a leaf (docs/maths-proof.md, V5 and V7).
+"""Multipliers: lower bounds of a quadratic over a leaf (docs/maths/proof.md, V5 and V7).
 
 Nothing here is certified: any D >= 0, any y and any multiplier >= 0 of the ball are sound, and whoever checks
 computes the value in balls.

@@ -1,4 +1,4 @@
-"""One leaf of a proof for other kernels than the Gaussian: centre by centre (docs/maths-proof.md, V13).
+"""One leaf of a proof for other kernels than the Gaussian: centre by centre (docs/maths/proof.md, V13).
 
 k_i(x) = phi(z_i + delta_i), delta_i = |d|^2/2 - v_i.d; each b_i phi is at least a constant, plus a slope
 times delta, plus a curve times delta^2/2. The formulas are the checker's, in floats.

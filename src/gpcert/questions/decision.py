@@ -1,8 +1,8 @@
 """Is P(label) above a threshold on a whole region? One search that stops as soon as either answer is certain.
 
 Safe: the certified lower end exceeds the threshold, strictly. Unsafe: a point of the region that `refutes`,
-by its enclosure of P(label) and by the model's own predictor (docs/maths.md, D2). With threshold 1/2 and a
-symmetric link the sign of the latent mean decides, and the variance is never looked at (D1).
+by its enclosure of P(label) and by the model's own predictor (docs/maths/bounds.md, D2). With threshold 1/2
+and a symmetric link the sign of the latent mean decides, and the variance is never looked at (D1).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def only_the_mean_matters(post: Posterior, threshold: float) -> bool:
 
 def room(post: Posterior, threshold: float) -> float:
     """How far from the threshold a probability has to be to decide a label: 0 but for scikit-learn's formula,
-    next to 1/2, where its `predict` may contradict its probabilities (docs/maths.md, D3).
+    next to 1/2, where its `predict` may contradict its probabilities (docs/maths/bounds.md, D3).
     """
     return TIE if threshold == 0.5 and isinstance(post.likelihood, FiveErf) else 0.0
 

@@ -2,7 +2,7 @@
 
 For feature i, with max and min over the one-sided intervals [x, x + gamma e_i] and [x - gamma e_i, x],
     Delta = (max over the right - max over the left) + (min over the right - min over the left).
-All 2d intervals of a point are bounded at once (docs/maths.md, U1 to U3); where that is not narrow enough,
+All 2d intervals of a point are bounded at once (docs/maths/bounds.md, U1 to U3); where that is too wide,
 or the model is of another kind, `probability_range` answers interval by interval. Delta takes both ends of
 every range with both signs, so an interval must be neither too short nor too long: x + gamma is a real
 number, in general no double.

@@ -2,7 +2,7 @@
 
 Steps are rational numbers, and so are |s|_1, |s|_inf and the square of |s|_2. Other powers are balls
 (python-flint), whose exponents have no range to leave: p = 1e6 or steps of 1e-300 lose nothing
-(docs/maths-regions.md, B8).
+(docs/maths/regions.md, B8).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 All on the normalised set {u: low <= u <= high, |u|_p <= 1}, in ordinary floating point: they guide searches
 and place tangents, and certify nothing. Only `project` promises more: its point is exactly in the ball.
-Statements B2 and B3 of `docs/maths-regions.md`.
+Statements B2 and B3 of `docs/maths/regions.md`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from gpcert.results.proof import ProofFile, Unproved
 from gpcert.schema import NotNegative, Point, Share, optional
 from gpcert.validation import Float
 
-#: Beyond scikit-learn's TIE: a probability this far above 1/2 is always a label (docs/maths.md, D3).
+#: Beyond scikit-learn's TIE: a probability this far above 1/2 is always a label (docs/maths/bounds.md, D3).
 _NEAR = 1e-8
 
 

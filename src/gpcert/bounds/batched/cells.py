@@ -1,7 +1,7 @@
 """Mean and variance over many small boxes at once: one expansion per cell, all of a block in a few products.
 
 The expansion of `radial_expansion` at the centre of each cell, to second order, with every remainder an
-absolute bound over the cell (docs/maths-kernels.md, section 5). Sharp for cells that are small against the
+absolute bound over the cell (docs/maths/kernels.md, section 5). Sharp for cells that are small against the
 lengthscales; where it is not, the search takes over.
 """
 

@@ -3,7 +3,7 @@
 On the line x + l_i u e_i, |u| <= U, mean and variance are e^{-u^2/2} and e^{-u^2} times power series whose
 first coefficients are exact and whose rest is bounded; so are their derivatives. P is evaluated with its
 error at equidistant points, and between two of them it leaves their values by at most |P''| step^2 / 8
-(docs/maths.md, U1 and U2). n centres, f features (lines).
+(docs/maths/bounds.md, U1 and U2). n centres, f features (lines).
 """
 
 from __future__ import annotations

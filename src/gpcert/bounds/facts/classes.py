@@ -1,6 +1,6 @@
 """Several latent functions with one kernel: facts about the stored blocks, verified once.
 
-Statements of `docs/maths-multiclass.md`, section 2. R is the Cn x Cn matrix of blocks R_ce.
+Statements of `docs/maths/multiclass.md`, section 2. R is the Cn x Cn matrix of blocks R_ce.
 
 * M1  R = R+ - R- - D, both parts verified positive semidefinite (R4), |D| <= defect; mostly R- = 0;
 * M2  sum_ce z_c^T R_ce z_e <= c sum_c |g_c|^2 for z_c = (g_c(x_i))_i, g_c in the RKHS of k; for each part;

@@ -1,4 +1,4 @@
-"""Gram matrices of unit variance with a bound on every entry's error (docs/maths.md, E2)."""
+"""Gram matrices of unit variance with a bound on every entry's error (docs/maths/bounds.md, E2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The model as the bounds see it: facts about the stored doubles, verified once per posterior.
 
-Statements of `docs/maths.md`, section 2:
+Statements of `docs/maths/bounds.md`, section 2:
 
 * F1  precision = positive - negative - diag(defect), both parts verified positive semidefinite (R4);
 * F2  y^T |part| y <= sum_i weight_i y_i^2, `weight_i` rounded-up row sums of absolute values;

@@ -1,4 +1,4 @@
-"""p-balls, 1 <= p < inf, as regions and as sets of displacements (docs/maths-regions.md, section 1).
+"""p-balls, 1 <= p < inf, as regions and as sets of displacements (docs/maths/regions.md, section 1).
 
 Seen from a reference, the part of a ball in a box lies in
 

@@ -1,6 +1,6 @@
 """Multipliers of the box and of an ellipsoid together: the semidefinite programme of B6, in floating point.
 
-Certifies nothing: any multipliers are sound, these are good (docs/maths-regions.md, section 2).
+Certifies nothing: any multipliers are sound, these are good (docs/maths/regions.md, section 2).
 """
 
 from __future__ import annotations

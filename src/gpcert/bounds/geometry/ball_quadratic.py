@@ -1,4 +1,4 @@
-"""A certified lower bound of a quadratic over a p-ball in a box, normalised (docs/maths-regions.md, 2).
+"""A certified lower bound of a quadratic over a p-ball in a box, normalised (docs/maths/regions.md, 2).
 
 B5 (faces) shortens the box; then the quadratic is made convex, at a price that the ball or the box pays, and
 its tangent is minimised over the set. Candidates for the price: box multipliers and, for p >= 2, weighted

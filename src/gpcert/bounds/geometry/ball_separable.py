@@ -1,4 +1,4 @@
-"""A quadratic over a p-ball in a box by the ball's own constraint (docs/maths-regions.md, B11).
+"""A quadratic over a p-ball in a box by the ball's own constraint (docs/maths/regions.md, B11).
 
 The quadratic is made convex by E u^2 / 2, whose tangent is linear; what is taken off again, less a multiple
 of |u|_p^p - 1, falls apart into functions of one coordinate, and these have their minima in closed form.

@@ -1,4 +1,4 @@
-"""A certified lower bound of a quadratic over a box (docs/maths.md, section 4).
+"""A certified lower bound of a quadratic over a box (docs/maths/bounds.md, section 4).
 
 Q1 (faces). If the gradient component j of g.d + d^T H d / 2 is >= 0 on the whole box, the minimum is
 attained with d_j = low_j (likewise <= 0 and high_j): the coordinate is substituted, and the rest is a

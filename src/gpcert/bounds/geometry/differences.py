@@ -1,4 +1,4 @@
-"""Differences of stored points and inputs, rounded once (docs/maths.md, E1)."""
+"""Differences of stored points and inputs, rounded once (docs/maths/bounds.md, E1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A quadratic over all choices of few coordinates (docs/maths-regions.md, section 4).
+"""A quadratic over all choices of few coordinates (docs/maths/regions.md, section 4).
 
 Z3. With b_j <= the minimum of the diagonal part over coordinate j, C_ij <= H_ij e_i e_j (both over the box),
 and e = 0 outside a support T of at most k coordinates,

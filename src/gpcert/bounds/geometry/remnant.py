@@ -1,4 +1,4 @@
-"""What a bound that fails leaves of a box (docs/maths.md, Q3 and Q4).
+"""What a bound that fails leaves of a box (docs/maths/bounds.md, Q3 and Q4).
 
 Its slopes say how fast the functional rises from the ends where the quadratic was smallest: at some distance
 from them it cannot be negative any more. On what is left every remainder is smaller.

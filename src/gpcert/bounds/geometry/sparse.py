@@ -1,4 +1,4 @@
-"""Balls of norm 0: at most k coordinates move, anywhere in their range (docs/maths-regions.md, section 4).
+"""Balls of norm 0: at most k coordinates move, anywhere in their range (docs/maths/regions.md, section 4).
 
 In a box of the search a coordinate whose interval misses the centre is forced to move; of the others, `count`
 more may. A `SparseDomain` bounds over all such supports at once and notes, for the search, which supports a

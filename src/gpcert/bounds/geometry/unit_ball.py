@@ -1,4 +1,4 @@
-"""The normalised set {u: low <= u <= high, |u|_p <= 1}: certified suprema (docs/maths-regions.md, B3, B4).
+"""The normalised set {u: low <= u <= high, |u|_p <= 1}: certified suprema (docs/maths/regions.md, B3, B4).
 
 Powers are assumed exact to 32 ulp (R6); conjugate exponents are rounded, which costs a factor n^(4u) (B3).
 """

@@ -1,8 +1,8 @@
-"""A level curve between points where it is known, in the deviation s = sqrt(S) (docs/maths-kernels.md, S3).
+"""A level curve between points where it is known, in the deviation s = sqrt(S) (docs/maths/kernels.md, S3).
 
 E sigma of any mixture of steps changes so slowly along a straight path of means m(s) that it clears a level
 between two points where it clears a little more. So a line or a root above all such chords is above the
-curve: planes need no more (docs/maths.md, G1 and G2).
+curve: planes need no more (docs/maths/bounds.md, G1 and G2).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Level curves of the Gaussian expectation: which latent mean gives probability p at latent variance S.
 
 For a symmetric link, E sigma(f) >= p at (mu, S) exactly when mu >= m_p(S). For probit and logit, m_p is
-concave in S for p >= 1/2 and convex for p <= 1/2 (docs/maths.md, L1). So an affine functional mu - tau S +
-kappa >= 0 with
+concave in S for p >= 1/2 and convex for p <= 1/2 (docs/maths/bounds.md, L1). So an affine functional mu - tau
+S + kappa >= 0 with
     tau S - kappa >= m_p(S)
 proves probability p: one tangent serves all S where m_p is concave (L2), one chord per piece where convex
 (L3). Curves hold for S >= 0; the predictor clips the variance at 0, and so do the callers.

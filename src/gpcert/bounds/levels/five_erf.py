@@ -1,7 +1,7 @@
 """Level curves of scikit-learn's five error functions, by those of the logistic near by.
 
 The two expectations differ by at most GAP, and the difference drifts slowly along a level curve of the
-logistic: docs/maths.md#derived-links, W2 to W4. The curves of the formula itself are not all concave.
+logistic: docs/maths/bounds.md#derived-links, W2 to W4. The curves of the formula itself are not all concave.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Level curves of a link with a floor: those of the link itself (docs/maths.md#derived-links, W1)."""
+"""Level curves of a link with a floor: those of the link itself (docs/maths/bounds.md#derived-links, W1)."""
 
 from __future__ import annotations
 

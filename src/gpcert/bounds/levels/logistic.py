@@ -1,4 +1,4 @@
-"""Level curves of the logistic, enclosed by its proved quadrature (docs/maths.md, L2, L3 and G3)."""
+"""Level curves of the logistic, enclosed by its proved quadrature (docs/maths/bounds.md, L2, L3 and G3)."""
 
 from __future__ import annotations
 

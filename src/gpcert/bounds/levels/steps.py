@@ -1,4 +1,4 @@
-"""Any monotone link given with an enclosing function, through steps (docs/maths-kernels.md, section 6).
+"""Any monotone link given with an enclosing function, through steps (docs/maths/kernels.md, section 6).
 
 sigma lies between two increasing step functions, L below and U above. E L(f) = sum_i a_i Phi((mu - t_i) / s)
 with a_i >= 0, so over a rectangle of (mu, S) each term is smallest at mu's lower end and at one end of S: the

@@ -1,4 +1,4 @@
-"""Mean and variance of a posterior from covariances that are known to within bounds (docs/maths.md, E3, E4).
+"""Mean and variance of a posterior from covariances known to within bounds (docs/maths/bounds.md, E3, E4).
 
 True for all finite doubles: underflow has its absolute terms (TINY), and whatever overflows is unknown.
 """

@@ -1,4 +1,4 @@
-"""Supporting planes: which sum of kernels lies below mu - m_p(S), any kernel (docs/maths.md, G1 to G3, G8).
+"""Supporting planes: sums of kernels below mu - m_p(S), any kernel (docs/maths/bounds.md, G1 to G3, G8).
 
 C(x, x') = (prior / s2) k(x, x') - k(x)^T R k(x') is nearly positive semidefinite (F3): by Cauchy-Schwarz
 sqrt(c + S(x)) sqrt(c + S(xh)) >= c + C(x, xh). Where the level curve falls with S (p <= 1/2), mu - m_p(S) is

@@ -1,4 +1,4 @@
-"""What the bounds of a box have left of it: elsewhere the target is met (docs/maths-regions.md, B10)."""
+"""What the bounds of a box have left of it: elsewhere the target is met (docs/maths/regions.md, B10)."""
 
 from __future__ import annotations
 

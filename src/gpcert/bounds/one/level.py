@@ -1,4 +1,4 @@
-"""Probability bounds from level curves and any kernel's local models (docs/maths.md, Theorem 2)."""
+"""Probability bounds from level curves and any kernel's local models (docs/maths/bounds.md, Theorem 2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The sign of the latent mean: for a symmetric link, P > 1/2 exactly where mu > 0, whatever the variance.
 
 `SignBound` asks for nothing else. With the Gaussian kernel the mean is one sum of kernels, which needs no
-product with the precision (docs/maths.md, D1 and G4); with any other, the kernel's local models bound it.
+product with the precision (docs/maths/bounds.md, D1 and G4); for any other, the kernel's local models do it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `LabelBound` bounds (1 + min_j (P_c - P_j)) / 2, j != c, which is above 1/2 exactly where class c wins.
 With D = f_c - f_j, s_k = Cov(D, f_k - (f_c + f_j)/2): if E D > 0 and E D >= max_k s_k then P_c > P_j
-(docs/maths-multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
+(docs/maths/multiclass.md, Theorem 4). Only where that fails are probabilities bounded.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _SMALLEST_TARGET = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestBound(OneByOne):
-    """A `BoxBound` of a quantity of P_c = p_c / sum_j p_j (docs/maths-multiclass.md, section 1)."""
+    """A `BoxBound` of a quantity of P_c = p_c / sum_j p_j (docs/maths/multiclass.md, section 1)."""
 
     classes: tuple[tuple[BoxBound, BoxBound], ...]  #: bounds of p_j and of 1 - p_j
     ratio: Ratio

@@ -1,6 +1,6 @@
 """What is asked of one-vs-rest probabilities P_c = p_c / sum_j p_j, as functions of enclosures of the p_j.
 
-Each quantity has values in [0, 1] and is monotone in every p_j (docs/maths-multiclass.md, O1-O3), so its
+Each quantity has values in [0, 1] and is monotone in every p_j (docs/maths/multiclass.md, O1-O3), so its
 range over a box of (p_j) is attained at corners.
 """
 

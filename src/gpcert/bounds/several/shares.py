@@ -3,7 +3,7 @@
 Separate ranges of the p_j lose how far their extremes lie apart. With q_j = p_j where the quantity rises
 with it and 1 - p_j elsewhere, it is smallest at the lowest corner of a cell low <= q < high; a cell is empty
 if a positive combination of mu - m(S), m the levels `high` of the q_j and 1 - `low` of the 1 - q_j, is
-positive on the whole box (docs/maths-multiclass.md, O6): one quadratic programme, whose planes touch near the
+positive on the whole box (docs/maths/multiclass.md, O6): one quadratic programme, whose planes touch near the
 box's worst points and not at the extremes of each class.
 """
 

@@ -20,7 +20,7 @@ from gpcert.validation import Float
 
 @dataclass(frozen=True, eq=False)
 class WeightedBound(OneByOne):
-    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths-multiclass.md, section 4)."""
+    """A `BoxBound` of 1 - sum_i beta_i p_i, 0 <= beta_i <= 1 (docs/maths/multiclass.md, section 4)."""
 
     shape: Shape
     beta: Float  #: (C,)

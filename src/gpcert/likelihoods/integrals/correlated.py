@@ -1,7 +1,7 @@
 """E softmax for four and more correlated latents: an independent part, and few nodes for the rest.
 
 Sigma = D + rest on differences of latents; the rest moves the means of independent latents, over a mixture
-whose distance from the Gaussian is known (docs/likelihoods.md, H11, H12).
+whose distance from the Gaussian is known (docs/maths/likelihoods.md, H11, H12).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST = 2000
 _WIDE = 20.0
 _STRIP, _REACH = 1e-9, 6.2  # its relative error and range
 #: Products of three probabilities lose at most 1/cos^2(0.93 pi/2) = 83 on the strip, and second derivatives
-#: are sums of at most six (docs/maths-multiclass.md, A1).
+#: are sums of at most six (docs/maths/multiclass.md, A1).
 _PRODUCTS = 600.0
 #: A change of covariance moves second derivatives by fourth ones: below 0.875, the second below 0.1.
 _HIGHER = 10.0

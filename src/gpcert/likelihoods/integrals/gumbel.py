@@ -2,7 +2,7 @@
 
 softmax_c(f) = P(f_c + g_c is the largest) for independent Gumbel g_j, so for independent f_j ~ N(m_j, d_j)
     E p_c = int B_c'(y) prod_{j != c} B_j(y) dy, B_j(y) = P(f_j + g_j <= y) = E G(y - f_j), G(x) = exp(-e^-x).
-Averages over several means m + shift share one table of every B_j. Proofs: docs/likelihoods.md, H9, H10.
+Averages over several means m + shift share one table of B_j. Proofs: docs/maths/likelihoods.md, H9, H10.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The distribution function B(y) = E exp(-e^-(y - f)), f ~ N(0, s^2), of a Gumbel plus a normal variable, and
-its derivatives on a grid: a trapezoid rule whose nodes lie on a finer grid (docs/likelihoods.md, H10).
+its derivatives on a grid: a trapezoid rule whose nodes lie on a finer grid (docs/maths/likelihoods.md, H10).
 """
 
 from __future__ import annotations

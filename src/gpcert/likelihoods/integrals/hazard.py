@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from gpcert.validation import Float
 
 _SWITCH = -3.0
-# Ratios kept of the continued fraction; the error for z <= -3 is below 3e-15 (docs/likelihoods.md#hazard).
+# Terms of the continued fraction; the error for z <= -3 is below 3e-15 (docs/maths/likelihoods.md#hazard).
 _DEPTH = 60
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 

@@ -1,4 +1,4 @@
-"""Sigma = D + the rest, D diagonal and as large as differences of latents allow: docs/likelihoods.md, H12.
+"""Sigma = D + the rest, D diagonal, as large as differences of latents allow: docs/maths/likelihoods.md, H12.
 
 Softmax sees differences of latents only, so D need only be below Sigma on vectors of sum zero. Of all such D
 the one with the largest determinant there leaves the smallest rest: a concave problem in C numbers, solved by

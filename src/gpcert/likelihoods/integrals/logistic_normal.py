@@ -1,6 +1,6 @@
 """log E sigma(f), f ~ N(m, v), for the logistic sigma, with a proved relative error and two derivatives in m.
 
-Labels such as H3 are statements of docs/likelihoods.md. Write A(m) = E sigma(f) at variance v = s^2.
+Labels such as H3 are statements of docs/maths/likelihoods.md. Write A(m) = E sigma(f) at variance v = s^2.
 The reflection A(m) = exp(m + v/2) A(-m - v) (H2) leaves m >= -v/2, where nothing underflows; then
 * s <= 2: trapezoid rule in the standardised variable (H3): all terms are positive;
 * s > 2: A = Phi(m / sqrt(v + c)) + a trapezoid sum of (sigma(f) - Phi(f/sqrt c)) N(f; m, v) (H4): the number

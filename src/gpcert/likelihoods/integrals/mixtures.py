@@ -1,6 +1,6 @@
 """Few shifted unit normals for a wide one: nodes z_n, weights w_n, sum w_n N(z_n, I) near N(0, I + Lambda).
 
-How near is known exactly: the chi-square distance r (docs/likelihoods.md, H11). Then for 0 <= p <= 1
+How near is known exactly: the chi-square distance r (docs/maths/likelihoods.md, H11). Then for 0 <= p <= 1
     |sum_n w_n E p(z_n + e) - E p(z + e)| <= r sqrt(F (1 - F)), F = E p(z + e), z ~ N(0, Lambda), e ~ N(0, I).
 """
 

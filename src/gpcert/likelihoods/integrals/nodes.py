@@ -52,7 +52,7 @@ def derivatives(average: Average) -> tuple[Float, Float]:
 
 
 def tensor_average(mean: Float, cov: Float) -> Average:
-    """Three classes: mean (3,), cov (3, 3). Error: docs/likelihoods.md#three-classes."""
+    """Three classes: mean (3,), cov (3, 3). Error: docs/maths/likelihoods.md#three-classes."""
     difference = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
     factor = _balanced_factor(difference @ cov @ difference.T)
     (z1, w1, e1), (z2, w2, e2) = (axis_rule(np.ptp(np.append(column, 0.0))) for column in factor.T)

@@ -1,7 +1,7 @@
 """The posterior around a reference point of a box: exact coefficients, bounded tails, counted rounding.
 
 With x = reference + l * d (d scaled, in the box [low, high] around 0), r = |d|^2 / 2, a_i = d.v_i and
-k_i(x) = e^{-r} k_i e^{a_i} (docs/maths.md, section 3):
+k_i(x) = e^{-r} k_i e^{a_i} (docs/maths/bounds.md, section 3):
 
     e^r  mu(x)         = M(d) = sum_i alpha_i k_i e^{a_i},
     e^2r k(x)^T R k(x) = q(d) = |V (k + kappa(d))|^2,   kappa_i = k_i (e^{a_i} - 1).
@@ -38,7 +38,7 @@ class Tail(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Expansion(Covariances):
-    """Coefficients and tails at one reference; n centres, d moving features (docs/maths.md, X1-X4)."""
+    """Coefficients and tails at one reference; n centres, d moving features (docs/maths/bounds.md, X1-X4)."""
 
     kv: Float  #: (n, d)
     r: Float  #: R k (n,)

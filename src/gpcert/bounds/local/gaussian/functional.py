@@ -1,4 +1,4 @@
-"""A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths.md, Theorem 1).
+"""A certified lower bound of a * mu - tau * S + kappa over a box (docs/maths/bounds.md, Theorem 1).
 
 With d the scaled displacement from the reference, r = |d|^2 / 2 and f = a mu - tau S + kappa,
     e^{2r} f >= base + g.d + d^T H d / 2 - excess        on the box,

@@ -1,4 +1,4 @@
-"""Quadratic majorants of the third and higher orders of an expansion, at two prices (docs/maths.md,
+"""Quadratic majorants of the third and higher orders of an expansion, at two prices (docs/maths/bounds.md,
 section 6).
 
 `coarse`: everything from order three on by norms in the reproducing-kernel Hilbert space; no further n x n

@@ -1,4 +1,4 @@
-"""The supporting plane of a level for the Gaussian kernel (docs/maths.md, G1, G2, G4, G6 to G8)."""
+"""The supporting plane of a level for the Gaussian kernel (docs/maths/bounds.md, G1, G2, G4, G6 to G8)."""
 
 from __future__ import annotations
 

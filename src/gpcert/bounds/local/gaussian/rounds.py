@@ -1,4 +1,4 @@
-"""One sum of kernels bounded again and again on what the last bound left (docs/maths.md, Q4, B10)."""
+"""One sum of kernels bounded again and again on what the last bound left (docs/maths/bounds.md, Q4, B10)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 k_i(x) = amplitude_i exp(-|v_i|^2 / 2) with v_i = (centre_i - x) / lengthscale over the moving features only;
 the features that stand still enter through `amplitude`. Distances come from differences of raw doubles, so
-data far from the origin lose nothing (docs/maths.md, E1).
+data far from the origin lose nothing (docs/maths/bounds.md, E1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lower bounds of one sum of Gaussian kernels over a set (docs/maths.md, D1 and G4).
+"""Lower bounds of one sum of Gaussian kernels over a set (docs/maths/bounds.md, D1 and G4).
 
     f(x) = sum_i b_i k_i(x) + still k(x, reference) / s2 + constant
 

@@ -2,7 +2,7 @@
 
 With delta_c = r_c - a_c for each component c (r_c = d^T diag(rho_c) d / 2, a_ci = d.v_ci),
 
-    k_i(x) = k_i + sum_c (P1 delta + P2 delta^2 / 2 + P3 delta^3 / 6) + e_ci      (docs/maths-kernels.md, 3).
+    k_i(x) = k_i + sum_c (P1 delta + P2 delta^2 / 2 + P3 delta^3 / 6) + e_ci      (docs/maths/kernels.md, 3).
 
 One component per metric of a sum; a product of different metrics gives one per factor and, for delta_f
 delta_g = ((delta_f + delta_g)^2 - (delta_f - delta_g)^2) / 4, two more per pair. Names follow the page.

@@ -1,4 +1,4 @@
-"""Quadratic majorants of the higher orders of a radial expansion (docs/maths-kernels.md, section 4).
+"""Quadratic majorants of the higher orders of a radial expansion (docs/maths/kernels.md, section 4).
 
 Norms |V .| of pure powers of a are flattened through G = v L^-2 v^T (n x n products with d columns); the
 cubic through its tensor where features are few (n d^3), else through G o G; all else through F4.

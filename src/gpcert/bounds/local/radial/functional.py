@@ -1,4 +1,4 @@
-"""A certified lower bound of a mu - tau S + kappa for any radial kernel (docs/maths-kernels.md, Theorem K).
+"""A certified lower bound of a mu - tau S + kappa for any radial kernel (docs/maths/kernels.md, Theorem K).
 
 With kappa_i = k_i(x) - k_i and b = a alpha + 2 tau precision k, exactly
 

@@ -1,4 +1,4 @@
-"""The supporting plane of a level for any radial kernel (docs/maths-kernels.md, G5)."""
+"""The supporting plane of a level for any radial kernel (docs/maths/kernels.md, G5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One centre, one dimension: phi(z + delta) as a polynomial in delta and an enclosed remainder.
 
-Lemma K (docs/maths-kernels.md, section 2). For completely monotone phi and e = phi(z + delta) - (Taylor
+Lemma K (docs/maths/kernels.md, section 2). For completely monotone phi and e = phi(z + delta) - (Taylor
 polynomial of odd order): e >= 0; for order 3, e / delta^2 grows with |delta| on both sides of 0, for order 1
 it falls throughout. So values at the ends of the range of delta bound it everywhere, with no bound on a
 derivative and no trouble at a singularity: phi(0) is finite. Each centre gets the order, 3, 1 or 0, that

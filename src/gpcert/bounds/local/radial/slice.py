@@ -1,4 +1,4 @@
-"""Any radial kernel restricted to the features that move, and its posterior at points (docs/maths-kernels.md,
+"""Any radial kernel restricted to the features that move, and its posterior at points (docs/maths/kernels.md,
 section 1).
 
 k_i(x) = sum over terms of prod over groups of phi(z_i), z_i = still_i + (1/2) sum_j rho_j v_ij^2, with

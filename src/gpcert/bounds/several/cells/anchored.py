@@ -1,6 +1,6 @@
 """Tangents anchored anywhere: convex upper bounds of log sum_i beta_i p_i as functions of the latents z.
 
-By Theorem 3 (docs/maths-multiclass.md) every anchor, a mean and a covariance of the differences of latents,
+By Theorem 3 (docs/maths/multiclass.md) every anchor, a mean and a covariance of the differences of latents,
 whether some input has them or not, gives a bound that holds everywhere and is exact at the anchor (T4).
 """
 

@@ -1,4 +1,4 @@
-"""Branch and bound over cells of latent space: three classes (docs/maths-multiclass.md, T5).
+"""Branch and bound over cells of latent space: three classes (docs/maths/multiclass.md, T5).
 
 The image of a box of inputs lies in a polytope of few latent coordinates (`Image`). On a cell of it the
 convex bounds of some anchors are combined with multipliers of the half-spaces: convex again, so largest at a

@@ -3,7 +3,7 @@
 z = (whitened differences of means, whitened differences of covariances) are affine functionals of means and
 covariances, so that every direction k has a certified supremum of k.z over the box (Theorem 1). `Image` holds
 what is certain about z on one box: a range of every coordinate, and half-spaces k.z <= sup (T3 of
-docs/maths-multiclass.md). It knows no class and no probability: all questions about a box share it.
+docs/maths/multiclass.md). It knows no class and no probability: all questions about a box share it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """E softmax and its gradient at one mean and covariance, with proved errors: where tangents are anchored.
 
 Two rules: three correlated classes by the tensor trapezoid rule; otherwise Gumbel integrals, averaged over
-nodes where latents are correlated (docs/maths-multiclass.md, section 3).
+nodes where latents are correlated (docs/maths/multiclass.md, section 3).
 """
 
 from __future__ import annotations
@@ -77,6 +77,6 @@ def anchor_at(mean: Float, covariance: Float, correlated: bool, accuracy: float 
 
 
 def _rounding(mean: Float, covariance: Float) -> float:
-    """docs/likelihoods.md#softmax, Inputs: forming differences of means and covariances."""
+    """docs/maths/likelihoods.md#softmax, Inputs: forming differences of means and covariances."""
     C, size = len(mean), float(np.abs(covariance).max())
     return float(2.0**-53 * C * (100 + 20 * np.sqrt(size) + 100 * C * size))

@@ -1,7 +1,7 @@
 """Means and covariances of all classes around one reference, from one shared expansion of k(x).
 
 In scaled displacements d, every mean and covariance is value + gradient.d + d^T Hessian d / 2 + rest, with
-exact coefficients and a bound of the rest (docs/maths-multiclass.md, Y1). What softmax sees are differences
+exact coefficients and a bound of the rest (docs/maths/multiclass.md, Y1). What softmax sees are differences
 of latents, whitened by their covariance V at the reference: `Whitened`.
 """
 

@@ -1,6 +1,6 @@
 """The tangent of softmax over a box for any kernel: from certified ranges of functionals alone (T6).
 
-Where no expansion of all classes around a reference is at hand, the convex part (docs/maths-multiclass.md)
+Where no expansion of all classes around a reference is at hand, the convex part (docs/maths/multiclass.md)
 is bounded by a constant: of second order in the box, so that the search converges all the same.
 """
 

@@ -1,4 +1,4 @@
-"""How far means and covariances of classes go on a small set, any radial kernel (maths-multiclass.md, Y2).
+"""How far means and covariances of classes go on a small set, any kernel (docs/maths/multiclass.md, Y2).
 
 What moves is k_x - k_xh in the RKHS of the kernel, whose norm and that of its second order are known whatever
 the posterior is (K6): a bound by first orders and norms costs no expansion per functional.

@@ -1,4 +1,4 @@
-"""The tangent's penalty for the covariance, its scale apart (docs/maths-multiclass.md, T7).
+"""The tangent's penalty for the covariance, its scale apart (docs/maths/multiclass.md, T7).
 
 Over a box a covariance changes mostly as a whole: all variances grow away from the data. That part of the
 penalty, of one affine functional, lies below a line, which joins the tangent; the slope of the line is free,

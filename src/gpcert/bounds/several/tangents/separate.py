@@ -1,6 +1,6 @@
 """Independent latents with a kernel each, any kernels: means and variances around one reference.
 
-Theorem K has no common factor in front, so pieces of different kernels add up (docs/maths-multiclass.md,
+Theorem K has no common factor in front, so pieces of different kernels add up (docs/maths/multiclass.md,
 M5): an affine functional of all means and variances is one quadratic programme.
 """
 

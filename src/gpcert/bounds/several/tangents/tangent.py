@@ -1,7 +1,7 @@
 """A certified lower bound of 1 - sum_i beta_i p_i over a box, from the log-concavity of softmax.
 
 log E p_i + (1/2) log det V is jointly concave in the mean and the covariance V of the differences of latents
-(docs/maths-multiclass.md, Theorem 3). So every p_i lies below the exponential of its tangent at an anchor,
+(docs/maths/multiclass.md, Theorem 3). So every p_i lies below the exponential of its tangent at an anchor,
 times a factor that is 1 there and differs from it by a quarter of the squared relative change of V. One
 affine functional and one quadratic form per box remain, expanded at a reference of their own.
 """
