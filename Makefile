@@ -91,14 +91,14 @@ clean: ## remove what the targets made
 	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) $(PEERS) checker/dist build dist out site benchmarks/results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.ready: pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpcert needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable ./experiments
 	touch $@
 
 $(VENV)/.ready-full: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,reproduce,dask,ray,tables,notebooks]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,gpy,dask,ray,notebooks]' --editable './experiments[reproduce]'
 	touch $@
 
 # No gpcert and no numpy in it: the checker must need neither.
@@ -110,7 +110,7 @@ $(CHECKER)/.ready: checker/pyproject.toml
 $(LOWEST)/.ready: pyproject.toml scripts/lowest_versions.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) scripts/lowest_versions.py > $(LOWEST)/requirements.txt
-	$(LOWEST)/bin/python -m pip install --quiet --requirement $(LOWEST)/requirements.txt --editable .
+	$(LOWEST)/bin/python -m pip install --quiet --requirement $(LOWEST)/requirements.txt --editable . --editable ./experiments
 	touch $@
 
 # torch by version: plain torch brings gigabytes of CUDA.
@@ -127,5 +127,5 @@ $(GPFLOW)/.ready: pyproject.toml
 
 $(PEERS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --editable . pyscipopt
+	$(PEERS)/bin/python -m pip install --quiet --editable . --editable ./experiments pyscipopt
 	touch $@

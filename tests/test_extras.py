@@ -1,4 +1,4 @@
-"""Optional packages: one helper imports them, and says what installs a missing one."""
+"""Optional packages, and what other distributions add: found when used, and what installs a missing one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import gpcert as gc
+from gpcert.cli.main import main
 from gpcert.extras import EXTRAS, extra
 
 ROOT = Path(__file__).parents[1]
-NAMES = {"sklearn": "scikit-learn", "skimage": "scikit-image", "array_api_compat": "array-api-compat"}
-NAMES |= {"arviz_stats": "arviz-stats"}
+NAMES = {"sklearn": "scikit-learn", "array_api_compat": "array-api-compat"}
 
 
 @pytest.mark.parametrize("package", EXTRAS)
@@ -80,6 +80,25 @@ def test_tables_and_plots_say_what_they_miss(package: str, monkeypatch: pytest.M
     for ask in asked[package]:
         with pytest.raises(gc.GpcertError, match=f"^[^ ]+( plot)? needs {package}, got none: pip install"):
             ask()
+
+
+def test_the_published_method_and_its_verb_are_a_distribution_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clf, ball = gc.GPClassifier(max_evals=0).fit([[0.0], [1.0]], [0, 1]), gc.Ball([0.5], 0.1)
+    assert gc.probability_range(clf, ball, method="paper").method == "paper"
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    assert not any("gpcert_paper" in text for text in sources)
+    monkeypatch.setattr(sys, "path", [])  # what is not on it is not installed
+    with pytest.raises(ValueError, match=r"^method must be 'auto', got 'paper': pip install gpcert-paper$"):
+        gc.probability_range(clf, ball, method="paper")
+    with pytest.raises(ValueError, match=r"^method must be 'auto', got 'papr'$"):
+        gc.probability_range(clf, ball, method="papr")
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "all"])
+    assert ended.value.code == 2
+    assert "invalid choice: 'reproduce'" in (told := capsys.readouterr().err)
+    assert told.endswith(": pip install gpcert-paper; see gpcert --help\n")
 
 
 def test_an_explanation_is_a_tidy_table() -> None:

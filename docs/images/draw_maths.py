@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import gpcert as gc
 from gpcert.bounds import BoundFactory, BoxBound, BoxShape
-from gpcert_experiments.paper import PaperFactory
+from gpcert_paper.method import PaperFactory
 
 DOWN, UP, GREY = "#0b84c6", "#e07b00", "#8a8a8a"
 MOVING = np.ones(2, dtype=bool)

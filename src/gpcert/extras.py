@@ -1,11 +1,19 @@
-"""Packages of the extras, imported when they are used; of a missing one, the sentence that installs it."""
+"""Packages of the extras, imported when they are used; of a missing one, the sentence that installs it.
+
+Other distributions add methods of `probability_range` and verbs of the command line by entry points: the
+groups `gpcert.methods` (called with a posterior and a tolerance: a factory of bounds) and `gpcert.verbs` (a
+module like those of `gpcert.cli.verbs`).
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpcert.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Package -> the extra that brings it. (Models of GPy, GPyTorch, GPflow and scikit-learn bring theirs along.)
 EXTRAS = {
@@ -14,7 +22,6 @@ EXTRAS = {
     **dict.fromkeys(("torch", "array_api_compat"), "torch"),
     "distributed": "dask",
     "ray": "ray",
-    **dict.fromkeys(("lime", "skimage", "mici", "arviz_stats"), "reproduce"),
 }
 
 
@@ -28,3 +35,15 @@ def extra(module: str, what: str) -> Any:
             raise
     told = f"{what} needs {package}, got none: pip install 'gpcert[{EXTRAS[package]}]'"
     raise InvalidInputError(told)
+
+
+def plugins(group: str) -> dict[str, EntryPoint]:
+    """The "methods" or "verbs" of the distributions installed beside this one, by name."""
+    from importlib.metadata import entry_points  # takes as long as all of argparse
+
+    return {each.name: each for each in entry_points(group=f"gpcert.{group}")}
+
+
+def installing(name: object) -> str:
+    """The end of a sentence about an unknown method or verb: what to install, where a package has it."""
+    return ": pip install gpcert-paper" if name in ("paper", "reproduce") else ""

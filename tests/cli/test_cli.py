@@ -495,7 +495,7 @@ def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "-a 'probit logit softmax'" in (tmp_path / "fish").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, "reproduce"])
 def test_help_shows_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])

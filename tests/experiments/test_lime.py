@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from gpcert_experiments.reproduce.lime import lime_weights
+from gpcert_paper.reproduce.lime import lime_weights
 from helpers.exact import small_model
 
 

@@ -16,10 +16,10 @@ from gpcert.kernels import RBF
 from gpcert.likelihoods import Link, Logit, Probit
 from gpcert.questions import probability_range
 from gpcert.regions import Box
-from gpcert_experiments.paper import PaperBound
-from gpcert_experiments.paper.covariance import covariances
-from gpcert_experiments.paper.latent_space import _below, _centred, integral_bounds, masses, partition
-from gpcert_experiments.paper.variance import (
+from gpcert_paper.method import PaperBound
+from gpcert_paper.method.covariance import covariances
+from gpcert_paper.method.latent_space import _below, _centred, integral_bounds, masses, partition
+from gpcert_paper.method.variance import (
     _quadratic_programme,
     decompose,
     largest_variance,

@@ -12,11 +12,11 @@ from gpcert.likelihoods import OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Box
-from gpcert_experiments.paper import several
-from gpcert_experiments.paper.covariance import covariances
-from gpcert_experiments.paper.several import LatentRanges, softmax_bounds
-from gpcert_experiments.paper.softmax import EntryModels
-from gpcert_experiments.paper.variance import largest_variance, smallest_variance
+from gpcert_paper.method import several
+from gpcert_paper.method.covariance import covariances
+from gpcert_paper.method.several import LatentRanges, softmax_bounds
+from gpcert_paper.method.softmax import EntryModels
+from gpcert_paper.method.variance import largest_variance, smallest_variance
 from helpers.oracle import examples
 from helpers.several import Setting, falsehoods, random_box, random_model
 

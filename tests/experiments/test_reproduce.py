@@ -11,13 +11,13 @@ from scipy.special import log_ndtr
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert_experiments.reproduce import EXPERIMENTS, registry, reproduce
-from gpcert_experiments.reproduce.dynamic_hmc import _Target, dynamic_sample
-from gpcert_experiments.reproduce.hmc import Chains, _draws, _Walls, sample
-from gpcert_experiments.reproduce.job import Job, Table
-from gpcert_experiments.reproduce.page import Claim, Findings, write_page
-from gpcert_experiments.reproduce.quality import _distance
-from gpcert_experiments.reproduce.registry import _experiment
+from gpcert_paper.reproduce import EXPERIMENTS, registry, reproduce
+from gpcert_paper.reproduce.dynamic_hmc import _Target, dynamic_sample
+from gpcert_paper.reproduce.hmc import Chains, _draws, _Walls, sample
+from gpcert_paper.reproduce.job import Job, Table
+from gpcert_paper.reproduce.page import Claim, Findings, write_page
+from gpcert_paper.reproduce.quality import _distance
+from gpcert_paper.reproduce.registry import _experiment
 from helpers.cli_files import Running
 from helpers.exact import small_model
 
@@ -163,7 +163,7 @@ def test_unknown_names_get_one_sentence(tmp_path, capsys):
 def test_missing_packages_are_missed_at_once(tmp_path, monkeypatch, capsys, name, package):
     monkeypatch.setattr(registry, "find_spec", lambda wanted: None if wanted == package else wanted)
     assert main(["reproduce", name, "--out", str(tmp_path / "new")]) == 2
-    expected = f"gpcert: these experiments need {package}: pip install 'gpcert[reproduce]'\n"
+    expected = f"gpcert: these experiments need {package}: pip install 'gpcert-paper[reproduce]'\n"
     assert capsys.readouterr().err == expected
     assert not (tmp_path / "new").exists()
 

@@ -37,12 +37,15 @@ def environment_python(folder: Path) -> Path:
     return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+def build(project: Path, folder: Path) -> Path:
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=project)
     (path,) = folder.glob("*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_wheel_holds_code_data_types_and_licences(wheel: Path) -> None:
     for name in ("__init__.py", "py.typed", "datasets/data/README.md", "datasets/data/mnist.npz"):
         assert f"gpcert/{name}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not [name for name in names if not re.match(r"gpcert(_experiments|-[\w.]+\.dist-info)?/", name)]
+    assert not [name for name in names if not re.match(r"gpcert(-[\w.]+\.dist-info)?/", name)]
     assert wheel.stat().st_size < 2_000_000
 
 
@@ -105,8 +108,32 @@ def test_wheel_brings_all_it_needs_into_an_empty_environment(wheel: Path, tmp_pa
         p["name"] for p in json.loads(run(python, "-m", "pip", "list", "--format=json", cwd=tmp_path))
     }
     assert not installed & {"scikit-learn", "matplotlib", "pandas"}
+    published_method_comes_with_its_own_wheel(python, tmp_path)
     for document in (ROOT / "README.md", ROOT / "docs" / "start.md"):
         run_literally(document, wheel, python, tmp_path / document.stem)
+
+
+PUBLISHED = """
+import gpcert as gc
+post, region = gc.load("model.safetensors"), gc.Ball([0.0, 0.0], 0.1)
+try:
+    print(gc.probability_range(post, region, method="paper").method)
+except gc.GpcertError as error:
+    print(error)
+"""
+
+
+def published_method_comes_with_its_own_wheel(python: Path, folder: Path) -> None:
+    assert (
+        run(python, "-c", PUBLISHED, cwd=folder)
+        == "method must be 'auto', got 'paper': pip install gpcert-paper\n"
+    )
+    command = python.parent / "gpcert"
+    assert "reproduce" not in run(command, "--help", cwd=folder)
+    paper = build(ROOT / "experiments", folder / "paper")
+    run(python, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", paper, cwd=folder)
+    assert run(python, "-c", PUBLISHED, cwd=folder) == "paper\n"
+    assert "--quick" in run(command, "reproduce", "--help", cwd=folder)
 
 
 #: Blocks of a document one after the other, Python in one namespace, commands in a shell; what each printed.

@@ -14,6 +14,7 @@ from typing import NoReturn
 from gpcert import __version__
 from gpcert.cli.show import tell, warn
 from gpcert.errors import GpcertError
+from gpcert.extras import installing, plugins
 from gpcert.running import THREADS, on_signals
 from gpcert.validation import meant, printable
 
@@ -29,7 +30,6 @@ VERBS = {
     "report": "one HTML page from results",
     "campaign": "many questions from a file: run, status, report",
     "store": "answers that were kept: list, show, export, compact, merge",
-    "reproduce": "run an experiment of the AISTATS 2020 paper",
     "bench": "what ranges cost on this machine",
     "demo": "train on shipped data, certify, write an HTML page",
     "completion": "script for tab completion",
@@ -45,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += meant(value, action.choices or ())
+            error.message += meant(value, action.choices or ()) + installing(value)
             raise
 
     def error(self, message: str) -> NoReturn:
@@ -65,7 +65,9 @@ def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gpcert {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
-    for verb, summary in VERBS.items():
+    others = {} if wanted in VERBS else plugins("verbs")
+    summaries = {verb: each.dist.metadata["Summary"] for verb, each in others.items() if each.dist}
+    for verb, summary in (VERBS | summaries).items():
         own = verbs.add_parser(
             verb, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
         )
@@ -77,7 +79,7 @@ def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
 
 def declare(parser: argparse.ArgumentParser, verb: str) -> None:
     """Give the parser what the verb's module says: text, examples, options, and what to run."""
-    module = import_module(f"gpcert.cli.verbs.{verb}")
+    module = import_module(f"gpcert.cli.verbs.{verb}") if verb in VERBS else plugins("verbs")[verb].load()
     parser.description = module.DESCRIPTION.strip()
     parser.epilog = "examples:\n" + module.EXAMPLES.strip("\n")
     module.configure(parser)

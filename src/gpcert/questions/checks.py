@@ -197,10 +197,11 @@ def check_device(device: object) -> None:
     require(known, f"device must be {', '.join(map(repr, DEVICES))}, got {shown(device)}")
 
 
-def check_method(method: str, *known: str) -> None:
-    """One of the known names."""
+def check_method(method: str, *known: str, more: str = "") -> None:
+    """One of the known names; `more` ends the sentence."""
     names = " or ".join(repr(name) for name in known)
-    require(isinstance(method, str) and method in known, f"method must be {names}, got {shown(method)}")
+    found = isinstance(method, str) and method in known
+    require(found, f"method must be {names}, got {shown(method)}{more}")
 
 
 def check_number(name: str, value: object, least: float, strict: bool) -> None:

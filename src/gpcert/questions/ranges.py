@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.bounds import BoundFactory
 from gpcert.classes import Label
+from gpcert.extras import installing, plugins
 from gpcert.posterior import Posterior
 from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
 from gpcert.questions import rooted
@@ -34,9 +35,6 @@ from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, sett
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask, require
-
-if TYPE_CHECKING:
-    from gpcert_experiments.paper import PaperFactory
 
 #: A local search ends where it would gain less than this share of the tolerance.
 _WORTH = 0.1
@@ -73,7 +71,8 @@ def probability_range(
         The class whose probability it is, a value of the model's classes, or one for each region. Two
         classes: the second by default; several: must be given.
     method : str
-        "auto", or "paper": the published bounds (AISTATS 2020), for comparison.
+        "auto", or what another distribution registers: "paper" of `gpcert-paper`, the published bounds
+        (AISTATS 2020), for comparison.
     tolerance : float
         Width at which an enclosure counts as converged.
     max_seconds : float, optional
@@ -107,7 +106,8 @@ def probability_range(
     """
     check_model(post)
     labels = checked_labels(post, label, region)
-    check_method(method, "auto", "paper")
+    if method != "auto":
+        check_method(method, "auto", *plugins("methods"), more=installing(method))
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
     prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
@@ -140,13 +140,12 @@ class _Task:
     prover: Prover | None = None
 
     @cached_property
-    def factory(self) -> BoundFactory | PaperFactory:
-        """The bounds of the method, with slices and Gram matrices shared."""
-        if self.method == "paper":
-            from gpcert_experiments.paper import PaperFactory
-
-            return PaperFactory(self.post, self.settings.tolerance)
-        return BoundFactory(self.post)
+    def factory(self) -> BoundFactory:
+        """The bounds of the method, with slices and Gram matrices shared; a plugin's has the same `pair`."""
+        if self.method == "auto":
+            return BoundFactory(self.post)
+        made: BoundFactory = plugins("methods")[self.method].load()(self.post, self.settings.tolerance)
+        return made
 
 
 def settled_ranges(
@@ -173,7 +172,7 @@ def settled_ranges(
 
 def _at_the_root(task: _Task, regions: Sequence[Region], labels: Index, device: str) -> Iterator[Roots]:
     """What is known there, of none where a proof needs the tree of a search."""
-    if task.method == "paper" or task.prover is not None:
+    if task.method != "auto" or task.prover is not None:
         return iter(())
     return rooted.ranges(task.post, regions, labels, task.settings, device)
 
@@ -238,7 +237,7 @@ def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
     tree = None if task.prover is None else Tree()
     run(query, task.settings, report, tree)
     answer = query.answer()
-    if task.prover is None or tree is None or not isinstance(task.factory, BoundFactory):
+    if task.prover is None or tree is None:
         return answer
     prove = partial(task.prover.range, answer, task.factory, tree)
     stop = partial(report, *query.known(), query.nodes, query.seconds)

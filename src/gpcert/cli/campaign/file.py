@@ -15,6 +15,7 @@ from typing import Any
 from gpcert.cli.options import rows
 from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError
+from gpcert.extras import plugins
 from gpcert.validation import require
 
 _MOST = 1 << 24  # bytes; a larger file is not one of ours
@@ -195,7 +196,10 @@ _QUESTION: _Rules = {
     "domain": (lambda v: _text(v) or _list(v, _text), "data, like 0:1 or NAME=0:1, or a list of such texts"),
     "scale": (lambda v: _text(v) or _list(v, _text), "std or NAME=UNIT, or a list of such texts"),
     "label": (_text, "the name of a class"),
-    "method": (lambda v: v in ("auto", "paper"), "auto or paper"),
+    "method": (
+        lambda v: v == "auto" or v in plugins("methods"),
+        "auto, or paper with gpcert-paper installed",
+    ),
     "threshold": (lambda v: _number(v, strict=True) and v < 1, "a number between 0 and 1"),
     "tolerance": (lambda v: _number(v, strict=True), "a number > 0"),
     "max_seconds": (_number, "a number of seconds >= 0"),

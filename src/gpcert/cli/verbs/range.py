@@ -42,9 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_data(parser, optional=True)
     parser.add_argument("--label", metavar="CLASS", help="whose probability (the second of two classes)")
-    parser.add_argument(
-        "--method", choices=["auto", "paper"], default="auto", help="paper: that of AISTATS 2020"
-    )
+    parser.add_argument("--method", default="auto", help="paper: that of AISTATS 2020, with gpcert-paper")
     add_region(parser, several_radii=True, boxes=True)
     add_limits(parser)
     add_device(parser)

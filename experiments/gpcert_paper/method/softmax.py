@@ -13,10 +13,10 @@ from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
-from gpcert_experiments.paper.box import Answer, PublishedBound
-from gpcert_experiments.paper.covariance import Covariances, Extreme
-from gpcert_experiments.paper.several import LatentRanges, softmax_bounds
-from gpcert_experiments.paper.variance import largest_variance, smallest_variance
+from gpcert_paper.method.box import Answer, PublishedBound
+from gpcert_paper.method.covariance import Covariances, Extreme
+from gpcert_paper.method.several import LatentRanges, softmax_bounds
+from gpcert_paper.method.variance import largest_variance, smallest_variance
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from gpcert.bounds import Model
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
-from gpcert_experiments.paper.covariance import Covariances, Extreme
+from gpcert_paper.method.covariance import Covariances, Extreme
 
 _ITERATIONS = 60
 

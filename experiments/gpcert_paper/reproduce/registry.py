@@ -11,8 +11,8 @@ from tempfile import TemporaryFile
 
 from gpcert.errors import GpcertError, InvalidInputError
 from gpcert.validation import require
-from gpcert_experiments.reproduce.job import Job, Progress
-from gpcert_experiments.reproduce.page import Findings, write_index, write_page
+from gpcert_paper.reproduce.job import Job, Progress
+from gpcert_paper.reproduce.page import Findings, write_index, write_page
 
 __all__ = ["EXPERIMENTS", "reproduce"]
 
@@ -68,7 +68,9 @@ def _need(names: Sequence[str]) -> None:
     wanted = dict.fromkeys(package for name in names for package in ("matplotlib", *EXPERIMENTS[name][2]))
     missing = [package for package in wanted if find_spec(package) is None]
     if missing:
-        raise GpcertError(f"these experiments need {', '.join(missing)}: pip install 'gpcert[reproduce]'")
+        raise GpcertError(
+            f"these experiments need {', '.join(missing)}: pip install 'gpcert-paper[reproduce]'"
+        )
 
 
 def _try_folder(folder: Path) -> None:
@@ -85,7 +87,5 @@ def _try_folder(folder: Path) -> None:
 
 def _experiment(name: str) -> Callable[[Job], Findings]:
     module, function, _ = EXPERIMENTS[name]
-    found: Callable[[Job], Findings] = getattr(
-        import_module(f"gpcert_experiments.reproduce.{module}"), function
-    )
+    found: Callable[[Job], Findings] = getattr(import_module(f"gpcert_paper.reproduce.{module}"), function)
     return found

@@ -8,11 +8,11 @@ from scipy.ndimage import label as components
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
 from gpcert.validation import Float, Index
-from gpcert_experiments.reproduce.draw import heat_map, pixels
-from gpcert_experiments.reproduce.job import Job, Table
-from gpcert_experiments.reproduce.lime import lime_weights
-from gpcert_experiments.reproduce.models import Recipe, data_of, posterior_of
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.draw import heat_map, pixels
+from gpcert_paper.reproduce.job import Job, Table
+from gpcert_paper.reproduce.lime import lime_weights
+from gpcert_paper.reproduce.models import Recipe, data_of, posterior_of
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 
 __all__ = ["interpret_mnist358"]
 

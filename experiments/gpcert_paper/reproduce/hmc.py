@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.extras import extra
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
-from gpcert_experiments.reproduce.models import kernel_of
+from gpcert_paper.reproduce.models import kernel_of
 
 __all__ = ["Chains", "sample", "summarised"]
 
@@ -37,7 +36,8 @@ class Chains(NamedTuple):
 
 def summarised(means: Float, variance: Float) -> Chains:
     """The draws with their diagnostics, by ArviZ."""
-    array_stats = extra("arviz_stats.base", "R-hat").array_stats
+    from arviz_stats.base import array_stats
+
     axes = {"chain_axis": 0, "draw_axis": 1}
     squares = (means - means.mean(axis=(0, 1))) ** 2
     ess = min(float(array_stats.ess(values, **axes).min()) for values in (means, squares))

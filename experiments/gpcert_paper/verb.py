@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from gpcert.cli.show import warn
-from gpcert_experiments.reproduce import EXPERIMENTS, reproduce
-from gpcert_experiments.reproduce.job import remembering_interrupts
+from gpcert_paper.reproduce import EXPERIMENTS, reproduce
+from gpcert_paper.reproduce.job import remembering_interrupts
 
 DESCRIPTION = f"""
 Run an experiment of the AISTATS 2020 paper: figures (PNG and SVG), a CSV of every number, and a page that

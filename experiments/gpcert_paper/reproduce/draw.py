@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
-from gpcert_experiments.reproduce.job import Row
+from gpcert_paper.reproduce.job import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

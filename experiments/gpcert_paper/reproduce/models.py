@@ -14,7 +14,7 @@ from gpcert.kernels import RBF
 from gpcert.model_file import load as load_model
 from gpcert.model_file import save as save_model
 from gpcert.posterior import Posterior
-from gpcert_experiments.reproduce.job import Job
+from gpcert_paper.reproduce.job import Job
 
 __all__ = ["START", "Recipe", "chosen_points", "data_of", "kernel_of", "posterior_of"]
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
-from gpcert_experiments.paper.latent_space import Interval, masses
+from gpcert_paper.method.latent_space import Interval, masses
 
 #: Standard deviations that the bounded cells cover on either side.
 _REACH = 5.0

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpcert.extras import extra
 from gpcert.validation import Float, Index
 
 __all__ = ["strongest_patch", "strongest_pixels"]
@@ -43,9 +42,10 @@ def _features(image: Float) -> Float:
 
 @lru_cache(maxsize=256)
 def _detect(content: bytes, shape: tuple[int, ...]) -> Float:
-    image = np.frombuffer(content).reshape(shape)
-    SIFT, resize = extra("skimage.feature", "SIFT").SIFT, extra("skimage.transform", "SIFT").resize
+    from skimage.feature import SIFT
+    from skimage.transform import resize
 
+    image = np.frombuffer(content).reshape(shape)
     padded = np.pad(image, _MARGIN)
     large = resize(padded, [_ENLARGE * side for side in padded.shape], order=3)
     found: dict[tuple[int, int], tuple[float, float, float]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.extras import extra
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
@@ -23,7 +22,9 @@ def lime_weights(
     `width` None: the package's defaults, samples around the mean of the data, weighted with a kernel of width
     0.75 sqrt(d); else samples around each input, weighted with that kernel width.
     """
-    explainer = extra("lime.lime_tabular", "LIME").LimeTabularExplainer(
+    from lime.lime_tabular import LimeTabularExplainer
+
+    explainer = LimeTabularExplainer(
         X_train,
         mode="classification",
         discretize_continuous=False,

@@ -12,11 +12,11 @@ from gpcert.posterior import Posterior
 from gpcert.questions import attack, probability_range
 from gpcert.regions import Ball
 from gpcert.validation import Float, Index
-from gpcert_experiments.reproduce.draw import curves, pixels, plane
-from gpcert_experiments.reproduce.job import Job, Table
-from gpcert_experiments.reproduce.models import Recipe, data_of, kernel_of, posterior_of
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
-from gpcert_experiments.reproduce.sift import strongest_pixels
+from gpcert_paper.reproduce.draw import curves, pixels, plane
+from gpcert_paper.reproduce.job import Job, Table
+from gpcert_paper.reproduce.models import Recipe, data_of, kernel_of, posterior_of
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.sift import strongest_pixels
 
 __all__ = ["safety_mnist", "safety_spam", "safety_synthetic"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from gpcert.bounds import Certified, OneByOne, RbfBound, Shape, Slice
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.validation import Float
-from gpcert_experiments.paper.covariance import Covariances, Extreme, covariances
+from gpcert_paper.method.covariance import Covariances, Extreme, covariances
 
 Ours = TypeVar("Ours", RbfBound, SoftmaxBound)
 

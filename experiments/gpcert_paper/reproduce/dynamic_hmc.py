@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
-from gpcert.extras import extra
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
-from gpcert_experiments.reproduce.hmc import Chains, summarised
-from gpcert_experiments.reproduce.models import kernel_of
+from gpcert_paper.reproduce.hmc import Chains, summarised
+from gpcert_paper.reproduce.models import kernel_of
 
 __all__ = ["dynamic_sample"]
 
@@ -23,10 +22,8 @@ _SEED = 1
 
 def dynamic_sample(post: Posterior, y: Float, X: Float, chains: int, warm_up: int, draws: int) -> Chains:
     """As `hmc.sample`."""
-    adapters, integrators, samplers, systems = (
-        extra(f"mici.{part}", "a second sampler")
-        for part in ("adapters", "integrators", "samplers", "systems")
-    )
+    from mici import adapters, integrators, samplers, systems
+
     target = _Target(post, y)
     rng = np.random.default_rng(_SEED)
     system = systems.EuclideanMetricSystem(neg_log_dens=target.value, grad_neg_log_dens=target.gradient)

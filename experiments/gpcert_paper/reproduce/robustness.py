@@ -10,11 +10,11 @@ from scipy.stats import wilcoxon
 from gpcert.questions import robustness as enclosed_delta
 from gpcert.regions import Ball
 from gpcert.validation import Float
-from gpcert_experiments.reproduce.draw import BLUE, ORANGE, boxes
-from gpcert_experiments.reproduce.job import Job, Table, Value
-from gpcert_experiments.reproduce.models import Recipe, chosen_points, data_of, posterior_of
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
-from gpcert_experiments.reproduce.sift import strongest_patch
+from gpcert_paper.reproduce.draw import BLUE, ORANGE, boxes
+from gpcert_paper.reproduce.job import Job, Table, Value
+from gpcert_paper.reproduce.models import Recipe, chosen_points, data_of, posterior_of
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.sift import strongest_patch
 
 __all__ = ["robustness"]
 

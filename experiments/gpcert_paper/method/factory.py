@@ -14,9 +14,9 @@ from gpcert.kernels import RBF
 from gpcert.likelihoods import BinaryLikelihood, Logit, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Mask
-from gpcert_experiments.paper.bound import PaperBound
-from gpcert_experiments.paper.latent_space import Partition, partition
-from gpcert_experiments.paper.softmax import EntryModels, PaperSoftmaxBound
+from gpcert_paper.method.bound import PaperBound
+from gpcert_paper.method.latent_space import Partition, partition
+from gpcert_paper.method.softmax import EntryModels, PaperSoftmaxBound
 
 #: Intervals of the latent space: the paper's 2 / tolerance, within these limits.
 _FEWEST, _MOST = 20, 20_000

@@ -8,11 +8,11 @@ from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
 from gpcert.questions import explain
 from gpcert.validation import Float
-from gpcert_experiments.reproduce.draw import BLUE, GREY, ORANGE
-from gpcert_experiments.reproduce.job import Job, Table, Value
-from gpcert_experiments.reproduce.lime import lime_weights
-from gpcert_experiments.reproduce.models import Recipe, chosen_points, data_of, posterior_of
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.draw import BLUE, GREY, ORANGE
+from gpcert_paper.reproduce.job import Job, Table, Value
+from gpcert_paper.reproduce.lime import lime_weights
+from gpcert_paper.reproduce.models import Recipe, chosen_points, data_of, posterior_of
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 
 __all__ = ["interpret_global"]
 

@@ -11,10 +11,10 @@ from gpcert.posterior import Posterior
 from gpcert.questions import probability_range
 from gpcert.regions import Box
 from gpcert.validation import Float
-from gpcert_experiments.reproduce.draw import BLUE, GREY, ORANGE
-from gpcert_experiments.reproduce.job import Job, Table, Value
-from gpcert_experiments.reproduce.models import Recipe, posterior_of
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.draw import BLUE, GREY, ORANGE
+from gpcert_paper.reproduce.job import Job, Table, Value
+from gpcert_paper.reproduce.models import Recipe, posterior_of
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

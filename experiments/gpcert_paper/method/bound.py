@@ -8,10 +8,10 @@ import numpy as np
 
 from gpcert.bounds import RbfBound
 from gpcert.rounding import UNIT, down
-from gpcert_experiments.paper.box import Answer, PublishedBound
-from gpcert_experiments.paper.covariance import Covariances, Extreme
-from gpcert_experiments.paper.latent_space import Interval, Partition, integral_bounds
-from gpcert_experiments.paper.variance import largest_variance, smallest_variance
+from gpcert_paper.method.box import Answer, PublishedBound
+from gpcert_paper.method.covariance import Covariances, Extreme
+from gpcert_paper.method.latent_space import Interval, Partition, integral_bounds
+from gpcert_paper.method.variance import largest_variance, smallest_variance
 
 
 @dataclass(frozen=True, eq=False)

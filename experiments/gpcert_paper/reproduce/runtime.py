@@ -15,12 +15,12 @@ from gpcert.questions import probability_range
 from gpcert.regions import Ball
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
-from gpcert_experiments.paper import PaperFactory
-from gpcert_experiments.reproduce.draw import BLUE, GREY, ORANGE
-from gpcert_experiments.reproduce.job import Job, Table, Value
-from gpcert_experiments.reproduce.models import Recipe, data_of, posterior_of
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
-from gpcert_experiments.reproduce.sift import strongest_pixels
+from gpcert_paper.method import PaperFactory
+from gpcert_paper.reproduce.draw import BLUE, GREY, ORANGE
+from gpcert_paper.reproduce.job import Job, Table, Value
+from gpcert_paper.reproduce.models import Recipe, data_of, posterior_of
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.sift import strongest_pixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

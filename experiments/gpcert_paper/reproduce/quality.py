@@ -18,18 +18,18 @@ from scipy.special import ndtr, ndtri
 from gpcert.estimator import GPClassifier
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
-from gpcert_experiments.reproduce.draw import BLUE, ORANGE, boxes
-from gpcert_experiments.reproduce.dynamic_hmc import dynamic_sample
-from gpcert_experiments.reproduce.hmc import Chains, sample
-from gpcert_experiments.reproduce.job import Job, Table
-from gpcert_experiments.reproduce.models import (
+from gpcert_paper.reproduce.draw import BLUE, ORANGE, boxes
+from gpcert_paper.reproduce.dynamic_hmc import dynamic_sample
+from gpcert_paper.reproduce.hmc import Chains, sample
+from gpcert_paper.reproduce.job import Job, Table
+from gpcert_paper.reproduce.models import (
     Recipe,
     chosen_points,
     data_of,
     kernel_of,
     posterior_of,
 )
-from gpcert_experiments.reproduce.page import Claim, Findings, new_figure, paragraphs, save
+from gpcert_paper.reproduce.page import Claim, Findings, new_figure, paragraphs, save
 
 __all__ = ["posterior_quality"]
 
