@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from gpcert.datasets.catalogue import SPAM_COLUMNS, SPAM_NAMES
+from gpcert.datasets.loading import SPAM_COLUMNS, SPAM_NAMES
 
 Arrays = dict[str, Any]
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpcert" / "datasets" / "data"

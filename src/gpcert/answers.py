@@ -21,14 +21,11 @@ from gpcert.numbers import percent
 from gpcert.posterior import Posterior
 from gpcert.records.answer_file import read_answers, save_answers
 from gpcert.records.batch import batch_document, image_of, region_of, shape_told, unit_of
-from gpcert.records.documents import dumps
-from gpcert.records.flat import columns, flat
-from gpcert.records.results_file import nouns
+from gpcert.records.results_file import dumps, nouns
+from gpcert.records.rows import columns, flat
 from gpcert.regions import Ball
 from gpcert.results import Answer, Attack, Verdict, VerdictStatus
-from gpcert.results.phrases import PLAIN, Words
-from gpcert.results.units import Table, lines, unit_tables
-from gpcert.results.wording import few, sentences
+from gpcert.results.wording import PLAIN, Table, Words, few, lines, sentences, unit_tables
 from gpcert.running import Lot, made
 from gpcert.tables import same_rows
 from gpcert.validation import as_path, require, shown

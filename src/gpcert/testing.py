@@ -17,9 +17,7 @@ from gpcert.posterior import Posterior
 from gpcert.questions import evaluate
 from gpcert.records.batch import unit_of
 from gpcert.results import Evaluation
-from gpcert.results.phrases import Words
-from gpcert.results.units import lines, unit_tables
-from gpcert.results.wording import sentences
+from gpcert.results.wording import Words, lines, sentences, unit_tables
 from gpcert.tables import check_labelled, read
 from gpcert.validation import require
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpcert import datasets
-from gpcert.datasets import catalogue, loading
+from gpcert.datasets import loading
 from gpcert.errors import GpcertError, InvalidInputError
 
 SIZES = {  # training, test, extra points, features
@@ -81,7 +81,7 @@ def test_spam_has_the_known_number_of_copies_and_none_crosses_in_either_form() -
 
 def test_selected_spam_variables_are_columns_of_all() -> None:
     wide, narrow = datasets.load("spam", features="all"), datasets.load("spam")
-    columns = list(catalogue.SPAM_COLUMNS)
+    columns = list(loading.SPAM_COLUMNS)
     assert len(wide.feature_names) == 57
     assert narrow.feature_names == tuple(wide.feature_names[j] for j in columns)
     np.testing.assert_array_equal(narrow.X_test, wide.X_test[:, columns])
@@ -155,7 +155,7 @@ def test_readme_beside_the_files_lists_their_sizes_and_checksums() -> None:
     listed = {
         name: digest for digest, name in re.findall(r"^([0-9a-f]{64})  (\S+)$", readme, flags=re.MULTILINE)
     }
-    assert listed == {entry.file: entry.sha256 for entry in catalogue.CATALOGUE.values()}
+    assert listed == {entry.file: entry.sha256 for entry in loading.CATALOGUE.values()}
     for name, digest in listed.items():
         content = folder.joinpath(name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == digest
@@ -163,8 +163,8 @@ def test_readme_beside_the_files_lists_their_sizes_and_checksums() -> None:
 
 
 def test_a_changed_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = catalogue.CATALOGUE["spam"]
-    other = {**catalogue.CATALOGUE, "spam": catalogue.Entry(**{**vars(entry), "sha256": "0" * 64})}
+    entry = loading.CATALOGUE["spam"]
+    other = {**loading.CATALOGUE, "spam": loading.Entry(**{**vars(entry), "sha256": "0" * 64})}
     monkeypatch.setattr(loading, "CATALOGUE", other)
     with pytest.raises(GpcertError, match=r"shipped file spam\.npz must have SHA-256 0000"):
         datasets.load("spam")

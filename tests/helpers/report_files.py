@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.records.documents import dumps
-from gpcert.records.results_file import document
+from gpcert.records.results_file import document, dumps
 from gpcert.schema import LARGEST
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\"'&"

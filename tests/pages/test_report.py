@@ -19,10 +19,10 @@ import gpcert as gc
 from gpcert.cli import main
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_least, at_most, radius_at_least, radius_at_most
+from gpcert.pages.charts import Plot, ticks
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.summary import Shares, clean_accuracy, median_radius, radii_asked
-from gpcert.pages.svg import Plot, ticks
+from gpcert.pages.points import Shares, clean_accuracy, median_radius, radii_asked
 from gpcert.pictures import grey_image, heat_image
 from gpcert.records.results_file import read_results
 from helpers.report_files import HOSTILE, about, edited, every_verb, results, write

@@ -17,10 +17,10 @@ from test_report import Outline
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.numbers import percent
+from gpcert.pages.compare import mcnemar
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.paired import mcnemar
-from gpcert.pages.summary import Shares
+from gpcert.pages.points import Shares
 from gpcert.records.results_file import read_results
 from helpers.cli_files import NAMES, UNIT, patients, write_table
 from helpers.cli_files import points as patient_points

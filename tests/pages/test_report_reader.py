@@ -17,11 +17,10 @@ from test_report_claims import SAFE, UNSAFE, certify, tables
 import gpcert as gc
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import percent
-from gpcert.pages.compare import overview
+from gpcert.pages.compare import Pair, chance, overview
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.paired import Pair, chance
-from gpcert.pages.summary import shown_radius
+from gpcert.pages.points import shown_radius
 from gpcert.records.results_file import read_results
 from helpers.report_files import about, edited, every_verb, other_model, results, write
 

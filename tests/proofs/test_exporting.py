@@ -20,7 +20,7 @@ from gpcert.cli import main
 from gpcert.errors import InvalidInputError
 from gpcert.proofs.facts import facts_of
 from gpcert.results import answer_from_dict
-from gpcert.results.proof import ProofFile
+from gpcert.results.parts import ProofFile
 from judge.models import Model
 from judge.proofs import provable, rejected
 

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.results.phrases import Words, while_moving
-from gpcert.results.units import unit_tables
-from gpcert.results.wording import proved, sentences, wilson
+from gpcert.results.wording import Words, proved, sentences, unit_tables, while_moving, wilson
 
 WORDS = Words(("well", "ill"), ("age", "bmi", "dose"), unit="standard deviations")
 X = np.zeros(3)

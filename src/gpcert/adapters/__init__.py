@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gpcert.adapters.export import export
 from gpcert.adapters.gpflow import from_gpflow
 from gpcert.adapters.gpy import from_gpy
 from gpcert.adapters.gpytorch import from_gpytorch
-from gpcert.adapters.models import posterior_of
+from gpcert.adapters.models import export, posterior_of
 from gpcert.adapters.replay import Replay, replay
 from gpcert.adapters.scikit_learn import from_sklearn
 

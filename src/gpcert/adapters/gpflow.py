@@ -9,9 +9,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, ndtr
 
-from gpcert.adapters.covariance import Covariance
+from gpcert.adapters.covariance import Covariance, conditional, stacked, widened
 from gpcert.adapters.foreign import Foreign, checked_posterior, checked_target, library_of, named, refuse
-from gpcert.adapters.variational import conditional, stacked, widened
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import Floored, Likelihood, Logit, Probit, Softmax
 from gpcert.posterior import Posterior

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.covariance import Covariance
+from gpcert.adapters.covariance import Covariance, widened
 from gpcert.adapters.foreign import Foreign, checked_posterior, named, refuse
-from gpcert.adapters.variational import widened
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.covariance import Covariance
+from gpcert.adapters.covariance import Covariance, conditional, stacked, widened
 from gpcert.adapters.foreign import Foreign, checked_posterior, named, refuse
-from gpcert.adapters.variational import conditional, stacked, widened
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gpcert.adapters.covariance import Covariance
+from gpcert.adapters.covariance import Covariance, stretched, widened
 from gpcert.adapters.foreign import (
     Foreign,
     check_points,
@@ -19,7 +19,6 @@ from gpcert.adapters.foreign import (
     named,
     refuse,
 )
-from gpcert.adapters.pipelines import from_ours
 from gpcert.adapters.scaling import (
     Affine,
     affine_of,
@@ -29,7 +28,6 @@ from gpcert.adapters.scaling import (
     split_pipeline,
     transformed,
 )
-from gpcert.adapters.variational import widened
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.likelihoods import FiveErf, Logit, OneVsRest
@@ -209,3 +207,32 @@ def _moments(estimator: Any, Z: Float) -> tuple[Float, Float]:
     v = solve_triangular(estimator.L_, estimator.W_sr_[:, None] * k, lower=True)
     variance = estimator.kernel_.diag(Z) - np.einsum("ij,ij->j", v, v)
     return k.T @ (estimator.y_train_ - estimator.pi_), variance
+
+
+def from_ours(model: Any, steps: list[Any], post: Posterior, tolerance: float | None) -> Posterior:
+    """The posterior of a whole pipeline, in the units of its input, checked against the pipeline itself."""
+    assert post.likelihood is not None  # it belongs to a classifier
+    affine = affine_of(steps, input_size(steps, post.n_features))
+
+    def latent(X: Float) -> tuple[Float, Float]:
+        mean, variance = post.latent(transformed(steps, X))
+        return mean, variance if variance.ndim == 1 else np.einsum("mcc->mc", variance)
+
+    foreign = Foreign(
+        library="gpcert",
+        model=model,
+        centres=affine.inverse(post.centres),
+        weights=post.weights,
+        precision=post.precision,
+        kernel=[stretched(kernel, affine.lengthscales) for kernel in post.kernels],
+        likelihood=post.likelihood,
+        target=post.target,
+        latent=latent,
+        probability=lambda X: quietly(model.predict_proba, X),
+        labels=lambda X: quietly(model.predict, X, None),
+        mean=post.mean,
+        classes=post.classes,
+        feature_names=names_seen(model),
+        record={**post.training, "scaling": list(affine.steps)},
+    )
+    return checked_posterior(foreign, exact=False, tolerance=tolerance)

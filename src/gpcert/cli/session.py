@@ -26,13 +26,19 @@ from gpcert.formats import TABLES, check_lines, write_table
 from gpcert.model_file import load_hashed
 from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
-from gpcert.records.documents import dumps
-from gpcert.records.flat import columns, line_of
-from gpcert.records.results_file import describe_model, document, impossible, summary, surroundings, units
-from gpcert.records.rows import Row
+from gpcert.records.results_file import (
+    describe_model,
+    document,
+    dumps,
+    impossible,
+    summary,
+    surroundings,
+    units,
+)
+from gpcert.records.rows import Row, columns, line_of
 from gpcert.regions import Ball, Region
-from gpcert.results.units import lines as table_lines
 from gpcert.results.wording import few
+from gpcert.results.wording import lines as table_lines
 from gpcert.running import cores
 from gpcert.validation import printable, require
 

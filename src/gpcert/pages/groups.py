@@ -15,7 +15,7 @@ from gpcert.pages.points import Point, Result, merged
 from gpcert.records.results_file import words_of
 from gpcert.regions import Ball, Region
 from gpcert.results import CertifiedRadius, Verdict
-from gpcert.results.phrases import Words
+from gpcert.results.wording import Words
 from gpcert.validation import require
 
 

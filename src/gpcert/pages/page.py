@@ -8,16 +8,13 @@ from pathlib import Path, PurePath
 
 from gpcert.html import Html, join, tag
 from gpcert.pages import charts, sections
+from gpcert.pages.charts import curves
 from gpcert.pages.compare import comparison, overview
-from gpcert.pages.curves import curves
-from gpcert.pages.details import Pictures, card
+from gpcert.pages.details import Pictures, card, influences
 from gpcert.pages.groups import Group, common_threshold, grouped
-from gpcert.pages.html import page
-from gpcert.pages.influence import influences
-from gpcert.pages.points import Result
-from gpcert.pages.summary import shown_radius
+from gpcert.pages.html import glossary, page
+from gpcert.pages.points import Result, shown_radius
 from gpcert.pages.table import points_table
-from gpcert.pages.words import glossary
 from gpcert.records.results_file import read_results
 from gpcert.regions import Ball
 from gpcert.validation import require

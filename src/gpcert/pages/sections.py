@@ -12,9 +12,10 @@ from typing import Any
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import exactly, percent, radius_at_least
 from gpcert.pages.groups import Group
-from gpcert.pages.points import Point
-from gpcert.pages.summary import (
+from gpcert.pages.html import word
+from gpcert.pages.points import (
     AtRadius,
+    Point,
     Shares,
     clean_accuracy,
     main_radius,
@@ -24,12 +25,10 @@ from gpcert.pages.summary import (
     radii_attacked,
     shown_radius,
 )
-from gpcert.pages.words import word
 from gpcert.records.results_file import impossible as unlike_training_of
 from gpcert.records.results_file import summary
 from gpcert.records.results_file import units as tables_of
-from gpcert.results.phrases import while_moving
-from gpcert.results.wording import proved
+from gpcert.results.wording import proved, while_moving
 
 _LONG = 90  # characters of a setting shown without a click
 _DIGITS = 5  # of a number that is shown for people

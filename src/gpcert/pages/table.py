@@ -16,9 +16,8 @@ from gpcert.html import Html, tag
 from gpcert.numbers import at_least, at_most, exactly, radius_at_least, radius_at_most
 from gpcert.pages.details import Pictures, details
 from gpcert.pages.groups import Group
-from gpcert.pages.points import Point, Verdict
-from gpcert.pages.summary import radii_asked, radii_decided
-from gpcert.pages.words import meaning
+from gpcert.pages.html import meaning
+from gpcert.pages.points import Point, Verdict, radii_asked, radii_decided
 
 #: Headings that the list of words explains.
 _MEANS = {

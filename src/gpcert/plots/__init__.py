@@ -4,8 +4,7 @@ Every function takes answers, not models (but for the plane, whose background is
 `matplotlib.figure.Figure`: `figure.savefig("name.png")`.
 """
 
-from gpcert.plots.boxes import robustness_boxes
-from gpcert.plots.curves import Trace, accuracy_curve, gap_over_time, safety_curve
+from gpcert.plots.curves import Trace, accuracy_curve, gap_over_time, robustness_boxes, safety_curve
 from gpcert.plots.features import feature_bars, heat_map
 from gpcert.plots.plane import arrows, contour
 

@@ -10,7 +10,7 @@ from gpcert.extras import extra
 from gpcert.numbers import exactly
 from gpcert.regions import Region
 from gpcert.results import Explanation
-from gpcert.results.phrases import SEE, Words, far, while_moving, within_limits
+from gpcert.results.wording import SEE, Words, far, while_moving, within_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,7 @@ from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.formats import extension
-from gpcert.records.documents import ANSWERS, dumps, parsed
-from gpcert.records.results_file import NAME, read_rows
+from gpcert.records.results_file import ANSWERS, NAME, dumps, parsed, read_rows
 from gpcert.results import Answer, answer_from_dict
 from gpcert.validation import require
 from gpcert.version import __version__

@@ -1,7 +1,16 @@
 """Regions of inputs, exact sets given by stored doubles, and the points of them that local searches need."""
 
-from gpcert.regions.batch import Regions, alike
-from gpcert.regions.columns import Alike, Columns, columns_of, extent, half_axes, hulls, one_unit
+from gpcert.regions.batch import (
+    Alike,
+    Columns,
+    Regions,
+    alike,
+    columns_of,
+    extent,
+    half_axes,
+    hulls,
+    one_unit,
+)
 from gpcert.regions.points import lowest, nearest, project
 from gpcert.regions.sets import Ball, Box, Norm, Region, region_from_dict
 

@@ -1,15 +1,138 @@
-"""Many regions with the names of the rows they belong to."""
+"""Many regions: named by their rows, as columns without objects, and the boxes around and inside them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex, overload
+from dataclasses import dataclass
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
-from gpcert.regions.columns import Alike
+from gpcert.regions.lengths import add
 from gpcert.regions.sets import Ball, Norm, Region
-from gpcert.validation import Float, freeze
+from gpcert.tables import order
+from gpcert.validation import Float, Mask, freeze
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Balls of one kind, all of it checked: around x (m, d), with radius (m,), otherwise like `kind`."""
+
+    kind: Ball
+    x: Float
+    radius: Float
+
+    def __len__(self) -> int:
+        return len(self.radius)
+
+    def ball(self, i: int) -> Ball:
+        """One of them."""
+        return self.kind.moved(self.x[i], float(self.radius[i]))
+
+    def take(self, at: slice) -> Alike:
+        """Some of them."""
+        return Alike(self.kind, self.x[at], self.radius[at])
+
+    def ordered(self, names: Sequence[str] | None) -> Alike:
+        """The same sets with their features in the order of these names, which they do not keep."""
+        given = self.kind.names
+        if given is None:
+            return self
+        x = (
+            self.x
+            if names is None or list(names) == list(given)
+            else self.x[:, order("region", given, names)]
+        )
+        return Alike(self.kind.ordered(names), freeze(x), self.radius)
+
+
+_CHUNK = 4096  # rows of a piece
+
+
+class Columns(NamedTuple):
+    """Ends (m, d) of the smallest boxes of doubles around the regions, and of the largest ones inside."""
+
+    lower: Float
+    upper: Float
+    inner_lower: Float
+    inner_upper: Float
+
+
+def half_axes(balls: Sequence[Any]) -> Float:
+    """radius scale (m, d) of balls, to the nearest double."""
+    ones = np.ones(len(balls[0].x))
+    return np.stack([ball.radius * (ones if ball.scale is None else ball.scale) for ball in balls])
+
+
+def extent(balls: Sequence[Region] | Alike) -> tuple[Float, Float, Mask]:
+    """The least and the largest value (d,) of each feature in any of the regions, to the nearest doubles, and
+    whether it moves (d,) in one of them.
+    """
+    if isinstance(balls, Alike):
+        parts = (slice(start, start + _CHUNK) for start in range(0, len(balls), _CHUNK))
+        pieces = [_around(balls.kind, balls.x[part], balls.radius[part]) for part in parts]
+    else:
+        pieces = [
+            _around(each, each.x[None], np.array([each.radius]))
+            if isinstance(each, Ball)
+            else (each.lower, each.upper, each.lower < each.upper)
+            for each in balls
+        ]
+    lower, upper, moves = zip(*pieces, strict=True)
+    return np.min(lower, axis=0), np.max(upper, axis=0), np.any(moves, axis=0)
+
+
+def _around(kind: Ball, x: Float, radius: Float) -> tuple[Float, Float, Mask]:
+    low, high = kind.domain or (np.full(kind.n_features, -np.inf), np.full(kind.n_features, np.inf))
+    scale = np.ones(kind.n_features) if kind.scale is None else kind.scale
+    with np.errstate(over="ignore"):
+        far = np.where(radius > 0, np.inf, 0.0) if kind.norm == 0 else radius
+        reach = np.where(kind.moving(), far[:, None] * scale, 0.0)
+        lower, upper = np.maximum(x - reach, low), np.minimum(x + reach, high)
+        return lower.min(axis=0), upper.max(axis=0), np.asarray((lower < upper).any(axis=0))
+
+
+def one_unit(domain: Any) -> bool:
+    """Whether one domain (low, high) for all columns says that they have one unit: pixels."""
+    return domain is not None and all(np.isfinite(end).all() and np.min(end) == np.max(end) for end in domain)
+
+
+def columns_of(regions: Sequence[Region]) -> Columns:
+    """The columns of boxes and of balls with norm=inf; of other balls, those of their boxes."""
+    if all(isinstance(region, Ball) and region.scale is None for region in regions):
+        return _of_balls([region for region in regions if isinstance(region, Ball)])
+    outer, inner = [region.box() for region in regions], [region.inner_box() for region in regions]
+    return Columns(
+        *(
+            np.stack([getattr(box, end) for box in boxes])
+            for boxes in (outer, inner)
+            for end in ("lower", "upper")
+        )
+    )
+
+
+def _of_balls(balls: Sequence[Ball]) -> Columns:
+    x = np.stack([ball.x for ball in balls])
+    reach = np.array([ball.radius for ball in balls])[:, None]
+    if any(ball.features is not None for ball in balls):
+        reach = np.where(np.stack([ball.moving() for ball in balls]), reach, 0.0)
+    domains = [ball.domain for ball in balls]
+    if not any(domain is not None for domain in domains):
+        return hulls(x, reach)
+    free = np.full(x.shape[1], np.inf)
+    low = np.stack([-free if domain is None else domain[0] for domain in domains])
+    high = np.stack([free if domain is None else domain[1] for domain in domains])
+    return hulls(x, reach, (low, high))
+
+
+def hulls(x: Any, reach: Any, domain: tuple[Any, Any] | None = None, xp: Any = np) -> Columns:
+    """x -+ reach, rounded outward and inward exactly, cut to the domain: of any namespace's arrays."""
+    ends = [add(x, side * reach, down=down, xp=xp) for down in (True, False) for side in (-1.0, 1.0)]
+    ends = [ends[0], ends[3], ends[2], ends[1]]
+    if domain is not None:
+        ends = [xp.minimum(e, domain[1]) if i % 2 else xp.maximum(e, domain[0]) for i, e in enumerate(ends)]
+    return Columns(*ends)
+
 
 _SHOWN = 5  # regions in a repr
 

@@ -2,16 +2,15 @@
 
 from gpcert.results.about import About, Answer, Key
 from gpcert.results.answers import (
+    Attack,
     CertifiedRadius,
+    LatentRange,
     ProbabilityRange,
     Robustness,
     Verdict,
     VerdictStatus,
 )
-from gpcert.results.latents import LatentRange
-from gpcert.results.parts import Enclosure, Extremes, Status
-from gpcert.results.points import Attack
-from gpcert.results.proof import ProofFile, Unproved
+from gpcert.results.parts import Enclosure, Extremes, ProofFile, Status, Unproved
 from gpcert.results.summaries import Evaluation, Explanation
 from gpcert.schema import read
 

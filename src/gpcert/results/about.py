@@ -92,9 +92,12 @@ class Answer(Record, ABC):
         str
             Two lines, or more.
         """
-        from gpcert.results.phrases import Words
-        from gpcert.results.units import lines, unit_tables
-        from gpcert.results.wording import sentences  # sentences are about all kinds of answers
+        from gpcert.results.wording import (
+            Words,
+            lines,
+            sentences,  # sentences are about all kinds of answers
+            unit_tables,
+        )
 
         words = Words(features=self.about.features or ())
         region = getattr(self, self.subject)

@@ -14,8 +14,7 @@ from gpcert.html import Html, bar, tag
 from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_most
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
-from gpcert.results.parts import Enclosure, Extremes, Status, Word, told
-from gpcert.results.proof import ProofFile, Unproved
+from gpcert.results.parts import Enclosure, Extremes, ProofFile, Status, Unproved, Word, told
 from gpcert.schema import NotNegative, Point, Share, optional
 from gpcert.validation import Float
 
@@ -427,3 +426,129 @@ def _counterexample(point: Float | None) -> list[tuple[str, Float]]:
 
 def _radius(radius: float, told: Callable[[float], str]) -> str:
     return "inf" if math.isinf(radius) else told(radius)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LatentRange(Answer):
+    """Enclosures of the extremes of the latent mean and of the latent variance over a region.
+
+    Attributes
+    ----------
+    mean : Extremes
+        Of the latent mean.
+    variance : Extremes
+        Of the latent variance, >= 0.
+    status : Status
+        How the search ended; "converged": all four enclosures are at most `tolerance` wide.
+    nodes : int
+        Boxes bounded.
+    seconds : float
+        Time spent on it.
+    label : class value or None
+        Whose latent it is; of two classes the second, for which the latent speaks; None of a regression.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> gc.latent_range(clf, gc.Ball([2.5], 0.25)).variance.lower >= 0
+    True
+    """
+
+    mean: Extremes
+    variance: Extremes
+    status: Status
+    nodes: int
+    seconds: NotNegative
+    label: Label | None
+    region: Region
+    about: About
+
+    asked = ("label",)
+
+    def flaws(self) -> Iterator[str]:
+        """See `Record`."""
+        yield from super().flaws()
+        if self.variance.lower < 0:
+            yield f"variance.min.lower must be >= 0, got {self.variance.lower}"
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
+        mean, variance = Quantity("mean", self.label), Quantity("variance", self.label)
+        of_mean = self.mean.claims_about(mean, self.region)
+        return of_mean + self.variance.claims_about(variance, self.region)
+
+    def told(self) -> str:
+        """See `Answer`."""
+        mean, variance = (between(each.lower, each.upper) for each in (self.mean, self.variance))
+        of = "" if self.label is None else f" of {called(self.label)}"
+        return f"the latent mean{of} stays in {mean}, its variance in {variance}; {self.status}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attack(Answer):
+    """The best point an attack found: evidence, never a guarantee.
+
+    That x lies in the region is all that is claimed; probability and success are by the model's predictor, in
+    floating point.
+
+    Attributes
+    ----------
+    x : array of shape (d,)
+        A point of the region.
+    probability : float
+        P(label) there.
+    success : bool
+        Whether the model predicts another label there.
+    label : class value
+        Whose probability it is, a value of the model's classes.
+    method : str
+        As it was given.
+    starts : int
+        Starts of the search.
+    rng : int
+        What the random starts came from: `gc.attack(..., rng=a.rng)` finds the same.
+    start : array of shape (d,)
+        Where the attack began.
+    region : Box or Ball
+        The inputs that it is about.
+    about : record
+        The model, its classes, the settings and the version: see `Answer`.
+
+    Examples
+    --------
+    >>> clf = gc.GPClassifier(max_evals=0).fit([[0], [1], [2], [3]], ["a", "a", "b", "b"])
+    >>> a = gc.attack(clf, gc.Ball([1.75], 0.5))
+    >>> a.region.contains(a.x)
+    True
+    """
+
+    x: Point
+    probability: Share
+    success: bool
+    label: Label
+    method: str
+    starts: int
+    rng: int
+    start: Point
+    region: Region
+    about: About
+
+    asked = "label", "method", "starts", "rng", "start"
+    boolean = "success"
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What is stated, sentence by sentence."""
+        return (Witness(Quantity("probability", self.label), self.region, self.x),)
+
+    def told(self) -> str:
+        """See `Answer`."""
+        changed = "another label" if self.success else "the same label"
+        return f"P({called(self.label)}) is about {self.probability:.3f} at the point found: {changed}"
+
+    def found(self) -> list[tuple[str, Float]]:
+        """See `Answer`."""
+        return [("found", self.x)]

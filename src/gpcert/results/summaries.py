@@ -19,7 +19,7 @@ from gpcert.pictures import image_shape, influence
 from gpcert.regions import Ball, Box
 from gpcert.results.about import About, Answer
 from gpcert.results.answers import VerdictStatus
-from gpcert.results.proof import ProofFile, Unproved
+from gpcert.results.parts import ProofFile, Unproved
 from gpcert.schema import LARGEST, Labels, NotNegative, optional
 from gpcert.validation import Float, Index, Mask, require
 

@@ -17,9 +17,8 @@ from gpcert.numbers import exactly
 from gpcert.pages import report_on
 from gpcert.posterior import Posterior
 from gpcert.records.batch import shape_told, unit_of
-from gpcert.records.flat import about_row, columns, flat
 from gpcert.records.results_file import describe_model, document
-from gpcert.records.rows import Row
+from gpcert.records.rows import Row, about_row, columns, flat
 from gpcert.regions import Ball
 from gpcert.results import Answer, CertifiedRadius, Evaluation, Status
 from gpcert.store import Store

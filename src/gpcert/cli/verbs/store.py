@@ -14,8 +14,8 @@ from gpcert.cli.options import count
 from gpcert.cli.show import columns, tell, warn
 from gpcert.formats import TABLES
 from gpcert.records import save_answers
-from gpcert.records.flat import about_whom, flat
-from gpcert.records.flat import columns as flat_columns
+from gpcert.records.rows import about_whom, flat
+from gpcert.records.rows import columns as flat_columns
 from gpcert.store import Store, merge
 from gpcert.store.table import Table
 from gpcert.validation import printable, require

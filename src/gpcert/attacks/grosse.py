@@ -1,4 +1,4 @@
-"""GPJM (Grosse et al.): features moved one after the other, the most salient of the Jacobian first."""
+"""The attacks of Grosse et al. on the latent mean: GPFGS, one step, and GPJM, one feature after the other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from gpcert.attacks.objectives import LatentMargin
 from gpcert.attacks.sets import Sets
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Index
+
+
+def gpfgs(post: Posterior, sets: Sets, labels: Index, X: Float) -> Float:
+    """Points (m, d): for norm inf against the sign of the gradient at X (m, d), else the steepest step."""
+    _, gradient = LatentMargin(post)(X, labels)
+    return sets.points(sets.linear(gradient * sets.unit))
 
 
 def gpjm(post: Posterior, sets: Sets, labels: Index) -> Float:
