@@ -258,7 +258,7 @@ TERMS = [
     ("G8", PLANES, "* UNIT), {2.0|1.8} * size * lift", ONE),
     ("G8", PLANES, "Support({2.0|1.9} * tau, still", ONE),
     ("G8", PLANES, "kappa + mean - {|0.9 * }size * S[1]", ONE),
-    ("G1", ROWS, "factor = (\n        {|1.1 * }slope", MANY),
+    ("G1", ROWS, "factor = {|1.1 * }slope / longest", MANY),
     ("G1", ROWS, "lost_falling = {|0.9 * }slope * lift", MANY),
     ("G1", ROWS, "slope * 0.0, {|1.1 * }factor * (prior", MANY),
     ("G1", ROWS, "-taken, {|1.1 * }factor * c)", MANY),

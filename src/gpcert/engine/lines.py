@@ -83,6 +83,18 @@ def lines(
     return Lines(backend.mask(rising), *(backend.array(column) for column in (*numbers, numbers[0] * 0.0)))
 
 
+def latent_lines(backend: Backend, t: Array, c: Array, target: Array, S: Array) -> Lines:
+    """J26: mu - t sqrt(c + max(S, 0)) >= target as a root (t <= 0) or a tangent that touches at S (t > 0);
+    all (N,), c >= 0. So mu + z sd (t = -z, c = 0), and whether f exceeds the target with a probability.
+    """
+    xp, rising = backend.xp, t > 0
+    touch = xp.sqrt(c + xp.clip(S, 1e-12, None))  # any positive number is sound
+    tau = xp.where(rising, t, t * 0.0 + 1.0) / (2.0 * touch)
+    top = (tau * c + t * t / (4.0 * tau)) * (1.0 + 16 * UNIT)
+    constant = -target - xp.where(rising, top, t * 0.0) * (1.0 + 4 * UNIT) - 4 * UNIT * xp.abs(target)
+    return Lines(rising, xp.where(rising, tau, -t), c, constant, t * 0.0, t)
+
+
 def _probit(backend: Backend, curves: ProbitCurves, targets: Array, S: Array) -> Lines:
     """m(S) = t sqrt(c + S), as `ProbitLevel`."""
     xp = backend.xp

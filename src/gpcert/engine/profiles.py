@@ -93,6 +93,13 @@ class Gaussian(Profile):
         k = xp.exp(e)
         return k, k
 
+    def exponent(self, xp: Any, e: Array) -> Array:
+        return -e
+
+    @property
+    def second(self) -> float:
+        return 1.0
+
 
 @dataclass(frozen=True)
 class _Matern32(Profile):

@@ -1,0 +1,91 @@
+"""Squares that planes leave out (J25), and the planes of latents (J26), in ball arithmetic at random rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flint import arb
+
+import gpcert as gc
+from gpcert.engine.squares import Squares
+from helpers.functionals import form_value, functionals, grown, plane_value, steps
+from helpers.oracle import BITS, bits, examples
+from helpers.rows import random_batch
+
+KERNELS = {
+    "gaussian": gc.RBF,
+    "matern52": gc.Matern52,
+    "rational quadratic": gc.RationalQuadratic,
+    "little alpha": lambda scale, variance: gc.RationalQuadratic(scale, variance, 0.05),
+}
+KINDS = ("laplace", "psd", "indefinite", "laplace")
+
+
+def batches(seed, count, make, **options):
+    rng = np.random.default_rng(seed)
+    found = 0
+    while found < count:
+        offset = float(rng.choice([0.0, 1e3]))
+        batch = random_batch(rng, kind=KINDS[found % 4], offset=offset, make=make, **options)
+        if batch is not None:
+            found += 1
+            yield rng, batch
+
+
+def corners(batch, rng):
+    """A corner of each box: any aim is sound."""
+    return np.where(rng.random(batch.boxes.low.shape) < 0.5, batch.boxes.low, batch.boxes.high)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_functionals_lie_above_their_planes_and_what_these_leave_out(name):
+    raised, nearly = 0, 0
+    for rng, batch in batches(1, examples(12), KERNELS[name]):
+        with np.errstate(all="ignore"):
+            cases = [
+                (plane, value, *Squares(batch.at, plane).within(batch.boxes.squares, corners(batch, rng)))
+                for plane, value in functionals(batch, rng)
+            ]
+        for plane, value, matrix, loss in cases:
+            assert np.array_equal(matrix, matrix.transpose(0, 2, 1))
+            assert np.isfinite(matrix).all()
+            with bits(BITS):
+                for row in np.flatnonzero(np.isfinite(plane.constant + plane.lost + plane.blur)):
+                    for x in batch.inside(row, rng, 1):
+                        exact, flat = value(row, x), plane_value(batch, plane, row, x)
+                        assert exact >= flat
+                        form = form_value(matrix[row], steps(batch, row, x)) / 2
+                        space = (exact - flat) * grown(batch, row, x)
+                        assert space >= form - arb(float(loss[row]))
+                        raised += bool(form > arb(float(loss[row])))
+                        nearly += bool(form > arb("0.3") * space)
+    assert raised > 20 * examples(12)
+    assert nearly > 5 * examples(12)
+
+
+def test_rows_of_a_batch_have_the_squares_they_have_alone():
+    for name in ("gaussian", "matern52"):
+        for rng, batch in batches(2, examples(4), KERNELS[name]):
+            aim = corners(batch, rng)
+            with np.errstate(all="ignore"):
+                for plane, _ in functionals(batch, rng):
+                    squares = Squares(batch.at, plane)
+                    matrix, loss = squares.within(batch.boxes.squares, aim)
+                    for row in range(len(aim)):
+                        one = np.array([row])
+                        fresh = Squares(batch.at.take(one), plane.take(one))
+                        for few in (fresh, squares.take(one)):
+                            found = few.within(batch.boxes.squares[one], aim[one])
+                            scale = np.abs(matrix[row]).max()
+                            np.testing.assert_allclose(found[0][0], matrix[row], rtol=1e-9, atol=1e-9 * scale)
+                            np.testing.assert_allclose(found[1][0], loss[row], rtol=1e-6)
+
+
+def test_kernels_without_a_second_derivative_leave_out_nothing_that_is_known():
+    for rng, batch in batches(3, 2, gc.Matern32):
+        (plane, _), *_ = functionals(batch, rng)
+        squares = Squares(batch.at, plane)
+        assert not squares.known
+        matrix, loss = squares.within(batch.boxes.squares, corners(batch, rng))
+        assert not matrix.any()
+        assert not loss.any()
