@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.one.left import Left
 
 TITLE = "Kernels, norms and links: tolerance 0.02, at most 10 CPU s per region, one thread"

@@ -27,7 +27,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import gpcert as gc
-from gpcert.engine import knows, knows_labels
+from gpcert.engine.facts import knows
+from gpcert.engine.labels import knows_labels
 from helpers import batches
 
 #: Families of models, in the order of their turns, and the regions of one model.

@@ -21,11 +21,14 @@ from typing import Any
 import numpy as np
 
 import gpcert as gc
-from gpcert.bounds import curves_of
 from gpcert.bounds.levels.curves import LevelCurves
-from gpcert.engine import Backend, Facts, Rows, Settled, facts_of, signs, smallest, verdicts
-from gpcert.engine.backend import Torch
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine.backend import Backend, Torch
+from gpcert.engine.facts import Facts, facts_of
 from gpcert.engine.lines import probabilities
+from gpcert.engine.root import Settled, smallest, verdicts
+from gpcert.engine.rows import Rows
+from gpcert.engine.signs import signs
 from gpcert.engine.trust import flaw
 from gpcert.engine.values import amplitudes, points
 from gpcert.posterior import Posterior

@@ -33,7 +33,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import gpcert as gc
-from gpcert.proofs import check_provable
+from gpcert.proofs.prover import check_provable
 from gpcert.results import (
     CertifiedRadius,
     Evaluation,

@@ -14,7 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, BoxBound, BoxShape
+from gpcert.bounds.factory import BoundFactory
+from gpcert.bounds.geometry.domain import BoxShape
+from gpcert.bounds.interface import BoxBound
 from gpcert_paper.method import PaperFactory
 
 DOWN, UP, GREY = "#0b84c6", "#e07b00", "#8a8a8a"

@@ -12,16 +12,13 @@ from gpcert.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from gpcert import datasets as datasets, plots as plots, testing as testing
-    from gpcert.adapters import (
-        Replay as Replay,
-        export as export,
-        from_gpflow as from_gpflow,
-        from_gpy as from_gpy,
-        from_gpytorch as from_gpytorch,
-        from_sklearn as from_sklearn,
-        posterior_of as posterior_of,
-        replay as replay,
-    )
+    from gpcert.adapters.models import export as export
+    from gpcert.adapters.gpflow import from_gpflow as from_gpflow
+    from gpcert.adapters.gpy import from_gpy as from_gpy
+    from gpcert.adapters.gpytorch import from_gpytorch as from_gpytorch
+    from gpcert.adapters.models import posterior_of as posterior_of
+    from gpcert.adapters.replay import Replay as Replay, replay as replay
+    from gpcert.adapters.scikit_learn import from_sklearn as from_sklearn
     from gpcert.answers import Answers as Answers, load_answers as load_answers, report as report
     from gpcert.errors import (
         ContradictionWarning as ContradictionWarning,
@@ -54,18 +51,16 @@ if TYPE_CHECKING:
     )
     from gpcert.model_file import load as load, save as save
     from gpcert.posterior import Posterior as Posterior
-    from gpcert.questions import (
-        attack as attack,
-        certified_radius as certified_radius,
-        certified_score as certified_score,
-        certify as certify,
-        certify_table as certify_table,
-        evaluate as evaluate,
-        explain as explain,
-        latent_range as latent_range,
-        probability_range as probability_range,
-        robustness as robustness,
-    )
+    from gpcert.questions.attack import attack as attack
+    from gpcert.questions.certify import certify as certify
+    from gpcert.questions.evaluate import evaluate as evaluate
+    from gpcert.questions.explain import explain as explain
+    from gpcert.questions.latent import latent_range as latent_range
+    from gpcert.questions.radius import certified_radius as certified_radius
+    from gpcert.questions.ranges import probability_range as probability_range
+    from gpcert.questions.robustness import robustness as robustness
+    from gpcert.questions.score import certified_score as certified_score
+    from gpcert.questions.table import certify_table as certify_table
     from gpcert.records import save_answers as save_answers
     from gpcert.questions.drawing import balls as balls
     from gpcert.regions import Ball as Ball, Box as Box
@@ -87,7 +82,12 @@ if TYPE_CHECKING:
 
 #: Module -> the public names that live there; type checkers see them above.
 _NAMES = {
-    "adapters": "Replay export from_gpflow from_gpy from_gpytorch from_sklearn posterior_of replay",
+    "adapters.models": "export posterior_of",
+    "adapters.gpflow": "from_gpflow",
+    "adapters.gpy": "from_gpy",
+    "adapters.gpytorch": "from_gpytorch",
+    "adapters.replay": "Replay replay",
+    "adapters.scikit_learn": "from_sklearn",
     "answers": "Answers load_answers report",
     "errors": "ContradictionWarning GpcertError ImpossibleInputsWarning InvalidInputError ModelFileError "
     "NotFittedError StoreError UnitsWarning",
@@ -96,10 +96,18 @@ _NAMES = {
     "likelihoods": "FiveErf Floored Link Logit OneVsRest Probit Softmax",
     "model_file": "load save",
     "posterior": "Posterior",
-    "questions": "attack certified_radius certified_score certify certify_table evaluate "
-    "explain latent_range probability_range robustness",
-    "records": "save_answers",
+    "questions.attack": "attack",
+    "questions.certify": "certify",
     "questions.drawing": "balls",
+    "questions.evaluate": "evaluate",
+    "questions.explain": "explain",
+    "questions.latent": "latent_range",
+    "questions.radius": "certified_radius",
+    "questions.ranges": "probability_range",
+    "questions.robustness": "robustness",
+    "questions.score": "certified_score",
+    "questions.table": "certify_table",
+    "records": "save_answers",
     "regions": "Ball Box",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange "
     "ProbabilityRange Robustness Status Verdict VerdictStatus",

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from gpcert.schema import NotNegative, Record
 
+#: Names of `device`; "auto": a GPU where there is one that pays.
+DEVICES = ("auto", "cpu", "cuda")
+
 
 @dataclass(frozen=True)
 class Settings(Record):

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.adapters import posterior_of
+from gpcert.adapters.models import posterior_of
 from gpcert.classes import position, positions
 from gpcert.numbers import exactly
 from gpcert.posterior import Posterior
-from gpcert.questions import evaluate
+from gpcert.questions.evaluate import evaluate
 from gpcert.records.batch import unit_of
 from gpcert.results import Evaluation
 from gpcert.results.wording import Words, lines, sentences, unit_tables

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.attacks import Careful, LogOdds, Sets, settle
+from gpcert.attacks.objectives import Careful, LogOdds
+from gpcert.attacks.sets import Sets, settle
 from gpcert.clock import until
 from helpers.exact import small_model
 from helpers.oracle import examples

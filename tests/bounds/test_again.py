@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.bounds import shape_of
+from gpcert.bounds.factory import shape_of
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.one.left import Left
 from gpcert.search.frontier import Minimiser

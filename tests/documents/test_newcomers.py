@@ -14,8 +14,9 @@ from flint import arb
 from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, BoxBound, BoxShape, Domain
-from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.factory import BoundFactory
+from gpcert.bounds.geometry.domain import BoxDomain, BoxShape, Domain, scaled_box
+from gpcert.bounds.interface import BoxBound
 from gpcert.kernels import kernel_from_dict
 from gpcert.kernels.profiles import Profile
 from gpcert.kernels.stationary import Stationary

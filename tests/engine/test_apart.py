@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.engine import facts_of, kept_apart, knows_labels, parts_of
+from gpcert.engine.apart import kept_apart, parts_of
 from gpcert.engine.backend import Backend
+from gpcert.engine.facts import facts_of
+from gpcert.engine.labels import knows_labels
 from gpcert.engine.rows import Rows
 from gpcert.questions import rooted
 from gpcert.settings import Settings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Backend
 from gpcert.engine.lines import lines
 from gpcert.engine.planes import mean_plane, plane

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.bounds import curves_of
-from gpcert.engine import Backend, facts_of, surely_lost
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine.backend import Backend
+from gpcert.engine.facts import facts_of
+from gpcert.engine.signs import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.questions import rooted
 from gpcert.questions.decision import labelled

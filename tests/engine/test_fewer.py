@@ -9,7 +9,7 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine import facts, fewer, thin
 from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import Boxes, boxes

@@ -7,9 +7,13 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import curves_of
-from gpcert.engine import Backend, Rows, facts_of, later, smallest, verdicts
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine import later
+from gpcert.engine.backend import Backend
+from gpcert.engine.facts import facts_of
 from gpcert.engine.later import halved
+from gpcert.engine.root import smallest, verdicts
+from gpcert.engine.rows import Rows
 from gpcert.questions.rooted import _splits
 from helpers.exact import small_model
 from helpers.oracle import BITS, bits

@@ -7,9 +7,11 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import curves_of
-from gpcert.engine import Backend, knows, smallest, verdicts
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine.backend import Backend
+from gpcert.engine.facts import knows
 from gpcert.engine.lines import Lines, after_deficit, probabilities
+from gpcert.engine.root import smallest, verdicts
 from gpcert.questions.rooted import classes
 from helpers.exact import small_model
 from helpers.oracle import BITS, bits, examples

@@ -10,7 +10,7 @@ from flint import arb
 from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Backend
 from gpcert.engine.lines import lines
 from gpcert.engine.planes import mean_plane, plane

@@ -11,10 +11,14 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import curves_of
-from gpcert.engine import Backend, Rows, facts_of, later, shells, verdicts
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine import later, shells
+from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import boxes
+from gpcert.engine.facts import facts_of
 from gpcert.engine.planes import mean_plane
+from gpcert.engine.root import verdicts
+from gpcert.engine.rows import Rows
 from gpcert.engine.sums import Sums
 from gpcert.engine.values import amplitudes, points
 from helpers.oracle import BITS, bits, examples, lengthscale

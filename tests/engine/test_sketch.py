@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from flint import arb
 
-from gpcert.bounds import curves_of
-from gpcert.engine import Around, facts_of, sketch, smallest
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine import sketch
 from gpcert.engine.backend import Backend
+from gpcert.engine.facts import facts_of
+from gpcert.engine.root import smallest
+from gpcert.engine.rows import Around
 from gpcert.engine.search import Objective
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import RBF

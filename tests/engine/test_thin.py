@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine import thin
 from gpcert.engine.backend import Backend
 from gpcert.engine.lines import lines

@@ -10,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from gpcert.bounds import BoxShape, RbfBound, curves_of, make_slice, model_of
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.geometry.domain import BoxShape
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.bounds.local.gaussian.slice import make_slice
+from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Link, Logit, Probit
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box
 from gpcert_paper.method import PaperBound
 from gpcert_paper.method.covariance import covariances

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds import make_slice
 from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.kernels import RBF
 from gpcert.likelihoods import OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box
 from gpcert_paper.method import several
 from gpcert_paper.method.covariance import covariances

@@ -10,12 +10,14 @@ import torch
 
 import engine.test_bounds_of_rows as statements
 import gpcert as gc
-from gpcert.bounds import curves_of, model_of
-from gpcert.engine import Around, Backend, Rows, smallest, verdicts
-from gpcert.engine.backend import Torch
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine.backend import Backend, Torch
 from gpcert.engine.facts import Facts
 from gpcert.engine.profiles import profile_of
 from gpcert.engine.quadratic import lower_bounds
+from gpcert.engine.root import smallest, verdicts
+from gpcert.engine.rows import Around, Rows
 from gpcert.engine.trust import flaw
 from gpcert.kernels import RBF, Matern32, Matern52, RationalQuadratic
 from gpcert.regions import hulls

@@ -21,7 +21,7 @@ from gpcert.kernels import (
 )
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball, Box, Region, project
 from gpcert.results import ProbabilityRange
 from judge.refute import complaints, same

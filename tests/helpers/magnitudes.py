@@ -11,7 +11,9 @@ from flint import arb
 
 from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
 from gpcert.posterior import Posterior
-from gpcert.questions import certify, latent_range, probability_range
+from gpcert.questions.certify import certify
+from gpcert.questions.latent import latent_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball, Box, Region
 from judge import Truth, at_rising_precision
 

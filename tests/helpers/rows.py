@@ -91,6 +91,6 @@ def random_batch(
 
 def post_model(post: Posterior) -> object:
     """The verified model."""
-    from gpcert.bounds import model_of
+    from gpcert.bounds.facts.model import model_of
 
     return model_of(post)

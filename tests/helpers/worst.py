@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from flint import arb
 
-from gpcert.bounds import make_slice, model_of
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import boxes

@@ -20,7 +20,7 @@ import numpy as np
 import gpcert as gc
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.proofs import check_provable
+from gpcert.proofs.prover import check_provable
 from gpcert.regions import Ball, Box, Region
 from gpcert.running import Progress
 from judge.models import CHOICES, OTHER_LINKS, Model

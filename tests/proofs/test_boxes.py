@@ -11,7 +11,9 @@ import pytest
 from flint import arb, arb_mat
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, LevelBound, Model
+from gpcert.bounds.factory import BoundFactory
+from gpcert.bounds.facts.model import Model
+from gpcert.bounds.one.level import LevelBound
 from gpcert.proofs import boxes
 from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
 from gpcert.proofs.facts import facts_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.model_file import file_digest
 from gpcert.proofs.document import document, everywhere, real, region_told
 from gpcert.proofs.joint import JointProver

@@ -11,8 +11,9 @@ import pytest
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.clock import OutOfTime, check, left, now, until
-from gpcert.proofs import Prover, limits, prover
+from gpcert.proofs import limits, prover
 from gpcert.proofs.file import ProofText
+from gpcert.proofs.prover import Prover
 from gpcert.proofs.tree import Goal
 from gpcert.results import Unproved, answer_from_dict
 from gpcert.rounding import down

@@ -7,7 +7,7 @@ import math
 import pytest
 from flint import acb, arb, ctx
 
-from gpcert.bounds import LogitCurves, LogitLevel, root_below
+from gpcert.bounds.levels.logistic import LogitCurves, LogitLevel, root_below
 from gpcert.likelihoods import Logit
 from gpcert.proofs.curve import sharpened
 from gpcert.proofs.facts import Fact

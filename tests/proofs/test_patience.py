@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.claims import around
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.softmax import _Covering

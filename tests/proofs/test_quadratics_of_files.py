@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import gpcert as gc
-from gpcert.bounds import shape_of
+from gpcert.bounds.factory import shape_of
 from gpcert.proofs.quadratic import multipliers
 from judge.proofs import provable, rejected
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.proofs import softmax
 from gpcert.proofs.anchors import near
 from judge.proofs import CHECKER

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.attacks import LatentMargin
+from gpcert.attacks.objectives import LatentMargin
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.brackets import Asked, Brackets
 from gpcert.running import Stopped

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import line_ranges
+from gpcert.bounds.batched.lines import line_ranges
 from gpcert.results import About
 from gpcert.settings import Settings
 from helpers.exact import CHOICES, Case, random_posterior, small_model

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.labels import _shared, _shared_functional
 from gpcert.bounds.several.tangents.expansion import expand_classes
 from gpcert.likelihoods import Softmax

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import bound_cells, make_radial_slice, model_of
+from gpcert.bounds.batched.cells import bound_cells
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from helpers.exact import CHOICES, KERNELS, Case, extreme_points, random_posterior, random_region, small_model
 from helpers.oracle import bits, examples
 from judge import Truth

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.expansion import expand_classes, latents_at, latents_on

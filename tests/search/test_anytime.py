@@ -14,7 +14,8 @@ import pytest
 import gpcert as gc
 import gpcert.search.frontier
 from gpcert import clock
-from gpcert.bounds import BoxShape, Certified, OneByOne
+from gpcert.bounds.geometry.domain import BoxShape
+from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.running import Progress
 from gpcert.search import Minimiser
 from helpers.exact import extreme_points, refute, small_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.questions.checks import about
 from gpcert.questions.decision import _Search as Decision
 from gpcert.questions.latent import _Query as LatentQuery

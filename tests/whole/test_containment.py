@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box
 from gpcert.results import Enclosure
 from gpcert.settings import Settings

@@ -8,8 +8,9 @@ from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds import make_radial_slice, model_of
 from gpcert.bounds.batched.cells import _Smooth
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import (
     RBF,
@@ -22,7 +23,8 @@ from gpcert.kernels import (
     radial_terms,
 )
 from gpcert.posterior import Posterior
-from gpcert.questions import certify, probability_range
+from gpcert.questions.certify import certify
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball, Box
 from helpers.magnitudes import Query, falsehoods, random_query
 from helpers.oracle import bits, examples

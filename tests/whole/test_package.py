@@ -217,11 +217,35 @@ def test_version_is_the_same_everywhere() -> None:
 
 def modules_after(statement: str, cwd: Path) -> set[str]:
     """The modules that are loaded once a fresh interpreter has run the statement."""
-    return set(run(sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)", cwd=cwd).split())
+    return set(run(sys.executable, "-c", f"{statement}\nimport sys; print(*sys.modules)", cwd=cwd).split())
 
 
 def test_import_loads_nothing_but_the_package(tmp_path: Path) -> None:
     assert not modules_after("import gpcert", tmp_path) & {"numpy", "scipy", "flint", "safetensors"}
+
+
+FIRST_QUESTION = """
+import gpcert as gc
+clf = gc.GPClassifier(max_evals=0).fit([[0, 0], [1, 0], [2, 1], [3, 1]], [0, 0, 1, 1])
+gc.probability_range(clf, gc.Box([1, 0], [2, 1]))
+"""
+
+
+def test_the_first_question_of_a_process_loads_what_it_needs(tmp_path: Path) -> None:
+    """Nothing of several classes, proofs, batches, attacks, stores, pages, and of other libraries' models."""
+    own = {name for name in modules_after(FIRST_QUESTION, tmp_path) if name.startswith("gpcert")}
+    assert len(own) <= 150
+    unused = (
+        "bounds.several.",
+        "proofs.prover",
+        "engine.",
+        "attacks.",
+        "store",
+        "records",
+        "pages",
+        "answers",
+    )
+    assert not [name for name in own if name.startswith(tuple(f"gpcert.{each}" for each in unused))]
 
 
 def test_training_loads_no_optional_or_slow_package(tmp_path: Path) -> None:

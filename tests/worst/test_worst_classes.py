@@ -13,9 +13,11 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import class_model_of, make_radial_slice, make_slice
+from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.geometry.domain import BoxDomain
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.radial import plane as below
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
 from gpcert.bounds.several.tangents import clipping
 from gpcert.bounds.several.tangents.expansion import expand_classes, latents_on

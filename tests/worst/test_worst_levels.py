@@ -11,9 +11,10 @@ import pytest
 from flint import arb, arb_series
 
 import gpcert as gc
-from gpcert.bounds import curves_of, model_of
 from gpcert.bounds.batched import lines as through
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.levels.chords import Chords, lost
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.levels.steps import StepCurves
 from gpcert.engine import lines as rows
 from gpcert.engine.backend import Backend

@@ -12,12 +12,15 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
 from gpcert.bounds.facts.contraction import inverse_contraction
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.plane import SECOND, plane_at
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.planes import support
 from gpcert.bounds.local.radial.plane import kernel_below
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.engine.backend import Backend
 from gpcert.engine.lines import lines
 from gpcert.engine.planes import plane

@@ -13,13 +13,14 @@ import pytest
 from flint import arb, arb_series
 
 import gpcert as gc
-from gpcert.bounds import make_radial_slice, model_of
 from gpcert.bounds.batched.cells import _kernel, _Smooth
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.radial.expansion import _delta_range, _frame, expand_radial
 from gpcert.bounds.local.radial.forms import _smooth, forms_of
 from gpcert.bounds.local.radial.functional import radial_pieces
 from gpcert.bounds.local.radial.scalar import _cap, _Ends, _finite, _line, expand_scalar
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.engine import profiles
 from gpcert.engine.backend import Backend
 from gpcert.engine.profiles import profile_of

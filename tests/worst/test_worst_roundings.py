@@ -9,12 +9,14 @@ import pytest
 from flint import arb, fmpq
 
 import gpcert as gc
-from gpcert.bounds import make_radial_slice, make_slice, model_of
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.box_quadratic import quadratic_lower_bound
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.levels.curves import ProbitLevel
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.radial.expansion import expand_radial
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import boxes
 from gpcert.engine.facts import Facts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds import RbfBound
+from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.rounding import UNIT, down
 from gpcert_paper.method.box import Answer, PublishedBound
 from gpcert_paper.method.covariance import Covariances, Extreme

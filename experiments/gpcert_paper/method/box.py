@@ -12,7 +12,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from gpcert.bounds import Certified, OneByOne, RbfBound, Shape, Slice
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import Certified, OneByOne
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.validation import Float
 from gpcert_paper.method.covariance import Covariances, Extreme, covariances

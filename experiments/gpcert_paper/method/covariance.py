@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds import Slice
+from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 from gpcert.validation import Float
 

@@ -6,7 +6,10 @@ import math
 from dataclasses import replace
 from functools import cached_property
 
-from gpcert.bounds import BoundFactory, BoxBound, RbfBound, Shape
+from gpcert.bounds.factory import BoundFactory
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import BoxBound
+from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.two_latents import TwoLatents
 from gpcert.errors import InvalidInputError

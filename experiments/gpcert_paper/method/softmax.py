@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpcert.bounds import Model
 from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.facts.model import Model
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT, down

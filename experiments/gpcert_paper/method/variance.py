@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.optimize import minimize
 
-from gpcert.bounds import Model
+from gpcert.bounds.facts.model import Model
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float
 from gpcert_paper.method.covariance import Covariances, Extreme

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
-from gpcert.questions import explain
+from gpcert.questions.explain import explain
 from gpcert.validation import Float
 from gpcert_paper.reproduce.draw import BLUE, GREY, ORANGE
 from gpcert_paper.reproduce.job import Job, Table, Value

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.ndimage import label as components
 
 from gpcert.posterior import Posterior
-from gpcert.questions import explain
+from gpcert.questions.explain import explain
 from gpcert.validation import Float, Index
 from gpcert_paper.reproduce.draw import heat_map, pixels
 from gpcert_paper.reproduce.job import Job, Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Box
 from gpcert.validation import Float
 from gpcert_paper.reproduce.draw import BLUE, GREY, ORANGE

@@ -9,7 +9,8 @@ import numpy as np
 
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
-from gpcert.questions import attack, probability_range
+from gpcert.questions.attack import attack
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball
 from gpcert.validation import Float, Index
 from gpcert_paper.reproduce.draw import curves, pixels, plane

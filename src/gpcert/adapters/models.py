@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pickle import PicklingError
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,19 +16,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpcert.adapters.foreign import library_of, refuse
-from gpcert.adapters.gpflow import from_gpflow
-from gpcert.adapters.gpy import from_gpy
-from gpcert.adapters.gpytorch import from_gpytorch
-from gpcert.adapters.scikit_learn import from_sklearn
 from gpcert.errors import InvalidInputError, NotFittedError
 from gpcert.model_file import save
 from gpcert.posterior import Posterior
 
-_READERS: dict[str, Callable[..., Posterior]] = {
-    "sklearn": from_sklearn,
-    "GPy": from_gpy,
-    "gpytorch": from_gpytorch,
-    "gpflow": from_gpflow,
+#: Library -> where its models are read, and by which function.
+_READERS = {
+    "sklearn": ("scikit_learn", "from_sklearn"),
+    "GPy": ("gpy", "from_gpy"),
+    "gpytorch": ("gpytorch", "from_gpytorch"),
+    "gpflow": ("gpflow", "from_gpflow"),
 }
 
 
@@ -70,7 +68,8 @@ def export(model: Any, path: str | os.PathLike[str], **options: Any) -> Posterio
 def reader_of(model: Any) -> Callable[..., Posterior] | None:
     """What reads models of the library that defines the model's type, or a type it is derived from."""
     libraries = (base.__module__.partition(".")[0] for base in type(model).__mro__)
-    return next((_READERS[library] for library in libraries if library in _READERS), None)
+    found = next((_READERS[library] for library in libraries if library in _READERS), None)
+    return None if found is None else getattr(import_module(f"gpcert.adapters.{found[0]}"), found[1])
 
 
 _RULE = "a Posterior, a fitted GPClassifier, pipeline or search, or a model of GPy, GPyTorch or GPflow"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,28 +19,21 @@ from gpcert.bounds.interface import BoxBound
 from gpcert.bounds.levels.curves import LevelCurves, ProbitCurves
 from gpcert.bounds.levels.registry import curves_of, is_smooth
 from gpcert.bounds.local.gaussian.slice import Slice, make_slice
-from gpcert.bounds.local.radial.slice import RadialSlice, make_radial_slice
 from gpcert.bounds.one.gaussian import RbfBound
-from gpcert.bounds.one.latent import LatentBound
 from gpcert.bounds.one.level import LevelBound
-from gpcert.bounds.one.radial import RadialBound
-from gpcert.bounds.one.sign import SignBound
-from gpcert.bounds.several.joint import JointLabel
-from gpcert.bounds.several.labels import LabelBound
-from gpcert.bounds.several.one_vs_rest import OneVsRestBound
-from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
-from gpcert.bounds.several.separate import SeparateBound, SeparateLabel
-from gpcert.bounds.several.shares import JointShare
-from gpcert.bounds.several.softmax import SoftmaxBound
-from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
-from gpcert.bounds.several.two_latents import TwoLatents
-from gpcert.bounds.sparse import SparseBound
 from gpcert.errors import InvalidInputError
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import Logit, OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float, Mask
+
+# What only some models need is imported where it is made: the first question of a process waits for it.
+if TYPE_CHECKING:
+    from gpcert.bounds.local.radial.slice import RadialSlice
+    from gpcert.bounds.one.latent import LatentBound
+    from gpcert.bounds.several.separate import SeparateBound
+    from gpcert.bounds.several.softmax import SoftmaxBound
 
 T = TypeVar("T")
 
@@ -101,6 +94,8 @@ class BoundFactory:
         """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
         if not isinstance(shape, SparseShape):
             return self._pair(label, shape, x, moving)
+        from gpcert.bounds.sparse import SparseBound
+
         x = np.where(moving, shape.ball.x, x)
 
         def part(which: int) -> Callable[[SparseShape], BoxBound]:
@@ -111,6 +106,10 @@ class BoundFactory:
 
     def _pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         if isinstance(self._post.likelihood, OneVsRest):
+            from gpcert.bounds.several.one_vs_rest import OneVsRestBound
+            from gpcert.bounds.several.ratios import ClassShare, OthersShare
+            from gpcert.bounds.several.shares import JointShare
+
             classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
             low, high = ClassShare(label), OthersShare(label)
             first, second = (OneVsRestBound(classes, ratio, shape) for ratio in (low, high))
@@ -122,6 +121,9 @@ class BoundFactory:
 
     def latent(self, shape: Shape, x: Float, moving: Mask) -> tuple[LatentBound, ...]:
         """Bounds of mean, -mean, variance and -variance of a posterior of one latent, as in `pair`."""
+        from gpcert.bounds.local.radial.slice import make_radial_slice
+        from gpcert.bounds.one.latent import LatentBound
+
         up, down = self._levels(ProbitCurves(1.0), shape, x, moving)  # for local models: no curve is asked
         values = make_radial_slice(model_of(self._post), x, np.flatnonzero(moving))
         alone = replace(up, slice=replace(up.slice, sign=0.0))  # the variance without the mean
@@ -144,6 +146,8 @@ class BoundFactory:
         high = low.weighing(own)
         if len(own) > 2:
             return low, high
+        from gpcert.bounds.several.two_latents import TwoLatents
+
         both = self._make_slice(_difference(self._post), x, moving)
         one, other = (both.flipped(), both) if label == 0 else (both, both.flipped())
         first, second = (_level_bound(curves_of(Logit()), shape, each) for each in (one, other))
@@ -151,6 +155,8 @@ class BoundFactory:
 
     def _softmax(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SoftmaxBound:
         """The bound of 1 - sum_i beta_i p_i."""
+        from gpcert.bounds.several.softmax import SoftmaxBound
+
         model = class_model_of(self._post)
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
         return SoftmaxBound(shape, beta, model, self._make_slice(geometry, x, moving))
@@ -162,20 +168,33 @@ class BoundFactory:
 
     def _separate(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SeparateBound:
         """The same for independent latents with other kernels, or a kernel each."""
+        from gpcert.bounds.several.separate import SeparateBound
+        from gpcert.bounds.several.tangents.separate import separate_latents
+
         return SeparateBound(shape, beta, separate_latents(self._models, x, np.flatnonzero(moving)))
 
     @cached_property
     def _models(self) -> tuple[Model, ...]:
+        from gpcert.bounds.several.tangents.separate import separate_models
+
         return _once(_separate_models, self._post, separate_models)
 
     def margin(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
         if isinstance(self._post.likelihood, OneVsRest):
+            from gpcert.bounds.several.joint import JointLabel
+            from gpcert.bounds.several.one_vs_rest import OneVsRestBound
+            from gpcert.bounds.several.ratios import ClassMargin
+
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
             return JointLabel.of(OneVsRestBound(classes, ClassMargin(label), shape))
         nothing = np.zeros(self._post.n_classes)
         if self._apart:
+            from gpcert.bounds.several.separate import SeparateLabel
+
             return SeparateLabel(self._separate(nothing, shape, x, moving), label)
+        from gpcert.bounds.several.labels import LabelBound
+
         return LabelBound(self._softmax(nothing, shape, x, moving), label)
 
     @cached_property
@@ -188,6 +207,8 @@ class BoundFactory:
         """A bound of P(label) that is sharp at 1/2, for a symmetric link: the mean alone decides."""
         base = self.pair(label, shape, x, moving)[0]
         if isinstance(base, LevelBound) and is_smooth(base.curves):
+            from gpcert.bounds.one.sign import SignBound
+
             return SignBound(base)
         return base
 
@@ -198,11 +219,16 @@ class BoundFactory:
         return kept(self._slices, key, _SLICES, lambda: self._make_slice(model_of(self._post), x, moving))
 
     def _make_slice(self, model: Model, x: Float, moving: Mask) -> Slice | RadialSlice:
-        make = make_slice if isinstance(self._post.kernel, RBF) else make_radial_slice
-        return make(model, x, np.flatnonzero(moving))
+        if isinstance(self._post.kernel, RBF):
+            return make_slice(model, x, np.flatnonzero(moving))
+        from gpcert.bounds.local.radial.slice import make_radial_slice
+
+        return make_radial_slice(model, x, np.flatnonzero(moving))
 
 
 def _level_bound(curves: LevelCurves, shape: Shape, slice_: Slice | RadialSlice) -> LevelBound:
     if isinstance(slice_, Slice):
         return RbfBound(curves, shape, slice_)
+    from gpcert.bounds.one.radial import RadialBound
+
     return RadialBound(curves, shape, slice_)

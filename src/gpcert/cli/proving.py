@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpcert.cli.session import Model
 from gpcert.errors import InvalidInputError
-from gpcert.proofs import ProofPath, check_provable
+from gpcert.proofs.prover import ProofPath, check_provable
 from gpcert.regions import Region
 
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Array
 from gpcert.engine.facts import Facts, facts_of, knows
 from gpcert.engine.lines import probabilities

@@ -23,8 +23,6 @@ from gpcert.validation import Float
 #: An array of a backend: numpy's or torch's.
 Array = Any
 
-#: Names of `device`; "auto": a GPU where there is one that pays.
-DEVICES = ("auto", "cpu", "cuda")
 #: Rows below which a GPU does not pay: a pass over it is some thousand launches.
 _WORTH_A_GPU = 2048
 #: Regions bounded together on a GPU: launches cost the same for any number of rows, also those of the later

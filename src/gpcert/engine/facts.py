@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpcert.bounds import Model, class_model_of, curves_of, model_of
+from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.facts.contraction import block_contraction
-from gpcert.bounds.facts.model import kept
+from gpcert.bounds.facts.model import Model, kept, model_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.fewer import Fewer, fewer_of
 from gpcert.engine.profiles import GAUSSIAN, Gaussian, Profile, profile_of

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
-from gpcert.bounds import Model
+from gpcert.bounds.facts.model import Model
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.thin import Basis
 from gpcert.rounding import UNDERFLOW, gamma

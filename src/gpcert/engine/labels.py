@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpcert.bounds import ClassModel, class_model_of
+from gpcert.bounds.facts.classes import ClassModel, class_model_of
 from gpcert.engine.apart import LOSES, WINS, knows_apart
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.boxes import boxes

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import Model
+from gpcert.bounds.facts.model import Model
 from gpcert.engine.backend import Array, Backend
 from gpcert.validation import Float
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpcert.bounds import Model
+from gpcert.bounds.facts.model import Model
 from gpcert.engine.backend import Array, Backend
 from gpcert.engine.profiles import Profile
 from gpcert.rounding import UNDERFLOW, UNIT, gamma

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.adapters import posterior_of
+from gpcert.adapters.models import posterior_of
 from gpcert.classes import Label, called, position
 from gpcert.numbers import at_least, at_most
 from gpcert.plots.canvas import BAD, DARK, GOOD, canvas, delta_of, tidy

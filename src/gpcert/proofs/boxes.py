@@ -10,17 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import (
-    BallDomain,
-    BallShape,
-    BoxDomain,
-    Domain,
-    Left,
-    LevelBound,
-    Slice,
-    mean_between,
-    scaled_box,
-)
+from gpcert.bounds.geometry.ball import BallDomain, BallShape
+from gpcert.bounds.geometry.domain import BoxDomain, Domain, scaled_box
+from gpcert.bounds.local.enclosures import mean_between
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.one.left import Left
+from gpcert.bounds.one.level import LevelBound
 from gpcert.clock import check
 from gpcert.proofs.leaf import TENSOR, Leaf
 from gpcert.proofs.levels import Ends, Level, Place

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import Domain
+from gpcert.bounds.geometry.domain import Domain
 from gpcert.proofs.five_erf import FiveErfAt
 from gpcert.proofs.leaf import CLEAR, Expansion
 from gpcert.proofs.levels import Level, Place, slope_at, variance_at

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.clock import OutOfTime, left, now, until
 from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gpcert.bounds import Slice
+from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.likelihoods import FiveErf
 from gpcert.likelihoods.five_erf import COEFFICIENTS, TOTAL
 from gpcert.proofs.facts import Fact

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import OneVsRestBound, RbfBound
+from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.bounds.several.one_vs_rest import OneVsRestBound
 from gpcert.clock import check
 from gpcert.proofs.boxes import BoxProver
 from gpcert.proofs.classes import NOTHING, ClassAt, Total

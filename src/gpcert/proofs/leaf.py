@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import Domain, KernelSum
+from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.local.gaussian.sums import KernelSum
 from gpcert.proofs.levels import Level, Place, Plane, slope_at
 from gpcert.proofs.quadratic import Multipliers, multipliers
 from gpcert.rounding import UNIT, gamma

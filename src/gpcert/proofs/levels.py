@@ -13,14 +13,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from gpcert.bounds import (
-    Covariances,
-    Domain,
-    KernelSum,
-    Model,
-    RadialSlice,
-    Slice,
-)
+from gpcert.bounds.facts.model import Model
+from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
+from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.proofs.facts import Fact
 from gpcert.rounding import UNIT
 from gpcert.validation import Float

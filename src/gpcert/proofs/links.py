@@ -11,7 +11,8 @@ import numpy as np
 from flint import arb
 from scipy.special import ndtr, ndtri
 
-from gpcert.bounds import LevelBound, LogitCurves, LogitLevel, root_below
+from gpcert.bounds.levels.logistic import LogitCurves, LogitLevel, root_below
+from gpcert.bounds.one.level import LevelBound
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
 from gpcert.proofs.curve import sharpened
 from gpcert.proofs.facts import Fact

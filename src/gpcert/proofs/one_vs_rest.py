@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, JointLabel, JointShare, OneVsRestBound, RbfBound, smallest_point
+from gpcert.bounds.factory import BoundFactory
+from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.bounds.several.joint import JointLabel
+from gpcert.bounds.several.one_vs_rest import OneVsRestBound, smallest_point
+from gpcert.bounds.several.shares import JointShare
 from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver, Envelope

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.claims import around
 from gpcert.clock import OutOfTime
 from gpcert.errors import InvalidInputError
@@ -222,17 +222,15 @@ def _sum(a: float, b: float, further: Callable[[float], float]) -> float:
 
 def checked_prover(
     post: Posterior,
-    proof: str | os.PathLike[str] | None,
+    proof: str | os.PathLike[str],
     regions: Sequence[Region],
     batch: bool,
     ids: Sequence[Any] | None = None,
     X: Float | None = None,
-) -> Prover | None:
-    """Who proves the answers about rows X (m, d), by default the centres of the regions, called `ids`; None:
-    nobody. What cannot be proved yet is an error, before any work.
+) -> Prover:
+    """Who proves the answers about rows X (m, d), by default the centres of the regions, called `ids`. What
+    cannot be proved yet is an error, before any work.
     """
-    if proof is None:
-        return None
     if not isinstance(proof, str | os.PathLike):
         raise InvalidInputError(f"proof must be a path, got {type(proof).__name__}")
     check_provable(post, regions, "proof")

@@ -11,15 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import (
-    BallDomain,
-    BoxDomain,
-    Domain,
-    curvature,
-    descended,
-    ellipsoid_multipliers,
-    settled_faces,
-)
+from gpcert.bounds.geometry.ball import BallDomain
+from gpcert.bounds.geometry.ball_newton import multipliers as ellipsoid_multipliers
+from gpcert.bounds.geometry.ball_quadratic import descended
+from gpcert.bounds.geometry.box_quadratic import curvature, settled_faces
+from gpcert.bounds.geometry.domain import BoxDomain, Domain
 from gpcert.validation import Float
 
 #: Of a multiplier that has to show that a box misses a ball.

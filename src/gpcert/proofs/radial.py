@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import Domain, RadialSlice
+from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.kernels import Radial
 from gpcert.proofs.leaf import CLEAR, Leaf, leaf_at
 from gpcert.proofs.levels import Level, Place

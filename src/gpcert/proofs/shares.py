@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BallDomain, BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.geometry.ball import BallDomain
 from gpcert.clock import check
 from gpcert.posterior import Posterior
 from gpcert.proofs.anchors import near

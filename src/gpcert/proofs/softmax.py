@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, Model, RbfBound, class_model_of, curves_of, make_slice, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.facts.classes import class_model_of
+from gpcert.bounds.facts.model import Model
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.bounds.local.gaussian.slice import make_slice
+from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.likelihoods import Logit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.anchors import Near, near

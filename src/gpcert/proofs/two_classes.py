@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from gpcert.bounds import BoundFactory, BoxBound, LevelBound, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.interface import BoxBound
+from gpcert.bounds.one.level import LevelBound
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior

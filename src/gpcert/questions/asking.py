@@ -9,12 +9,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
-from gpcert.adapters import posterior_of
-from gpcert.answers import Answers
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import Kept, warn_of_impossible, warn_of_units
@@ -22,6 +20,9 @@ from gpcert.regions import Ball, Box, Region, Regions
 from gpcert.results import Answer
 from gpcert.running import made, one_thread
 from gpcert.validation import Float, meant, require, shown
+
+if TYPE_CHECKING:
+    from gpcert.answers import Answers
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Answer, covariant=True)
@@ -83,7 +84,7 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(ask)
     def asked(*args: Any, **kwargs: Any) -> Any:
         given = _bound(ask.__name__, signature, args, kwargs)
-        post = given["post"] = posterior_of(given["post"])
+        post = given["post"] = _posterior(given["post"])
         if "region" not in signature.parameters:
             with one_thread(post.n_centres, _rows(given.get("X", given.get("x")))):
                 return ask(**given)
@@ -101,8 +102,19 @@ def _door(ask: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
+def _posterior(model: Any) -> Posterior:
+    """As `posterior_of`; what reads other models is imported when there is one."""
+    if isinstance(model, Posterior):
+        return model
+    from gpcert.adapters.models import posterior_of
+
+    return posterior_of(model)
+
+
 def batch(found: Sequence[Any], ids: Sequence[Any] | None, post: Posterior, store: Kept) -> Answers[Any]:
     """The answers about rows with these names, which a store keeps, too."""
+    from gpcert.answers import Answers
+
     answers: Answers[Any] = Answers(found, ids, post)
     if store is not None and ids is not None:
         from gpcert.store.keeper import name_rows

@@ -9,7 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.attacks import Careful, LogOdds, Sets, gpfgs, gpjm, pgd, settle
+from gpcert.attacks.grosse import gpfgs, gpjm
+from gpcert.attacks.objectives import Careful, LogOdds
+from gpcert.attacks.pgd import pgd
+from gpcert.attacks.sets import Sets, settle
 from gpcert.classes import Label
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpcert.engine import chosen
+from gpcert.engine.backend import chosen
 from gpcert.posterior import Posterior
 from gpcert.questions import rooted
 from gpcert.questions.balls import Balls

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import CellExtremes, bound_cells, make_radial_slice, model_of, sweepable
+from gpcert.bounds.batched.cells import CellExtremes, bound_cells, sweepable
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.results import Enclosure, Extremes

@@ -6,15 +6,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.bounds import BoundFactory
-from gpcert.engine import knows, knows_labels
+from gpcert.bounds.factory import BoundFactory
+from gpcert.engine.facts import knows
+from gpcert.engine.labels import knows_labels
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
+from gpcert.proofs.limits import exported, unasked
+from gpcert.proofs.tree import Tree
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
@@ -24,6 +26,7 @@ from gpcert.questions.checks import (
     check_model,
     check_threshold,
     checked_points,
+    checked_prover,
     checked_running,
     checked_settings,
 )
@@ -34,6 +37,9 @@ from gpcert.results import About, Enclosure, Status, Unproved, Verdict, VerdictS
 from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
+
+if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
 
 #: A margin that is known to within this and still holds 0 is a tie.
 _TIE = 1e-9

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from gpcert.bounds import check_certifiable
+from gpcert.bounds.factory import check_certifiable
 from gpcert.classes import Label, position, positions
-from gpcert.engine.backend import DEVICES
 from gpcert.errors import ImpossibleInputsWarning, InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.posterior_columns import TrainingColumns, unlike_training
-from gpcert.proofs import Prover
 from gpcert.regions import Alike, Region, Regions, extent, one_unit
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
-from gpcert.settings import Settings
+from gpcert.settings import DEVICES, Settings
 from gpcert.tables import ends, matrix, row, same_rows, units
 from gpcert.validation import Float, Index, as_floats, as_vector, no_truth, require, shown
 
 if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
     from gpcert.store import Store
 
 #: Where answers are kept: nowhere, in the store at a path, in a `gc.Store`.
@@ -65,6 +64,22 @@ def checked_running(
     from gpcert.store import keeping
 
     return replace(running, keeper=keeping(store, posts, what, None if prover is None else prover.served))
+
+
+def checked_prover(
+    post: Posterior,
+    proof: str | os.PathLike[str] | None,
+    regions: Sequence[Region],
+    batch: bool,
+    ids: Sequence[Any] | None = None,
+    X: Float | None = None,
+) -> Prover | None:
+    """Who proves the answers, as `proofs.prover.checked_prover`; None: nobody."""
+    if proof is None:
+        return None
+    from gpcert.proofs.prover import checked_prover  # imports what proofs need, and few questions do
+
+    return checked_prover(post, proof, regions, batch, ids, X)
 
 
 def about(post: Posterior, settings: Settings) -> About:

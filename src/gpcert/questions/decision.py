@@ -13,10 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, pgd, settle
-from gpcert.bounds import BoundFactory, BoxBound, Shape, curves_of, shape_of
+from gpcert.attacks.objectives import Careful, LatentMargin, LogOdds, Margin, Objective
+from gpcert.attacks.pgd import pgd
+from gpcert.attacks.sets import Sets, settle
+from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import BoxBound
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.clock import now
-from gpcert.engine import surely_lost
+from gpcert.engine.signs import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
 from gpcert.likelihoods.five_erf import TIE

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters import posterior_of
+from gpcert.adapters.models import posterior_of
 from gpcert.errors import InvalidInputError
 from gpcert.posterior_columns import TrainingColumns
 from gpcert.questions.checks import limits_and_units, training_columns

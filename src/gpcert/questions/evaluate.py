@@ -12,16 +12,18 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.clock import now
-from gpcert.engine import chosen, knows
+from gpcert.engine.backend import chosen
+from gpcert.engine.facts import knows
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
+from gpcert.proofs.limits import exported, unasked
+from gpcert.proofs.tree import Tree
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.brackets import Asked, Brackets
@@ -31,6 +33,7 @@ from gpcert.questions.checks import (
     check_device,
     check_model,
     check_threshold,
+    checked_prover,
     checked_radii,
     checked_running,
     checked_settings,
@@ -45,6 +48,9 @@ from gpcert.running import Listener, Report, Stopped, ask_all
 from gpcert.settings import Settings
 from gpcert.tables import check_labelled
 from gpcert.validation import Index
+
+if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
 
 #: How finely the attack searches for its radius, relative.
 _RTOL = 1e-3

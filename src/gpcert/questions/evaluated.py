@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover
 from gpcert.questions.balls import Balls
 from gpcert.results import About, Evaluation, ProofFile, Unproved
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index
+
+if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
 
 
 class Row(NamedTuple):

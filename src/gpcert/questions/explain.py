@@ -14,17 +14,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory, SideRanges, line_ranges
+from gpcert.bounds.batched.lines import SideRanges, line_ranges
+from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label, position
 from gpcert.clock import now
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs import Line, Prover, Range, checked_prover, exported
+from gpcert.proofs.influences import Line, Range
+from gpcert.proofs.limits import exported
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_shape
 from gpcert.questions.checks import (
@@ -32,6 +34,7 @@ from gpcert.questions.checks import (
     about,
     check_model,
     check_number,
+    checked_prover,
     checked_running,
     checked_settings,
     warn_of_impossible,
@@ -44,10 +47,13 @@ from gpcert.settings import Settings
 from gpcert.tables import arranged, read
 from gpcert.validation import Float, Index, as_matrix
 
+if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
+
 #: Products from here on are rounded by at most half a unit in the last place.
 _NORMAL = float(np.finfo(np.float64).tiny)
 
-_Task = tuple[Posterior, int, About, Prover | None]
+_Task = tuple[Posterior, int, About, "Prover | None"]
 
 
 @question

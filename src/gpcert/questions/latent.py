@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label, position, positions
 from gpcert.clock import now
 from gpcert.posterior import Posterior

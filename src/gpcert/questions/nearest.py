@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.attacks import Careful, LatentMargin, LogOdds, Margin, Objective, Sets, nearest_counterexamples
+from gpcert.attacks.objectives import Careful, LatentMargin, LogOdds, Margin, Objective
+from gpcert.attacks.pgd import nearest_counterexamples
+from gpcert.attacks.sets import Sets
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.questions.balls import Balls

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from gpcert.answers import Answers
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.clock import now
 from gpcert.posterior import Posterior
-from gpcert.proofs import checked_prover, unasked
+from gpcert.proofs.limits import unasked
 from gpcert.questions.asking import batch, question
 from gpcert.questions.balls import checked_balls
 from gpcert.questions.brackets import Asked
@@ -32,6 +32,7 @@ from gpcert.questions.checks import (
     check_model,
     check_number,
     check_threshold,
+    checked_prover,
     checked_running,
     checked_settings,
     interrupted,

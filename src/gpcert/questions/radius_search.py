@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.attacks import Sets, settle
-from gpcert.bounds import BoundFactory
+from gpcert.attacks.sets import Sets, settle
+from gpcert.bounds.factory import BoundFactory
 from gpcert.clock import now
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, exported
+from gpcert.proofs.limits import exported
+from gpcert.proofs.tree import Tree
 from gpcert.questions.balls import Balls
 from gpcert.questions.decision import Decision, decide, refutes
 from gpcert.questions.nearest import nearest
@@ -20,6 +22,9 @@ from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
 from gpcert.running import Report
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
+
+if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
 
 #: Share of the time left that one proof may take, so that a smaller radius gets its turn.
 _PATIENCE = 0.5

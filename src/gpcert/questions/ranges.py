@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label
 from gpcert.extras import installing, plugins
 from gpcert.posterior import Posterior
-from gpcert.proofs import Prover, Tree, checked_prover, exported, unasked
-from gpcert.questions import rooted
+from gpcert.proofs.limits import exported, unasked
+from gpcert.proofs.tree import Tree
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
     Kept,
@@ -24,17 +24,21 @@ from gpcert.questions.checks import (
     check_method,
     check_model,
     checked_labels,
+    checked_prover,
     checked_running,
     checked_settings,
     interrupted,
 )
-from gpcert.questions.rooted import Root, Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
 from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask, require
+
+if TYPE_CHECKING:
+    from gpcert.proofs.prover import Prover
+    from gpcert.questions.rooted import Root, Roots
 
 #: A local search ends where it would gain less than this share of the tolerance.
 _WORTH = 0.1
@@ -115,7 +119,8 @@ def probability_range(
     task = _Task(post, method, settings, about(post, settings), prover)
     check_device(device)
     pieces = _pieces(region, labels)
-    blank, together = partial(_blank, task), partial(_together, task, region, labels, device)
+    blank = partial(_blank, task)
+    together = None if region.single else partial(_together, task, region, labels, device)
     found = ask_all(
         _ask,
         task,
@@ -174,6 +179,8 @@ def _at_the_root(task: _Task, regions: Sequence[Region], labels: Index, device: 
     """What is known there, of none where a proof needs the tree of a search."""
     if task.method != "auto" or task.prover is not None:
         return iter(())
+    from gpcert.questions import rooted
+
     return rooted.ranges(task.post, regions, labels, task.settings, device)
 
 
@@ -210,6 +217,8 @@ def _together(
     task: _Task, regions: Regions, labels: Index, device: str, pieces: Mapping[int, _Piece]
 ) -> Iterator[Lot]:
     """The answers that the roots settle; the other pieces learn what is known there."""
+    from gpcert.questions import rooted
+
     for lot in rooted.lots(len(regions), pieces, device):
         part, own = regions[lot.start : lot.stop], labels[lot.start : lot.stop]
         for roots in _at_the_root(task, part, own, device):

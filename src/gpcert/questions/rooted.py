@@ -12,26 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.clock import now
-from gpcert.engine import (
-    Around,
-    Facts,
-    Rows,
-    Settled,
-    attained,
-    chosen,
-    classes_of,
-    facts_of,
-    kept_apart,
-    kept_labels,
-    knows,
-    knows_labels,
-    parts_of,
-    signs,
-    smallest,
-    verdicts,
-)
+from gpcert.engine.apart import kept_apart, parts_of
+from gpcert.engine.backend import chosen
+from gpcert.engine.facts import Facts, facts_of, knows
+from gpcert.engine.labels import classes_of, kept_labels, knows_labels
+from gpcert.engine.root import Settled, attained, smallest, verdicts
+from gpcert.engine.rows import Around, Rows
+from gpcert.engine.signs import signs
 from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, half_axes

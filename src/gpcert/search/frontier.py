@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.bounds import BoxBound, BoxQuery, Certified
+from gpcert.bounds.interface import BoxBound, BoxQuery, Certified
 from gpcert.errors import contradicted
 from gpcert.search.local import descend
 from gpcert.search.recorder import OpenBox, Recorder, Why

@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 from scipy.special import ndtri
 
-from gpcert.bounds import BoxBound
+from gpcert.bounds.interface import BoxBound
 from gpcert.clock import OutOfTime, check
 from gpcert.validation import Float
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gpcert.bounds import BoxBound, Shape, shape_of
+from gpcert.bounds.factory import shape_of
+from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.interface import BoxBound
 from gpcert.clock import OutOfTime, now, until
 from gpcert.regions import Region
 from gpcert.results import Status

@@ -13,7 +13,8 @@ from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds import make_slice, model_of
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
 from gpcert.rounding import UNIT

@@ -11,9 +11,11 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import curves_of, make_slice, model_of
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.plane import plane_at
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.rounding import gamma
 from helpers.oracle import bits
 

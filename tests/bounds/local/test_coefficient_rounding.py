@@ -12,11 +12,12 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds import make_slice, model_of
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.ball import BallShape
 from gpcert.bounds.geometry.domain import BoxShape
 from gpcert.bounds.geometry.sparse import SparseShape
 from gpcert.bounds.local.gaussian.expansion import expand
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.one.gaussian import mean_over
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Probit

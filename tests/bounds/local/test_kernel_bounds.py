@@ -19,7 +19,7 @@ from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.kernels import RBF, Matern12, Matern32, Matern52, RationalQuadratic, radial_terms
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball, Box
 from helpers.exact import CHOICES, KERNELS, Case, falsehoods, random_kernel, random_posterior, random_region
 from helpers.oracle import bits, examples

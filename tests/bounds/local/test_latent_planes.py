@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import make_radial_slice, make_slice, model_of
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.plane import plane_at
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.radial.plane import radial_plane
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.rounding import gamma
 from helpers.exact import KERNELS, Case, random_region
 from helpers.exact import random_posterior as several_kernels

@@ -11,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import curves_of, make_radial_slice, make_slice, model_of
+from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.plane import SECOND, plane_at
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.radial.plane import kernel_below, radial_plane
+from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.bounds.one.gaussian import mean_over
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit
 from gpcert.regions import Ball

@@ -8,7 +8,8 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds import make_slice, model_of
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.kernels import RBF
 from gpcert.posterior import Posterior
 from helpers.oracle import BITS, around, bits, examples, posteriors, random_box

@@ -11,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from gpcert.bounds import BoxShape, RbfBound, curves_of, make_slice, model_of
+from gpcert.bounds.facts.model import model_of
+from gpcert.bounds.geometry.domain import BoxShape
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.functional import RbfLocal
 from gpcert.bounds.local.gaussian.majorants import coarse, sharp
+from gpcert.bounds.local.gaussian.slice import make_slice
+from gpcert.bounds.one.gaussian import RbfBound
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, Left, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.forms import Pieces, Remainder, least
+from gpcert.bounds.one.left import Left
 from gpcert.bounds.several.joint import JointLabel, _between, _Box
 from gpcert.bounds.several.known import Known
 from gpcert.likelihoods import OneVsRest, Probit

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.labels import LabelBound
 from helpers.oracle import examples
 from helpers.several import Setting, random_box, random_model

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.several.cells.anchored import anchored
 from gpcert.bounds.several.cells.cells import Cells, _Work

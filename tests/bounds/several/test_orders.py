@@ -7,7 +7,7 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.labels import _ROUGHLY
 from gpcert.bounds.several.tangents.expansion import ClassExpansion, expand_classes
 from gpcert.likelihoods.integrals.correlated import TARGET

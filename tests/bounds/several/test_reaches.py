@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.labels import LabelBound
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.bounds.several.tangents.reaches import _slopes

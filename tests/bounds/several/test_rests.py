@@ -7,7 +7,7 @@ import pytest
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.softmax import SoftmaxBound
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.expansion import latents_on

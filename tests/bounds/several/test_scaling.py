@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.tangents.anchor import anchor_at
 from gpcert.bounds.several.tangents.expansion import latents_on
 from gpcert.bounds.several.tangents.scaling import chord, height, largest

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.tangents.separate import separate_latents, separate_models
 from helpers.oracle import examples
 from helpers.several import Setting, falsehoods, random_box

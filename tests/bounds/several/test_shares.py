@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds import BoundFactory, JointShare, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.sums import KernelSum
 from gpcert.bounds.several import shares
+from gpcert.bounds.several.shares import JointShare
 from gpcert.likelihoods import Logit, OneVsRest, Probit
 from helpers.oracle import examples
 from judge import Truth

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gpcert.cli.options import rows
-from gpcert.engine.backend import DEVICES
 from gpcert.errors import InvalidInputError
 from gpcert.extras import plugins
+from gpcert.settings import DEVICES
 from gpcert.validation import require
 
 _MOST = 1 << 24  # bytes; a larger file is not one of ours

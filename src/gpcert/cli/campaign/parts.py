@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.bounds import BoundFactory
+from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label, position
 from gpcert.cli.campaign.file import Campaign
 from gpcert.cli.io.sources import read_points
@@ -21,9 +21,13 @@ from gpcert.cli.regions import Shape, ball_around, read_shape
 from gpcert.cli.session import Model
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
-from gpcert.proofs import ProofPath, row_names
-from gpcert.questions import certified_radius, certify, evaluate, explain, probability_range
+from gpcert.proofs.prover import ProofPath, row_names
+from gpcert.questions.certify import certify
 from gpcert.questions.decision import refutes
+from gpcert.questions.evaluate import evaluate
+from gpcert.questions.explain import explain
+from gpcert.questions.radius import certified_radius
+from gpcert.questions.ranges import probability_range
 from gpcert.results import Answer
 from gpcert.store import Plan, Store
 from gpcert.store.campaign import Truth

@@ -13,7 +13,7 @@ from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.posterior import Posterior
-from gpcert.questions import attack
+from gpcert.questions.attack import attack
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.regions import Region

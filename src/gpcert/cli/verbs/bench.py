@@ -23,7 +23,7 @@ from gpcert.cli.show import columns, tell, warn
 from gpcert.files import write_whole
 from gpcert.numbers import percent
 from gpcert.posterior import Posterior
-from gpcert.questions import probability_range
+from gpcert.questions.ranges import probability_range
 from gpcert.records.results_file import surroundings
 from gpcert.regions import Region
 from gpcert.results import Status

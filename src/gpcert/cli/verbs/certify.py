@@ -18,9 +18,8 @@ from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between
 from gpcert.posterior import Posterior
-from gpcert.proofs import ProofPath
-from gpcert.questions import certify
-from gpcert.questions.certify import settled_verdicts
+from gpcert.proofs.prover import ProofPath
+from gpcert.questions.certify import certify, settled_verdicts
 from gpcert.questions.checks import Kept
 from gpcert.records.rows import Row
 from gpcert.regions import Region

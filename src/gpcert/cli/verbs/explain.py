@@ -18,8 +18,8 @@ from gpcert.cli.session import Model, Rows, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.posterior import Posterior
-from gpcert.proofs import ProofPath
-from gpcert.questions import explain
+from gpcert.proofs.prover import ProofPath
+from gpcert.questions.explain import explain
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.results import Explanation

@@ -17,8 +17,8 @@ from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import radius_at_least, radius_at_most
 from gpcert.posterior import Posterior
-from gpcert.proofs import ProofPath
-from gpcert.questions import certified_radius
+from gpcert.proofs.prover import ProofPath
+from gpcert.questions.radius import certified_radius
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.results import CertifiedRadius

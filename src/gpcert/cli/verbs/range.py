@@ -17,10 +17,9 @@ from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.posterior import Posterior
-from gpcert.proofs import ProofPath
-from gpcert.questions import probability_range
+from gpcert.proofs.prover import ProofPath
 from gpcert.questions.checks import Kept
-from gpcert.questions.ranges import settled_ranges
+from gpcert.questions.ranges import probability_range, settled_ranges
 from gpcert.records.rows import Row
 from gpcert.regions import Region
 from gpcert.results import ProbabilityRange
