@@ -15,21 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcert.errors import InvalidInputError
 from gpcert.html import facts, rounded
-from gpcert.inference import (
-    METHODS,
-    Bounds,
-    Progress,
-    Settings,
-    Trained,
-    check_memory,
+from gpcert.inference.inputs import (
     check_names,
     checked_labels,
     checked_points,
     feature_names,
     label_vector,
     not_fitted_error,
-    train,
 )
+from gpcert.inference.optimise import Bounds, Progress
+from gpcert.inference.train import METHODS, Trained, TrainingSettings, check_memory, train
 from gpcert.kernels import RBF, Kernel
 from gpcert.likelihoods import BY_NAME, BinaryLikelihood, Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
@@ -272,7 +267,7 @@ class GPClassifier:
             setattr(self, name, value)
         return self
 
-    def _checked_parameters(self, d: int) -> tuple[Kernel, BinaryLikelihood | Softmax, Settings]:
+    def _checked_parameters(self, d: int) -> tuple[Kernel, BinaryLikelihood | Softmax, TrainingSettings]:
         kernel = RBF() if self.kernel is None else self.kernel
         if not isinstance(kernel, Kernel):
             from gpcert.adapters.scikit_learn import written  # what a mistake needs
@@ -293,7 +288,7 @@ class GPClassifier:
         )
         known = self.progress is None or callable(self.progress)
         require(known, f"progress must be a function, got {shown(self.progress)}")
-        settings = Settings(
+        settings = TrainingSettings(
             inference=self.inference,
             max_evals=_count("max_evals", self.max_evals),
             bounds=self.bounds,

@@ -10,7 +10,9 @@ from scipy.special import log_expit, log_ndtr, logsumexp
 from test_laplace import LINKS, problem
 
 import gpcert as gc
-from gpcert.inference import Sites, ep, fit_ep
+from gpcert.inference import ep
+from gpcert.inference.approximation import Sites
+from gpcert.inference.ep import fit_ep
 
 GRID = np.linspace(-12.0, 12.0, 4001)
 

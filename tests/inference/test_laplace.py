@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.inference import Sites, fit_laplace
+from gpcert.inference.approximation import Sites
+from gpcert.inference.laplace import fit_laplace
 
 LINKS = [gc.Probit(), gc.Probit(scale=2.5), gc.Logit()]
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.errors import InvalidInputError
-from gpcert.inference import Settings, fit_laplace, fit_softmax, marginal_likelihood, train
+from gpcert.inference.laplace import fit_laplace, fit_softmax
+from gpcert.inference.train import TrainingSettings, marginal_likelihood, train
 from gpcert.likelihoods import Logit, Softmax
 
 
@@ -121,8 +122,8 @@ def test_order_of_points_does_not_matter():
     X, y, kernel = problem(9, 30, 3)
     shuffle = np.random.default_rng(0).permutation(len(y))
     draws = np.random.default_rng(0)
-    mine = train(X, y, kernel, Softmax(), Settings(max_evals=6), draws)
-    theirs = train(X[shuffle], y[shuffle], kernel, Softmax(), Settings(max_evals=6), draws)
+    mine = train(X, y, kernel, Softmax(), TrainingSettings(max_evals=6), draws)
+    theirs = train(X[shuffle], y[shuffle], kernel, Softmax(), TrainingSettings(max_evals=6), draws)
     assert mine.kernel == theirs.kernel
     np.testing.assert_array_equal(mine.precision[..., shuffle[:, None], shuffle], theirs.precision)
 

@@ -10,7 +10,7 @@ import pytest
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.inference import memory
+from gpcert.inference import train as memory
 
 N = 300
 

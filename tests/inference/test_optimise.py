@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.errors import InvalidInputError
-from gpcert.inference import METHODS, log_bounds, marginal_likelihood, maximise
+from gpcert.inference.optimise import log_bounds, maximise
+from gpcert.inference.train import METHODS, marginal_likelihood
 
 ARD = np.array([0.7, 1.5, 3.0])
 KERNELS = [

@@ -8,7 +8,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
 import gpcert as gc
-from gpcert.inference import fit_laplace, marginal_likelihood
+from gpcert.inference.laplace import fit_laplace
+from gpcert.inference.train import marginal_likelihood
 
 ARD = np.array([0.8, 2.0])
 # (ours, theirs, where each entry of their sorted theta stands in ours)

@@ -14,10 +14,11 @@ from gpcert.validation import Float
 
 @dataclass(frozen=True)
 class Sites:
-    """Unnormalised Gaussians exp(-precision_i f_i^2/2 + shift_i f_i) standing for the likelihood terms.
+    """Unnormalised Gaussians exp(-precision_i f_i^2/2 + shift_i f_i) in place of the likelihood terms.
 
-    `precision` >= 0 (n,); `shift` (n,). Under a similar kernel matrix they still are a good first guess,
-    which makes a sequence of hyper-parameters cheap.
+    `precision` >= 0 (n,), of a softmax the class probabilities (C, n) that give it; `shift` of the same
+    shape. Under a similar kernel matrix they still are a good first guess, which makes a sequence of
+    hyper-parameters cheap.
     """
 
     precision: Float

@@ -2,23 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from math import isqrt
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from gpcert.inference.approximation import Approximation, Fit
+from gpcert.inference.approximation import Approximated, Approximation, Fit
 from gpcert.inference.ep import fit_ep
-from gpcert.inference.laplace import fit_laplace
-from gpcert.inference.limits import Bounds, log_bounds
-from gpcert.inference.marginal import Evaluated, marginal_likelihood
-from gpcert.inference.optimise import Progress, maximise
-from gpcert.inference.softmax import fit_softmax
-from gpcert.kernels import Kernel
+from gpcert.inference.laplace import fit_laplace, fit_softmax
+from gpcert.inference.optimise import Bounds, Progress, log_bounds, maximise
+from gpcert.kernels import Gram, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Softmax
-from gpcert.validation import Float
+from gpcert.validation import Float, require
+
+_DOUBLE = 8  # bytes
+
+
+def matrices(classes: int, together: bool) -> int:
+    """How many (n, n) arrays there are at once, at least: tests/inference/test_memory.py measures them.
+
+    One latent: distances, the kernel matrix, a factor, its inverse and what becomes of it. One-vs-rest keeps
+    a precision of each class, softmax (C, C) blocks of them.
+    """
+    return 4 * classes**2 if together else max(7, 5 * classes * (classes > 2))
+
+
+def check_memory(n: int, classes: int, together: bool) -> None:
+    """Refuse what cannot fit."""
+    each = matrices(classes, together) * _DOUBLE
+    there = available()
+    if there is None or each * n**2 <= there:
+        return
+    most = isqrt(there // each)
+    told = f"got {n}, which need {each * n**2 / 1e9:.1f} GB"
+    require(
+        False, f"X must have at most {most} points to be trained on in {there / 1e9:.1f} GB of memory, {told}"
+    )
+
+
+def available() -> int | None:
+    """Bytes that could be had now, of this machine and of the container; None: nobody says."""
+    found = []
+    with suppress(OSError, ValueError):
+        (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if "MemAvailable:" in line)
+        found.append(1024 * int(line.split()[1]))
+    if not found:
+        with suppress(OSError, ValueError, AttributeError):  # AttributeError: not on Windows
+            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # "max" is no number
+            found.append(int(Path("/sys/fs/cgroup", limit).read_text()))
+    return min(found, default=None)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One kernel, its posterior approximation, and what the approximation says about the kernel."""
+
+    kernel: Kernel
+    gram: Gram
+    approximation: Approximated
+
+    @property
+    def value(self) -> float:
+        """log p(y | X, theta), approximated."""
+        return self.approximation.log_marginal_likelihood
+
+    @cached_property
+    def gradient(self) -> Float:
+        """d value / d theta (p,)."""
+        return self.gram.contract(self.approximation.gradient_matrix(self.gram.matrix))
+
+
+def marginal_likelihood(
+    X: Float, y: Float, kernel: Kernel, likelihood: BinaryLikelihood | Softmax, fit: Fit
+) -> Callable[[Kernel], Evaluated]:
+    """The function kernel -> Evaluated for points X (n, d), labels y (n,) as `fit` takes them.
+
+    Kernels must be like `kernel`. It remembers the unscaled distances of X, and the sites of its last
+    evaluation as the next one's start: in a sequence of similar kernels this saves about half the time.
+    """
+    gram = kernel.gram_builder(X)
+    sites: Any = None
+
+    def evaluate(kernel: Kernel) -> Evaluated:
+        nonlocal sites
+        prior = gram(kernel)
+        approximation = fit(prior.matrix, y, likelihood, sites)
+        sites = approximation.sites
+        return Evaluated(kernel, prior, approximation)
+
+    return evaluate
+
 
 METHODS: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": fit_ep})
 """Inference methods of two classes by name."""
@@ -28,7 +110,7 @@ _SEARCH: Mapping[str, Fit] = MappingProxyType({"laplace": fit_laplace, "ep": par
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """How to train: method name, budget of evaluations (0 keeps the kernel), bounds, restarts, callback."""
 
     inference: str = "laplace"
@@ -63,7 +145,7 @@ def train(
     y: Float,
     kernel: Kernel,
     likelihood: BinaryLikelihood | Softmax,
-    settings: Settings,
+    settings: TrainingSettings,
     random: np.random.Generator,
 ) -> Trained:
     """Train on points X (n, d) with labels y (n,): +-1 for a two-class likelihood, else class indices.
