@@ -22,11 +22,17 @@ from gpcert.bounds.local.planes import support
 from gpcert.bounds.local.radial.plane import kernel_below
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.engine.backend import Backend
-from gpcert.engine.lines import lines
-from gpcert.engine.planes import plane
+from gpcert.engine.lines import latent_lines, lines
+from gpcert.engine.planes import Square, plane, variance_plane
+from gpcert.engine.root import Rows
+from gpcert.engine.squares import Squares
 from gpcert.engine.thin import Basis, Thin
+from helpers.functionals import form_value, plane_value
+from helpers.functionals import grown as grown_of_row
 from helpers.mutation import unnoticed
+from helpers.rows import Batch
 from helpers.worst import ROUNDING, column, exactly, lower, model, row_around_zero
+from helpers.worst import plane as exact_plane
 from judge import Truth
 
 FAR = 12.0  # lengthscales: k is 1e-31
@@ -144,7 +150,7 @@ def test_squares_left_out_by_planes():
 @exactly
 def test_squares_whose_orders_cancel():
     """G6 to G8: R leaves one direction, along which the second order of k_x - k_xh takes from the first."""
-    step = 0.02
+    step = 0.025
     X = step * column(-1.0, 0.0, 1.0)
     first, bent = column(-1.0, 0.0, 1.0) / (2 * step), column(1.0, -2.0, 1.0) / (math.sqrt(3) * step**2)
     K = np.exp(-0.5 * (X[:, None] - X) ** 2)
@@ -202,6 +208,150 @@ def test_what_a_kernel_has_beyond_its_first_order():
     assert 2 * (1 + r - (-r).exp() * (1 + 2 * r)) <= arb(SECOND) * (2 * r) ** 2
 
 
+def rows_at_zero(post, h):
+    """One row [0, h] of one feature, seen from 0."""
+    at, where = row_around_zero(post, [0.0], [h])
+    zero = np.zeros((1, 1))
+    rows = Rows(zero, zero + h, zero, zero + h, zero[:, :0], column(1.0))
+    return Batch(post, at.facts, rows, zero, at, where)
+
+
+def planes_of_a_row(batch, level):
+    """(plane, functional) of a level, or of S (1.0) and -S (-1.0) themselves."""
+    truth = Truth(batch.post)
+    if isinstance(level, float):
+        found = variance_plane(batch.at, column(level), column(0.0))
+        return found, lambda x: arb(level) * truth.variance(x)
+    S = batch.at.variance[0].clip(0)
+    line = lines(batch.facts.backend, curves_of(batch.post.likelihood), column(*level), S, S + 2.0, 0.02)
+    found = plane(batch.at, column(1.0), line)
+    t = arb(float(line.t[0]))
+    tau = arb(float(line.slope[0]))
+
+    def value(x):
+        mean, S = truth.latent(x)
+        if line.rising[0]:  # the tangent, not the curve below it
+            return mean - tau * S + arb(float(line.constant[0]))
+        return mean - t * (arb(float(line.c[0])) + S).sqrt()
+
+    return found, value
+
+
+RADIAL_KERNELS = (gc.RBF(1.0, 1.0), gc.RationalQuadratic(1.0, 1.0, 2.0), gc.Matern52(1.0, 1.0))
+
+
+@exactly
+def test_squares_left_out_by_rows():
+    """J25 as the set shrinks: all that is left out."""
+    h = 1e-5
+    for kernel in RADIAL_KERNELS:
+        post = model([[0.3], [1.2]], [0.3, -0.4], [[0.5, 0.1], [0.1, 0.4]], kernel=kernel)
+        batch = rows_at_zero(post, h)
+        for level in ((0.05,), (0.9,), 1.0, -1.0):
+            found, value = planes_of_a_row(batch, level)
+            matrix, loss = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
+            form = form_value(matrix[0], [arb(h)]) / 2
+            here, there = (value([x]) - plane_value(batch, found, 0, np.array([x])) for x in (0.0, h))
+            left = there - here
+            assert form <= left * (1 + arb(1e-3))
+            assert form >= left * arb("0.98")  # else nothing above would notice
+            assert loss[0] <= 1e-3 * float(left)
+
+
+@exactly
+def test_squares_of_rows_whose_orders_cancel():
+    """J25: R leaves one direction, along which the second order of k_x - k_xh takes from the first."""
+    step = 0.025  # between the errors of differences and of rounding
+    X = step * column(-1.0, 0.0, 1.0)
+    for kernel, two in ((RADIAL_KERNELS[0], 1.0), (RADIAL_KERNELS[1], 1.5)):
+        first = column(-1.0, 0.0, 1.0) / (2 * step)
+        bent = column(1.0, -2.0, 1.0) / (math.sqrt(3 * two) * step**2)
+        for h, share, link, level in (
+            (0.03, 0.0375, gc.Probit(), 1.0),
+            (0.03, 0.0375, gc.Probit(0.03), (0.02,)),
+            (0.1, 0.15, gc.Probit(), -1.0),
+        ):
+            h, share = 1.25 * h / two**0.5, 1.25 * share
+            root = math.sqrt(1.0 - share**2)
+            w = share * first - root * bent if level == -1.0 else root * first + share * bent
+            R = np.outer(w, w) / (w @ kernel(X[:, None]) @ w) * (1.0 - 1e-9)
+            post = model(X[:, None], np.zeros(3), R, likelihood=link, kernel=kernel)
+            batch = rows_at_zero(post, h)
+            found, value = planes_of_a_row(batch, level)
+            matrix, _ = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
+            x = np.array([h])
+            space = (value(x) - plane_value(batch, found, 0, x)) * grown_of_row(batch, 0, x)
+            assert form_value(matrix[0], [arb(h)]) / 2 <= space + arb(1e-13)
+
+
+@exactly
+def test_squares_of_rows_beside_a_long_step():
+    """J25, B: psi at the reference is short and nearly along the step, so that B is nearly as long as q."""
+    step, h, angle, size = 0.1, 4e-3, 0.95, 1e-4
+    X = step * column(-1.0, 0.0, 1.0)
+    K = np.exp(-0.5 * (X[:, None] - X) ** 2)
+    first = column(-1.0, 0.0, 1.0) / (2 * step)
+    bent = column(1.0, -2.0, 1.0) / step**2 + column(0.0, 1.0, 0.0)
+    aside = math.sqrt(0.5 * (1.0 - angle**2)) * bent - angle * first
+    w = column(0.0, 1.0, 0.0) + size * aside
+    post = model(X[:, None], np.zeros(3), np.outer(w, w) / (w @ K @ w) * (1.0 - 1e-13),
+                 likelihood=gc.Probit(1e6))  # fmt: skip
+    batch = rows_at_zero(post, h)
+    found, value = planes_of_a_row(batch, (0.02,))
+    matrix, _ = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
+    x = np.array([h])
+    space = (value(x) - plane_value(batch, found, 0, x) + ROUNDING) * grown_of_row(batch, 0, x)
+    assert form_value(matrix[0], [arb(h)]) / 2 <= space + arb(1e-9)
+
+
+@exactly
+def test_squares_of_kernels_that_are_known_roughly():
+    """J25: all k, or all slopes, too large by what they may be wrong by: the form's error, and its size."""
+    wrong, h = 1e-3, 1e-3
+    for kernel in RADIAL_KERNELS[:2]:
+        post = model([[0.8]], [0.0], [[0.9]], kernel=kernel)
+        batch = rows_at_zero(post, h)
+        exact = {}
+        for side in (0.0, 1.0):
+            more, steep = batch.at.k * (1.0 + side * wrong), batch.at.steep
+            if steep is not None:
+                steep = steep * (1.0 + side * wrong)
+            at = replace(batch.at, k=more, unit=column(wrong), steep=steep, evaluation=column(wrong))
+            falls = (column(0.9), column(0.9), column(0.9), np.array([True]), np.array([True]))
+            rises = (column(2.0), column(0.0), column(0.0), np.array([False]), np.array([False]))
+            for name, square in (("falls", falls), ("rises", rises)):
+                found = Squares(at, exact_plane([0.0])._replace(square=Square(*square)))
+                exact[name, side] = found.form
+        J = [float(exact["rises", side].Q[0, 0, 0]) for side in (0.0, 1.0)]
+        assert J[1] - J[0] <= exact["rises", 1.0].error[0]
+        assert 1.1 * (J[1] - J[0]) >= exact["rises", 1.0].error[0]  # else nothing here would notice
+        Q = [float(exact["falls", side].Q[0, 0, 0]) for side in (0.0, 1.0)]
+        assert Q[0] - Q[1] <= exact["falls", 1.0].error[0]
+        assert 1.1 * (Q[0] - Q[1]) >= exact["falls", 1.0].error[0]
+
+
+@exactly
+def test_planes_of_latents():
+    """J26: mean and deviation, and the variance itself, where G1, G2, G8 and J4 are equalities."""
+    for post, xh, x in worst_models():
+        moved = model(post.centres - np.array(xh), post.weights, post.precision)
+        x = np.array(x) - np.array(xh)
+        at, _ = row_around_zero(moved, [-1.0], [1.0])
+        S, truth_ = at.variance[0].clip(0), Truth(moved)
+        mean, exact = truth_.latent(x)
+        for t, c in ((0.7, 0.0), (-0.7, 0.0), (0.7, 1.0), (-0.7, 1.0)):
+            line = latent_lines(at.facts.backend, column(t), column(c), column(0.2), S)
+            found = plane(at, column(1.0), line)
+            terms = (each[0] for each in (found.still, found.constant, found.lost, found.bend))
+            if np.isfinite(found.b).all():
+                value = mean - arb(t) * (arb(c) + exact.max(arb(0))).sqrt() - arb(0.2)
+                assert lower(moved, found.b[0], [0.0], x, *terms) <= value
+        for side in (1.0, -1.0):
+            found = variance_plane(at, column(side), column(0.2))
+            terms = (each[0] for each in (found.still, found.constant, found.lost, found.bend))
+            assert lower(moved, found.b[0], [0.0], x, *terms) <= arb(side) * exact - arb(0.2)
+
+
 @exactly
 def test_lines_below_a_kernel():
     """G5: where the line touches, and near it."""
@@ -247,6 +397,10 @@ ROWS, THIN, FACTS = "engine/planes.py", "engine/thin.py", "bounds/facts/model.py
 ONE, MANY, ANY = "test_planes_of_one_model", "test_planes_of_rows", "test_planes_of_any_predictor"
 LEFT, LINES, KNOWN = "test_squares_left_out_by_planes", "test_lines_below_a_kernel", "test_facts_of_a_model"
 CANCEL = "test_squares_whose_orders_cancel"
+SQUARES, LATENTS = "engine/squares.py", "test_planes_of_latents"
+ROWS_LEFT, ROWS_CANCEL = "test_squares_left_out_by_rows", "test_squares_of_rows_whose_orders_cancel"
+BESIDE = "test_squares_of_rows_beside_a_long_step"
+ROUGH = "test_squares_of_kernels_that_are_known_roughly"
 TERMS = [
     ("G1", PLANES, "factor = {|1.1 * }steep / longest", ONE),
     ("G1", PLANES, "lost = {|0.9 * }steep * lift /", ONE),
@@ -285,6 +439,31 @@ TERMS = [
     ("G6", SECONDS, "scale * max(1.0 - {|0.9 * }theta", CANCEL),
     ("G6", SECONDS, "worst = flat.point, c.s * c.s * {|0.9 * }SECOND", CANCEL),
     ("G6", SECONDS, "SECOND = {0.75|0.675}", "test_what_a_kernel_has_beyond_its_first_order"),
+    ("J25", SQUARES, "first = {|1.1 * }model.prior", ROWS_LEFT),
+    ("J25", SQUARES, "xp.where(square.falls, {-one|-0.9 * one}, one)", ROWS_LEFT),
+    ("J25", SQUARES, "xp.where(square.falls, -one, {one|1.1 * one})", ROWS_LEFT),
+    ("J25", SQUARES, "Q = Q - {|0.9 * }q1", ROWS_LEFT),
+    ("J25", SQUARES, "A2 = {|1.1 * }xp.where(square.root, A2, one)", ROWS_LEFT),
+    ("J25", SQUARES, "kept = {|1.1 * }scale *", ROWS_LEFT),
+    ("J25", SQUARES, "longest = square.longest + {|0.9 * }sqrt_up", BESIDE),
+    ("J25", SQUARES, "lost = {|0.9 * }scale * (1.0 / theta", ROWS_CANCEL),
+    ("J25", SQUARES, "xp.clip(1.0 - {|0.9 * }theta", ROWS_CANCEL),
+    ("J25", SQUARES, "(_SECOND * {|0.9 * }self._facts.profile.second", ROWS_CANCEL),
+    ("J25", SQUARES, "_SECOND = {0.75|0.675}", ROWS_CANCEL),
+    ("J25", "engine/profiles.py", "return 1.0 + {|0.7 * }1.0 / self.alpha", ROWS_CANCEL),
+    ("J25", SQUARES, "error = ({2.02|1.8} * t + wrong) * wrong", ROUGH),
+    ("J25", SQUARES, "mixed = {1.01|0.9} * (wrong", ROUGH),
+    ("J25", SQUARES, "({2.0|1.8} * reach + mixed) * mixed", ROUGH),
+    ("J26", "engine/lines.py", "top = ({|0.9 * }tau * c +", LATENTS),
+    ("J26", "engine/lines.py", "tau * c + t * t / ({4.0|4.4} * tau)", LATENTS),
+    ("J26", "engine/lines.py", "constant = {-|-0.9 * }target - xp.where", LATENTS),
+    ("G8", ROWS, "zero + {2.0|2.1} * prior * (1.0", LATENTS),
+    ("G8", ROWS, "low - {2.0|1.9} * prior) - target", LATENTS),
+    ("G8", ROWS, "xp.where(up, {-high|-0.9 * high}, low", LATENTS),
+    ("G8", ROWS, "xp.where(up, zero + {2.0|1.8} * lift, zero", LATENTS),
+    ("G8", ROWS, "xp.where(up, zero - {2.0|1.9}, zero + 2.0)", LATENTS),
+    ("G8", ROWS, "xp.where(up, zero - 2.0, zero + {2.0|2.1})", LATENTS),
+    ("J4", ROWS, "xp.where(up, zero, zero + {|0.9 * }negative)", LATENTS),
     ("G5", RADIAL, "curl = curl + {|0.9 * }math.prod", LINES),
     ("G5", RADIAL, "low += {|1.1 * }math.prod", LINES),
     ("F2", FACTS, "row_weight=row_weight * ({1.0|0.9} +", KNOWN),
