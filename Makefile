@@ -32,7 +32,7 @@ curve: $(VENV)/.ready ## certified accuracy of 984 digits over radii: docs/image
 
 pages: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## run what documents and notebooks show, write its output under it
 	$(BIN)/python scripts/pages.py
-	$(TORCH)/bin/python scripts/pages.py docs/tutorials/gpytorch.md examples/gpytorch.ipynb
+	$(TORCH)/bin/python scripts/pages.py examples/gpytorch.ipynb
 	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python scripts/pages.py docs/tutorials/gpflow.md
 
 test: lint test-checker ## lint, types, layers, and every test that is not heavy
@@ -56,8 +56,8 @@ test-lowest: $(LOWEST)/.ready ## the tests on the lowest versions pyproject.toml
 
 test-adapters: $(VENV)/.ready-full $(TORCH)/.ready $(GPFLOW)/.ready ## against scikit-learn, GPy, GPyTorch and GPflow themselves
 	$(BIN)/python -m pytest -m "full or not full" tests/adapters/test_sklearn_adapter.py tests/adapters/test_gpy_adapter.py
-	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_tutorials.py
-	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_tutorials.py
+	$(TORCH)/bin/python -m pytest -W ignore tests/foreign/test_gpytorch.py tests/foreign/test_notebook.py
+	TF_CPP_MIN_LOG_LEVEL=3 $(GPFLOW)/bin/python -m pytest -W ignore tests/foreign/test_gpflow.py tests/foreign/test_gpflow_page.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -88,7 +88,7 @@ soak-gpu: ## on a machine with a GPU and torch: is it trusted, rates, 1,000,000 
 	PYTHONPATH=src $(PYTHON) scripts/engine_device.py --device cuda --verdicts 262144 --ranges 65536 --rounds 48 --repeat 1
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) $(PEERS) checker/dist build dist out site benchmarks/results
+	rm -rf $(VENV) $(LOWEST) $(CHECKER) $(TORCH) $(GPFLOW) $(PEERS) checker/dist build dist out site benchmarks/results/*.json
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.ready: pyproject.toml experiments/pyproject.toml

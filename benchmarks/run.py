@@ -3,7 +3,8 @@
     python benchmarks/run.py [NAME ...]
 
 A benchmark is a module here with `TITLE: str` and `measure() -> list[dict[str, str | float]]`, one row per
-measurement. Results: `results/NAME.json` (rows, machine, versions, threads) and `results/NAME.md` (a table).
+measurement. Results: `results/NAME.md` (date, machine, commit, a table), which may be checked in as it was
+written, and `results/NAME.json` (the same as data, for pictures), which may not.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ def available() -> list[str]:
 
 
 def surroundings() -> dict[str, str]:
-    """What a figure depends on besides the code."""
+    """What a figure depends on, the code included."""
     cpu = [line.partition(":")[2].strip() for line in cpu_lines() if line.startswith("model name")]
     return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": commit(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": cpu[0] if cpu else platform.processor() or "unknown",
@@ -40,6 +43,12 @@ def surroundings() -> dict[str, str]:
         **{name: version(name) for name in PACKAGES},
         **{name: os.environ.get(name, "not set") for name in THREADS},
     }
+
+
+def commit() -> str:
+    """The checkout's, with a plus where something is not committed."""
+    git = ["git", "-C", str(HERE), "describe", "--always", "--exclude=*", "--dirty=+"]
+    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def cpu_lines() -> list[str]:
@@ -52,20 +61,24 @@ def measure(name: str) -> None:
     module = importlib.import_module(name)
     begin = time.perf_counter()
     rows = module.measure()
-    told = {"title": module.TITLE, "seconds": time.perf_counter() - begin, "rows": rows, **surroundings()}
+    around = surroundings()
+    report = {"title": module.TITLE, "seconds": time.perf_counter() - begin, "rows": rows, **around}
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    text = markdown(module.TITLE, rows)
+    (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    text = markdown(module.TITLE, around, rows)
     (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)
 
 
-def markdown(title: str, rows: list[dict[str, str | float]]) -> str:
-    """A heading and a table with one column for each key of any row, in the order of first use."""
+def markdown(title: str, around: dict[str, str], rows: list[dict[str, str | float]]) -> str:
+    """A heading, where it was measured, and a table with a column for each key of any row, as first used."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     lines = [[show(row.get(column, "")) for column in columns] for row in rows]
     table = [columns, ["---"] * len(columns), *lines]
-    return f"## {title}\n\n" + "".join("| " + " | ".join(cells) + " |\n" for cells in table)
+    measured = "; ".join(f"{name} {value}" for name, value in around.items())
+    return f"# {title}\n\nWritten by `benchmarks/run.py`: {measured}.\n\n" + "".join(
+        "| " + " | ".join(cells) + " |\n" for cells in table
+    )
 
 
 def show(value: str | float) -> str:

@@ -15,6 +15,12 @@ from matplotlib.image import imread
 from helpers.documents import BLOCK, COMMAND, PAGES, ROOT, assert_current, assert_same, identify
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+#: What stands between a user and an answer: neither proofs nor the inside.
+USER_PAGES = [
+    path
+    for path in DOCUMENTS
+    if path.parent.name != "maths" and path.stem not in {"architecture", "CHANGELOG", "CONTRIBUTING"}
+]
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
 ADDRESS = re.compile(r"https?://([\w.-]+)")
 
@@ -94,7 +100,7 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
         if not ADDRESS.match(target):
             notebook = re.sub(
-                r"^notebooks/([\w-]+)\.md$", r"../examples/\1.ipynb", target
+                r"^((?:\.\./)?)notebooks/([\w-]+)\.md$", r"\1../examples/\2.ipynb", target
             )  # a page of the site
             assert (path.parent / notebook).exists(), target
 
@@ -127,16 +133,39 @@ def test_files_named_in_the_documents_exist() -> None:
                 assert any(file.endswith(f"/{name}") for file in files), f"{identify(path)} names {name}"
 
 
-def test_the_words_of_the_bounds_are_in_order_and_in_use() -> None:
-    """Every term of the glossary's last table, alphabetically; names of code are words of the code."""
-    _, _, table = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8").partition("## Bounds and search")
-    terms = re.findall(r"^\| (.*?) \|", table, flags=re.MULTILINE)[1:]
-    plain = [term.replace("`", "").lower() for term in terms]
-    assert len(plain) > 90
-    assert plain == sorted(set(plain))
-    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    for name in re.findall(r"`(\w+)`", " ".join(terms)):
-        assert re.search(rf"\b{name}\b", code), name
+def prose(path: Path) -> list[str]:
+    """Lines outside code and tables; addresses and formulas cannot be broken."""
+    text = re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [line for line in text.split("\n") if not line.startswith(("|", "!["))]
+
+
+@pytest.mark.parametrize("path", USER_PAGES, ids=identify)
+def test_lines_of_prose_are_at_most_120_characters(path: Path) -> None:
+    assert [line for line in prose(path) if len(line) > 120] == []
+
+
+def test_what_a_user_may_read_is_at_most_20_000_words() -> None:
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in USER_PAGES) <= 20_000
+
+
+def test_the_words_of_the_glossary_are_in_order() -> None:
+    _, _, words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Words")
+    terms = [term.lower() for term in re.findall(r"^\| ([^|]*?) \|", words, flags=re.MULTILINE)[1:]]
+    assert len(terms) > 40
+    assert terms == sorted(set(terms))
+
+
+@pytest.mark.parametrize(
+    "word", ["Excel", "categorical", "missing values", "Windows", "regression", "near tie"]
+)
+def test_the_page_of_limits_answers_what_people_search_for(word: str) -> None:
+    assert word.lower() in (ROOT / "docs" / "limits.md").read_text(encoding="utf-8").lower()
+
+
+def test_only_the_mathematics_stays_out_of_the_search() -> None:
+    for path in ROOT.glob("docs/**/*.md"):
+        out = path.read_text(encoding="utf-8").startswith("---\nsearch:\n  exclude: true\n---\n")
+        assert out == (path.parent.name == "maths"), identify(path)
 
 
 def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
