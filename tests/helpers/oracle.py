@@ -25,7 +25,7 @@ from judge import Truth
 
 BITS = 320  # models of condition 1e12 cancel some 80 of them
 
-PRECISIONS = ("laplace", "psd", "zero", "indefinite")
+PRECISIONS = ("laplace", "psd", "zero", "indefinite", "variational")
 OFFSETS = (0.0, 1e3, 1e6)
 
 
@@ -190,9 +190,12 @@ def _precision(rng: np.random.Generator, kind: str, gram: np.ndarray, variance: 
     n = len(gram)
     if kind == "zero":
         return np.zeros((n, n))
-    if kind == "laplace":
+    if kind in ("laplace", "variational"):
         noise = 10.0 ** rng.uniform(-6, 6, size=n)
         R = np.linalg.inv(gram + np.diag(variance * noise))
+        if kind == "variational":  # less certain than the prior in some directions: indefinite, contraction 1
+            explained = R @ gram @ rng.standard_normal((n, 2))
+            R -= explained @ explained.T * 10.0 ** rng.uniform(-2, 2) / variance
     else:
         Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
         values = 10.0 ** rng.uniform(-12, 0, size=n) if kind == "psd" else rng.standard_normal(n)

@@ -3,8 +3,8 @@
 C(x, x') = (prior / s2) k(x, x') - k(x)^T R k(x') is nearly positive semidefinite (F3): by Cauchy-Schwarz
 sqrt(c + S(x)) sqrt(c + S(xh)) >= c + C(x, xh). Where the level curve falls with S (p <= 1/2), mu - m_p(S) is
 therefore at least a sum of kernels of x, equal in value and gradient at the reference xh (G1). Where it
-rises, a tangent -tau S is one of |V k(x)|^2, which is convex as well (G2). The variance itself has both kinds
-(G8). No range of S over the set is needed.
+rises, a tangent -tau S is one of |V k(x)|^2, which is convex as well, up to what a negative part of R costs
+(G2, J4). The variance itself has both kinds (G8). No range of S over the set is needed.
 """
 
 from __future__ import annotations
@@ -73,10 +73,8 @@ def support(
         return None
     elif not level.rises(middle, largest):
         return _falling(level.root(middle, largest), mean, prior, S, lift)
-    elif model.definite:
-        above, clipped = level.tangent(middle, largest), lift
     else:
-        return None
+        above, clipped = level.tangent(middle, largest), lift
     return _line(model, above, mean, prior, S, (lift, clipped))
 
 
