@@ -22,7 +22,7 @@ from gpcert.numbers import at_least, at_most, radius_at_least, radius_at_most
 from gpcert.pages.charts import Plot, ticks
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.points import Shares, clean_accuracy, median_radius, radii_asked
+from gpcert.pages.points import ProvedShares, clean_accuracy, median_radius, radii_asked
 from gpcert.pictures import grey_image, heat_image
 from gpcert.records.results_file import read_results
 from helpers.report_files import HOSTILE, about, edited, every_verb, results, write
@@ -77,7 +77,7 @@ def share(which: list[bool]) -> Fraction:
 def test_shares_are_counts_of_what_is_proved(tmp_path: Path) -> None:
     points = grouped([(path, *read_results(path)) for path in every_verb(tmp_path, 40)])[0].points
     assert radii_asked(points) == [0.02, 0.05, 0.1]
-    shares = Shares(points)
+    shares = ProvedShares(points)
     for radius in (0.0, 0.03, 0.05, 0.1, 0.5):
         at = shares.at(radius)
         assert at.safe == share([p.found[0] >= radius for p in points])

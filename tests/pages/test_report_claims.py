@@ -20,7 +20,7 @@ from gpcert.numbers import percent
 from gpcert.pages.compare import mcnemar
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
-from gpcert.pages.points import Shares
+from gpcert.pages.points import ProvedShares
 from gpcert.records.results_file import read_results
 from helpers.cli_files import NAMES, UNIT, patients, write_table
 from helpers.cli_files import points as patient_points
@@ -189,7 +189,7 @@ def test_models_compared(tmp_path: Path) -> None:
 def test_curves_end_where_nothing_was_asked(tmp_path: Path) -> None:
     path = certify(tmp_path / "c.json", [SAFE] * 4)
     (group,) = grouped([(path, *read_results(path))])
-    assert Shares(group.points).ends() == [0.1]
+    assert ProvedShares(group.points).ends() == [0.1]
     text = report([path])
     for points in re.findall(r'<polyline points="([^"]*)" class="curve good"', text):
         heights = {pair.split(",")[1] for pair in points.split()}
@@ -198,7 +198,7 @@ def test_curves_end_where_nothing_was_asked(tmp_path: Path) -> None:
     lost = {**UNSAFE, "radius": 0.05}
     path = certify(tmp_path / "d.json", [SAFE, {**SAFE, "radius": 0.2}, lost])
     (group,) = grouped([(path, *read_results(path))])
-    assert Shares(group.points).ends() == [0.05, 0.1]
+    assert ProvedShares(group.points).ends() == [0.05, 0.1]
 
 
 def test_curves_say_no_more_than_was_proved_at_any_radius(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_curves_say_no_more_than_was_proved_at_any_radius(tmp_path: Path) -> Non
 def test_many_radii_are_thinned_to_the_safe_side(tmp_path: Path) -> None:
     rows = [{**about(i), "safe": (i + 1) / 1000, "unsafe": None} for i in range(200)]
     (group,) = grouped([(p, *read_results(p)) for p in [write(tmp_path / "r.json", results("radius", rows))]])
-    shares = Shares(group.points)
+    shares = ProvedShares(group.points)
     every, some = shares.ends(10**6), shares.ends(20)
     assert len(some) == 20 < len(every)
     assert some[-1] == every[-1]

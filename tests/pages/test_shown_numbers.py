@@ -30,6 +30,7 @@ from gpcert.numbers import (
 )
 from gpcert.pages.groups import grouped
 from gpcert.pages.page import report
+from gpcert.pages.points import delta
 from gpcert.records.results_file import read_results
 from gpcert.records.rows import Row
 from helpers.report_files import about, results, write
@@ -147,7 +148,7 @@ def test_what_a_range_implies_is_exact(
     truth = 1 - Fraction(high) - Fraction(1, 2)
     assert verdict.status == ("safe" if truth > 0 else "unsafe" if truth < 0 else "unknown")
     assert verdict.margin == (truth, truth)
-    assert point.ranges[0].delta == Fraction(high) - Fraction(low)
+    assert delta(point.ranges[0]) == Fraction(high) - Fraction(low)
     text = Outline(report([path])).text
     said = re.search(r"margin (at least|at most|in) \[?(-?[\d.]+)", text)
     if said.group(1) == "at most":

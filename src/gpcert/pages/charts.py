@@ -19,16 +19,21 @@ from gpcert.numbers import (
     radius_at_least,
     radius_at_most,
 )
-from gpcert.pages.groups import Group
-from gpcert.pages.points import AtRadius, Point, Shares, clean_accuracy, radii_asked
+from gpcert.pages.groups import ResultGroup
+from gpcert.pages.points import AtRadius, ProvedShares, RowAnswers, clean_accuracy, delta, radii_asked
 from gpcert.regions import Ball
 from gpcert.results.wording import median
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 12.0, 44.0
+#: The picture, and in it the ends of the frame.
+_WIDTH, _HEIGHT = 460.0, 270.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 448.0, 12.0, 226.0
 
 
 class Plot:
-    """A frame from (low, y_low) to (x_most, y_most) into which curves are drawn; class names give colours."""
+    """A frame from (low, y_low) to (x_most, y_most) into which curves are drawn; class names give colours.
+
+    `parts`: what is drawn, the last above the others.
+    """
 
     def __init__(
         self,
@@ -39,16 +44,11 @@ class Plot:
         percent: bool = False,
         y_low: float = 0.0,
     ) -> None:
-        self._width, self._height = 460.0, 270.0
         self._x0, self._x1 = low, x_most if x_most > low else low + 1.0
         self._y0, self._y1 = y_low, y_most if y_most > y_low else y_low + 1.0
         self._names, self._percent = names, percent
-        self._parts: list[Html] = []
+        self.parts: list[Html] = []
         self._told: list[dict[str, Any]] = []
-
-    def line(self, xs: Sequence[float], ys: Sequence[float], look: str) -> None:
-        """A curve through the points."""
-        self._parts.append(tag("polyline", points=self._points(xs, ys), class_=f"curve {look}"))
 
     def steps(self, xs: Sequence[float], ys: Sequence[float], look: str, onto: float | None = None) -> None:
         """A step function that has the value ys[i] up to xs[i]; filled down or up to `onto`.
@@ -56,12 +56,12 @@ class Plot:
         One more y than x: the value at the last x, a step that is drawn there.
         """
         across = [self._x0, *(x for x in xs[: len(ys) - 1] for _ in range(2)), *xs[-1:]]
-        along = [y for y in ys for _ in range(2)]
+        points = [self.place(*pair) for pair in zip(across, [y for y in ys for _ in range(2)], strict=True)]
         if onto is None:
-            self.line(across, along, look)
-            return
-        shape = self._points([*across, across[-1], across[0]], [*along, onto, onto])
-        self._parts.append(tag("polygon", points=shape, class_=f"area {look}"))
+            self.parts.append(tag("polyline", points=" ".join(points), class_=f"curve {look}"))
+        else:
+            points += [self.place(x, onto) for x in (across[-1], across[0])]
+            self.parts.append(tag("polygon", points=" ".join(points), class_=f"area {look}"))
 
     def tell(self, name: str, xs: Sequence[float], told: Sequence[str]) -> None:
         """What a reader who points at x is told of a curve: told[i] up to and including xs[i].
@@ -70,69 +70,53 @@ class Plot:
         """
         self._told.append({"name": name, "xs": list(xs), "told": list(told)})
 
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point is on the picture."""
-        return self._x(x), self._y(y)
-
-    def add(self, part: Html) -> None:
-        """An element of its own, drawn above what is there."""
-        self._parts.append(part)
-
-    def dots(self, xs: Sequence[float], ys: Sequence[float], look: str, told: Sequence[str]) -> None:
-        """Marks, each with a text that shows when pointed at."""
-        for x, y, text in zip(xs, ys, told, strict=True):
-            place = {"cx": f"{self._x(x):.1f}", "cy": f"{self._y(y):.1f}"}
-            self._parts.append(tag("circle", tag("title", text), **place, r="4.5", class_=f"dot {look}"))
+    def dot(self, x: float, y: float, look: str, told: str) -> None:
+        """A mark with a text that shows when pointed at."""
+        place = {"cx": f"{self._x(x):.1f}", "cy": f"{self._y(y):.1f}"}
+        self.parts.append(tag("circle", tag("title", told), **place, r="4.5", class_=f"dot {look}"))
 
     def bar(self, low: float, high: float, value: float, look: str, told: str) -> None:
         """An upright bar over [low, high]."""
-        x, width = self._x(low), max(1.0, self._x(high) - self._x(low) - 1.0)
-        y, height = self._y(value), self._y(self._y0) - self._y(value)
+        x, y = self._x(low), self._y(value)
+        width, height = max(1.0, self._x(high) - x - 1.0), self._y(self._y0) - y
         size = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
-        self._parts.append(tag("rect", tag("title", told), **size, class_=f"area {look}"))
+        self.parts.append(tag("rect", tag("title", told), **size, class_=f"area {look}"))
 
     def html(self, told: str) -> Html:
         """The picture; `told` is read out in its place."""
-        frame = [*self._axis_x(), *self._axis_y()]
-        box = f"0 0 {self._width:g} {self._height:g}"
-        more = {}
+        look = {"viewBox": f"0 0 {_WIDTH:g} {_HEIGHT:g}", "role": "img", "aria_label": told, "class_": "plot"}
         if self._told:
-            ends = [_LEFT, self._width - _RIGHT, self._x0, self._x1, self._width]
-            more = {"data_told": json.dumps({"ends": ends, "curves": self._told})}
-        return tag(
-            "svg", *frame, *self._parts, viewBox=box, role="img", aria_label=told, class_="plot", **more
-        )
+            ends = [_LEFT, _RIGHT, self._x0, self._x1, _WIDTH]
+            look["data_told"] = json.dumps({"ends": ends, "curves": self._told})
+        return tag("svg", *self._axes(), *self.parts, **look)
+
+    def place(self, x: float, y: float, between: str = ",") -> str:
+        """Where a point is on the picture."""
+        return f"{self._x(x):.1f}{between}{self._y(y):.1f}"
 
     def _x(self, x: float) -> float:
         share = (min(max(x, self._x0), self._x1) - self._x0) / (self._x1 - self._x0)
-        return _LEFT + share * (self._width - _LEFT - _RIGHT)
+        return _LEFT + share * (_RIGHT - _LEFT)
 
     def _y(self, y: float) -> float:
         share = (min(max(y, self._y0), self._y1) - self._y0) / (self._y1 - self._y0)
-        return self._height - _BOTTOM - share * (self._height - _TOP - _BOTTOM)
+        return _BOTTOM - share * (_BOTTOM - _TOP)
 
-    def _points(self, xs: Sequence[float], ys: Sequence[float]) -> str:
-        return " ".join(f"{self._x(x):.1f},{self._y(y):.1f}" for x, y in zip(xs, ys, strict=True))
-
-    def _axis_x(self) -> list[Html]:
-        y = self._height - _BOTTOM
+    def _axes(self) -> list[Html]:
         parts = []
         for value in ticks(self._x0, self._x1):
-            x = f"{self._x(value):.1f}"
-            parts.append(tag("text", f"{value:.4g}", x=x, y=f"{y + 16:.1f}", class_="tick middle"))
-        middle = f"{(_LEFT + self._width - _RIGHT) / 2:.1f}"
-        return [*parts, tag("text", self._names[0], x=middle, y=f"{y + 36:.1f}", class_="name middle")]
-
-    def _axis_y(self) -> list[Html]:
-        parts = []
+            x, y = f"{self._x(value):.1f}", f"{_BOTTOM + 16:.1f}"
+            parts.append(tag("text", f"{value:.4g}", x=x, y=y, class_="tick middle"))
+        x, y = f"{(_LEFT + _RIGHT) / 2:.1f}", f"{_BOTTOM + 36:.1f}"
+        parts.append(tag("text", self._names[0], x=x, y=y, class_="name middle"))
         for value in ticks(self._y0, self._y1):
-            y = self._y(value)
-            ends = {"x1": f"{_LEFT:g}", "x2": f"{self._width - _RIGHT:g}", "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
+            height = self._y(value)
+            ends = {"x1": f"{_LEFT:g}", "x2": f"{_RIGHT:g}", "y1": f"{height:.1f}", "y2": f"{height:.1f}"}
             text = f"{100 * value:.0f} %" if self._percent else f"{value:.4g}"
             parts.append(tag("line", **ends, class_="grid"))
-            parts.append(tag("text", text, x=f"{_LEFT - 6:g}", y=f"{y + 4:.1f}", class_="tick end"))
-        place = f"translate(13 {(self._height - _BOTTOM + _TOP) / 2:.1f}) rotate(-90)"
-        return [*parts, tag("text", self._names[1], transform=place, class_="name middle")]
+            parts.append(tag("text", text, x=f"{_LEFT - 6:g}", y=f"{height + 4:.1f}", class_="tick end"))
+        middle = f"translate(13 {(_BOTTOM + _TOP) / 2:.1f}) rotate(-90)"
+        return [*parts, tag("text", self._names[1], transform=middle, class_="name middle")]
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -157,9 +141,9 @@ _MARKS = 2000  # points drawn one by one
 _STOPS = 100  # positions of the slider
 
 
-def point_map(group: Group, radius: float) -> Html:
+def point_map(group: ResultGroup, radius: float) -> Html:
     """Every row as a mark in the colour of what is known at a radius; the script adds a slider for it."""
-    shares, points, classes = Shares(group.points), group.points, list(group.words.classes)
+    shares, points, classes = ProvedShares(group.points), group.points, list(group.words.classes)
     stops = _stops(shares, points, radius)
     if not stops:
         return Html("")
@@ -182,7 +166,7 @@ def point_map(group: Group, radius: float) -> Html:
     return tag("div", *parts, class_="slide", data_rows=json.dumps(data))
 
 
-def _stops(shares: Shares, points: Sequence[Point], radius: float) -> list[float]:
+def _stops(shares: ProvedShares, points: Sequence[RowAnswers], radius: float) -> list[float]:
     """Radii for the slider, doubles of short decimals: those asked, and where all were searched for, more."""
     asked, ends = set(radii_asked(points)), shares.ends()
     if ends and all(p.found for p in points):
@@ -193,7 +177,7 @@ def _stops(shares: Shares, points: Sequence[Point], radius: float) -> list[float
     return sorted(r for r in asked if r > 0)
 
 
-def _counted(group: Group, shares: Shares, radius: float) -> str:
+def _counted(group: ResultGroup, shares: ProvedShares, radius: float) -> str:
     """What the script says at other radii, at this one."""
     n, s, rows = len(shares.safe), shares.at(radius), group.words.rows
     safe, unsafe = int(n * s.safe), int(n * s.unsafe)
@@ -204,7 +188,7 @@ def _counted(group: Group, shares: Shares, radius: float) -> str:
     return told + "."
 
 
-def _legend(group: Group) -> Html:
+def _legend(group: ResultGroup) -> Html:
     keys = ("good", "proved safe"), ("bad ring", group.called["unsafe"]), ("dim", "not decided")
     told = [join([tag("span", "", class_=f"key {look}"), f"{text} "]) for look, text in keys]
     if any(p.correct is False for p in group.points):
@@ -216,38 +200,40 @@ def _legend(group: Group) -> Html:
     return join([tag("p", *told, class_="soft legend"), click])
 
 
-def _drawn(group: Group, shares: Shares, radius: float) -> list[Html]:
+def _drawn(group: ResultGroup, shares: ProvedShares, radius: float) -> list[Html]:
     """On a plane where two features move; else side by side, the most fragile first."""
     region, points = group.region, group.points
     moving = np.flatnonzero(region.moving()).tolist() if isinstance(region, Ball) else []
-    flat = len(moving) == 2 and all(p.x is not None for p in points)
-    if flat:
-        x, y = (np.array([p.x[j] for p in points if p.x is not None]) for j in moving)
+    known = [p.x for p in points if p.x is not None]
+    if len(moving) == 2 and len(known) == len(points):
+        x, y = (np.array([z[j] for z in known]) for j in moving)
         pads = [0.04 * float(np.ptp(v)) for v in (x, y)]
         ends = [(float(v.min()) - pad, float(v.max()) + pad) for v, pad in zip((x, y), pads, strict=True)]
         names = group.words.feature(moving[0]), group.words.feature(moving[1])
         plot = Plot(ends[0][1], ends[1][1], names, low=ends[0][0], y_low=ends[1][0])
-        places = [plot.place(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]
-        for mark in _marks(group, places, shares, radius):
-            plot.add(mark)
+        forms = dict(zip(group.words.classes, _FORMS.values(), strict=False))
+        for k, (p, left, up) in enumerate(zip(points, x.tolist(), y.tolist(), strict=True)):
+            path = f"M{plot.place(left, up, ' ')}{forms.get(p.predicted, _FORMS['circles'])}"
+            look = {"class_": _look(p, radius), "data_k": str(k)}
+            plot.parts.append(tag("path", tag("title", _hover(group, p)), d=path, **look))
         told = "on the plane of the two features that move, by what is known at the radius"
-        forms = [f"{form}: predicted {name}" for name, form in zip(group.words.classes, _FORMS, strict=False)]
-        return [plot.html(f"{group.words.rows} {told}"), tag("p", "; ".join(forms), class_="soft")]
+        key = [f"{form}: predicted {name}" for name, form in zip(group.words.classes, _FORMS, strict=False)]
+        return [plot.html(f"{group.words.rows} {told}"), tag("p", "; ".join(key), class_="soft")]
     order = np.argsort(shares.safe + np.minimum(shares.unsafe, 1e300), kind="stable").tolist()
     marks = [
-        tag("i", class_=_look(shares, k, radius), data_k=str(k), title=_hover(group, points[k]))
+        tag("i", class_=_look(points[k], radius), data_k=str(k), title=_hover(group, points[k]))
         for k in order
     ]
     told = f"One mark for each {group.words.row}, the most fragile first:"
     return [tag("p", told, class_="soft"), tag("div", *marks, class_="marks", role="img", aria_label=told)]
 
 
-def _look(shares: Shares, k: int, radius: float) -> str:
-    state = "safe" if shares.safe[k] >= radius else "unsafe" if shares.unsafe[k] <= radius else "unknown"
-    return f"mark {state} wrong" if shares.labelled and not shares.right[k] else f"mark {state}"
+def _look(p: RowAnswers, radius: float) -> str:
+    """The colour of what is known."""
+    return f"mark {p.status(radius)}{' wrong' if p.correct is False else ''}"
 
 
-#: Marks of the first classes on a map: paths around their middle.
+#: Marks of the first predicted classes on a map: paths around their middle.
 _FORMS = {
     "circles": "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0",
     "squares": "m-4 -4h8v8h-8z",
@@ -256,31 +242,16 @@ _FORMS = {
 }
 
 
-def _marks(group: Group, places: Sequence[tuple[float, float]], shares: Shares, radius: float) -> list[Html]:
-    """In the form of the predicted class, and the colour of what is known."""
-    forms = dict(zip(group.words.classes, _FORMS.values(), strict=False))
-    return [
-        tag(
-            "path",
-            tag("title", _hover(group, p)),
-            d=f"M{x:.1f} {y:.1f}{forms.get(p.predicted, _FORMS['circles'])}",
-            class_=_look(shares, k, radius),
-            data_k=str(k),
-        )
-        for k, (p, (x, y)) in enumerate(zip(group.points, places, strict=True))
-    ]
-
-
-def _hover(group: Group, p: Point) -> str:
+def _hover(group: ResultGroup, p: RowAnswers) -> str:
     true = "" if p.label is None else f", true {p.label}"
     told = f"{group.words.row} {p.name}{true}, predicted {p.predicted}"
-    told += f" ({p.probability:.3f})" if math.isfinite(p.probability) else ""
+    told += f" ({p.certainty})" if p.certainty else ""
     told += f"; proved safe up to {radius_at_least(p.safe)}" if p.safe > 0 and math.isfinite(p.safe) else ""
     lost = f"; {group.called['unsafe']} within {radius_at_most(p.unsafe)}"
     return told + (lost if math.isfinite(p.unsafe) else "")
 
 
-def distributions(group: Group) -> Html:
+def distributions(group: ResultGroup) -> Html:
     """Histograms of certified radii and of delta."""
     figures, points = [], group.points
     radii = [max(0.0, p.safe) for p in points if p.found and math.isfinite(p.safe)]
@@ -290,7 +261,7 @@ def distributions(group: Group) -> Html:
         name = f"{group.radius_name} proved safe"
         figures.append(_histogram(radii, name, title, radius_at_least, group.words.rows))
     name, where = group.ranged
-    deltas = [found.delta for p in points if (found := p.range_of(name)) is not None]
+    deltas = [delta(found) for p in points if (found := p.range_of(name)) is not None]
     if deltas:
         title = (
             f"How far the probability moves (delta), {len(deltas):,} of {group.words.counted(len(points))}"
@@ -325,9 +296,9 @@ def _histogram(
 _COLOURS = 8  # looks of curves, then they repeat
 
 
-def curves(group: Group) -> Html:
+def curves(group: ResultGroup) -> Html:
     """Certified accuracy, for all and for each class, and safety against the radius: what is proved."""
-    counted = Shares(group.points)
+    counted = ProvedShares(group.points)
     ends = counted.ends()
     if not ends:
         return Html("")
@@ -338,7 +309,7 @@ def curves(group: Group) -> Html:
         tried = [counted.at(radius) for radius in radii_asked(group.points)]
         figures.insert(0, _accuracy_plot(group, clean, steps, [s for s in tried if s.attacked is not None]))
         members = {name: [p for p in group.points if p.label == name] for name in classes}
-        apart = [(name, some, Shares(some)) for name, some in members.items() if some]
+        apart = [(name, some, ProvedShares(some)) for name, some in members.items() if some]
         if 1 < len(apart) <= _COLOURS:
             told = f"Of the {group.words.rows} of each class, the share that is right and proved safe."
             lines = [(f"{name} ({group.words.counted(len(some))})", shares) for name, some, shares in apart]
@@ -348,7 +319,7 @@ def curves(group: Group) -> Html:
 
 
 def together(
-    lines: Sequence[tuple[str, Shares]], title: str, axis: str, text: str, radius_name: str = "radius"
+    lines: Sequence[tuple[str, ProvedShares]], title: str, axis: str, text: str, radius_name: str = "radius"
 ) -> Html:
     """Certified shares of several groups of points in one picture, each up to where it was asked."""
     ends = [shares.ends() for _, shares in lines]
@@ -367,7 +338,7 @@ def together(
     return captioned(plot.html(f"{title} against the radius"), title, keys, text)
 
 
-def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
+def _safety_plot(group: ResultGroup, steps: Sequence[AtRadius]) -> Html:
     xs, rows, lost = [s.radius for s in steps], group.words.rows, group.called["unsafe"]
     plot = Plot(xs[-1], 1.0, (group.radius_name, f"share of {rows}"), percent=True)
     # A point proved safe up to r counts up to r; a counterexample at r counts from r on.
@@ -390,7 +361,7 @@ def _safety_plot(group: Group, steps: Sequence[AtRadius]) -> Html:
 
 
 def _accuracy_plot(
-    group: Group, clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]
+    group: ResultGroup, clean: Fraction, steps: Sequence[AtRadius], tried: Sequence[AtRadius]
 ) -> Html:
     xs = [s.radius for s in steps]
     plot = Plot(xs[-1], 1.0, (group.radius_name, "accuracy"), percent=True)
@@ -403,7 +374,7 @@ def _accuracy_plot(
     plot.tell("certified accuracy", xs, list(map(percent, certified)))
     for s in tried:
         told = f"accuracy under attack {percent(s.attacked or Fraction())} at radius {exactly(s.radius)}"
-        plot.dots([s.radius], [float(s.attacked or 0)], "bad", [told])
+        plot.dot(s.radius, float(s.attacked or 0), "bad", told)
     keys = [
         ("good", "certified accuracy: right and proved safe"),
         ("dash", f"{group.most}: right, and no counterexample is known"),

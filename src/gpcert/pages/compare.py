@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb, isfinite
+from math import comb
 
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import at_most, exactly, percent, radius_at_least
 from gpcert.pages.charts import together
-from gpcert.pages.groups import Group, common_threshold, differences
+from gpcert.pages.groups import ResultGroup, common_threshold, differences
 from gpcert.pages.html import word
 from gpcert.pages.points import (
-    Point,
-    Shares,
+    ProvedShares,
+    RowAnswers,
     clean_accuracy,
     median_radius,
     radii_attacked,
@@ -33,7 +33,7 @@ def mcnemar(only_first: int, only_second: int) -> Fraction:
     return min(Fraction(1), Fraction(2 * tail, 2**n))
 
 
-def decided(p: Point, radius: float) -> bool:
+def decided(p: RowAnswers, radius: float) -> bool:
     """Whether a point is proved safe or unsafe at a radius: else it may not even have been asked about it."""
     return p.safe >= radius or p.unsafe <= radius
 
@@ -41,7 +41,7 @@ def decided(p: Point, radius: float) -> bool:
 class Pair:
     """Two groups on the rows of both; what holds is right, where all labels are known, and proved safe."""
 
-    def __init__(self, first: Group, second: Group) -> None:
+    def __init__(self, first: ResultGroup, second: ResultGroup) -> None:
         self.first, self.second = first, second
         other = {p.row: p for p in second.points}
         self.points = [(p, other[p.row]) for p in first.points if p.row in other]
@@ -49,7 +49,7 @@ class Pair:
         kept = "proved safe" if first.threshold == 0.5 else f"proved to stay above {exactly(first.threshold)}"
         self.held = f"right and {kept}" if self._labelled else kept
 
-    def holds(self, p: Point, radius: float) -> bool:
+    def holds(self, p: RowAnswers, radius: float) -> bool:
         """Whether a point counts at a radius."""
         return p.safe >= radius and (not self._labelled or bool(p.correct))
 
@@ -153,7 +153,7 @@ def _rows_that_differ(pair: Pair, radius: float) -> Html:
     for both in points:
         cells = [both[0].name, both[0].label or ""]
         for p, group in zip(both, groups, strict=True):
-            cells += [_told(p, group, radius), f"{p.probability:.3f}" if isfinite(p.probability) else ""]
+            cells += [_told(p, group, radius), p.certainty]
             cells += [radius_at_least(max(0.0, p.safe))] if searched else []
         names = [group.name for p, group in zip(both, groups, strict=True) if pair.holds(p, radius)]
         cells.append({0: "neither", 2: "both"}.get(len(names)) or names[0])
@@ -161,16 +161,15 @@ def _rows_that_differ(pair: Pair, radius: float) -> Html:
     return data_table(head, rows, noun=f"{pair.first.words.rows} that differ") if rows else Html("")
 
 
-def _told(p: Point, group: Group, radius: float) -> str:
-    state = "safe" if p.safe >= radius else "unsafe" if p.unsafe <= radius else "unknown"
-    return f"{p.predicted}, {group.called[state]}"
+def _told(p: RowAnswers, group: ResultGroup, radius: float) -> str:
+    return f"{p.predicted}, {group.called[p.status(radius)]}"
 
 
 _NAMED = 3  # results that a sentence calls by their names
 _LINES = 12  # of an index that is seen at a glance; longer ones sort and filter
 
 
-def overview(groups: Sequence[Group]) -> tuple[str, bool]:
+def overview(groups: Sequence[ResultGroup]) -> tuple[str, bool]:
     """Several results in one sentence: how many rows each holds; whether all were asked the same."""
     shared = _on_shared_rows(groups)
     if not shared[0].points:
@@ -196,13 +195,13 @@ def overview(groups: Sequence[Group]) -> tuple[str, bool]:
     return f"{said} {chance(pairs[0], radius)}" if len(pairs) == 1 else said, len(some) == len(groups)
 
 
-def _open(group: Group, radius: float) -> str:
+def _open(group: ResultGroup, radius: float) -> str:
     """How many rows are neither proved nor refuted: they may still turn out to hold."""
     left = sum(not decided(p, radius) for p in group.points)
     return f"; {left:,} not decided" if left else ""
 
 
-def comparison(groups: Sequence[Group]) -> Html:
+def comparison(groups: Sequence[ResultGroup]) -> Html:
     """An index of all models with their figures, their curves, their costs, and each against the first."""
     shared = _on_shared_rows(groups)
     alike = _alike(shared)
@@ -218,21 +217,21 @@ def comparison(groups: Sequence[Group]) -> Html:
     return join(parts)
 
 
-def _on_shared_rows(groups: Sequence[Group]) -> list[Group]:
+def _on_shared_rows(groups: Sequence[ResultGroup]) -> list[ResultGroup]:
     """Each with the rows that all were asked about, so that shares are of the same rows."""
     rows = set.intersection(*({p.row for p in group.points} for group in groups))
     return [group.restricted(rows) for group in groups]
 
 
-def _alike(groups: Sequence[Group]) -> list[list[Group]]:
+def _alike(groups: Sequence[ResultGroup]) -> list[list[ResultGroup]]:
     """By the kind of question; a radius means the same only within one. The largest such set is first."""
-    found: dict[str, list[Group]] = {}
+    found: dict[str, list[ResultGroup]] = {}
     for group in groups:
         found.setdefault(group.question, []).append(group)
     return sorted(found.values(), key=lambda some: -len(some))
 
 
-def _about(groups: Sequence[Group], shared: Sequence[Group]) -> str:
+def _about(groups: Sequence[ResultGroup], shared: Sequence[ResultGroup]) -> str:
     words, alike = groups[0].words, _alike(groups)
     rows = {p.row for p in shared[0].points}
     every = all({p.row for p in group.points} == rows for group in groups)
@@ -250,7 +249,7 @@ def _about(groups: Sequence[Group], shared: Sequence[Group]) -> str:
     return told
 
 
-def _common_radii(groups: Sequence[Group]) -> list[float]:
+def _common_radii(groups: Sequence[ResultGroup]) -> list[float]:
     """The radii at which every group has a verdict of all its rows; where radii were searched for, the
     smallest that half of the rows reach: a larger one need not have been asked about in all groups."""
     asked = [set(radii_decided(group.points)) for group in groups]
@@ -261,14 +260,14 @@ def _common_radii(groups: Sequence[Group]) -> list[float]:
     return [min(reached)] if min(reached) > 0 else []
 
 
-def _curves(some: Sequence[Group], several: bool) -> Html:
-    lines = [(group.name, Shares(group.points)) for group in some]
+def _curves(some: Sequence[ResultGroup], several: bool) -> Html:
+    lines = [(group.name, ProvedShares(group.points)) for group in some]
     what = "certified accuracy" if all(shares.labelled for _, shares in lines) else "proved safe"
     title = f"Together: {some[0].shape}" if several else "Together"
     return together(lines, title, what, some[0].ends, some[0].radius_name)
 
 
-def _index(groups: Sequence[Group]) -> Html:
+def _index(groups: Sequence[ResultGroup]) -> Html:
     """A line for each group and radius: figures, and what they cost."""
     head = [
         ("result", "text"),
@@ -298,9 +297,13 @@ def _index(groups: Sequence[Group]) -> Html:
     return table([head[j][0] for j in filled], shown, "figures")
 
 
-def _lines(group: Group, link: str) -> list[list[str]]:
+def _lines(group: ResultGroup, link: str) -> list[list[str]]:
     """The figures of one group at each radius; its costs stand in the first."""
-    shares, clean, middle = Shares(group.points), clean_accuracy(group.points), median_radius(group.points)
+    shares, clean, middle = (
+        ProvedShares(group.points),
+        clean_accuracy(group.points),
+        median_radius(group.points),
+    )
     every, compared = [row for _, _, rows in group.results for row in rows], {p.row for p in group.points}
     answers = [row.answer for row in every if row.row in compared]
     seconds = sum(document["seconds"] for _, document, _ in group.results)

@@ -5,27 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from gpcert.numbers import exactly
-from gpcert.pages.points import Point, Result, merged
+from gpcert.pages.points import ResultsFile, RowAnswers, merged, radius_of
 from gpcert.records.results_file import words_of
 from gpcert.regions import Ball, Region
 from gpcert.results import CertifiedRadius, Verdict
 from gpcert.results.wording import Words
-from gpcert.validation import require
+from gpcert.validation import Float, require
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ResultGroup:
     """One model, one kind of region: its results files, and what they prove together about each row."""
 
     name: str
-    results: Sequence[Result]
-    points: list[Point]
+    results: Sequence[ResultsFile]
+    points: list[RowAnswers]
     threshold: float
     words: Words
 
@@ -39,6 +40,23 @@ class Group:
         """One of the regions: all are of its kind; that of a ball, if there is one."""
         regions = [_region(row.answer) for _, _, rows in self.results for row in rows[:1]]
         return next((r for r in regions if isinstance(r, Ball)), regions[0] if regions else None)
+
+    @property
+    def image(self) -> tuple[int, int] | None:
+        """Rows and columns of the images that the rows are; None: they are none."""
+        shape = self.document["data"].get("image_shape")
+        return None if shape is None else (shape[0], shape[1])
+
+    @cached_property
+    def grey(self) -> tuple[float, float]:
+        """What is black and what is white in images: the least and the largest value of any row."""
+        x = [p.x for p in self.points if p.x is not None]
+        return (min(float(v.min()) for v in x), max(float(v.max()) for v in x)) if x else (0.0, 1.0)
+
+    @cached_property
+    def scale(self) -> Float | None:
+        """Units of the features."""
+        return self.region.scale if isinstance(self.region, Ball) else None
 
     @property
     def shape(self) -> str:
@@ -66,6 +84,13 @@ class Group:
         """What the verdicts are called: below a threshold of their own classes need not change."""
         lost = "can change" if self.threshold == 0.5 else f"can fall to {exactly(self.threshold)}"
         return {"safe": "proved safe", "unsafe": lost, "unknown": "not decided"}
+
+    def other(self, point: RowAnswers) -> str:
+        """What a counterexample is: of two classes, the other one."""
+        if self.threshold != 0.5:
+            return f"probability at most {exactly(self.threshold)}"
+        others = [name for name in self.words.classes if name != point.predicted]
+        return f"predicted {others[0]}" if len(others) == 1 < len(self.words.classes) else "another class"
 
     @property
     def most(self) -> str:
@@ -95,34 +120,34 @@ class Group:
     @property
     def ranged(self) -> tuple[str, str]:
         """The class whose ranges are shown, and where they were asked: at one radius, or at several."""
-        name = next((p.ranges[-1].name for p in self.points if p.ranges), "")
-        radii = {found.radius for p in self.points if (found := p.range_of(name)) is not None}
+        name = next((str(p.ranges[-1].label) for p in self.points if p.ranges), "")
+        radii = {radius_of(found) for p in self.points if (found := p.range_of(name)) is not None}
         (radius,) = radii if len(radii) == 1 else (None,)
         if radius is not None:
             return name, f" at radius {self.far(radius)}"
         return name, " at the last radius asked" if len(radii) > 1 else ""
 
-    def restricted(self, rows: set[int]) -> Group:
+    def restricted(self, rows: set[int]) -> ResultGroup:
         """The same about some of the rows."""
         return replace(self, points=[p for p in self.points if p.row in rows])
 
 
-def common_threshold(groups: Sequence[Group]) -> float | None:
+def common_threshold(groups: Sequence[ResultGroup]) -> float | None:
     """That of all groups, None if they have several."""
     found = {group.threshold for group in groups}
     return found.pop() if len(found) == 1 else None
 
 
-def differences(groups: Sequence[Group]) -> str:
+def differences(groups: Sequence[ResultGroup]) -> str:
     """What the questions of groups differ in."""
     asked = [json.loads(group.question) for group in groups]
     found = [told for key, told in _TOLD.items() if any(each[key] != asked[0][key] for each in asked)]
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
 
 
-def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
+def grouped(results: Sequence[ResultsFile], apart: bool = False) -> list[ResultGroup]:
     """The results files by model and kind of region, or each by itself; all must be about the same data."""
-    groups: dict[Any, list[Result]] = {}
+    groups: dict[Any, list[ResultsFile]] = {}
     first_path, first, _ = results[0]
     targets = {str(document["data"].get("target"))[:40] for _, document, _ in results} - {"None"}
     require(len(targets) <= 1, f"results must have the same target column, got {sorted(targets)[:4]}")
@@ -137,13 +162,13 @@ def grouped(results: Sequence[Result], apart: bool = False) -> list[Group]:
         threshold = _threshold(some)
         every = [words_of(document) for _, document, _ in some]
         words = replace(every[0], partly=any(words.partly for words in every))
-        found.append(Group(name, some, merged(some, threshold), threshold, words))
+        found.append(ResultGroup(name, some, merged(some, threshold), threshold, words))
     for group in found[1:]:
         _check_same_rows(found[0], group)
     return found
 
 
-def _check_same_rows(first: Group, second: Group) -> None:
+def _check_same_rows(first: ResultGroup, second: ResultGroup) -> None:
     """A number of a row stands for one row: tables in memory have no hash that tells."""
     if first.words.features != second.words.features:
         return  # of one file each model may use its own columns
@@ -158,7 +183,7 @@ def _check_same_rows(first: Group, second: Group) -> None:
         require(same, f"{told}, got two different rows {p.name[:40]!r}")
 
 
-def _names(groups: Sequence[Sequence[Result]], apart: bool) -> list[str]:
+def _names(groups: Sequence[Sequence[ResultsFile]], apart: bool) -> list[str]:
     """The models' files, and of more what it takes to tell them apart; `apart`: the results files."""
     firsts = [some[0] for some in groups]
     files = [str(path if apart else document["model"].get("file")) for path, document, _ in firsts]
@@ -179,7 +204,7 @@ def _shape_name(settings: Mapping[str, Any]) -> str:
     return told + (f", {len(features)} features" if isinstance(features, list) else "")
 
 
-def _threshold(results: Sequence[Result]) -> float:
+def _threshold(results: Sequence[ResultsFile]) -> float:
     """Above which P(label) has to stay: one for all."""
     known: set[float] = set()
     for path, _, rows in results:

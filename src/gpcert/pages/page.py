@@ -10,13 +10,12 @@ from gpcert.html import Html, join, tag
 from gpcert.pages import charts, sections
 from gpcert.pages.charts import curves
 from gpcert.pages.compare import comparison, overview
-from gpcert.pages.details import Pictures, card, influences
-from gpcert.pages.groups import Group, common_threshold, grouped
+from gpcert.pages.details import card, influences
+from gpcert.pages.groups import ResultGroup, common_threshold, grouped
 from gpcert.pages.html import glossary, page
-from gpcert.pages.points import Result, shown_radius
+from gpcert.pages.points import ResultsFile, shown_radius
 from gpcert.pages.table import points_table
 from gpcert.records.results_file import read_results
-from gpcert.regions import Ball
 from gpcert.validation import require
 
 _CARDS = 12
@@ -27,7 +26,7 @@ def report(paths: Sequence[Path], title: str | None = None, apart: bool = False)
     return report_on([(path, *read_results(path)) for path in paths], title, apart)
 
 
-def report_on(results: Sequence[Result], title: str | None = None, apart: bool = False) -> str:
+def report_on(results: Sequence[ResultsFile], title: str | None = None, apart: bool = False) -> str:
     """The same of documents in memory, each with the name of its file and its rows.
 
     Files about one model and kind of region become one result; several are compared. `apart`: every file is
@@ -39,7 +38,7 @@ def report_on(results: Sequence[Result], title: str | None = None, apart: bool =
     return render(groups, title)
 
 
-def render(groups: Sequence[Group], title: str | None = None) -> str:
+def render(groups: Sequence[ResultGroup], title: str | None = None) -> str:
     """The page of what is known."""
     if len(groups) == 1:
         content, lead = _sections(groups[0], 1), sections.claim(groups[0])
@@ -54,15 +53,15 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
     return page(title or "How far can the inputs be off?", _subtitle(groups), content, lead)
 
 
-def _whole(group: Group, of: int) -> Html:
+def _whole(group: ResultGroup, of: int) -> Html:
     """One of several results, under one heading."""
     parts = [join([tag("h3", heading, class_="part"), part]) for heading, part in _sections(group, of)]
     return join([sections.claim(group), *parts])
 
 
-def _sections(group: Group, of: int) -> list[tuple[str, Html]]:
+def _sections(group: ResultGroup, of: int) -> list[tuple[str, Html]]:
     """The parts of one of so many results."""
-    pictures, radius, rows = _pictures(group), shown_radius(group.points), group.words.rows
+    radius, rows = shown_radius(group.points), group.words.rows
     finite = (p.safe for p in group.points if math.isfinite(p.safe))  # a label may hold in the whole domain
     reach = max(finite, default=0.0) if radius is None else radius
     every = [
@@ -75,15 +74,15 @@ def _sections(group: Group, of: int) -> list[tuple[str, Html]]:
         ("Class by class", sections.classes(group)),
         ("Curves", curves(group)),
         ("Distributions", charts.distributions(group)),
-        (f"Influence of {group.words.noun}", influences(group, pictures.shape)),
-        ("Most fragile images", _gallery(group, pictures)),
-        (f"All {rows}", points_table(group, pictures, of)),
+        (f"Influence of {group.words.noun}", influences(group)),
+        ("Most fragile images", _gallery(group)),
+        (f"All {rows}", points_table(group, of)),
         ("Settings and versions", sections.settings(group)),
     ]
     return [(heading, part) for heading, part in every if part]
 
 
-def _subtitle(groups: Sequence[Group]) -> str:
+def _subtitle(groups: Sequence[ResultGroup]) -> str:
     first = groups[0].document
     models = f"Model {_base(first['model'].get('file'))}" if len(groups) == 1 else f"{len(groups)} results"
     data = _base(first["data"].get("file") or "boxes")
@@ -100,18 +99,9 @@ def _base(file: object) -> str:
     return PurePath(str(file)).name or str(file)
 
 
-def _pictures(group: Group) -> Pictures:
-    shape, region = group.document["data"].get("image_shape"), group.region
-    scale = region.scale if isinstance(region, Ball) else None
-    x = [p.x for p in group.points if p.x is not None]
-    low, high = (min(float(v.min()) for v in x), max(float(v.max()) for v in x)) if x else (0.0, 1.0)
-    size = None if shape is None else (shape[0], shape[1])
-    return Pictures(size, group.words, scale, low, high, group.threshold)
-
-
-def _gallery(group: Group, pictures: Pictures) -> Html:
+def _gallery(group: ResultGroup) -> Html:
     """Images with the closest counterexamples first."""
-    if pictures.shape is None:
+    if group.image is None:
         return Html("")
     known = [(found[0], p) for p in group.points if (found := p.counterexample) is not None]
     broken = [(math.inf if radius is None else radius, p.row, p) for radius, p in known]
@@ -122,4 +112,4 @@ def _gallery(group: Group, pictures: Pictures) -> Html:
         "The images whose class changes within the smallest radius: the image, the closest image of another "
         "class that is known, and what moved (orange brighter, blue darker)."
     )
-    return join([tag("p", text), tag("div", *(card(p, pictures) for p in chosen), class_="cards")])
+    return join([tag("p", text), tag("div", *(card(p, group) for p in chosen), class_="cards")])

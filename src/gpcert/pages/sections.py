@@ -11,12 +11,12 @@ from typing import Any
 
 from gpcert.html import Html, join, table, tag
 from gpcert.numbers import exactly, percent, radius_at_least
-from gpcert.pages.groups import Group
+from gpcert.pages.groups import ResultGroup
 from gpcert.pages.html import word
 from gpcert.pages.points import (
     AtRadius,
-    Point,
-    Shares,
+    ProvedShares,
+    RowAnswers,
     clean_accuracy,
     main_radius,
     median_radius,
@@ -49,14 +49,14 @@ _ATTACK_MEANS = (
 )
 
 
-def claim(group: Group) -> Html:
+def claim(group: ResultGroup) -> Html:
     """What is proved in one sentence, what it does not mean, and the sentences of every file."""
     first, *rest = claims(group)
     more = "everything these files show, sentence by sentence"
     return stated(first, more, rest, only_attacked(group), len(rest) > _FEW)
 
 
-def impossible(group: Group) -> Html:
+def impossible(group: ResultGroup) -> Html:
     """That regions and counterexamples have values unlike any in training."""
     every = [row for _, _, rows in group.results for row in rows]
     told = unlike_training_of(group.document, every, ("--domain data", "--features"))
@@ -64,7 +64,7 @@ def impossible(group: Group) -> Html:
     return tag("p", tag("b", "Careful: "), f"{told}. {meant}") if told else Html("")
 
 
-def units(group: Group) -> Html:
+def units(group: ResultGroup) -> Html:
     """How far each feature may be off, in its own unit, where a sentence cannot say it."""
     every = [row for _, _, rows in group.results for row in rows]
     found = [table(head, lines, "figures") for head, lines in tables_of(group.document, every)]
@@ -72,14 +72,14 @@ def units(group: Group) -> Html:
     return join([tag("p", told), *found]) if found else Html("")
 
 
-def only_attacked(group: Group) -> bool:
+def only_attacked(group: ResultGroup) -> bool:
     """Whether nothing was asked that could be proved."""
     return all(document["verb"] == "attack" for _, document, _ in group.results)
 
 
-def claims(group: Group) -> list[str]:
+def claims(group: ResultGroup) -> list[str]:
     """The sentences of every file; the one to remember first."""
-    radius, shares = main_radius(group.points), Shares(group.points)
+    radius, shares = main_radius(group.points), ProvedShares(group.points)
     every = [text for _, document, rows in group.results for text in summary(document, rows)]
     first = every[0] if every else ""
     if radius is not None:
@@ -98,7 +98,7 @@ def claims(group: Group) -> list[str]:
     return [first, *(text for text in every if text != first)]
 
 
-def _held_alone(group: Group) -> int:
+def _held_alone(group: ResultGroup) -> int:
     """How many rows are proved safe, and right where labels are known, each at its own radius."""
     pairs = zip(group.points, own_statuses(group.points), strict=True)
     labelled = all(p.correct is not None for p in group.points)
@@ -123,9 +123,9 @@ def stated(first: str, more: str, rest: Sequence[str], attacked: bool, folded: b
     return tag("div", *parts, class_="lead")
 
 
-def headline(group: Group) -> Html:
+def headline(group: ResultGroup) -> Html:
     """The figures to remember, each explained, then the same at every radius that was asked about."""
-    points, counted, words = group.points, Shares(group.points), group.words
+    points, counted, words = group.points, ProvedShares(group.points), group.words
     n, clean, middle, radius = len(points), clean_accuracy(points), median_radius(points), main_radius(points)
     about = "with answers" if words.partly else "in this report"
     tiles = [_tile(f"{n:,}", words.row if n == 1 else words.rows, about)]
@@ -166,7 +166,7 @@ def headline(group: Group) -> Html:
     return join([*parts, _by_radius(group, shares)] if shares else parts)
 
 
-def _below_threshold(group: Group) -> Html:
+def _below_threshold(group: ResultGroup) -> Html:
     """What is proved where another threshold than one half was asked for."""
     if group.threshold == 0.5:
         return Html("")
@@ -184,7 +184,7 @@ def _tile(figure: str, what: str, meaning: str) -> Html:
     return tag("div", tag("b", figure), tag("span", what), tag("small", meaning), class_="tile")
 
 
-def _by_radius(group: Group, shares: Sequence[AtRadius]) -> Html:
+def _by_radius(group: ResultGroup, shares: Sequence[AtRadius]) -> Html:
     """A line per radius: what is proved at least, what may be at most."""
     n, proves = len(group.points), any(p.verdicts or p.found for p in group.points)
     explained = partial(word, threshold=group.threshold)
@@ -208,7 +208,7 @@ def _by_radius(group: Group, shares: Sequence[AtRadius]) -> Html:
     return join([figures, tag("p", f"Counts of {n:,} {group.words.rows}.", class_="soft")])
 
 
-def classes(group: Group) -> Html:
+def classes(group: ResultGroup) -> Html:
     """Each class by itself: clean and certified recall, and a confusion matrix of what is certain."""
     names, radius, rows = group.words.classes, shown_radius(group.points), group.words.rows
     members = {name: [p for p in group.points if p.label == name] for name in names}
@@ -238,8 +238,8 @@ def classes(group: Group) -> Html:
     return join(parts)
 
 
-def _class_row(name: str, some: Sequence[Point], radius: float) -> tuple[str, ...]:
-    n, at = len(some), Shares(some).at(radius)
+def _class_row(name: str, some: Sequence[RowAnswers], radius: float) -> tuple[str, ...]:
+    n, at = len(some), ProvedShares(some).at(radius)
     right = sum(bool(p.correct) for p in some)
     sure = sum(bool(p.correct) and p.safe >= radius for p in some)
     broken = sum(bool(p.correct) and p.unsafe <= radius for p in some)
@@ -251,12 +251,12 @@ def _class_row(name: str, some: Sequence[Point], radius: float) -> tuple[str, ..
     return (name, f"{n:,}", *shares, *(f"{k:,}" for k in (sure, broken, n - right, right - sure - broken)))
 
 
-def _cell(some: Sequence[Point], radius: float) -> str:
+def _cell(some: Sequence[RowAnswers], radius: float) -> str:
     kept = sum(p.safe >= radius for p in some)
     return f"{len(some):,} ({kept:,} proved safe)" if some else "0"
 
 
-def settings(group: Group) -> Html:
+def settings(group: ResultGroup) -> Html:
     """Everything needed to ask again: for each file its settings, once the model, the data, the versions."""
     parts = []
     for path, document, _ in group.results:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from gpcert.html import Html, tag
 from gpcert.numbers import at_least, at_most, exactly, radius_at_least, radius_at_most
-from gpcert.pages.details import Pictures, details
-from gpcert.pages.groups import Group
+from gpcert.pages.details import details
+from gpcert.pages.groups import ResultGroup
 from gpcert.pages.html import meaning
-from gpcert.pages.points import Point, Verdict, radii_asked, radii_decided
+from gpcert.pages.points import RowAnswers, RowVerdict, delta, radii_asked, radii_decided
 
 #: Headings that the list of words explains.
 _MEANS = {
@@ -38,21 +36,12 @@ _MEANS = {
 _HEAVY = 12_000_000  # characters of details; beyond, only the closest counterexamples are in the page
 
 
-class _Cell(NamedTuple):
-    text: str
-    look: str = ""
-
-
-#: Heading, kind ("text", "number" or "choice": what its filter is), and the cell of a point.
-_Column = tuple[str, str, Callable[[Point], _Cell]]
-
-
-def points_table(group: Group, pictures: Pictures, of: int = 1) -> Html:
+def points_table(group: ResultGroup, of: int = 1) -> Html:
     """The rows with their details, on a page with so many such tables."""
-    columns = _columns(group)
-    rows = [[of(point) for _, _, of in columns] for point in group.points]
-    head, lines = [column[:2] for column in columns], _lines(group, pictures, of)
-    return data_table(head, rows, lines, group.words.rows, group.threshold)
+    columns = [column for column in _columns(group) if any(text for text, _ in column[2])]
+    rows = list(zip(*(cells for _, _, cells in columns), strict=True))
+    lines = _lines(group, of)
+    return data_table([column[:2] for column in columns], rows, lines, group.words.rows, group.threshold)
 
 
 def data_table(
@@ -95,97 +84,62 @@ def _flat(text: str) -> str:
     return Html(line) if isinstance(text, Html) else line
 
 
-def _lines(group: Group, pictures: Pictures, of: int) -> list[Html]:
+def _lines(group: ResultGroup, of: int) -> list[Html]:
     """The details of each point on one line; the closest counterexamples first, until it is too much."""
     points, row = group.points, group.words.row
     order = sorted(range(len(points)), key=lambda k: points[k].unsafe)
     lines, size = [Html("")] * len(points), 0
     for k in order:
         whole = size * of <= _HEAVY
-        inside = details(points[k], pictures, whole)
+        inside = details(points[k], group, whole)
         made = tag("details", tag("summary", f"{row} {points[k].name}"), inside)
         lines[k] = Html(_flat(made))
         size += len(made)
     return lines
 
 
-def _columns(group: Group) -> list[_Column]:
-    """(heading, kind, cell of a point): only columns that some point has something for."""
-    points = group.points
-    columns: list[_Column] = [(group.words.row, "text", lambda p: _Cell(p.name))]
-    if any(p.label is not None for p in points):
-        columns.append(("true", "choice", lambda p: _Cell(p.label or "")))
-    if any(p.predicted for p in points):
-        columns.append(("predicted", "choice", _predicted))
-    if any(math.isfinite(p.probability) for p in points):
-        columns.append(("probability", "number", _probability))
+def _columns(group: ResultGroup) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """(heading, kind, cells): "text", "number" or "choice" is what its filter is; a cell is (text, look)."""
+    points, called = group.points, group.called
+    columns = [
+        (group.words.row, "text", [(p.name, "") for p in points]),
+        ("true", "choice", [(p.label or "", "") for p in points]),
+        ("predicted", "choice", [(p.predicted, "wrong" if p.correct is False else "") for p in points]),
+        ("probability", "number", [(p.certainty, "") for p in points]),
+    ]
     for radius in radii_asked(points):
-        if any(radius in p.verdicts for p in points):
-            columns.append(
-                (f"verdict at {exactly(radius)}", "choice", partial(_verdict, radius, group.called))
-            )
-        if any(radius in p.attacks for p in points):
-            columns.append((f"attack at {exactly(radius)}", "choice", partial(_attack, radius)))
+        verdicts = [_said(called, p.verdicts.get(radius)) for p in points]
+        columns.append((f"verdict at {exactly(radius)}", "choice", verdicts))
+        columns.append((f"attack at {exactly(radius)}", "choice", [_attack(radius, p) for p in points]))
+    own = [_said(called, p.own) for p in points]
     if any(p.verdicts for p in points) and not radii_decided(points):
-        columns.append(("radius asked", "number", _own_radius))
-        columns.append(("verdict at it", "choice", partial(_own_verdict, group.called)))
+        asked = [exactly(max(p.verdicts)) if p.verdicts else "" for p in points]
+        columns.append(("radius asked", "number", [(text, "") for text in asked]))
+        columns.append(("verdict at it", "choice", own))
     if any(p.boxed for p in points):
         last = "last " if any(len(p.boxed) > 1 for p in points) else ""
-        columns.append((f"verdict over the {last}box", "choice", partial(_own_verdict, group.called)))
-    if any(p.found for p in points):
-        columns.append(("safe up to", "number", _safe))
-        columns.append(("changes within", "number", _unsafe))
+        columns.append((f"verdict over the {last}box", "choice", own))
+    safe = [radius_at_least(max(0.0, p.safe)) if p.found else "" for p in points]
+    broken = ["none found" if math.isinf(p.unsafe) else radius_at_most(p.unsafe) for p in points]
+    columns.append(("safe up to", "number", [(text, "") for text in safe]))
+    within = [text if p.found else "" for p, text in zip(points, broken, strict=True)]
+    columns.append(("changes within", "number", [(text, "") for text in within]))
     name, where = group.ranged
-    if name:
-        columns.append((f"P({name}){where}, at least", "number", partial(_end, name, 0)))
-        columns.append((f"P({name}){where}, at most", "number", partial(_end, name, 1)))
-        columns.append((f"delta{where}, at most", "number", partial(_end, name, 2)))
+    ranges = [p.range_of(name) for p in points]
+    low = ["" if r is None else at_least(r.lower) for r in ranges]
+    high = ["" if r is None else at_most(r.upper) for r in ranges]
+    wide = ["" if r is None else at_most(delta(r)) for r in ranges]
+    for heading, ends in ((f"P({name}){where}, at least", low), (f"P({name}){where}, at most", high)):
+        columns.append((heading, "number", [(text, "") for text in ends]))
+    columns.append((f"delta{where}, at most", "number", [(text, "") for text in wide]))
     return columns
 
 
-def _probability(p: Point) -> _Cell:
-    return _Cell(f"{p.probability:.3f}" if math.isfinite(p.probability) else "")
+def _said(called: Mapping[str, str], verdict: RowVerdict | None) -> tuple[str, str]:
+    return ("", "") if verdict is None else (called[verdict.status], verdict.status)
 
 
-def _predicted(p: Point) -> _Cell:
-    return _Cell(p.predicted, "wrong" if p.correct is False else "")
-
-
-def _verdict(radius: float, called: Mapping[str, str], p: Point) -> _Cell:
-    return _said(called, p.verdicts.get(radius))
-
-
-def _own_radius(p: Point) -> _Cell:
-    return _Cell(exactly(max(p.verdicts)) if p.verdicts else "")
-
-
-def _own_verdict(called: Mapping[str, str], p: Point) -> _Cell:
-    return _said(called, p.own)
-
-
-def _said(called: Mapping[str, str], verdict: Verdict | None) -> _Cell:
-    return _Cell("") if verdict is None else _Cell(called[verdict.status], verdict.status)
-
-
-def _attack(radius: float, p: Point) -> _Cell:
+def _attack(radius: float, p: RowAnswers) -> tuple[str, str]:
     if radius not in p.attacks:
-        return _Cell("")
-    return _Cell("changed", "unsafe") if p.attacks[radius].success else _Cell("withstood")
-
-
-def _safe(p: Point) -> _Cell:
-    return _Cell(radius_at_least(max(0.0, p.safe))) if p.found else _Cell("")
-
-
-def _unsafe(p: Point) -> _Cell:
-    if p.found is None:
-        return _Cell("")
-    return _Cell("none found" if math.isinf(p.unsafe) else radius_at_most(p.unsafe))
-
-
-def _end(name: str, which: int, p: Point) -> _Cell:
-    found = p.range_of(name)
-    if found is None:
-        return _Cell("")
-    value = (found.answer.lower, found.answer.upper, found.delta)[which]
-    return _Cell(at_least(value) if which == 0 else at_most(value))
+        return "", ""
+    return ("changed", "unsafe") if p.attacks[radius].success else ("withstood", "")
