@@ -42,6 +42,7 @@ def surroundings() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         **{name: version(name) for name in PACKAGES},
         **{name: os.environ.get(name, "not set") for name in THREADS},
+        **{name: value for name, value in os.environ.items() if name.startswith("GPCERT_BENCH")},
     }
 
 

@@ -14,7 +14,7 @@ from helpers.documents import ROOT
 
 FIND = """new Promise((resolve) => {
   const field = document.querySelector('.md-search__input');
-  field.focus(); field.value = 'certified_radius'; field.dispatchEvent(new Event('keyup', {bubbles: true}));
+  field.focus(); field.value = '%s'; field.dispatchEvent(new Event('keyup', {bubbles: true}));
   let tries = 100;
   const look = () => {
     const found = document.querySelectorAll(".md-search-result__link");
@@ -41,7 +41,10 @@ def test_the_site_opened_from_a_file_finds_and_asks_nobody(tmp_path: Path) -> No
         with Page(tmp_path / f"profile{dark}", dark=dark) as page:
             page.open(tmp_path / "site" / "start.html")
             assert page.evaluate(SCHEME) == ("slate" if dark else "default")
-            assert "api/questions.html" in page.evaluate(FIND)[0]
+            assert "api/questions.html" in page.evaluate(FIND % "certified_radius")[0]
+            for word in ("Excel", "categorical", "missing values", "Windows", "regression"):
+                page.open(tmp_path / "site" / "start.html")
+                assert any("limits.html" in link for link in page.evaluate(FIND % word)[:4]), word
             assert page.evaluate("document.querySelectorAll('.md-code__button, .md-clipboard').length") > 5
             assert page.evaluate("document.querySelectorAll('.md-footer__link').length") == 2
             assert page.evaluate(CUT) == 0
