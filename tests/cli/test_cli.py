@@ -294,6 +294,7 @@ def test_radii_bracket_the_truth(inside: Path, capsys: pytest.CaptureFixture[str
             assert post.probability([a["counterexample"]])[0, label] < 0.5
 
 
+@pytest.mark.filterwarnings("ignore::gpcert.errors.UnitsWarning")
 def test_influences_are_those_of_the_library(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     post, (X, _) = gc.load("model.safetensors"), points(12, 1)
     common = ("explain", "model.safetensors", "test.csv", "--rows", "0:3")

@@ -20,7 +20,7 @@ import ray
 from ray.util.joblib import register_ray
 
 import gpcert as gc
-from gpcert.running import Running, ask_all, executor
+from gpcert.running import Collector, Running, ask_all, executor
 from helpers import running_tasks
 from helpers.exact import small_model
 
@@ -76,9 +76,9 @@ def told(answers):
 
 
 def asked(ask, task, pieces):
-    said = []
-    found = ask_all(ask, task, dict(enumerate(pieces)), Running(None, None, said.append))
-    return found, said
+    collector = Collector(lambda p: None)
+    ask_all(ask, task, dict(enumerate(pieces)), Running(collector, None))
+    return collector.answers, collector.complaints
 
 
 def test_answers_are_those_of_one_process_and_kept(cluster, tmp_path):

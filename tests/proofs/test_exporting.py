@@ -283,17 +283,21 @@ def test_an_answer_tells_of_its_proof_and_older_ones_are_read(tmp_path: Path) ->
     assert answer_from_dict(told).proof is None
 
 
-def test_the_command_line_names_files_by_answer_and_the_model_by_its_file(tmp_path: Path) -> None:
+def test_the_command_line_names_the_model_by_its_file_and_answers_list_theirs(tmp_path: Path) -> None:
     post = fitted()
     model, rows, folder = tmp_path / "model.safetensors", tmp_path / "rows.csv", tmp_path / "proofs"
     gc.save(post, model)
     lines = ["x0,x1", *(f"{a!r},{b!r}" for a, b in X[:2].tolist())]
     rows.write_text("\n".join(lines))
     common = [str(model), str(rows), "--radius", "0.1", "--quiet", "--proof", str(folder)]
+    listed: list[str] = []
     for verb in ("range", "certify", "explain"):
-        assert main([verb, *common]) == 0
-    names = {file.name for file in folder.iterdir()}
-    assert {"range-0000.json", "range-0001.json", "certify-0000.json", "certify-0001.json"} < names
+        assert main([verb, *common, "-o", str(tmp_path / "told.json")]) == 0
+        for row in json.loads((tmp_path / "told.json").read_text())["answers"]:
+            proof = row["answer"]["proof"]
+            listed += [each["path"] for each in (proof if isinstance(proof, list) else [proof])]
+    assert len(set(listed)) == 6
+    assert {str(file) for file in folder.iterdir()} == set(listed)
     assert rejected(model, sorted(folder.iterdir())) == []
 
 
@@ -378,11 +382,12 @@ def test_a_report_links_each_proof_and_says_how_to_check_it(tmp_path: Path) -> N
     options = ["--radius", "0.1", "--quiet", "--proof", str(folder), "-o", str(told)]
     assert main(["certify", *files, *options]) == 0
     assert main(["report", str(told), "-o", str(page)]) == 0
-    path = str(folder / "certify-0000.json")
+    (file,) = folder.iterdir()
+    path = str(file)
     assert f'<a href="{path}">{path}</a>' in page.read_text()
     assert f"<code>python -m gpcert_check MODEL {path}</code>" in page.read_text()
-    for file in (tmp_path / "model.safetensors", folder / "certify-0000.json"):
-        assert sha256(file.read_bytes()).hexdigest() in page.read_text()
+    for hashed in (tmp_path / "model.safetensors", file):
+        assert sha256(hashed.read_bytes()).hexdigest() in page.read_text()
     assert "The file proves less" not in page.read_text()
     weaker = json.loads(told.read_text())
     for answer in weaker["answers"]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.running import Lot, Numbered, Progress, Running, ask_all, cores, executor, made
+from gpcert.running import Collector, Lot, Numbered, Progress, Running, ask_all, cores, executor, made
 from helpers import running_tasks
 from helpers.exact import small_model
 
@@ -25,9 +25,9 @@ TOLD = "a worker ran out of memory or was killed"
 
 def asked(ask, task, pieces, n_jobs=2, progress=None, **options):
     """The answers, and what was complained of."""
-    told = []
-    found = ask_all(ask, task, dict(enumerate(pieces)), Running(progress, n_jobs, told.append), **options)
-    return found, told
+    collector = Collector(progress or (lambda p: None))
+    ask_all(ask, task, dict(enumerate(pieces)), Running(collector, n_jobs), **options)
+    return collector.answers, collector.complaints
 
 
 @pytest.fixture
@@ -212,7 +212,13 @@ def test_progress_comes_from_all_workers_at_once(tmp_path):
 
 
 def test_true_from_the_callback_stops_all_workers_and_keeps_what_is_known():
-    found, _ = asked(running_tasks.steps, None, [10**6] * 2 + [5] * 50, progress=lambda p: p.nodes > 20)
+    begun = set()
+
+    def progress(p):
+        begun.update({p.index} if p.nodes > 5 else ())
+        return begun == {0, 1}
+
+    found, _ = asked(running_tasks.steps, None, [10**6] * 2 + [5] * 50, progress=progress)
     assert {found[i][0] for i in (0, 1)} == {"stopped"}
     assert len(found) < 52
 

@@ -84,7 +84,7 @@ def test_on_the_command_line(tmp_path, capsys):
     ask = ["certify", model, data, "--radius", "0.1", "--jobs", "1", "--store", store, "--proof", folder]
     assert main(ask) == 0
     times = {f.name: f.stat().st_mtime_ns for f in Path(folder).iterdir()}
-    assert sorted(times) == [f"certify-{k:04d}.json" for k in range(len(X))]
+    assert len(times) == len(X)
     assert main(ask) == 0
     assert {f.name: f.stat().st_mtime_ns for f in Path(folder).iterdir()} == times
     assert {a.proof.path for a in gc.Store(store).load()} == {str(Path(folder) / name) for name in times}

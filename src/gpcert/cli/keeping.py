@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
@@ -67,8 +68,8 @@ def files_of_store(store: Path | None) -> list[Path]:
 
 def _is_proof(path: Path, parsed: argparse.Namespace) -> bool:
     """Whether a proof file may get this name."""
-    named = path.name.startswith(f"{parsed.verb}-") and path.suffix == ".json"
-    return named and path.resolve().parent == parsed.proof.resolve()
+    named = re.fullmatch(r"[0-9a-f]{16}\.json", path.name)
+    return named is not None and path.resolve().parent == parsed.proof.resolve()
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gpcert.cli.session import Model
-from gpcert.errors import InvalidInputError
-from gpcert.proofs.prover import ProofPath, check_provable
+from gpcert.cli.session import LoadedModel
+from gpcert.proofs.prover import ProofPath, check_provable, row_names
 from gpcert.regions import Region
+from gpcert.validation import Float
 
 
 def add_proof(parser: argparse.ArgumentParser) -> None:
@@ -18,18 +18,15 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--proof", type=Path, metavar="DIR", help=told)
 
 
-def proof_paths(
-    parsed: argparse.Namespace, model: Model, regions: Sequence[Region], rows: Sequence[str]
-) -> list[ProofPath | None]:
-    """One path for each answer, about a row with this name; what cannot be proved is told before the work."""
-    folder: Path | None = parsed.proof
-    if folder is None:
-        return [None] * len(rows)
+def proof_folder(
+    parsed: argparse.Namespace,
+    model: LoadedModel,
+    regions: Sequence[Region],
+    names: Sequence[str],
+    X: Iterable[Float],
+) -> ProofPath | None:
+    """The folder, with the names of the rows X; what cannot be proved is an error before the work."""
+    if parsed.proof is None:
+        return None
     check_provable(model.post, regions, "--proof")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"{folder} ({error.strerror})"
-        raise InvalidInputError(f"--proof must be a folder that can be made, got {reason}") from None
-    named = enumerate(rows)
-    return [ProofPath(folder / f"{parsed.verb}-{k:04d}.json", model.sha256, row) for k, row in named]
+    return ProofPath(parsed.proof, model.sha256, row_names(names, X))

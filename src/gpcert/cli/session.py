@@ -6,21 +6,21 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpcert.cli.asking import Ask, answer_all, size
 from gpcert.cli.gates import Gate
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import Table
 from gpcert.cli.keeping import Kept, check_outputs, keep, rescue
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import say, warn
-from gpcert.errors import ModelFileError
+from gpcert.errors import ImpossibleInputsWarning, ModelFileError, StoreError, UnitsWarning
 from gpcert.files import write_whole
 from gpcert.formats import TABLES, check_lines, write_table
 from gpcert.model_file import load_hashed
@@ -39,16 +39,19 @@ from gpcert.records.rows import Row, columns, line_of
 from gpcert.regions import Ball, Region
 from gpcert.results.wording import few
 from gpcert.results.wording import lines as table_lines
-from gpcert.running import cores
+from gpcert.running import Collector, Progress, cores
 from gpcert.validation import printable, require
 
-#: Answers, by number, to as many queries as it can at once; given where answers are kept.
-Together = Callable[[Any], Mapping[int, Any]]
+if TYPE_CHECKING:
+    from gpcert.store import Store
+
+#: A public question with all but how it runs: called with progress, n_jobs and store.
+Question = Callable[..., Any]
 
 _SHOWN = 10  # rows of a table on the terminal, where a file holds them all
 
 
-class Model:
+class LoadedModel:
     """A loaded posterior with the name and the hash of its file."""
 
     def __init__(self, file: str) -> None:
@@ -58,12 +61,12 @@ class Model:
         self.features = feature_names(self.post)
 
 
-def open_model(parsed: argparse.Namespace) -> Model:
+def open_model(parsed: argparse.Namespace) -> LoadedModel:
     """The model of a question: one that classifies. Everything about options is checked before the work."""
     check_outputs(parsed, *(getattr(parsed, name, None) for name in ("model", "data", "boxes")))
     swapped = str(parsed.data).endswith(".safetensors") and not parsed.model.endswith(".safetensors")
     require(not swapped, f"MODEL must stand before DATA, got {parsed.model} and then {parsed.data}")
-    model = Model(parsed.model)
+    model = LoadedModel(parsed.model)
     if model.post.likelihood is None:
         raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
     return model
@@ -73,10 +76,18 @@ class Rows:
     """What stands beside answers: the row, its labels, estimated probabilities at the point, the radius."""
 
     def __init__(
-        self, model: Model, table: Table | None, regions: Sequence[tuple[int, Region | None]]
+        self, model: LoadedModel, table: Table | None, regions: Sequence[tuple[int, Region | None]]
     ) -> None:
         self._model, self._table, self._regions = model, table, regions
         self._probability = None if table is None else model.post.probability(table.X)
+
+    def __len__(self) -> int:
+        return len(self._regions)
+
+    @property
+    def names(self) -> list[str]:
+        """What each is called: by its id, or its position."""
+        return [str(i) if self._table is None else self._table.named(i) for i, _ in self._regions]
 
     def row(self, k: int, answer: Any) -> Row:
         """The k-th answer with its row."""
@@ -99,42 +110,41 @@ class Rows:
 
 def run_session(
     parsed: argparse.Namespace,
-    model: Model,
+    model: LoadedModel,
     table: Table | None,
-    ask: Ask,
-    queries: Sequence[Any],
     rows: Rows,
+    questions: Sequence[tuple[Sequence[int], Question]],
     settings: dict[str, Any],
     table_of: Callable[[list[Row]], str],
     summary_of: Callable[[list[Row]], str] = lambda answers: "",
-    together: Together = lambda store: {},
     gate: Gate | None = None,
 ) -> int:
-    """Ask all queries, save and print the answers, judge them; the exit status is one of docs/cli.md."""
+    """Ask about all rows, each question about those with its numbers; save and print the answers, judge them.
+
+    The exit status is one of docs/cli.md.
+    """
     data = {} if table is None else describe_data(table, parsed.image_shape)
     tell_skipped(*([] if table is None else [table]))
-    jobs, asked_for = min(parsed.jobs or cores(), len(queries)), sum(map(size, queries))
+    asked = len(rows)
     if parsed.output is not None:
-        check_lines(parsed.output, asked_for * (len(model.features) if parsed.verb == "explain" else 1))
-    bar = line(parsed.verb, asked_for, parsed.quiet)
+        check_lines(parsed.output, asked * (len(model.features) if parsed.verb == "explain" else 1))
     start = time.perf_counter()
-    with Interrupt() as interrupt, _kept(parsed, model, queries, together) as asked:
-        outcome = answer_all(ask, model.post, asked[0], parsed.jobs, bar, interrupt, asked[1])
-        answers = [rows.row(k, found) for k, found in enumerate(outcome.answers) if found is not None]
-        if parsed.store is not None:
-            from gpcert.store.keeper import name_rows
-
-            name_rows(parsed.store, ((row.answer, row.id or str(row.row)) for row in answers))
+    with Interrupt() as interrupt, _store(parsed, model) as store:
+        found, failure = _answers(parsed, questions, asked, store, interrupt)
+        answers = [rows.row(k, answer) for k, answer in enumerate(found) if answer is not None]
+        if store is not None:
+            with suppress(StoreError):  # no answer is lost for a name
+                store.name_rows((row.answer, row.id or str(row.row)) for row in answers)
         results = document(
             parsed.verb,
             settings=settings
             | {"unit": unit_of(model.post, settings.get("scale"))}
-            | {"jobs": jobs, "command": shlex.join(["gpcert", *parsed.command])},
+            | {"jobs": min(parsed.jobs or cores(), asked), "command": _command(parsed)},
             model=describe_model(model.post, model.file, model.sha256),
             data=data,
             answers=answers,
-            asked=asked_for,
-            interrupted=outcome.interrupted,
+            asked=asked,
+            interrupted=interrupt.requested,
             seconds=time.perf_counter() - start,
         )
         text = dumps(results)
@@ -147,33 +157,79 @@ def run_session(
             warn(apart)
     if unlike := impossible(results, answers, ("--domain data", "--features")):
         warn(unlike)
-    if outcome.failure:
-        warn(outcome.failure)
-    if outcome.failure or kept.failed:
+    if failure:
+        warn(failure)
+    lost = failure and len(answers) < asked  # a worker may have died and cost nothing but time
+    if lost or kept.failed:
         return 1
-    return interrupt.status if outcome.interrupted else int(not told) or judged
+    return interrupt.status if interrupt.requested else int(not told) or judged
+
+
+def _answers(
+    parsed: argparse.Namespace,
+    questions: Sequence[tuple[Sequence[int], Question]],
+    asked: int,
+    store: Store | None,
+    interrupt: Interrupt,
+) -> tuple[list[Any], str]:
+    """The answers by number, None where there is none, and what went wrong.
+
+    Interrupted, with dead workers, or with an error in one row, what is known comes back.
+    """
+    found: list[Any] = [None] * asked
+    failures: list[str] = []
+    bar = line(parsed.verb, asked, parsed.quiet)
+    try:
+        for numbers, ask in questions:
+            first = asked - found.count(None)
+
+            def listen(p: Progress, first: int = first) -> bool:
+                bar(replace(p, done=first + p.done, total=asked))
+                return interrupt.requested
+
+            collector = Collector(listen)
+            try:
+                with warnings.catch_warnings():  # these are said once, after the answers
+                    for kind in (ImpossibleInputsWarning, UnitsWarning):
+                        warnings.simplefilter("ignore", kind)
+                    ask(progress=collector, n_jobs=parsed.jobs, store=store)
+            finally:
+                failures += collector.complaints
+                for at, answer in collector.rows():
+                    found[numbers[at]] = answer
+            if interrupt.requested:
+                break
+        interrupt.over = True  # here, where a KeyboardInterrupt would still be caught
+    except KeyboardInterrupt:
+        interrupt.requested = True
+    except Exception as error:
+        if all(answer is None for answer in found):
+            raise
+        failures.append("".join(traceback.format_exception_only(error)).strip())
+    finally:
+        interrupt.over = True
+        bar.close()
+    return found, "; ".join(failures)
 
 
 @contextmanager
-def _kept(
-    parsed: argparse.Namespace,
-    model: Model,
-    queries: Sequence[Any],
-    together: Together,
-) -> Iterator[tuple[Sequence[Any], Callable[[], Mapping[int, Any]]]]:
-    """What is asked, and what answers many queries at once, with a store that keeps it if one was named."""
+def _store(parsed: argparse.Namespace, model: LoadedModel) -> Iterator[Store | None]:
+    """The store that was named, with a run begun in it."""
     if parsed.store is None:
-        yield queries, partial(together, None)
+        yield None
         return
     from gpcert.store import Store
 
     store = Store(parsed.store)
     store.add_model(model.post)
-    store.begin(shlex.join(["gpcert", *parsed.command]), surroundings())
-    kept = [replace(query, limits=query.limits | {"store": store}) for query in queries]
-    yield kept, partial(together, store)
+    store.begin(_command(parsed), surroundings())
+    yield store
     store.end()
     store.close()
+
+
+def _command(parsed: argparse.Namespace) -> str:
+    return shlex.join(["gpcert", *parsed.command])
 
 
 def _save(path: Path | None, results: dict[str, Any], text: str) -> Kept:

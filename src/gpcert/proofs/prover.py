@@ -56,11 +56,6 @@ class ProofPath(os.PathLike[str]):
     def __fspath__(self) -> str:
         return self._path
 
-    @property
-    def folder(self) -> ProofPath:
-        """For a question that writes several files."""
-        return ProofPath(os.path.dirname(self._path), self.model, self.rows)
-
 
 @dataclass(frozen=True, eq=False)
 class Prover:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,9 +29,12 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import room
 from gpcert.regions import Ball, Region, Regions
 from gpcert.results import About, Attack
-from gpcert.running import Lot, Report, ask_all
+from gpcert.running import Listener, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, random_start
+
+#: Regions attacked at once. Always as many: starts are drawn for all of them.
+_BLOCK = 32
 
 
 @about_regions
@@ -44,6 +47,8 @@ def attack(
     *,
     starts: int = 5,
     rng: int | np.random.Generator | None = 0,
+    progress: Listener | bool | None = None,
+    n_jobs: int | None = None,
     store: Kept = None,
 ) -> list[Attack]:
     """The point with the smallest P(label) that local search finds in a region, or in each of a sequence.
@@ -69,6 +74,11 @@ def attack(
     rng : int, numpy Generator or None
         Where random starts come from; the same integer gives the same answer. The answer keeps the integer
         that it was, or that the generator drew; None draws another one each time.
+    progress : callable or bool, optional
+        True: a bar. A function is called with a `Progress`, without bounds, when some regions are done; if it
+        returns True, the points of the others are those at which their attacks would start.
+    n_jobs : int, optional
+        Processes for a batch; None: all cores where that pays.
     store : path or Store, optional
         Keeps each answer as it comes; what it has is not computed again.
 
@@ -92,11 +102,14 @@ def attack(
         labels: Index = post.probability(X).argmax(axis=1)
     else:
         labels = checked_labels(post, label, region)
-    task = _Task(post, (method, int(starts), drawn), about(post, Settings()))
-    pieces = dict(enumerate(zip(region, X, labels.tolist(), strict=True)))
-    running = checked_running(None, 1, store, post, what="attack")
-    found = ask_all(_alone, task, pieces, running, blank=partial(_blank, task), together=partial(_all, task))
-    return [found[i] for i in pieces]
+    task = _Task(post, region, X, labels, (method, int(starts), drawn), about(post, Settings()))
+    blocks = {b: np.arange(b, min(b + _BLOCK, len(X))) for b in range(0, len(X), _BLOCK)}
+    running = checked_running(progress, n_jobs, store, post, what="attack")
+    done = ask_all(_ask, task, blocks, running, what="attack", size=len, blank=partial(_blank, task))
+    found = {b + i: answer for b, block in done.items() for i, answer in enumerate(block)}
+    if missing := [i for i in range(len(X)) if i not in found]:
+        found |= zip(missing, _answers(task, np.array(missing), X[missing]), strict=True)
+    return [found[i] for i in range(len(X))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,39 +117,38 @@ class _Task:
     """What the regions of one call share: the method with its starts and what they are drawn from."""
 
     post: Posterior
+    regions: Regions
+    X: Float
+    labels: Index
     asked: tuple[str, int, int]
     about: About
 
 
-_Piece = tuple[Region, Float, int]  # where, from which point, against which label
+def _blank(task: _Task, block: Index) -> list[Attack]:
+    return [_attack(task, i, task.X[i], 0.0, False) for i in block.tolist()]
 
 
-def _blank(task: _Task, piece: _Piece) -> Attack:
-    region, start, label = piece
-    return Attack(start, 0.0, False, task.about.classes[label], *task.asked, start, region, task.about)
+def _ask(task: _Task, block: Index, report: Report) -> list[Attack]:
+    """Regions by their numbers, all at once: one step of all is one matrix product."""
+    method, starts, rng = task.asked
+    regions, X, labels = [task.regions[i] for i in block.tolist()], task.X[block], task.labels[block]
+    return _answers(task, block, strongest(task.post, regions, X, labels, method, starts=starts, rng=rng))
 
 
-def _alone(task: _Task, piece: _Piece, report: Report) -> Attack:
-    (lot,) = _all(task, {0: piece})
-    answer: Attack = lot.answer(0)
-    return answer
-
-
-def _all(task: _Task, pieces: Mapping[int, _Piece]) -> Iterator[Lot]:
-    """All regions at once: one step of all is one matrix product."""
-    regions, starts, labels = zip(*pieces.values(), strict=True)
-    method, count, rng = task.asked
-    X, columns = np.stack(starts), np.array(labels, dtype=np.intp)
-    points = strongest(task.post, regions, X, columns, method, starts=count, rng=rng)
-    found = {}
-    for i, z, row, (region, start, label) in zip(
-        pieces, points, task.post.probability(points), pieces.values(), strict=True
-    ):
+def _answers(task: _Task, block: Index, points: Float) -> list[Attack]:
+    """What the points (m, d) of regions, by their numbers, show."""
+    found = []
+    for i, z, row in zip(block.tolist(), points, task.post.probability(points), strict=True):
         # Next to 1/2 the `predict` of scikit-learn may say the same label all the same (D3).
+        label = task.labels[i]
         hit = bool(row.argmax() != label and row[label] < row.max() - 2.0 * room(task.post, 0.5))
-        own = task.about.classes[label]
-        found[i] = Attack(z, float(row[label]), hit, own, *task.asked, start, region, task.about)
-    yield Lot.of(found, [(-np.inf, np.inf, 0, 0.0)] * len(found))
+        found.append(_attack(task, i, z, float(row[label]), hit))
+    return found
+
+
+def _attack(task: _Task, i: int, z: Float, probability: float, hit: bool) -> Attack:
+    own = task.about.classes[task.labels[i]]
+    return Attack(z, probability, hit, own, *task.asked, task.X[i], task.regions[i], task.about)
 
 
 def strongest(

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.bounds.factory import BoundFactory
-from gpcert.engine.facts import knows
-from gpcert.engine.labels import knows_labels
 from gpcert.posterior import Posterior
 from gpcert.proofs.limits import exported, unasked
 from gpcert.proofs.tree import Tree
@@ -34,7 +32,7 @@ from gpcert.questions.decision import Decision, decide, decision, labelled, sett
 from gpcert.questions.rooted import Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Unproved, Verdict, VerdictStatus
-from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
+from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -134,33 +132,6 @@ def certify(
         _ask, task, pieces, running, what="certify", stopped=_interrupted, blank=blank, together=together
     )
     return [found[i] if i in found else unasked(blank(pieces[i]), prover) for i in range(len(region))]
-
-
-def settled_verdicts(
-    post: Posterior,
-    X: Float,
-    regions: Sequence[Region],
-    threshold: float,
-    device: str,
-    store: Kept,
-    tolerance: float,
-    max_seconds: float | None,
-    max_nodes: int | None,
-) -> dict[int, Verdict]:
-    """The verdicts on those of many points X (m, d) and regions that the store has or that their roots
-    settle, by number.
-    """
-    check_model(post)
-    check_threshold(post, threshold)
-    settings = checked_settings(tolerance, max_seconds, max_nodes)
-    if not regions or not (knows(post) or knows_labels(post)):
-        return {}
-    task = _Task(post, BoundFactory(post), float(threshold), settings, about(post, settings))
-    labels, ties = labelled(post, X, device)
-    pieces = _pieces(regions, labels, ties)
-    running = checked_running(None, None, store, post, what="certify")
-    together = partial(_together, task, Regions(regions), labels, ties, device)
-    return settle_together(pieces, running, partial(_blank, task), together)
 
 
 def _at_the_root(

@@ -31,7 +31,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all, settle_together
+from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask, require
@@ -151,28 +151,6 @@ class _Task:
             return BoundFactory(self.post)
         made: BoundFactory = plugins("methods")[self.method].load()(self.post, self.settings.tolerance)
         return made
-
-
-def settled_ranges(
-    post: Posterior,
-    regions: Sequence[Region],
-    label: Label | None,
-    method: str,
-    device: str,
-    store: Kept,
-    tolerance: float,
-    max_seconds: float | None,
-    max_nodes: int | None,
-) -> dict[int, ProbabilityRange]:
-    """The answers to those of many regions that the store has or that their roots settle, by number."""
-    check_model(post)
-    settings = checked_settings(tolerance, max_seconds, max_nodes)
-    task, sets = _Task(post, method, settings, about(post, settings)), Regions(regions)
-    labels = checked_labels(post, label, sets)
-    pieces = _pieces(sets, labels)
-    running = checked_running(None, None, store, post, what="probability_range")
-    together = partial(_together, task, sets, labels, device)
-    return settle_together(pieces, running, partial(_blank, task), together)
 
 
 def _at_the_root(task: _Task, regions: Sequence[Region], labels: Index, device: str) -> Iterator[Roots]:

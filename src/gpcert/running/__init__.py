@@ -3,10 +3,19 @@
 from gpcert.running.executor import ask_all
 from gpcert.running.keeper import Keeper
 from gpcert.running.pieces import Numbered, Pieces, among
-from gpcert.running.progress import Bar, Listener, Progress, Report, Stopped, listener, wants_to_stop
+from gpcert.running.progress import (
+    Bar,
+    Collector,
+    Listener,
+    Progress,
+    Report,
+    Stopped,
+    listener,
+    wants_to_stop,
+)
 from gpcert.running.signals import SIGNALS, THREADS, on_signals
 from gpcert.running.threads import one_thread
-from gpcert.running.ways import Ask, Lot, Running, made, settle_together
+from gpcert.running.ways import Ask, Lot, Running, made
 from gpcert.running.workers import cores
 
 __all__ = [
@@ -14,6 +23,7 @@ __all__ = [
     "THREADS",
     "Ask",
     "Bar",
+    "Collector",
     "Keeper",
     "Listener",
     "Lot",
@@ -30,6 +40,5 @@ __all__ = [
     "made",
     "on_signals",
     "one_thread",
-    "settle_together",
     "wants_to_stop",
 ]

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,7 +25,7 @@ from gpcert.errors import GpcertError
 from gpcert.running.board import Board
 from gpcert.running.keeper import Keeper
 from gpcert.running.pieces import Pieces, drop, regions
-from gpcert.running.progress import Listener, Stopped, Tally, listener
+from gpcert.running.progress import Collector, Listener, Stopped, Tally, listener
 from gpcert.running.ways import Ask, Running, Together
 from gpcert.running.worker import Call
 from gpcert.running.workers import TRIED, cores, deaf, deaths, feed, kill, packed, parallel, remote, wanted
@@ -48,24 +49,20 @@ def ask_all(
     what: str = "",
     stopped: Callable[[Any], bool] = lambda answer: False,
     size: Callable[[Any], int] | None = None,
-    total: int | None = None,
-    found: dict[int, Any] | None = None,
     blank: Callable[[Any], Any] | None = None,
     together: Together | None = None,
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
-    A piece is about `size` regions (None: one), the first of them number i of `total`; `blank` gives the
-    answer, or the answers, that say nothing about it. Many pieces may be answered `together` first. What was
-    not begun, or was lost with a worker, is not `found`. An answer may be a lot it was given with: see
-    `made`.
+    A piece is about `size` regions (None: one), the first of them number i; `blank` gives the answer, or the
+    answers, that say nothing about it. Many pieces may be answered `together` first. What was not begun, or
+    was lost with a worker, has no answer. An answer may be a lot it was given with: see `made`.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
     rest, known = keeper.divided(pieces)
     with listener(running.progress, what) as tell:
-        answers = {} if found is None else found
-        count = regions(pieces, size) if total is None else total
-        batch = _Batch(ask, task, rest, running, tell, stopped, size, count, keeper, answers)
+        answers = running.progress.answers if isinstance(running.progress, Collector) else {}
+        batch = _Batch(ask, task, rest, running, tell, stopped, size, regions(pieces, size), keeper, answers)
         answers.update(known)
         try:
             batch.run(together)
@@ -117,7 +114,11 @@ class _Batch:
         """Say what dead workers have cost."""
         if self._deaths:
             cost = f"{self._lost} of {self.total} are not answered" if self._lost else "its work was repeated"
-            self.running.complain(f"a worker ran out of memory or was killed: {cost}")
+            told = f"a worker ran out of memory or was killed: {cost}"
+            if isinstance(self.tell, Collector):
+                self.tell.complaints.append(told)
+            else:
+                warnings.warn(told, RuntimeWarning, stacklevel=4)
 
     def _report(self, i: int, known: Sequence[float], at: int) -> bool:
         """Tell the listener where a piece stands, at which of its regions; whether to stop."""

@@ -64,6 +64,28 @@ def wants_to_stop(said: object) -> bool:
     return isinstance(said, bool | np.bool_) and bool(said)
 
 
+class Collector:
+    """A listener that keeps the answers of its batch as they come: they outlive an error and a second Ctrl-C.
+
+    What dead workers have cost is kept, too, in place of a warning.
+    """
+
+    def __init__(self, listen: Listener) -> None:
+        self._listen = listen
+        self.answers: dict[int, Any] = {}  #: by the number of the piece
+        self.complaints: list[str] = []
+
+    def __call__(self, p: Progress) -> object:
+        """Pass it on."""
+        return self._listen(p)
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """Answers by the number of the region: a piece may be about several."""
+        for first, found in self.answers.items():
+            some = enumerate(found) if isinstance(found, list) else [(0, found)]
+            yield from ((first + at, answer) for at, answer in some if answer is not None)
+
+
 @dataclass(eq=False)
 class Tally:
     """How many regions of a batch are done, and who is told."""

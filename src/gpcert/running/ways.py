@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gpcert.running.keeper import Keeper
-from gpcert.running.pieces import Pieces
 from gpcert.running.progress import Listener, Report
 from gpcert.validation import Index
 
@@ -51,31 +48,11 @@ Together = Callable[[Mapping[int, Any]], Iterator[Lot]]
 
 @dataclass(frozen=True)
 class Running:
-    """How a batch runs: who is told, on how many workers, who hears of workers that died, who keeps answers.
+    """How a batch runs: who is told, on how many workers, who keeps answers.
 
     `keeper`: made for each batch, of a function that gives the answer which says nothing of a piece.
     """
 
     progress: Listener | bool | None = None
     n_jobs: int | None = None
-    complain: Callable[[str], None] = lambda told: warnings.warn(told, RuntimeWarning, stacklevel=5)
     keeper: Callable[[Any], Keeper] = lambda blank: Keeper()
-
-
-def settle_together(
-    pieces: Pieces, running: Running, blank: Callable[[Any], Any], together: Together
-) -> dict[int, Any]:
-    """What is kept already, and what is answered `together`, kept as it comes; the rest is left to others.
-
-    Ctrl-C ends it with what is known.
-    """
-    keeper = running.keeper(blank)
-    rest, found = keeper.divided(pieces)
-    try:
-        with suppress(KeyboardInterrupt):
-            for lot in together(rest):
-                numbers = enumerate(lot.numbers.tolist())
-                found.update({i: keeper.whole(i, lot.answer(at)) for at, i in numbers})
-    finally:
-        keeper.close()
-    return found

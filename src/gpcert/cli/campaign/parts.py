@@ -18,7 +18,7 @@ from gpcert.cli.io.sources import read_points
 from gpcert.cli.io.tables import Table
 from gpcert.cli.options import rows
 from gpcert.cli.regions import Shape, ball_around, read_shape
-from gpcert.cli.session import Model
+from gpcert.cli.session import LoadedModel
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.proofs.prover import ProofPath, row_names
@@ -50,7 +50,7 @@ _PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method"
 class Points:
     """The rows of the data, and what a model makes of them."""
 
-    model: Model
+    model: LoadedModel
     table: Table
 
     @cached_property
@@ -160,7 +160,7 @@ def lots(order: Index) -> Iterator[Index]:
 def parts(campaign: Campaign) -> Iterator[Part]:
     """All parts, in the order of the file; files are read, options checked."""
     for name, file in campaign.models.items():
-        model = Model(campaign.place(file))
+        model = LoadedModel(campaign.place(file))
         post = model.post
         require(post.likelihood is not None, f"models.{name} must be a classifier, got a regression model")
         given = campaign.data

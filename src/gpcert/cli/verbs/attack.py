@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
-from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_jobs, add_output, add_region
 from gpcert.cli.regions import balls, read_radii, read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
-from gpcert.posterior import Posterior
 from gpcert.questions.attack import attack
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
-from gpcert.regions import Region
 from gpcert.results import Attack
-from gpcert.running import Listener
-from gpcert.validation import Float
 
 DESCRIPTION = """
 Look for a point of the region around each row where the model gives another label. What is found
@@ -42,42 +36,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
-#: Regions attacked at once: one step of all is one matrix product. Always as many: starts are drawn for all.
-_BLOCK = 32
-
-
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Some of the regions, and the points at which their attacks start."""
-
-    X: Float
-    regions: list[Region]
-    method: str
-    limits: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        """The number of answers."""
-        return len(self.regions)
-
-
 def run(parsed: argparse.Namespace) -> int:
     """An attack for each row and radius."""
     model = open_model(parsed)
     table = read_points(parsed, model.post)
     shape = read_shape(parsed, model.post, table)
     regions = balls(table, read_radii(parsed, table), shape)
-    parts = [regions[i : i + _BLOCK] for i in range(0, len(regions), _BLOCK)]
-    queries = [
-        _Block(table.X[[i for i, _ in part]], [region for _, region in part], parsed.method) for part in parts
-    ]
+    rows, starts = Rows(model, table, regions), table.X[[i for i, _ in regions]]
+    ask = partial(attack, model.post, [region for _, region in regions], starts, method=parsed.method)
     settings = {"method": parsed.method, **shape_told(shape, model.features)}
-    rows = Rows(model, table, regions)
-    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
-
-
-def _ask(post: Posterior, query: _Block, progress: Listener) -> Answer:
-    return {"answers": list(attack(post, query.regions, query.X, method=query.method, **query.limits))}
+    return run_session(parsed, model, table, rows, [(range(len(rows)), ask)], settings, _table, _summary)
 
 
 def _table(rows: list[Row]) -> str:

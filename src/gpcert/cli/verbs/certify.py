@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from gpcert.cli.asking import Answer
 from gpcert.cli.gates import add_gate, read_gate
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region, number
-from gpcert.cli.proving import add_proof, proof_paths
+from gpcert.cli.proving import add_proof, proof_folder
 from gpcert.cli.regions import read_regions
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between
-from gpcert.posterior import Posterior
-from gpcert.proofs.prover import ProofPath
-from gpcert.questions.certify import certify, settled_verdicts
-from gpcert.questions.checks import Kept
+from gpcert.questions.certify import certify
 from gpcert.records.rows import Row
-from gpcert.regions import Region
 from gpcert.results import Verdict, VerdictStatus
-from gpcert.running import Listener
-from gpcert.validation import Float, require
+from gpcert.validation import require
 
 DESCRIPTION = """
 Whether the label of a row can change within a region around it: "safe" is proved, "unsafe" comes
@@ -54,15 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_proof(parser)
 
 
-@dataclass(frozen=True, eq=False)
-class _Query:
-    x: Float
-    region: Region
-    threshold: float
-    limits: dict[str, Any]
-    proof: ProofPath | None
-
-
 def run(parsed: argparse.Namespace) -> int:
     """A verdict for each row and radius."""
     model = open_model(parsed)
@@ -73,27 +57,15 @@ def run(parsed: argparse.Namespace) -> int:
         inside = table is None or region.contains(x)
         require(inside, f"{parsed.boxes} must have boxes that hold their rows, got one without row {i}")
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    named = str if table is None else table.named
-    proofs = proof_paths(parsed, model, [region for _, region in regions], [named(i) for i, _ in regions])
-    asked = zip(points, regions, proofs, strict=True)
-    queries = [_Query(x, region, parsed.threshold, limits, proof) for x, (_, region), proof in asked]
+    rows, sets = Rows(model, table, regions), [region for _, region in regions]
+    proof = proof_folder(parsed, model, sets, rows.names, [region.centre for region in sets])
+    options = limits | {"device": parsed.device, "proof": proof}
+    ask = partial(certify, model.post, np.array(points), sets, parsed.threshold, **options)
     settings = {"threshold": parsed.threshold, **shape, **limits}
-    rows = Rows(model, table, regions)
-
-    def together(store: Kept) -> dict[int, Verdict]:
-        if parsed.proof is not None:  # a proof needs the tree of a search
-            return {}
-        question = np.array(points), [query.region for query in queries], parsed.threshold, parsed.device
-        return settled_verdicts(model.post, *question, store, **limits)
-
-    gate = read_gate(parsed, [rows.row(k, None) for k in range(len(regions))], model.post.labels)
-    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary, together, gate)
-
-
-def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    question = query.x, query.region, query.threshold
-    found = certify(post, *question, progress=progress, proof=query.proof, **query.limits)
-    return {"answer": found}
+    gate = read_gate(parsed, [rows.row(k, None) for k in range(len(rows))], model.post.labels)
+    return run_session(
+        parsed, model, table, rows, [(range(len(rows)), ask)], settings, _table, _summary, gate
+    )
 
 
 def _table(rows: list[Row]) -> str:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from gpcert.classes import Label, called, position
-from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_region
-from gpcert.cli.proving import add_proof, proof_paths
-from gpcert.cli.regions import Shape, read_radii, read_shape
-from gpcert.cli.session import Model, Rows, open_model, run_session
+from gpcert.cli.proving import add_proof, proof_folder
+from gpcert.cli.regions import read_radii, read_shape
+from gpcert.cli.session import LoadedModel, Rows, open_model, run_session
 from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
-from gpcert.posterior import Posterior
-from gpcert.proofs.prover import ProofPath
 from gpcert.questions.explain import explain
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.results import Explanation
-from gpcert.running import Listener
-from gpcert.validation import Float, require
+from gpcert.validation import require
 
 DESCRIPTION = """
 How much each feature alone, moving up or down by the radius, moves the probability of a class:
@@ -47,16 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_proof(parser)
 
 
-@dataclass(frozen=True, eq=False)
-class _Query:
-    x: Float
-    radius: float
-    label: Label
-    shape: Shape
-    limits: dict[str, Any]
-    proof: ProofPath | None
-
-
 def run(parsed: argparse.Namespace) -> int:
     """Influences of all features at each row, and their mean."""
     model = open_model(parsed)
@@ -68,21 +53,17 @@ def run(parsed: argparse.Namespace) -> int:
     require(len(several) <= 1, f"--radius must be given once for influences, got {several}")
     radii = [radius for (radius,) in read_radii(parsed, table)]
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
-    named = [*map(table.named, range(len(table.X)))]
-    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], named)
-    asked = zip(table.X, radii, proofs, strict=True)
-    queries = [_Query(x, radius, label, shape, limits, proof) for x, radius, proof in asked]
-    regions = [(i, shape.ball(table.X[i], radius)) for i, radius in enumerate(radii)]
-    rows = Rows(model, table, regions)
+    rows = Rows(model, table, [(i, shape.ball(table.X[i], radius)) for i, radius in enumerate(radii)])
+    proof = proof_folder(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], rows.names, table.X)
+    moving = {"features": shape.features, "domain": shape.domain, "scale": shape.scale}
+    questions = []
+    for radius in dict.fromkeys(radii):
+        some = [i for i, own in enumerate(radii) if own == radius]
+        options = moving | limits | {"proof": proof}
+        ask = partial(explain, model.post, table.X[some], radius, label, **options)
+        questions.append((some, ask))
     settings = {"class": str(label), **shape_told(shape, model.features), **limits}
-    return run_session(parsed, model, table, _ask, queries, rows, settings, _no_table, _Mean(model, label))
-
-
-def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    shape, proof = query.shape, None if query.proof is None else query.proof.folder
-    options = query.limits | {"features": shape.features, "domain": shape.domain, "scale": shape.scale}
-    options |= {"progress": progress, "proof": proof}
-    return {"answer": explain(post, query.x, query.radius, query.label, **options)}
+    return run_session(parsed, model, table, rows, questions, settings, _no_table, _Mean(model, label))
 
 
 def _no_table(rows: list[Row]) -> str:
@@ -93,7 +74,7 @@ def _no_table(rows: list[Row]) -> str:
 class _Mean:
     """The mean over the rows, as a table."""
 
-    def __init__(self, model: Model, label: Label) -> None:
+    def __init__(self, model: LoadedModel, label: Label) -> None:
         self._model, self._name = model, called(label)
 
     def __call__(self, rows: list[Row]) -> str:

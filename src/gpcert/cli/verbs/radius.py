@@ -5,25 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from gpcert.cli.asking import Answer
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_limits, add_output, add_shape, number
-from gpcert.cli.proving import add_proof, proof_paths
-from gpcert.cli.regions import Shape, read_shape
+from gpcert.cli.proving import add_proof, proof_folder
+from gpcert.cli.regions import read_shape
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import radius_at_least, radius_at_most
-from gpcert.posterior import Posterior
-from gpcert.proofs.prover import ProofPath
 from gpcert.questions.radius import certified_radius
 from gpcert.records.batch import shape_told
 from gpcert.records.rows import Row
 from gpcert.results import CertifiedRadius
-from gpcert.running import Listener
-from gpcert.validation import Float
 
 DESCRIPTION = """
 For each row the largest radius within which its label is proved not to change, and the smallest at
@@ -54,32 +48,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_proof(parser)
 
 
-@dataclass(frozen=True, eq=False)
-class _Query:
-    x: Float
-    shape: Shape
-    limits: dict[str, Any]
-    proof: ProofPath | None
-
-
 def run(parsed: argparse.Namespace) -> int:
     """A pair of radii for each row."""
     model = open_model(parsed)
     table = read_points(parsed, model.post)
     shape = read_shape(parsed, model.post, table)
     limits = {name: getattr(parsed, name) for name in ("max_radius", "rtol", "max_seconds", "max_nodes")}
-    named = [*map(table.named, range(len(table.X)))]
-    proofs = proof_paths(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], named)
-    queries = [_Query(x, shape, limits, proof) for x, proof in zip(table.X, proofs, strict=True)]
     rows = Rows(model, table, [(i, None) for i in range(len(table.X))])
+    proof = proof_folder(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], rows.names, table.X)
+    ask = partial(certified_radius, model.post, table.X, **shape.arguments(), **limits, proof=proof)
     settings = {**shape_told(shape, model.features), **limits}
-    return run_session(parsed, model, table, _ask, queries, rows, settings, _table, _summary)
-
-
-def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    options = query.shape.arguments() | query.limits
-    found = certified_radius(post, query.x, **options, progress=progress, proof=query.proof)
-    return {"answer": found}
+    return run_session(parsed, model, table, rows, [(range(len(rows)), ask)], settings, _table, _summary)
 
 
 def _table(rows: list[Row]) -> str:

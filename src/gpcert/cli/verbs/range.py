@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from gpcert.classes import Label, called, position
-from gpcert.cli.asking import Answer
+from gpcert.classes import called, position
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region
-from gpcert.cli.proving import add_proof, proof_paths
+from gpcert.cli.proving import add_proof, proof_folder
 from gpcert.cli.regions import read_regions
 from gpcert.cli.session import Rows, open_model, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
-from gpcert.posterior import Posterior
-from gpcert.proofs.prover import ProofPath
-from gpcert.questions.checks import Kept
-from gpcert.questions.ranges import probability_range, settled_ranges
+from gpcert.questions.ranges import probability_range
 from gpcert.records.rows import Row
-from gpcert.regions import Region
 from gpcert.results import ProbabilityRange
-from gpcert.running import Listener
 from gpcert.validation import require
 
 DESCRIPTION = """
@@ -49,15 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_proof(parser)
 
 
-@dataclass(frozen=True, eq=False)
-class _Query:
-    region: Region
-    label: Label
-    method: str
-    limits: dict[str, Any]
-    proof: ProofPath | None
-
-
 def run(parsed: argparse.Namespace) -> int:
     """Ranges of one class over a ball around each row, or over boxes."""
     model = open_model(parsed)
@@ -67,35 +51,12 @@ def run(parsed: argparse.Namespace) -> int:
     limits = {name: getattr(parsed, name) for name in ("tolerance", "max_seconds", "max_nodes")}
     auto = parsed.proof is None or parsed.method == "auto"
     require(auto, f"--method must be auto with --proof, got {parsed.method}")
-    named = str if table is None else table.named
-    proofs = proof_paths(parsed, model, [region for _, region in regions], [named(i) for i, _ in regions])
-    asked = zip(regions, proofs, strict=True)
-    queries = [_Query(region, label, parsed.method, limits, proof) for (_, region), proof in asked]
+    rows, sets = Rows(model, table, regions), [region for _, region in regions]
+    proof = proof_folder(parsed, model, sets, rows.names, [region.centre for region in sets])
+    options = limits | {"device": parsed.device, "proof": proof}
+    ask = partial(probability_range, model.post, sets, label, parsed.method, **options)
     settings = {"class": str(label), "method": parsed.method, **shape, **limits}
-
-    def together(store: Kept) -> dict[int, ProbabilityRange]:
-        if parsed.proof is not None:  # a proof needs the tree of a search
-            return {}
-        sets = [query.region for query in queries]
-        return settled_ranges(model.post, sets, label, parsed.method, parsed.device, store, **limits)
-
-    return run_session(
-        parsed,
-        model,
-        table,
-        _ask,
-        queries,
-        Rows(model, table, regions),
-        settings,
-        _table(called(label)),
-        together=together,
-    )
-
-
-def _ask(post: Posterior, query: _Query, progress: Listener) -> Answer:
-    question = query.region, query.label, query.method
-    found = probability_range(post, *question, progress=progress, proof=query.proof, **query.limits)
-    return {"answer": found}
+    return run_session(parsed, model, table, rows, [(range(len(rows)), ask)], settings, _table(called(label)))
 
 
 def _table(name: str) -> Callable[[list[Row]], str]:
