@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from flint import arb
 
-from gpcert.bounds import curves_of
+from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.lines import Lines, latent_lines, lines
 from gpcert.engine.planes import Plane, plane, variance_plane
 from gpcert.kernels import RBF
