@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import subprocess
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -190,3 +191,29 @@ def test_no_file_holds_a_machine_path_or_names_a_registry() -> None:
         text = path.read_text(encoding="utf-8")
         assert not MACHINE_PATH.search(text), identify(path)
         assert not re.search(r"index-url|pypi\.org|find-links", text), identify(path)
+
+
+def test_the_architecture_names_every_package_once_and_nothing_that_is_not_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("## The packages")[2].partition("##")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, flags=re.MULTILINE)
+    named = re.findall(r"`(\w+)`", " ".join(f"{names} {owns.partition('(with')[2]}" for names, owns in rows))
+    package = ROOT / "src" / "gpcert"
+    modules = {
+        path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert sorted(named) == sorted(modules - {"__init__", "__main__"})
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = [re.findall(r"\w+", layer) for layer in settings["contracts"][0]["layers"]]
+    height = {name: at for at, layer in enumerate(layers) for name in layer}
+    assert [height[name] for name in named] == sorted(height[name] for name in named)
+    parts = re.findall(r"`(bounds/[\w/]+)`", text) + [
+        f"bounds/{name}"
+        for name in re.findall(r"^\| `(\w+)` \|", text.partition("## Inside bounds")[2], flags=re.MULTILINE)
+    ]
+    assert parts
+    for part in parts:
+        assert (package / part).is_dir(), part
+    code = " ".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    for name in re.findall(r"`(?:gc\.)?([A-Z]\w+|\w+_\w+)`", text):
+        assert re.search(rf"\b{name}\b", code), name
