@@ -9,7 +9,7 @@ import re
 import tomllib
 from pathlib import Path
 
-GROUPS = ("plots", "tables", "sklearn", "test")
+GROUPS = ("plots", "tables", "sklearn", "completion", "test")
 
 
 def main() -> None:

@@ -318,14 +318,6 @@ def test_influences_are_those_of_the_library(inside: Path, capsys: pytest.Captur
     assert told.splitlines()[1].startswith(strongest)
 
 
-def test_bench_tells_costs(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ball = ("--rows", "0:3", "--radius", "0.1", "--radius", "0.2", "--scale", "std")
-    assert main(["bench", "model.safetensors", "test.csv", *ball, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(r["radius"], r["rows"], r["converged"]) for r in told["rows"]] == [(0.1, 3, 1.0), (0.2, 3, 1.0)]
-    assert all(0 < r["median_seconds"] <= r["max_seconds"] for r in told["rows"])
-
-
 def test_several_classes(inside: Path) -> None:
     X, _ = points(60, 0)
     Z = (X - OFFSET) / UNIT
@@ -477,23 +469,28 @@ def test_durations() -> None:
 def complete(script: Path, words: str) -> list[str]:
     """What bash offers for the last word."""
     text = (
-        f"source {script}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _gpcert; "
+        f"source {script}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_gpcert; "
         "printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash", "-c", text], cwd=script.parent, capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 
-def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        assert main(["completion", shell]) == 0
-        (tmp_path / shell).write_text(capsys.readouterr().out, encoding="utf-8")
-    assert "range" in complete(tmp_path / "bash", "gpcert ra")
-    assert complete(tmp_path / "bash", "gpcert fit --kernel mat") == ["matern12", "matern32", "matern52"]
-    assert complete(tmp_path / "bash", "gpcert range --max-n") == ["--max-nodes"]
-    assert complete(tmp_path / "bash", "gpcert completion f") == ["fish"]
-    assert complete(tmp_path / "bash", "gpcert range mod") == []  # then the shell offers files
-    assert "-a 'probit logit softmax'" in (tmp_path / "fish").read_text(encoding="utf-8")
+def test_completion(tmp_path: Path) -> None:
+    """By shtab, as docs/cli.md has it."""
+    for shell in ("bash", "zsh"):
+        command = [sys.executable, "-m", "shtab", "--shell", shell, "gpcert.cli.main.make_parser"]
+        script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "matern12" in script
+        (tmp_path / shell).write_text(script, encoding="utf-8")
+    bash = tmp_path / "bash"
+    assert complete(bash, "gpcert ra") == ["range", "radius"]
+    assert complete(bash, "gpcert fit --kernel mat") == ["matern12", "matern32", "matern52"]
+    assert complete(bash, "gpcert range --max-n") == ["--max-nodes"]
+    assert complete(bash, "gpcert campaign st") == ["status"]
+    (tmp_path / "model.safetensors").touch()
+    assert complete(bash, "gpcert range mod") == ["model.safetensors"]
+    assert complete(bash, "gpcert range model.safetensors --proof mod") == ["model.safetensors"]
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "reproduce"])

@@ -294,21 +294,6 @@ def test_interrupted_training_never_replaces_a_model(folder: Path) -> None:
     assert gc.load(folder / "m.partial.safetensors").n_centres == 1000
 
 
-def test_an_interrupted_bench_tells_what_it_measured(folder: Path, old: Path) -> None:
-    before = old.read_bytes()
-    run = Running(folder, "bench", *ENDLESS[1:], "--max-seconds", "600", "-o", "old.json", "--json")
-    run.until("bench: .*1/4 .*width")
-    run.to_group(signal.SIGTERM)
-    status, out, told = run.end()
-    assert status == 143
-    assert "this incomplete run is in old.partial.json" in told
-    measured = json.loads(out)
-    assert measured == json.loads((folder / "old.partial.json").read_text())
-    assert measured["complete"] is False
-    assert [(r["radius"], r["rows"]) for r in measured["rows"]] == [(0.0, 1)]
-    assert old.read_bytes() == before
-
-
 def test_standard_output_that_fails_costs_no_answer(folder: Path, old: Path, tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     full_device = os.open("/dev/full", os.O_WRONLY)
@@ -374,8 +359,7 @@ def test_what_cannot_be_written_is_told_before_the_work(
         circle.unlink(missing_ok=True)
         circle.symlink_to(circle)
     before = set(folder.iterdir())
-    certify, bench = ("certify", *RANGE[1:]), ("bench", *RANGE[1:])
-    verbs = ((RANGE, "json"), (certify, "json"), (bench, "json"), (TRAIN, "safetensors"))
+    verbs = ((RANGE, "json"), (("certify", *RANGE[1:]), "json"), (TRAIN, "safetensors"))
     for verb, end in (*verbs, (("report", "old.json"), "html")):
         capsys.readouterr()
         assert main([*verb, "-o", output.replace(".json", f".{end}")]) == 2

@@ -48,8 +48,8 @@ x = 1
 
 ```console
 $ pip install something
-$ gpcert completion \\
-    bash  # continued
+$ gpcert fit dataset:synthetic2d --max-evals 0 \\
+    -o m.safetensors  # continued
 nothing
 $ head -1 missing
 ```
@@ -67,8 +67,8 @@ def test_stale_outputs_are_found_and_replaced(
     assert capsys.readouterr().out == f"{page}: written\n"  # once
     text = page.read_text(encoding="utf-8")
     assert "one 2.5\n" in text
-    assert "x = 1\n```\n\n```console\n$ pip install something\n$ gpcert completion \\\n" in text
-    assert re.search(r"bash  # continued\n(.*\n)+complete ", text)
+    assert "x = 1\n```\n\n```console\n$ pip install something\n$ gpcert fit dataset:synthetic2d" in text
+    assert re.search(r"continued\n(.*\n)*saved: m.safetensors", text)
     assert "nothing" not in text
     assert_current(page)
     with pytest.raises(AssertionError):

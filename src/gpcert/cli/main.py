@@ -30,9 +30,7 @@ VERBS = {
     "report": "one HTML page from results",
     "campaign": "many questions from a file: run, status, report",
     "store": "answers that were kept: list, show, export, compact, merge",
-    "bench": "what ranges cost on this machine",
     "demo": "train on shipped data, certify, write an HTML page",
-    "completion": "script for tab completion",
 }
 
 
@@ -56,7 +54,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
-    """The parser, with the options of the wanted verb only: the others' modules are not even imported."""
+    """The parser, with the options of the wanted verb only: the others' modules are not even imported.
+
+    None: with those of all verbs, for `shtab gpcert.cli.main.make_parser`.
+    """
     parser = _Parser(
         prog="gpcert",
         description="Guaranteed ranges of a Gaussian-process classifier's probability over regions.",
@@ -71,7 +72,7 @@ def make_parser(wanted: str | None = None) -> argparse.ArgumentParser:
         own = verbs.add_parser(
             verb, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
         )
-        if verb == wanted:
+        if wanted in (None, verb):
             declare(own, verb)
             parser.options = tuple(name for action in own._actions for name in action.option_strings)
     return parser
@@ -84,6 +85,9 @@ def declare(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.epilog = "examples:\n" + module.EXAMPLES.strip("\n")
     module.configure(parser)
     parser.set_defaults(run=module.run)
+    for action in parser._actions:
+        if not action.choices:
+            vars(action)["complete"] = "file"  # what shtab offers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Read when BLAS is loaded: questions are many small products, which more threads only slow down.
         for name in THREADS:
             os.environ.setdefault(name, "1")
-    parsed = make_parser(given[0] if given else None).parse_args(given)
+    parsed = make_parser(given[0] if given else "").parse_args(given)
     parsed.command = given
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # no answer is lost for a letter
