@@ -1,5 +1,5 @@
 """Sums of Gaussian kernels where bounds of their higher orders are equalities: one centre, L d along L^-1 v,
-|L d| = |L^-1 v|, the end of the box (X2, X5, X6, C1, J2, J5, J11, J23, J24).
+|L d| = |L^-1 v|, the end of the box (X2, X5, X6, C1, J2, J5, J11, J23, J24, J27).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import pytest
 from flint import arb
 
 from gpcert.bounds.local.gaussian import sums as scalar
-from gpcert.engine import shells
+from gpcert.engine import forms, shells
 from gpcert.engine.fewer import Fewer
+from gpcert.engine.forms import Forms
 from helpers.mutation import unnoticed
 from helpers.worst import Corner, column, engine_sum, exactly, grown, model, plane, sum_around_zero
 
@@ -160,6 +161,51 @@ def test_sums_seen_by_fewer_centres():
     assert arb(float(corner.order_three(0)[0])) <= grown(post, [-1.0], [h])
 
 
+def forms_at_the_corner(f, corner, sharp=True):
+    """The minorant at the far corner, whose direction chooses theta."""
+    aim = np.asarray(corner, dtype=float)[None]
+    base, g, H, excess = Forms(f).minorant(aim, sharp)
+    return arb(float((base + (g * aim).sum() + 0.5 * aim @ H[0] @ aim.T - excess)[0, 0]))
+
+
+@exactly
+def test_forms_of_rows():
+    """J27: orders three and four with their best theta, and what is beyond by its norm; nearly equalities."""
+    ways = {"_TENSOR": 24, "_ALONE": 12}, {"_TENSOR": 24, "_ALONE": 0}, {"_TENSOR": 0}
+    for metric, corner in CASES:
+        post = parallel(metric, corner)
+        f = engine_sum(post, [-1.0], np.zeros(len(corner)), corner, metric)
+        exact = grown(post, [-1.0], corner)
+        for way in ways:
+            with patch.multiple(forms, **way):
+                found = forms_at_the_corner(f, corner)
+                assert found <= exact
+                assert found >= exact - (arb("1e-9") if len(corner) == 1 else 1)
+        assert forms_at_the_corner(f, corner, False) <= exact
+
+
+@exactly
+def test_forms_of_rows_centre_by_centre():
+    """J27: nearly an equality for small a, and far smaller than the norm where |v| is large against |d|."""
+    post = model([[3.0]], [1.0])
+    f = engine_sum(post, [-1.0], [0.0], [0.02], [1.0])
+    assert forms_at_the_corner(f, [0.02]) <= grown(post, [-1.0], [0.02])
+
+
+@exactly
+def test_forms_of_rows_know_a_part_of_the_norm():
+    """J27: the squared norm of an order that is taken from all: of one centre, all of it."""
+    post = parallel([1.0], [1.0])
+    f = engine_sum(post, [-1.0], [0.0], [1.0], [1.0])
+    size = arb(float(f.bk[0, 0])) ** 2
+    for way in {"_TENSOR": 24, "_ALONE": 0}, {"_TENSOR": 0}:
+        with patch.multiple(forms, **way):
+            three, four = Forms(f).orders
+            for form, order in ((three, 6), (four, 24)):
+                assert arb(float(form.head[0])) * order <= size
+                assert arb(float(form.head[0])) * order >= size * arb("0.999")
+
+
 SUMS, ENGINE, SHELLS = "bounds/local/gaussian/sums.py", "engine/sums.py", "engine/shells.py"
 NORM, FORMS = "test_all_higher_orders_by_one_norm", "test_higher_orders_as_forms"
 PLAIN = "test_higher_orders_by_absolute_values"
@@ -167,6 +213,8 @@ TWO, THREE = "test_rows_of_order_two", "test_rows_of_order_three"
 TINY = "test_norms_of_tiny_remainders_have_room_for_cancellation"
 HELPS, PART = "test_a_slope_in_r_that_helps", "test_norms_of_a_cubic_that_is_seen_in_part"
 FEWER = "test_sums_seen_by_fewer_centres"
+ROWS, MINORANT, CENTRES = "engine/forms.py", "test_forms_of_rows", "test_forms_of_rows_centre_by_centre"
+HEADS = "test_forms_of_rows_know_a_part_of_the_norm"
 TERMS = [
     ("X5", SUMS, "return {|0.9 * }rest * tail_norm_up", NORM),
     ("X5", SUMS, "rest = {|0.9 * }sqrt_up(", NORM),
@@ -210,6 +258,16 @@ TERMS = [
     ("J23", ENGINE, "lam + ({|0.9 * }self.apart", FEWER),
     ("J23", ENGINE, "(self.slope - {2.0|1.8} * self.apart)[:, None] - 2.0 * rest", FEWER),
     ("J23", "engine/fewer.py", "return ({|0.9 * }xp.sqrt(square)", FEWER),
+    ("J27", ROWS, "taken = taken + ({|0.8 * }power / theta)", MINORANT),
+    ("J27", ROWS, "spent = spent + {|0.8 * }power * (theta", MINORANT),
+    ("J27", ROWS, "power = {|0.9 * }span **", MINORANT),
+    ("J27", ROWS, "known + {|1.1 * }form.head", MINORANT),
+    ("J27", ROWS, "({2.0|1.8} * rest + spent)", MINORANT),
+    ("J27", ROWS, "({1.0|0.9} / 6.0)\n", MINORANT),
+    ("J27", ROWS, "({1.0|0.9} / math.factorial(order) ** 2)", MINORANT),
+    ("J27", ROWS, "({_MORE**2|0.9} / math.factorial(order))", CENTRES),
+    ("J27", ROWS, "head = {6.0|6.6} * xp.clip", HEADS),
+    ("J27", ROWS, "head = {|1.1 * }math.factorial(order) *", HEADS),
     ("J24", SHELLS, "rest + m * _UP, {|1.1 * }m * beyond", "test_shells_begin_where_they_say"),
     ("J24", SHELLS, "rest + {|0.9 * }m * _UP, m * beyond", "test_shells_begin_where_they_say"),
 ]  # fmt: skip

@@ -22,6 +22,8 @@ from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
 #: J1: (|L^-1 z| + |L^-1 y|)^2 of rows that are bounded at all.
 _FARTHEST = 180.0
+#: What depends on the points alone.
+_OF_POINTS = "bk", "value", "gradient", "_form", "_size"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +42,17 @@ class Sums:
         """Those of some rows, with what is known of them."""
         seen = (None, None) if self.few is None else (self.few.take(rows), self.missed[rows])
         few = Sums(self.at.take(rows), self.boxes.take(rows), self.plane.take(rows), *seen)
-        for name in ("bk", "value", "gradient", "_form", "_size", "excess", "slope", "_grow"):
+        for name in (*_OF_POINTS, "excess", "slope", "_grow"):
             if name in self.__dict__:
                 few.__dict__[name] = self.__dict__[name][rows]
         return few
+
+    def on(self, boxes: Boxes) -> Sums:
+        """The same on other boxes, which need not hold the points, with what does not depend on them."""
+        seen = None if self.few is None else self.few.on(replace(boxes, facts=self.few.at.facts))
+        other = replace(self, boxes=boxes, few=seen)
+        other.__dict__.update({name: self.__dict__[name] for name in _OF_POINTS if name in self.__dict__})
+        return other
 
     @property
     def _facts(self) -> Facts:

@@ -1,0 +1,115 @@
+"""Orders three and four of rows as forms (J27), in ball arithmetic at random rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from flint import arb
+
+from gpcert.engine import forms
+from gpcert.engine.forms import Forms
+from gpcert.engine.sums import Sums, seen_by_few
+from gpcert.kernels import RBF
+from helpers.batches import as_if_large
+from helpers.functionals import form_value, functionals, steps
+from helpers.oracle import BITS, bits, examples
+from helpers.rows import random_batch
+
+WAYS = {
+    "one tensor": {"_TENSOR": 24, "_ALONE": 12},
+    "a tensor and a form": {"_TENSOR": 24, "_ALONE": 0},
+    "two forms": {"_TENSOR": 0},
+}
+
+
+def batches(seed, count, kinds=("laplace", "psd", "indefinite", "zero"), **options):
+    rng = np.random.default_rng(seed)
+    found = 0
+    while found < count:
+        offset = float(rng.choice([0.0, 1e3]))
+        batch = random_batch(rng, kind=kinds[found % len(kinds)], offset=offset, make=RBF, **options)
+        if batch is not None:
+            found += 1
+            yield rng, batch
+
+
+def parts_of(batch, rng):
+    """A part of each box, which need not hold the reference."""
+    low, high = batch.boxes.low, batch.boxes.high
+    ends = np.sort(rng.choice([0.0, 0.3, 0.7, 1.0], (2, *low.shape)), axis=0)
+    return replace(batch.boxes, low=low + ends[0] * (high - low), high=low + ends[1] * (high - low))
+
+
+def inside(batch, boxes, row, rng):
+    """Points (D,) of the row's part: raw doubles that lie in it; of a ball, points of the whole row."""
+    if batch.rows.axes is not None:
+        yield from batch.inside(row, rng, 1)
+        return
+    scale, here = batch.facts.lengths, batch.references[row]
+    for share in (*rng.choice([0.0, 1.0], (2, len(here))), rng.random(len(here))):
+        d = boxes.low[row] + share * (boxes.high[row] - boxes.low[row])
+        yield batch.point(row, here + (1.0 - 1e-9) * d * scale)
+
+
+def check(batch, rng, sums, value, sharp):
+    """Bounds of the whole box and of a part of it; how many say something."""
+    said = 0
+    with np.errstate(all="ignore"):
+        whole = Forms(sums)
+        whole.minorant(batch.boxes.high, sharp)
+        for boxes in (batch.boxes, parts_of(batch, rng))[: 2 if batch.rows.axes is None else 1]:
+            aim = np.where(rng.random(boxes.low.shape) < 0.5, boxes.low, boxes.high)
+            base, g, H, excess = whole.on(boxes).minorant(aim, sharp)
+            assert np.array_equal(H, H.transpose(0, 2, 1), equal_nan=True)
+            sure = np.isfinite(base - excess + np.abs(H).sum(axis=(1, 2)) + np.abs(g).sum(axis=1))
+            with bits(BITS):
+                for row in np.flatnonzero(sure):
+                    for x in inside(batch, boxes, row, rng):
+                        d = steps(batch, row, x)
+                        below = form_value(H[row], d) / 2 + arb(float(base[row])) - arb(float(excess[row]))
+                        below += sum((arb(float(a)) * e for a, e in zip(g[row], d, strict=True)), arb(0))
+                        exact = batch.grown(row, x) * value(row, x)
+                        assert exact >= below
+                        said += bool(exact - below < arb("0.05"))
+    return said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_forms_lie_below_functionals_on_boxes_with_and_without_the_reference(way):
+    said = [0, 0]
+    with patch.multiple(forms, **WAYS[way]):
+        for rng, batch in batches(1, examples(20)):
+            if not batch.facts.has_planes:
+                continue
+            for plane, value in functionals(batch, rng)[::2]:
+                for sharp in (True, False):
+                    said[sharp] += check(batch, rng, Sums(batch.at, batch.boxes, plane), value, sharp)
+    assert said[0] > 20 * examples(20)
+    assert said[1] > said[0]
+
+
+def test_forms_of_balls_and_of_fewer_centres():
+    with as_if_large():
+        for rng, batch in batches(2, examples(4), ("sites",), balls=True, n=20):
+            (plane, value), *_ = functionals(batch, rng)
+            sums = seen_by_few(Sums(batch.at, batch.boxes, plane))
+            check(batch, rng, sums, value, True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_of_a_batch_have_the_forms_they_have_alone(way):
+    with patch.multiple(forms, **WAYS[way]), np.errstate(all="ignore"):
+        for rng, batch in batches(3, examples(3)):
+            plane = functionals(batch, rng)[0][0]
+            every, aim = Forms(Sums(batch.at, batch.boxes, plane)), batch.boxes.high
+            found = every.minorant(aim)
+            for row in range(len(aim)):
+                one = np.array([row])
+                alone = Forms(Sums(batch.at.take(one), batch.boxes.take(one), plane.take(one)))
+                for few in (alone, every.take(one)):
+                    for a, b in zip(found, few.minorant(aim[one]), strict=True):
+                        scale = np.abs(a[row]).max()
+                        np.testing.assert_allclose(b[0], a[row], rtol=1e-5, atol=1e-6 * scale)
