@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.cli.io.grid_table import read_grid
-from gpcert.cli.io.tables import Columns, Reading
+from gpcert.cli.io.cells import read_cells
+from gpcert.cli.io.tables import ColumnChoice, Reading
 from gpcert.errors import InvalidInputError
 
-COLUMNS = Columns(features=("b", "a"), target="y", id="who")
+COLUMNS = ColumnChoice(features=("b", "a"), target="y", id="who")
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -62,14 +62,14 @@ def test_one_table_in_every_format(tmp_path: Path) -> None:
     table = frame()
     for path, reading in every(tmp_path / "t", table).items():
         for wanted in (None, [8, 0, 3]):
-            found = read_grid(path, COLUMNS, reading, wanted)
+            found = read_cells(path, COLUMNS, reading, wanted)
             rows = list(range(9)) if wanted is None else wanted
             assert found.X.tolist() == table[["b", "a"]].to_numpy()[rows].tolist(), path
             assert found.labels == tuple(table["y"][rows]), path
             assert found.ids == tuple(table["who"][rows]), path
             assert list(found.rows) == rows
         with pytest.raises(InvalidInputError, match=r"--rows must be in 0\.\.8 for .*, got 9"):
-            read_grid(path, COLUMNS, reading, [0, 9])
+            read_cells(path, COLUMNS, reading, [0, 9])
 
 
 @given(x=FINITE, decimal=st.sampled_from([".", ","]))
@@ -79,7 +79,7 @@ def test_a_decimal_is_its_nearest_double(
     path = tmp_path_factory.getbasetemp() / "decimal.csv"
     path.write_text(f"a;b\n {repr(x).replace('.', decimal)} ;1\n", encoding="utf-8")
     reading = Reading(delimiter=";", decimal=decimal)
-    assert read_grid(path, Columns(features=("a",)), reading).X.tolist() == [[x]]
+    assert read_cells(path, ColumnChoice(features=("a",)), reading).X.tolist() == [[x]]
 
 
 def test_columns_with_types_are_exact_or_refused(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_columns_with_types_are_exact_or_refused(tmp_path: Path) -> None:
     columns = {"f": np.array([0.1, 3.0], np.float32), "i": [2**53, -(2**60)], "t": [True, False]}
     pd.DataFrame(columns).to_parquet(path)
     exact = [[float(np.float32(0.1)), 2.0**53, 1.0], [3.0, -(2.0**60), 0.0]]
-    assert read_grid(path, Columns()).X.tolist() == exact
+    assert read_cells(path, ColumnChoice()).X.tolist() == exact
     for column, told in (
         (
             {"i": [1, 2**53 + 1]},
@@ -103,7 +103,7 @@ def test_columns_with_types_are_exact_or_refused(tmp_path: Path) -> None:
     ):
         pd.DataFrame(column).to_parquet(path)
         with pytest.raises(InvalidInputError, match=told):
-            read_grid(path, Columns())
+            read_cells(path, ColumnChoice())
 
 
 def test_rows_with_gaps_are_left_out_only_when_asked(tmp_path: Path) -> None:
@@ -114,24 +114,26 @@ def test_rows_with_gaps_are_left_out_only_when_asked(tmp_path: Path) -> None:
     kept = [0, 2, 3, 5, 7, 8]
     for path, reading in every(tmp_path / "t", table).items():
         with pytest.raises(InvalidInputError, match=r"row 6.*'y' must be a label, got an empty cell"):
-            read_grid(path, COLUMNS, reading)
+            read_cells(path, COLUMNS, reading)
         skip = Reading(**vars(reading) | {"missing": "skip"})
-        found = read_grid(path, COLUMNS, skip)
+        found = read_cells(path, COLUMNS, skip)
         assert (list(found.rows), found.skipped) == (kept, 3), path
         assert found.X.tolist() == table[["b", "a"]].to_numpy()[kept].tolist()
         assert found.ids == tuple(f"né {i}" for i in kept)
-        assert found.place(5, "a").startswith(f"{path}, row 5")
-        some = read_grid(path, COLUMNS, skip, [7, 4, 0])
+        assert found.place(5, "a").startswith(f"{path}, row 8")
+        some = read_cells(path, COLUMNS, skip, [7, 4, 0])
         assert (list(some.rows), some.skipped, some.ids) == ([7, 0], 1, ("né 7", "né 0"))
         with pytest.raises(
             InvalidInputError, match="a row without empty cells, got 2 with some, 2 of them in 'a'"
         ):
-            read_grid(path, COLUMNS, skip, [4, 1])
+            read_cells(path, COLUMNS, skip, [4, 1])
     for cell in ("NA", "NaN", "null", " ", "n/a"):
         (tmp_path / "cell.csv").write_text(f"a,b\n{cell},1\n2,3\n")
-        assert read_grid(tmp_path / "cell.csv", Columns(), Reading(missing="skip")).X.tolist() == [[2.0, 3.0]]
+        assert read_cells(tmp_path / "cell.csv", ColumnChoice(), Reading(missing="skip")).X.tolist() == [
+            [2.0, 3.0]
+        ]
         with pytest.raises(InvalidInputError, match="--missing skip leaves out"):
-            read_grid(tmp_path / "cell.csv", Columns())
+            read_cells(tmp_path / "cell.csv", ColumnChoice())
 
 
 @pytest.fixture
@@ -235,29 +237,29 @@ def test_workbooks_that_are_no_table(inside: Path, monkeypatch: pytest.MonkeyPat
     book.create_sheet("notes")
     book.save("t.xlsx")
     with pytest.raises(InvalidInputError) as told:  # a formula that nobody has worked out is an empty cell
-        read_grid(Path("t.xlsx"), Columns(target="y"))
+        read_cells(Path("t.xlsx"), ColumnChoice(target="y"))
     assert "'b' (empty cells, 1 in all), 'a' (empty cells, 1 in all)" in str(told.value)
     book.active.append((1, 2, "y", 4))
     book.save("t.xlsx")
     with pytest.raises(
         InvalidInputError, match=r"t.xlsx, line 6 must have 3 cells, as the header has, got 4"
     ):
-        read_grid(Path("t.xlsx"), Columns(target="y"))
+        read_cells(Path("t.xlsx"), ColumnChoice(target="y"))
     book["notes"].append(["hello"])
     book.save("t.xlsx")
     with pytest.raises(
         InvalidInputError, match=r"t.xlsx must have one sheet with cells, got 'Sheet', 'notes'"
     ):
-        read_grid(Path("t.xlsx"), Columns(target="y"))
-    monkeypatch.setattr("gpcert.cli.io.typed_table._FREELY", 100)
-    monkeypatch.setattr("gpcert.cli.io.typed_table._FACTOR", 1)
+        read_cells(Path("t.xlsx"), ColumnChoice(target="y"))
+    monkeypatch.setattr("gpcert.cli.io.cells._FREELY", 100)
+    monkeypatch.setattr("gpcert.cli.io.cells._FACTOR", 1)
     with pytest.raises(InvalidInputError, match=r"t.xlsx must unpack to at most"):
-        read_grid(Path("t.xlsx"), Columns(target="y"))
+        read_cells(Path("t.xlsx"), ColumnChoice(target="y"))
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(
         InvalidInputError, match=r"a .xlsx file needs openpyxl, got none: pip install 'gpcert\[tab"
     ):
-        read_grid(Path("t.xlsx"), Columns(target="y"))
+        read_cells(Path("t.xlsx"), ColumnChoice(target="y"))
 
 
 def test_radii_come_from_any_of_them(inside: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.cli.io.grid_table import read_grid
+from gpcert.cli.io.cells import read_cells
 from gpcert.cli.io.sources import SHIPPED, feature_names, reading_of
-from gpcert.cli.io.tables import Columns, Reading, Table
+from gpcert.cli.io.tables import ColumnChoice, DataTable, Reading
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.questions.checks import training_columns
@@ -48,7 +48,7 @@ class Shape:
         }
 
 
-def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None) -> Shape:
+def read_shape(parsed: argparse.Namespace, post: Posterior, table: DataTable | None) -> Shape:
     """Norm, moving features, domain and units from the options; a shipped data set brings its domain."""
     names = feature_names(post)
     moving = None
@@ -60,7 +60,7 @@ def read_shape(parsed: argparse.Namespace, post: Posterior, table: Table | None)
     return Shape(parsed.norm, moving, _domain(given, names, post), _scale(parsed.scale, names, post, moving))
 
 
-def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
+def read_radii(parsed: argparse.Namespace, table: DataTable) -> list[list[float]]:
     """The radii of each row: the same, one or several, or one from a column."""
     if parsed.radius_column is None:
         require(parsed.radius is not None, "--radius or --radius-column must be given, got neither")
@@ -74,18 +74,19 @@ def read_radii(parsed: argparse.Namespace, table: Table) -> list[list[float]]:
         f"--radius-column must name a column of a file with named columns, got {name!r} for {table.source}",
     )
     reading = replace(reading_of(parsed), missing=None)
-    column = read_grid(Path(parsed.data), Columns(features=(name,)), reading, table.rows)
+    column = read_cells(Path(parsed.data), ColumnChoice(features=(name,)), reading, table.rows)
     require(
         column.sha256 == table.sha256, f"{table.source} must stay as it is while it is read, got a change"
     )
     radii = [float(radius) for radius in column.X[:, 0]]
-    for i, radius in zip(table.rows, radii, strict=True):
-        require(radius >= 0, f"{table.place(i, name)} must be >= 0, got {radius}")
+    for i, radius in enumerate(radii):
+        if not radius >= 0:
+            raise InvalidInputError(f"{column.place(i, name)} must be >= 0, got {radius}")
     return [[radius] for radius in radii]
 
 
 def read_regions(
-    parsed: argparse.Namespace, post: Posterior, table: Table | None
+    parsed: argparse.Namespace, post: Posterior, table: DataTable | None
 ) -> tuple[list[tuple[int, Region]], dict[str, Any]]:
     """Balls around the rows, or boxes, each with the row's position; and what settings say of them."""
     names = feature_names(post)
@@ -101,12 +102,12 @@ def read_regions(
     return boxes(parsed.boxes, reading, names, table), {"boxes": str(parsed.boxes)}
 
 
-def balls(table: Table, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:
+def balls(table: DataTable, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:
     """A ball for each radius of each row, with the row's position in the table."""
     return [(i, ball_around(table, i, r, shape)) for i, several in enumerate(radii) for r in several]
 
 
-def ball_around(table: Table, i: int, radius: float, shape: Shape) -> Ball:
+def ball_around(table: DataTable, i: int, radius: float, shape: Shape) -> Ball:
     """The ball around the i-th row."""
     try:
         return shape.ball(table.X[i], radius)
@@ -115,13 +116,13 @@ def ball_around(table: Table, i: int, radius: float, shape: Shape) -> Ball:
 
 
 def boxes(
-    path: Path, reading: Reading, names: tuple[str, ...], table: Table | None
+    path: Path, reading: Reading, names: tuple[str, ...], table: DataTable | None
 ) -> list[tuple[int, Region]]:
     """Boxes from columns NAME.lower and NAME.upper; a feature without them stays at the row's value.
 
     One line serves all rows. Without rows every feature needs its two columns.
     """
-    file = read_grid(path, Columns(), reading)
+    file = read_cells(path, ColumnChoice(), reading)
     ends: dict[tuple[str, str], int] = {}
     for j, column in enumerate(file.names):
         name, _, end = column.rpartition(".")

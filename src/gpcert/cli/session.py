@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpcert.cli.gates import Gate
 from gpcert.cli.io.sources import class_names, feature_names
-from gpcert.cli.io.tables import Table
+from gpcert.cli.io.tables import DataTable
 from gpcert.cli.keeping import Kept, check_outputs, keep, rescue
 from gpcert.cli.progress import Interrupt, duration, line
 from gpcert.cli.show import say, warn
@@ -76,7 +76,7 @@ class Rows:
     """What stands beside answers: the row, its labels, estimated probabilities at the point, the radius."""
 
     def __init__(
-        self, model: LoadedModel, table: Table | None, regions: Sequence[tuple[int, Region | None]]
+        self, model: LoadedModel, table: DataTable | None, regions: Sequence[tuple[int, Region | None]]
     ) -> None:
         self._model, self._table, self._regions = model, table, regions
         self._probability = None if table is None else model.post.probability(table.X)
@@ -111,7 +111,7 @@ class Rows:
 def run_session(
     parsed: argparse.Namespace,
     model: LoadedModel,
-    table: Table | None,
+    table: DataTable | None,
     rows: Rows,
     questions: Sequence[tuple[Sequence[int], Question]],
     settings: dict[str, Any],
@@ -289,7 +289,7 @@ def _for_people(
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]
 
 
-def tell_skipped(*tables: Table) -> None:
+def tell_skipped(*tables: DataTable) -> None:
     """Rows that `--missing skip` left out are said; the others keep their positions."""
     for table in tables:
         if table.skipped:
@@ -297,7 +297,7 @@ def tell_skipped(*tables: Table) -> None:
             warn(f"{table.source}: {table.skipped} of {n} rows have empty cells and are left out")
 
 
-def describe_data(table: Table, shape: tuple[int, int] | None) -> dict[str, Any]:
+def describe_data(table: DataTable, shape: tuple[int, int] | None) -> dict[str, Any]:
     """What a reader needs to know of the data; `shape` of its images, where the table does not say it."""
     shape = shape or table.image_shape
     if shape is not None:

@@ -15,7 +15,7 @@ from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label, position
 from gpcert.cli.campaign.file import Campaign
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.io.tables import Table
+from gpcert.cli.io.tables import DataTable
 from gpcert.cli.options import rows
 from gpcert.cli.regions import Shape, ball_around, read_shape
 from gpcert.cli.session import LoadedModel
@@ -51,7 +51,7 @@ class Points:
     """The rows of the data, and what a model makes of them."""
 
     model: LoadedModel
-    table: Table
+    table: DataTable
 
     @cached_property
     def probability(self) -> Float:
@@ -97,7 +97,7 @@ class Part:
         return self.points.model.post
 
     @property
-    def table(self) -> Table:
+    def table(self) -> DataTable:
         """The rows."""
         return self.points.table
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpcert.cli.io.array_table import read_npz, shipped_table
-from gpcert.cli.io.grid_table import read_grid
-from gpcert.cli.io.tables import Columns, Reading, Table, take_rows
+from gpcert.cli.io.cells import read_cells
+from gpcert.cli.io.npz import read_npz, read_shipped
+from gpcert.cli.io.tables import ColumnChoice, DataTable, Reading
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
 from gpcert.validation import require
@@ -19,18 +19,17 @@ SHIPPED = "dataset:"
 
 def read_table(
     source: str,
-    columns: Columns,
+    choice: ColumnChoice,
     reading: Reading | None = None,
     part: str = "test",
     wanted: Sequence[int] | None = None,
-) -> Table:
+) -> DataTable:
     """The table of a CSV, Excel, Parquet or npz file, or of `dataset:NAME` (its `part`: "train" or "test").
 
     `wanted`: only these rows, in this order.
     """
     if source.startswith(SHIPPED):
-        table = shipped_table(source.removeprefix(SHIPPED), part, columns)
-        return table if wanted is None else take_rows(table, wanted)
+        return read_shipped(source.removeprefix(SHIPPED), part, choice).take(wanted)
     path = Path(source)
     # Devices and pipes could block or never end.
     if path.exists() and not path.is_file():
@@ -38,21 +37,21 @@ def read_table(
             f"{path} must be a CSV, npz, .xlsx or .parquet file, got something that is not a file"
         )
     if path.suffix.lower() == ".npz":
-        return read_npz(path, columns, wanted)
-    return read_grid(path, columns, reading, wanted)
+        return read_npz(path, choice, wanted)
+    return read_cells(path, choice, reading, wanted)
 
 
-def read_points(parsed: argparse.Namespace, post: Posterior) -> Table:
+def read_points(parsed: argparse.Namespace, post: Posterior) -> DataTable:
     """The rows asked about: the model's features by name, and labels where the file has them.
 
     The column of labels is `--target`, else the one the model was trained on, if it is there.
     """
     learnt = post.training.get("label_column")
     target = parsed.target or (learnt if isinstance(learnt, str) else None)
-    columns = Columns(
+    choice = ColumnChoice(
         features=post.feature_names, target=target, optional_target=parsed.target is None, id=parsed.id
     )
-    table = read_table(parsed.data, columns, reading_of(parsed), wanted=parsed.rows)
+    table = read_table(parsed.data, choice, reading_of(parsed), wanted=parsed.rows)
     require(
         len(table.names) == post.n_features,
         f"{table.source} must have {post.n_features} features, as the model has, got {len(table.names)}",

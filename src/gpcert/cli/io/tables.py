@@ -6,12 +6,13 @@ A source is a CSV, Parquet or Excel file with named columns, an npz file with th
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from hashlib import file_digest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from gpcert.validation import Float, composed, meant, require
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnChoice:
     """Which columns to read: `features` in this order, or all but the others; the labels; the names of rows.
 
     `optional_target`: the labels' column may be missing; there are no labels then.
@@ -52,34 +53,15 @@ class Reading:
 
     @property
     def between(self) -> str:
-        """What stands between cells."""
+        """The character between cells."""
         return self.delimiter or (";" if self.decimal == "," else ",")
 
 
-class Bad(NamedTuple):
-    """A cell that is no number: the rule and what was found; the same of a column, in few words."""
-
-    told: str
-    kind: str
-    helps: str = ""  # an option, and what it does
-
-
-_MISSING = ("", "na", "n/a", "nan", "null")  # what programs write for nothing
-SKIP = "--missing skip leaves out rows with empty cells"
-
-
-def is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing, in one of the ways that programs write it."""
-    if isinstance(cell, float):
-        return math.isnan(cell)
-    return cell is None or (isinstance(cell, str) and cell.strip().lower() in _MISSING)
-
-
 @dataclass(frozen=True, eq=False)
-class Table:
+class DataTable:
     """Points X (n, d) with their feature names, labels (n,) if known, names of rows if asked for.
 
-    `rows`: (n,) positions in the source, from 0; `place(row, column)`: where to look in the file.
+    `rows`: (n,) positions in the source, from 0; `lines`: (n,) of a text, from 1.
     """
 
     source: str
@@ -89,7 +71,7 @@ class Table:
     labels: tuple[str, ...] | None
     ids: tuple[str, ...] | None
     rows: Sequence[int]
-    place: Callable[[int, str], str]
+    lines: Sequence[int] | None = None
     target: str | None = None
     domain: tuple[float, float] | None = None
     image_shape: tuple[int, int] | None = None
@@ -99,64 +81,53 @@ class Table:
         """What its i-th row is called: by its id, or its position in the source."""
         return str(self.rows[i]) if self.ids is None else self.ids[i]
 
+    def place(self, i: int, column: str) -> str:
+        """Where to look in the source for the i-th row."""
+        return place_of(self.source, self.rows[i], None if self.lines is None else self.lines[i], column)
+
     def checked_labels(self, classes: Sequence[Label]) -> tuple[str, ...]:
         """The classes of the rows by their names: each label must be one."""
         if self.labels is None:
             raise InvalidInputError(f"{self.source} must have labels; name their column with --target")
         names: dict[str, str] = {}
-        for row, label in zip(self.rows, self.labels, strict=True):
+        for i, label in enumerate(self.labels):
             if label not in names:
-                names[label] = str(classes[position(classes, label, self.place(row, self.target or "y"))])
+                names[label] = str(classes[position(classes, label, self.place(i, self.target or "y"))])
         return tuple(names[label] for label in self.labels)
 
-
-def take_rows(table: Table, wanted: Sequence[int]) -> Table:
-    """The rows at these positions in the source, in this order."""
-    at = {row: k for k, row in enumerate(table.rows)}
-    for row in wanted:
-        if row not in at:
-            raise outside(table.source, len(table.rows), row)
-    order = [at[row] for row in wanted]
-    return replace(
-        table,
-        X=np.ascontiguousarray(table.X[order]),
-        labels=None if table.labels is None else tuple(table.labels[k] for k in order),
-        ids=None if table.ids is None else tuple(table.ids[k] for k in order),
-        rows=tuple(wanted),
-    )
-
-
-def check_header(path: Path, header: Sequence[str], delimiter: str | None = None) -> None:
-    """Distinct names, no numbers; `delimiter`: of a CSV."""
-    require(any(header), f"{path} must have a header line with column names, got an empty file")
-    distinct = len(set(header)) == len(header)
-    twice = None if distinct else next(name for name in header if header.count(name) > 1)
-    require(twice is None, f"{path} must have distinct column names, got {twice!r} twice")
-    require(
-        not all(_is_number(name) for name in header),
-        f"{path} must have a header line with column names, got numbers: {', '.join(header[:3])}",
-    )
-    other = next((c for c in ";\t|," if c in header[0] and c != delimiter), None)
-    require(
-        len(header) > 1 or other is None or delimiter is None,
-        f"{path} must have columns separated by {delimiter!r}, got one column with {other!r} in its name; "
-        f"see --delimiter",
-    )
+    def take(self, wanted: Sequence[int] | None) -> DataTable:
+        """The rows at these positions in the source, in this order; None: all."""
+        if wanted is None:
+            return self
+        at = {row: k for k, row in enumerate(self.rows)}
+        for row in wanted:
+            if row not in at:
+                raise outside(self.source, len(self.rows), row)
+        order = [at[row] for row in wanted]
+        some: dict[str, Any] = {
+            name: None if (known := getattr(self, name)) is None else tuple(known[k] for k in order)
+            for name in ("labels", "ids", "rows", "lines")
+        }
+        return replace(self, X=np.ascontiguousarray(self.X[order]), **some)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def place_of(source: Any, row: int, line: int | None, column: str) -> str:
+    """Where a cell is, in words."""
+    where = "" if line is None else f" (line {line})"
+    return f"{source}, row {row}{where}, column {column!r}"
 
 
-def picker(at: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What takes the cells at these places."""
-    if len(at) == 1:
-        return lambda cells: (cells[at[0]],)
-    return itemgetter(*at)
+@contextmanager
+def hashed(path: Path) -> Iterator[tuple[IO[bytes], str]]:
+    """The open file and the SHA-256 of its bytes, which must not change meanwhile."""
+    with path.open("rb") as file:
+        before = os.fstat(file.fileno())
+        digest = file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        yield file, digest
+        after = os.fstat(file.fileno())
+    same = (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size)
+    require(same, f"{path} must stay as it is while it is read, got a change")
 
 
 def outside(source: str, n: int, row: int) -> InvalidInputError:

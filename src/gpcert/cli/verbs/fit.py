@@ -18,7 +18,7 @@ import numpy as np
 
 from gpcert import kernels
 from gpcert.cli.io.sources import SHIPPED, read_table, reading_of
-from gpcert.cli.io.tables import Columns, Table
+from gpcert.cli.io.tables import ColumnChoice, DataTable
 from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.options import add_reading, count, names, number, rows
 from gpcert.cli.progress import Interrupt, line
@@ -124,7 +124,7 @@ def run(parsed: argparse.Namespace) -> int:
     return interrupt.status if interrupt.requested else unsaid
 
 
-def in_file_units(post: Posterior, table: Table, unit: Float) -> Posterior:
+def in_file_units(post: Posterior, table: DataTable, unit: Float) -> Posterior:
     """The posterior trained on X / unit as a posterior of X, with names and the record of its data."""
     shared = isinstance(post.kernel, Kernel)
     each = [_scaled(kernel, unit) for kernel in post.kernels]
@@ -149,8 +149,8 @@ def _scaled(kernel: Kernel, unit: Float) -> Kernel:
     return replace(kernel, lengthscale=kernel.lengthscale * unit)
 
 
-def _training_table(parsed: argparse.Namespace) -> Table:
-    columns = Columns(
+def _training_table(parsed: argparse.Namespace) -> DataTable:
+    columns = ColumnChoice(
         features=parsed.columns, dropped=parsed.drop, target=parsed.target, id=parsed.id, droppable=True
     )
     csv = not parsed.data.startswith(SHIPPED) and not parsed.data.endswith(".npz")
@@ -174,7 +174,7 @@ def _training_table(parsed: argparse.Namespace) -> Table:
     return table
 
 
-def _tell_constant(table: Table) -> None:
+def _tell_constant(table: DataTable) -> None:
     ends = zip(table.names, table.X.min(axis=0), table.X.max(axis=0), strict=True)
     flat = [repr(name) for name, low, high in ends if low == high]
     if flat:
@@ -182,17 +182,17 @@ def _tell_constant(table: Table) -> None:
         warn(f"{told} and {len(flat) - 12} more" if len(flat) > 12 else told)
 
 
-def _test_table(parsed: argparse.Namespace, table: Table) -> Table | None:
+def _test_table(parsed: argparse.Namespace, table: DataTable) -> DataTable | None:
     if parsed.test is None:
         return None
     assert table.labels is not None
-    columns = Columns(features=table.names, target=parsed.target)
+    columns = ColumnChoice(features=table.names, target=parsed.target)
     test = read_table(parsed.test, columns, reading_of(parsed))
     test.checked_labels(sorted(set(table.labels)))
     return test
 
 
-def _units(parsed: argparse.Namespace, table: Table) -> Float:
+def _units(parsed: argparse.Namespace, table: DataTable) -> Float:
     """(d,): standard deviations, 1 where a column is constant or no scaling is wanted."""
     shipped = parsed.data.startswith(SHIPPED)
     scaling = parsed.scaling or ("none" if shipped or table.image_shape else "std")
@@ -272,11 +272,11 @@ def _percent(accuracy: float, rows: int) -> str:
     return percent(Fraction(round(accuracy * rows), rows))
 
 
-def _tested(post: Posterior, test: Table) -> dict[str, Any]:
+def _tested(post: Posterior, test: DataTable) -> dict[str, Any]:
     return {"data": test.source, "rows": len(test.X), "accuracy": _accuracy(post, test)}
 
 
-def _accuracy(post: Posterior, table: Table) -> float:
+def _accuracy(post: Posterior, table: DataTable) -> float:
     assert post.classes is not None
     predicted = post.classes[post.probability(table.X).argmax(axis=1)]
     return float(np.mean(predicted == np.array(table.labels)))
