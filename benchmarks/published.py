@@ -69,11 +69,12 @@ def measure() -> list[Row]:
 
 def cost(post: gc.Posterior, balls: list[gc.Ball], method: str) -> tuple[float, int]:
     """Mean CPU seconds per ball, and how many converged."""
-    gc.probability_range(post, balls[0], method=method, max_nodes=2)  # what is done once per model
+    label = post.classes[-1]
+    gc.probability_range(post, balls[0], label, method, max_nodes=2)  # what is done once per model
     spent, solved = 0.0, 0
     for ball in balls:
         start = time.process_time()
-        r = gc.probability_range(post, ball, method=method, tolerance=TOLERANCE, max_seconds=SECONDS)
+        r = gc.probability_range(post, ball, label, method, tolerance=TOLERANCE, max_seconds=SECONDS)
         spent += time.process_time() - start
         solved += r.status == "converged"
     return spent / len(balls), solved
