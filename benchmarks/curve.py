@@ -44,7 +44,6 @@ def table(answer: gc.Evaluation, seconds: float) -> list[Row]:
         "unknown": float((answer.verdicts == "unknown").mean()),
         ("CPU seconds" if DEVICE == "cpu" else "seconds"): round(seconds, 2),
         "images": len(answer.labels),
-        "must": "gap <= 0.005, 20 s on one core, 1 s on a GPU",
     }
     columns = {name: values[::4] for name, values in answer.table().items()}
     return [

@@ -20,22 +20,22 @@ ONLY = os.environ.get("GPCERT_BENCH_ONLY", "")
 
 Row = dict[str, str | float]
 
-#: data set, features (0: all), radii, tolerance, seconds per region, required share, required cost
-QUERIES: list[tuple[str, int, tuple[float, ...], float, float, str, str]] = [
-    ("mnist38", 10, (0.25,), 0.02, 20, "100 %", "60 floors"),
-    ("mnist38", 10, (0.5,), 0.02, 20, "100 %", "60 floors"),
-    ("mnist38", 10, (1.0,), 0.02, 20, "100 %", "200 floors"),
-    ("mnist38", 20, (0.5,), 0.02, 20, "100 %", "1 s"),
-    ("mnist38", 20, (1.0,), 0.02, 20, "100 %", "2 s"),
-    ("mnist38", 0, (0.05, 0.075, 0.1, 0.15), 0.02, 20, "100 %", "250 floors"),
-    ("mnist38", 0, (0.2,), 0.02, 20, "100 %", "2 s"),
-    ("mnist38", 0, (0.05,), 0.001, 20, "91 %", "-"),
-    ("mnist38", 0, (0.1,), 0.001, 20, "73 %", "-"),
-    ("spam", 0, (0.1, 0.25, 0.5, 1.0), 0.02, 20, "100 %", "30 floors"),
-    ("synthetic2d", 0, (0.1, 0.25, 0.5, 1.0, 2.0), 0.02, 20, "100 %", "0.4 s"),
-    ("mnist38, lengthscale 3", 0, (0.1,), 0.02, 30, "57 %", "-"),
-    ("mnist38, logit", 0, (0.05, 0.1), 0.02, 20, "100 %", "2x probit"),
-    ("mnist38, EP", 0, (0.05, 0.1), 0.02, 20, "100 %", "1.5x Laplace"),
+#: data set, features (0: all), radii, tolerance, seconds per region
+QUERIES = [
+    ("mnist38", 10, (0.25,), 0.02, 20),
+    ("mnist38", 10, (0.5,), 0.02, 20),
+    ("mnist38", 10, (1.0,), 0.02, 20),
+    ("mnist38", 20, (0.5,), 0.02, 20),
+    ("mnist38", 20, (1.0,), 0.02, 20),
+    ("mnist38", 0, (0.05, 0.075, 0.1, 0.15), 0.02, 20),
+    ("mnist38", 0, (0.2,), 0.02, 20),
+    ("mnist38", 0, (0.05,), 0.001, 20),
+    ("mnist38", 0, (0.1,), 0.001, 20),
+    ("spam", 0, (0.1, 0.25, 0.5, 1.0), 0.02, 20),
+    ("synthetic2d", 0, (0.1, 0.25, 0.5, 1.0, 2.0), 0.02, 20),
+    ("mnist38, lengthscale 3", 0, (0.1,), 0.02, 30),
+    ("mnist38, logit", 0, (0.05, 0.1), 0.02, 20),
+    ("mnist38, EP", 0, (0.05, 0.1), 0.02, 20),
 ]
 
 
@@ -75,7 +75,7 @@ def points(post: gc.Posterior, X: np.ndarray) -> np.ndarray:
 def measure() -> list[Row]:
     rows: list[Row] = []
     models: dict[str, tuple[gc.Posterior, gc.datasets.Dataset]] = {}
-    for name, d, radii, tolerance, seconds, share, cost in QUERIES:
+    for name, d, radii, tolerance, seconds in QUERIES:
         label = f"{name}, {f'{d} random features' if d else 'all features'}"
         if ONLY not in label:
             continue
@@ -88,7 +88,6 @@ def measure() -> list[Row]:
             rows.append(
                 {"query": label, "r": r, "tolerance": tolerance}
                 | _cost(post, data, chosen, d, r, tolerance, seconds)
-                | {"must": share, "must cost": cost}
             )
             print(rows[-1], flush=True)
     return rows
