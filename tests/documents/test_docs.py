@@ -15,12 +15,12 @@ from matplotlib.image import imread
 
 from helpers.documents import BLOCK, COMMAND, PAGES, ROOT, assert_current, assert_same, identify
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")])
 #: What stands between a user and an answer: neither proofs nor the inside.
 USER_PAGES = [
     path
-    for path in DOCUMENTS
-    if path.parent.name != "maths" and path.stem not in {"architecture", "CHANGELOG", "CONTRIBUTING"}
+    for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    if path.parent.name != "maths" and path.stem != "architecture"
 ]
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|tmp|opt|Users|mnt)/")
 ADDRESS = re.compile(r"https?://([\w.-]+)")
