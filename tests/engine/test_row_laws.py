@@ -11,15 +11,15 @@ from flint import arb
 from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds import curves_of
-from gpcert.engine import facts_of, kept_apart, kept_labels, knows_labels, parts_of, smallest, verdicts
+from gpcert.bounds.levels.registry import curves_of
+from gpcert.engine.apart import kept_apart, parts_of
 from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import boxes
-from gpcert.engine.facts import Facts
-from gpcert.engine.labels import classes_of
+from gpcert.engine.facts import Facts, facts_of
+from gpcert.engine.labels import classes_of, kept_labels, knows_labels
 from gpcert.engine.lines import lines
 from gpcert.engine.planes import mean_plane, plane
-from gpcert.engine.root import sums_of, values_of
+from gpcert.engine.root import smallest, sums_of, values_of, verdicts
 from gpcert.engine.rows import Rows
 from gpcert.engine.shells import bounded
 from gpcert.engine.values import amplitudes, points

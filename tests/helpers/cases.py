@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import arb
 
-from gpcert.bounds import BoundFactory, BoxBound, shape_of
+from gpcert.bounds.factory import BoundFactory, shape_of
+from gpcert.bounds.interface import BoxBound
 from gpcert.kernels import radial_terms
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
