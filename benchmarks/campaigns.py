@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 
 import gpcert as gc
-from gpcert.running import Running, ask_all
+from gpcert.running import Pieces, Running, ask_all
 from gpcert.store import keeping
 
 TITLE = "Campaigns: overhead per answer, listing, cores that one client feeds"
@@ -73,7 +73,7 @@ def _overhead(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib
             running = Running(None, jobs)
             if what != "no store":
                 running = replace(running, keeper=keeping(path, [post], "benchmark"))
-            ask_all(piece, template, {0: 0, 1: 1}, Running(None, jobs))  # workers are there
+            ask_all(piece, template, Pieces(2, int), Running(None, jobs))  # workers are there
             cpu, wall = _asked(template, range(count), running)
             row: Row = {"measure": f"overhead, {what}", "jobs": jobs}
             row |= {"client CPU per answer [ms]": 1e3 * cpu / count, "wall [ms]": 1e3 * wall / count}
@@ -86,7 +86,7 @@ def _fed(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib.Path
     """Workers that sleep need no cores: how busy one client keeps more of them than the machine has."""
     for jobs, seconds, count in ((8, 0.01, 4000), (32, 0.1, 4000)):
         running = replace(Running(None, jobs), keeper=keeping(folder / f"{jobs}.db", [post], "benchmark"))
-        ask_all(slow, (template, seconds), dict(enumerate([0] * jobs)), Running(None, jobs))
+        ask_all(slow, (template, seconds), Pieces(jobs, lambda k: 0), Running(None, jobs))
         cpu, wall = _asked(template, range(count), running, seconds)
         row: Row = {"measure": "workers that sleep", "jobs": jobs, "seconds per answer": seconds}
         row |= {"busy": count * seconds / (wall * jobs), "client CPU per answer [ms]": 1e3 * cpu / count}
@@ -98,7 +98,7 @@ def _asked(
 ) -> tuple[float, float]:
     """CPU of this process, and seconds."""
     start, cpu = time.perf_counter(), time.process_time()
-    pieces = {k: k for k in numbers}
+    pieces = Pieces(len(numbers), numbers.__getitem__)
     ask, task = (slow, (template, seconds)) if seconds else (piece, template)
     ask_all(ask, task, pieces, running, blank=lambda k: piece(template, k, None))
     return time.process_time() - cpu, time.perf_counter() - start

@@ -19,7 +19,7 @@ import pytest
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.records.results_file import read_results
-from gpcert.running.board import BEGUN
+from gpcert.running.workers import BEGUN
 from helpers.cli_files import NAMES, Running, patients, points, write_table
 
 RANGE = ("range", "model.safetensors", "test.csv", "--radius", "0.1", "--scale", "std")

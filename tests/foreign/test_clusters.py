@@ -20,7 +20,7 @@ import ray
 from ray.util.joblib import register_ray
 
 import gpcert as gc
-from gpcert.running import Collector, Running, ask_all, executor
+from gpcert.running import Collector, Pieces, Running, ask_all, batch
 from helpers import running_tasks
 from helpers.exact import small_model
 
@@ -77,7 +77,7 @@ def told(answers):
 
 def asked(ask, task, pieces):
     collector = Collector(lambda p: None)
-    ask_all(ask, task, dict(enumerate(pieces)), Running(collector, None))
+    ask_all(ask, task, Pieces(len(pieces), list(pieces).__getitem__), Running(collector, None))
     return collector.answers, collector.complaints
 
 
@@ -128,9 +128,9 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(cluster):
 @pytest.mark.parametrize("seen", [True, False], ids=["board", "no board"])
 def test_a_piece_that_kills_three_workers_is_set_aside(cluster, seen, monkeypatch):
     """Also where no worker can tell what it had begun, as on another machine."""
-    call = executor.Call
+    call = batch.Call
     if not seen:
-        monkeypatch.setattr(executor, "Call", lambda token, path, rows: call(token, "/none", rows))
+        monkeypatch.setattr(batch, "Call", lambda token, path, rows: call(token, "/none", rows))
     found, (said,) = asked(running_tasks.dies, {3}, range(6))
     assert found == {i: i for i in range(6) if i != 3}
     assert said.endswith("1 of 6 are not answered")

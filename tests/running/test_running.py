@@ -1,4 +1,4 @@
-"""The one executor: the same answers on all cores, progress across processes, stops, workers that die."""
+"""The one batch: the same answers on all cores, progress across processes, stops, workers that die."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.running import Collector, Lot, Numbered, Progress, Running, ask_all, cores, executor, made
+from gpcert.running import Collector, Lot, Pieces, Progress, Running, ask_all, batch, cores, made
 from helpers import running_tasks
 from helpers.exact import small_model
 
@@ -26,7 +26,7 @@ TOLD = "a worker ran out of memory or was killed"
 def asked(ask, task, pieces, n_jobs=2, progress=None, **options):
     """The answers, and what was complained of."""
     collector = Collector(progress or (lambda p: None))
-    ask_all(ask, task, dict(enumerate(pieces)), Running(collector, n_jobs), **options)
+    ask_all(ask, task, Pieces(len(pieces), list(pieces).__getitem__), Running(collector, n_jobs), **options)
     return collector.answers, collector.complaints
 
 
@@ -39,9 +39,9 @@ def eager(monkeypatch):
         started.append(jobs)
         return parallel(jobs)
 
-    parallel = executor.parallel
-    monkeypatch.setattr(executor, "_WORTH", 0.0)
-    monkeypatch.setattr(executor, "parallel", counted)
+    parallel = batch.parallel
+    monkeypatch.setattr(batch, "_WORTH", 0.0)
+    monkeypatch.setattr(batch, "parallel", counted)
     return started
 
 
@@ -60,7 +60,7 @@ def of_even_numbers(pieces):
 
 
 def test_pieces_are_made_where_they_are_looked_at():
-    seen, pieces = [], Numbered(8, lambda i: seen.append(i) or i)
+    seen, pieces = [], Pieces(8, lambda i: seen.append(i) or i)
     found = ask_all(running_tasks.times, 10, pieces, Running(n_jobs=1), together=of_even_numbers)
     assert seen == [1, 3, 4, 5, 7]  # the others were answered unseen
     assert [made(found[i], i) for i in range(8)] == [0, 10, 2, 30, 40, 50, 6, 70]
@@ -76,12 +76,12 @@ def test_pieces_are_made_where_they_are_looked_at():
 
 def test_a_listener_stops_a_lot_and_what_is_known_is_kept():
     progress = Running(lambda p: p.done == 2, 1)
-    found = ask_all(running_tasks.times, 10, Numbered(8, int), progress, together=of_even_numbers)
+    found = ask_all(running_tasks.times, 10, Pieces(8, int), progress, together=of_even_numbers)
     assert {i: made(answer, i) for i, answer in found.items()} == {0: 0, 2: 2}
 
 
 def test_numbered_pieces_are_a_mapping():
-    pieces = Numbered(3, lambda i: [i])
+    pieces = Pieces(3, lambda i: [i])
     first = pieces[0]
     first.append("hint")
     assert pieces[0] is first  # what was made is kept, with what it was told
@@ -150,13 +150,13 @@ def test_every_question_answers_alike_on_processes():
 def test_short_work_starts_no_worker_and_long_work_does(monkeypatch, eager):
     gc.probability_range(small_model(), REGIONS, max_nodes=1)
     assert eager == [-1]  # thought long: after the first four
-    monkeypatch.setattr(executor, "_WORTH", 5.0)
+    monkeypatch.setattr(batch, "_WORTH", 5.0)
     gc.probability_range(small_model(), REGIONS, max_nodes=1)
     assert eager == [-1]
 
 
 def test_a_first_piece_that_takes_long_moves_too(monkeypatch, eager):
-    monkeypatch.setattr(executor, "_ALONE", 0.05)
+    monkeypatch.setattr(batch, "_ALONE", 0.05)
     found, _ = asked(running_tasks.steps, None, [100, 100, 1], n_jobs=None)
     assert eager == [-1]
     assert set(found.values()) == {("all", 100), ("all", 1)}
@@ -262,7 +262,7 @@ def test_a_piece_without_memory_costs_itself_only():
 
 
 def test_where_processes_always_die_the_work_is_done_here(monkeypatch):
-    monkeypatch.setattr(executor.Board, "begun", lambda board: np.empty(0, dtype=np.intp))
+    monkeypatch.setattr(batch.Board, "begun", lambda board: np.empty(0, dtype=np.intp))
     found, told = asked(running_tasks.dies_elsewhere, os.getpid(), range(4))
     assert found == {i: i for i in range(4)}
     assert told == [f"{TOLD}: its work was repeated"]
@@ -316,7 +316,7 @@ print("once")
 import sys
 sys.path.insert(0, {tests!r})
 from helpers import running_tasks
-from gpcert.running import Running, ask_all
+from gpcert.running import Pieces, Running, ask_all
 
 busy = set()
 
@@ -325,7 +325,7 @@ def progress(p):
     if len(busy) == 2:
         print("busy", flush=True)
 
-found = ask_all(running_tasks.{task}, None, {{0: 1, 1: 10**6, 2: 10**6, 3: 1}}, Running(progress, 2))
+found = ask_all(running_tasks.{task}, None, Pieces(4, [1, 10**6, 10**6, 1].__getitem__), Running(progress, 2))
 print({{i: found[i][0] for i in sorted(found)}})
 """
 

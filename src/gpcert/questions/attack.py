@@ -29,7 +29,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import room
 from gpcert.regions import Ball, Region, Regions
 from gpcert.results import About, Attack
-from gpcert.running import Listener, Report, ask_all
+from gpcert.running import Listener, Pieces, Report, ask_all, by_region
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, random_start
 
@@ -103,10 +103,10 @@ def attack(
     else:
         labels = checked_labels(post, label, region)
     task = _Task(post, region, X, labels, (method, int(starts), drawn), about(post, Settings()))
-    blocks = {b: np.arange(b, min(b + _BLOCK, len(X))) for b in range(0, len(X), _BLOCK)}
+    blocks = Pieces.blocks(len(X), _BLOCK)
     running = checked_running(progress, n_jobs, store, post, what="attack")
-    done = ask_all(_ask, task, blocks, running, what="attack", size=len, blank=partial(_blank, task))
-    found = {b + i: answer for b, block in done.items() for i, answer in enumerate(block)}
+    done = ask_all(_ask, task, blocks, running, what="attack", blank=partial(_blank, task))
+    found = by_region(done)
     if missing := [i for i in range(len(X)) if i not in found]:
         found |= zip(missing, _answers(task, np.array(missing), X[missing]), strict=True)
     return [found[i] for i in range(len(X))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from gpcert.questions.decision import Decision, decide, decision, labelled, sett
 from gpcert.questions.rooted import Roots
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Status, Unproved, Verdict, VerdictStatus
-from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all
+from gpcert.running import Listener, Lot, Pieces, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -176,8 +176,8 @@ class _Piece:
         return _Piece, ([self.region], 0, self.label, self.tie, self.start)  # of all of them one travels
 
 
-def _pieces(regions: Sequence[Region], labels: Index, ties: Mask) -> Numbered:
-    return Numbered(len(labels), lambda i: _Piece(regions, i, int(labels[i]), bool(ties[i])))
+def _pieces(regions: Sequence[Region], labels: Index, ties: Mask) -> Pieces:
+    return Pieces(len(labels), lambda i: _Piece(regions, i, int(labels[i]), bool(ties[i])))
 
 
 def _blank(task: _Task, piece: _Piece) -> Verdict:
@@ -185,13 +185,13 @@ def _blank(task: _Task, piece: _Piece) -> Verdict:
 
 
 def _together(
-    task: _Task, regions: Regions, labels: Index, ties: Mask, device: str, pieces: Mapping[int, _Piece]
+    task: _Task, regions: Regions, labels: Index, ties: Mask, device: str, pieces: Pieces
 ) -> Iterator[Lot]:
     """The verdicts that the roots settle; the other pieces learn where to start."""
     for lot in rooted.lots(len(regions), pieces, device):
         part = slice(lot.start, lot.stop)
         for roots, safe, decided in _at_the_root(task, regions[part], labels[part], ties[part], device):
-            asked = among(pieces, lot.start + roots.numbers)
+            asked = pieces.waiting[lot.start + roots.numbers]
             for at in np.flatnonzero(asked & ~decided).tolist():
                 pieces[lot.start + int(roots.numbers[at])].start = roots.points(0, at)
             yield _lot(task, regions, labels, roots, safe, np.flatnonzero(asked & decided), lot.start)

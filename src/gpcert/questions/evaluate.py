@@ -44,7 +44,7 @@ from gpcert.questions.evaluated import Row, Task, joined, point_of
 from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball, Norm
 from gpcert.results import Evaluation, ProofFile, Status, Unproved, VerdictStatus
-from gpcert.running import Listener, Report, Stopped, ask_all
+from gpcert.running import Listener, Pieces, Report, Stopped, ask_all, by_region
 from gpcert.settings import Settings
 from gpcert.tables import check_labelled
 from gpcert.validation import Index
@@ -159,10 +159,11 @@ def evaluate(
     running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
     task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
     m, size = len(balls.X), _rows_at_once(task)
-    blocks = {b: np.arange(b, min(b + size, m)) for b in range(0, m, size)}
     blank = partial(_blank, task)
-    done = ask_all(_block, task, blocks, running, what="evaluate", stopped=_cut_short, size=len, blank=blank)
-    known = {b + i: point for b, block in done.items() for i, point in enumerate(block) if point is not None}
+    done = ask_all(
+        _block, task, Pieces.blocks(m, size), running, what="evaluate", stopped=_cut_short, blank=blank
+    )
+    known = by_region(done)
     points = [known[i] if i in known else unasked(blank([i])[0], prover) for i in range(m)]
     return joined(task, points, now() - start)
 

@@ -42,7 +42,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.ranges import probability_range
 from gpcert.regions import Ball, Regions
 from gpcert.results import About, Explanation, Status, Unproved
-from gpcert.running import Listener, Progress, Report, Stopped, ask_all, made
+from gpcert.running import Listener, Pieces, Progress, Report, Stopped, ask_all, made
 from gpcert.settings import Settings
 from gpcert.tables import arranged, read
 from gpcert.validation import Float, Index, as_matrix
@@ -139,7 +139,13 @@ def explain(
     task = post, c, about(post, settings), prover
     blank = partial(_about, task, None)
     found = ask_all(
-        _ask, task, dict(enumerate(balls)), running, what="explain", stopped=_cut_short, blank=blank
+        _ask,
+        task,
+        Pieces(len(balls), balls.__getitem__),
+        running,
+        what="explain",
+        stopped=_cut_short,
+        blank=blank,
     )
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     for i, known in found.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
-from gpcert.running import Listener, Lot, Report, ask_all
+from gpcert.running import Listener, Lot, Pieces, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import require, shown
@@ -92,7 +92,11 @@ def latent_range(
     one = post if latent is None or post.n_latents == 1 else post.one_latent(latent)
     of = None if latent is None else post.labels[latent]
     task = _Task(BoundFactory(one), of, settings, about(post, settings))
-    pieces, blank, sweep = dict(enumerate(region)), partial(_blank, task), partial(_sweep, one, task)
+    pieces, blank, sweep = (
+        Pieces(len(region), region.__getitem__),
+        partial(_blank, task),
+        partial(_sweep, one, task),
+    )
     found = ask_all(
         _ask, task, pieces, running, what="latent_range", stopped=interrupted, blank=blank, together=sweep
     )
@@ -111,7 +115,7 @@ def _latent(post: Posterior, label: Label | None) -> int | None:
     return found
 
 
-def _sweep(post: Posterior, task: _Task, pieces: Mapping[int, Region]) -> Iterator[Lot]:
+def _sweep(post: Posterior, task: _Task, pieces: Pieces) -> Iterator[Lot]:
     """Small boxes of one kind, all together."""
     numbers, regions, start = list(pieces), list(pieces.values()), now()
     sweep = CellSweep(post, regions, task.settings.tolerance)

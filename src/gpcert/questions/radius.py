@@ -42,7 +42,7 @@ from gpcert.questions.nearest import nearest
 from gpcert.questions.radius_search import LEISURE, RadiusSearch, Root, Task, fine
 from gpcert.regions import Norm
 from gpcert.results import CertifiedRadius
-from gpcert.running import Listener, Report, ask_all
+from gpcert.running import Listener, Pieces, Report, ask_all, by_region
 from gpcert.validation import Index
 
 #: Points attacked at once: enough for the matrix products, few enough for processes to share.
@@ -141,12 +141,10 @@ def certified_radius(
     prover = checked_prover(post, proof, some, not balls.single, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="certified_radius", prover=prover)
     task = Task(post, BoundFactory(post), balls, labels, ties, *asked, prover)
-    blocks = {b: np.arange(b, min(b + _BLOCK, len(balls.X))) for b in range(0, len(balls.X), _BLOCK)}
+    blocks = Pieces.blocks(len(balls.X), _BLOCK)
     blank = partial(_blank, task)
-    done = ask_all(
-        _ask, task, blocks, running, what="certified_radius", stopped=_cut_short, size=len, blank=blank
-    )
-    found = {b + i: radius for b, radii in done.items() for i, radius in enumerate(radii)}
+    done = ask_all(_ask, task, blocks, running, what="certified_radius", stopped=_cut_short, blank=blank)
+    found = by_region(done)
     answers = [found[i] if i in found else unasked(blank([i])[0], prover) for i in range(len(balls.X))]
     return answers[0] if balls.single else batch(answers, balls.ids, post, store)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from gpcert.questions.checks import (
 )
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.running import Listener, Lot, Numbered, Report, among, ask_all
+from gpcert.running import Listener, Lot, Pieces, Report, ask_all
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask, require
@@ -183,24 +183,22 @@ class _Piece:
         return _Piece, ([self.region], 0, self.label, self.roots)  # of all of them one travels
 
 
-def _pieces(regions: Sequence[Region], labels: Index) -> Numbered:
-    return Numbered(len(regions), lambda i: _Piece(regions, i, int(labels[i])))
+def _pieces(regions: Sequence[Region], labels: Index) -> Pieces:
+    return Pieces(len(regions), lambda i: _Piece(regions, i, int(labels[i])))
 
 
 def _blank(task: _Task, piece: _Piece) -> ProbabilityRange:
     return _Query(task, piece).answer()
 
 
-def _together(
-    task: _Task, regions: Regions, labels: Index, device: str, pieces: Mapping[int, _Piece]
-) -> Iterator[Lot]:
+def _together(task: _Task, regions: Regions, labels: Index, device: str, pieces: Pieces) -> Iterator[Lot]:
     """The answers that the roots settle; the other pieces learn what is known there."""
     from gpcert.questions import rooted
 
     for lot in rooted.lots(len(regions), pieces, device):
         part, own = regions[lot.start : lot.stop], labels[lot.start : lot.stop]
         for roots in _at_the_root(task, part, own, device):
-            asked, narrow = among(pieces, lot.start + roots.numbers), _narrow(task, roots)
+            asked, narrow = pieces.waiting[lot.start + roots.numbers], _narrow(task, roots)
             for at in np.flatnonzero(asked & ~narrow).tolist():
                 pieces[lot.start + int(roots.numbers[at])].roots = roots.sides(at)
             yield _lot(task, part, own, roots, np.flatnonzero(asked & narrow), lot.start)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,30 +78,6 @@ class Collector:
     def __call__(self, p: Progress) -> object:
         """Pass it on."""
         return self._listen(p)
-
-    def rows(self) -> Iterator[tuple[int, Any]]:
-        """Answers by the number of the region: a piece may be about several."""
-        for first, found in self.answers.items():
-            some = enumerate(found) if isinstance(found, list) else [(0, found)]
-            yield from ((first + at, answer) for at, answer in some if answer is not None)
-
-
-@dataclass(eq=False)
-class Tally:
-    """How many regions of a batch are done, and who is told."""
-
-    tell: Listener | None
-    total: int
-    done: int
-    last: dict[int, Sequence[float]] = field(default_factory=dict)  #: reports of the pieces under way
-    at: dict[int, int] = field(default_factory=dict)  #: how many of their regions are done
-
-    def say(self, index: int, known: Sequence[float]) -> bool:
-        """Tell where region number `index` stands; whether to stop."""
-        assert self.tell is not None
-        lower, upper, nodes, seconds = known
-        done = self.done + sum(self.at.values())
-        return wants_to_stop(self.tell(Progress(index, done, self.total, lower, upper, int(nodes), seconds)))
 
 
 @contextmanager

@@ -74,11 +74,11 @@ class _Planner(Keeper):
         self._blank, self._blanks = blank, blanks
 
     def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
-        """Nothing is left to ask."""
+        """Nothing remains to ask."""
         found = {i: self._blank(piece) for i, piece in pieces.items()}
         for blank in found.values():
             self._blanks += [blank] if isinstance(blank, Answer) else blank
-        return {}, found
+        return Pieces(0, pieces.get), found
 
 
 class _Keeper(Keeper):
@@ -95,7 +95,7 @@ class _Keeper(Keeper):
 
     def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
         """Pieces, or what is left of them, that have to be asked; and the answers to the others."""
-        rest: dict[int, Any] = {}
+        rest = pieces.copy()
         found: dict[int, Any] = {}
         lost = self._store.set_aside_keys()
         for i, piece in pieces.items():
@@ -105,12 +105,12 @@ class _Keeper(Keeper):
             known = [self._find(part, lost) for part in parts]
             missing = [at for at, answer in enumerate(known) if answer is None]
             if not missing:
+                rest.pop(i)
                 found[i] = known[0] if single else known
-            else:
-                rest[i] = piece if len(missing) == len(parts) else piece[missing]
-                self._asked[i] = [parts[at] for at in missing]
-                if len(missing) < len(parts):
-                    self._known[i] = known
+                continue
+            self._asked[i] = [parts[at] for at in missing]
+            if len(missing) < len(parts):
+                rest[i], self._known[i] = piece[missing], known
         return rest, found
 
     def _find(self, asked: Answer, lost: Container[bytes]) -> Answer | None:

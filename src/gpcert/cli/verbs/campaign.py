@@ -34,7 +34,7 @@ from gpcert.numbers import (
     radius_at_most,
 )
 from gpcert.records.results_file import surroundings
-from gpcert.running.cluster import cluster
+from gpcert.running.workers import cluster
 from gpcert.store import Store
 from gpcert.validation import printable, require
 

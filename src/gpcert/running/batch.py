@@ -1,4 +1,4 @@
-"""Many pieces of work in one call, here or on workers, told of as they come; stopped, what is known is kept.
+"""Many pieces of work in one call, here or on workers, reported as they come; stopped, what is known is kept.
 
 Workers are processes (joblib's loky), one BLAS thread each, or whatever `joblib.parallel_config` says. They
 cost a second or two to start: unless a number of them is asked for, the work begins here, and moves once it
@@ -13,22 +13,32 @@ import time
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from gpcert.errors import GpcertError
-from gpcert.running.board import Board
-from gpcert.running.keeper import Keeper
-from gpcert.running.pieces import Pieces, drop, regions
-from gpcert.running.progress import Collector, Listener, Stopped, Tally, listener
-from gpcert.running.ways import Ask, Running, Together
-from gpcert.running.worker import Call
-from gpcert.running.workers import TRIED, cores, deaf, deaths, feed, kill, packed, parallel, remote, wanted
+from gpcert.running.progress import Collector, Listener, Progress, Report, Stopped, listener, wants_to_stop
+from gpcert.running.workers import (
+    TRIED,
+    Board,
+    Call,
+    cores,
+    deaf,
+    deaths,
+    feed,
+    kill,
+    packed,
+    parallel,
+    remote,
+    wanted,
+)
+from gpcert.validation import Index
 
 #: Expected seconds of work below which processes do not pay.
 _WORTH = 5.0
@@ -39,6 +49,141 @@ _PATIENCE = 5.0
 #: Seconds between two looks at what the workers have reported.
 _LOOK = 0.05
 
+#: Answers one piece: (task, piece, report) -> answer. `task` is what all pieces share.
+Ask = Callable[[Any, Any, Report], Any]
+
+
+class Pieces(Mapping[int, Any]):
+    """Pieces of work about `count` regions, each about `step` of them, numbered by its first region.
+
+    `make` makes a piece where it is looked at, and it is kept: of a large batch most are answered unseen.
+
+    >>> from gpcert.running import Pieces
+    >>> pieces = Pieces(3, lambda i: [i])
+    >>> pieces.pop(1), list(pieces)
+    ([1], [0, 2])
+    """
+
+    def __init__(self, count: int, make: Callable[[int], Any], step: int = 1) -> None:
+        self._make, self._made, self._step = make, dict[int, Any](), step
+        self.count = count
+        self.waiting = np.zeros(count, dtype=bool)
+        self.waiting[::step] = True
+
+    @classmethod
+    def blocks(cls, count: int, size: int) -> Pieces:
+        """The numbers of the regions, some at a time."""
+        return cls(count, lambda i: np.arange(i, min(i + size, count)), size)
+
+    def copy(self) -> Pieces:
+        """The same pieces, to be made anew."""
+        other = Pieces(self.count, self._make, self._step)
+        other.waiting = self.waiting.copy()
+        return other
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.waiting))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self.waiting).tolist())
+
+    def __contains__(self, i: object) -> bool:
+        return isinstance(i, int) and 0 <= i < self.count and bool(self.waiting[i])
+
+    def __getitem__(self, i: int) -> Any:
+        if i not in self:
+            raise KeyError(i)
+        if i not in self._made:
+            self._made[i] = self._make(i)
+        return self._made[i]
+
+    def __setitem__(self, i: int, piece: Any) -> None:
+        self._made[i] = piece
+
+    def pop(self, i: int) -> Any:
+        """A piece, which is then gone."""
+        piece = self[i]
+        self.waiting[i] = False
+        del self._made[i]
+        return piece
+
+    def regions(self) -> int:
+        """How many regions the pieces are about."""
+        return len(self) if self._step == 1 else sum(map(len, self.values()))
+
+    def size(self, piece: Any) -> int:
+        """How many of them one piece is about."""
+        return 1 if self._step == 1 else len(piece)
+
+
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """Pieces that were answered together: their numbers, ascending, and of each, by its place among these,
+    the answer, made where it is looked at, and what is reported of it.
+    """
+
+    numbers: Index
+    answer: Callable[[int], Any]
+    known: Callable[[int], Sequence[float]]
+
+    @classmethod
+    def of(cls, answers: Mapping[int, Any], known: Sequence[Sequence[float]]) -> Lot:
+        """Of answers that are there already."""
+        rows = sorted(zip(answers, answers.values(), known, strict=True), key=itemgetter(0))
+        numbers, made, reported = zip(*rows, strict=True)
+        return cls(np.array(numbers, dtype=np.intp), made.__getitem__, reported.__getitem__)
+
+
+def made(answer: Any, number: int) -> Any:
+    """The answer to a piece, which may still be one of a lot."""
+    if isinstance(answer, Lot):
+        return answer.answer(int(np.searchsorted(answer.numbers, number)))
+    return answer
+
+
+def by_region(found: Mapping[int, Any]) -> dict[int, Any]:
+    """Answers by the number of the region, where there is one: an answer to a block is a list of them."""
+    blocks = [(i, each if isinstance(each, list) else [each]) for i, each in found.items()]
+    return {i + at: each for i, some in blocks for at, each in enumerate(some) if each is not None}
+
+
+#: Answers as many pieces, each of one region, as it can, lot by lot.
+Together = Callable[[Pieces], Iterator[Lot]]
+
+
+class Keeper:
+    """Where answers are kept as they come, and some are known before; here nowhere."""
+
+    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
+        """Pieces, or what remains of them, that have to be asked; and the answers to the others."""
+        return pieces.copy(), {}
+
+    def at(self, i: int, at: int) -> int:
+        """Which region of the whole piece is number `at` of what remained of it."""
+        return at
+
+    def whole(self, i: int, answer: Any) -> Any:
+        """The answer to a piece, from the answer to what remained of it."""
+        return answer
+
+    def lose(self, i: int, reason: str) -> None:
+        """A piece has no answer."""
+
+    def close(self) -> None:
+        """No answer comes any more."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a batch runs: who is told, on how many workers, who keeps answers.
+
+    `keeper`: made for each batch, of a function that gives the answer which says nothing of a piece.
+    """
+
+    progress: Listener | bool | None = None
+    n_jobs: int | None = None
+    keeper: Callable[[Any], Keeper] = lambda blank: Keeper()
+
 
 def ask_all(
     ask: Ask,
@@ -48,22 +193,21 @@ def ask_all(
     *,
     what: str = "",
     stopped: Callable[[Any], bool] = lambda answer: False,
-    size: Callable[[Any], int] | None = None,
     blank: Callable[[Any], Any] | None = None,
     together: Together | None = None,
 ) -> dict[int, Any]:
     """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
 
-    A piece is about `size` regions (None: one), the first of them number i; `blank` gives the answer, or the
-    answers, that say nothing about it. Many pieces may be answered `together` first. What was not begun, or
-    was lost with a worker, has no answer. An answer may be a lot it was given with: see `made`.
+    `blank` gives the answer, or the answers, that say nothing about a piece. Many pieces may be answered
+    `together` first. What was not begun, or was lost with a worker, has no answer. An answer may be a lot it
+    was given with: see `made`.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
     rest, known = keeper.divided(pieces)
     with listener(running.progress, what) as tell:
         answers = running.progress.answers if isinstance(running.progress, Collector) else {}
-        batch = _Batch(ask, task, rest, running, tell, stopped, size, regions(pieces, size), keeper, answers)
         answers.update(known)
+        batch = _Batch(ask, task, rest, running, tell, stopped, pieces.regions(), keeper, answers)
         try:
             batch.run(together)
         except KeyboardInterrupt:
@@ -85,15 +229,15 @@ class _Batch:
     running: Running
     tell: Listener | None
     stopped: Callable[[Any], bool]
-    size: Callable[[Any], int] | None
     total: int
     keeper: Keeper
     found: dict[int, Any]
     stopping: bool = False
 
     def __post_init__(self) -> None:
-        done = self.total - regions(self.waiting, self.size)
-        self._tally = Tally(self.tell, self.total, done)
+        self._done = self.total - self.waiting.regions()
+        self._last: dict[int, Sequence[float]] = {}  # reports of the pieces under way
+        self._at: dict[int, int] = {}  # how many of their regions are done
         self._deaths = self._lost = 0
 
     def run(self, together: Together | None) -> None:
@@ -120,19 +264,25 @@ class _Batch:
             else:
                 warnings.warn(told, RuntimeWarning, stacklevel=4)
 
-    def _report(self, i: int, known: Sequence[float], at: int) -> bool:
-        """Tell the listener where a piece stands, at which of its regions; whether to stop."""
+    def _say(self, index: int, known: Sequence[float]) -> None:
+        """Tell the listener what is known of a region; it may want to stop."""
         if self.tell is not None and not self.stopping:
-            self._tally.last[i], self._tally.at[i] = known, at
-            self.stopping |= self._tally.say(i + self.keeper.at(i, at), known)
+            lower, upper, nodes, seconds = known
+            done = self._done + sum(self._at.values())
+            progress = Progress(index, done, self.total, lower, upper, int(nodes), seconds)
+            self.stopping |= wants_to_stop(self.tell(progress))
+
+    def _report(self, i: int, known: Sequence[float], at: int) -> bool:
+        """Tell what is known of a piece, at which of its regions; whether to stop."""
+        if self.tell is not None and not self.stopping:
+            self._last[i], self._at[i] = known, at
+            self._say(i + self.keeper.at(i, at), known)
         return self.stopping
 
     def _finish(self, i: int, answer: Any) -> None:
         """Take the answer to a piece, and tell."""
         size = self._settle(i, answer)
-        if self.tell is not None and not self.stopping:
-            known = self._tally.last.pop(i, (-np.inf, np.inf, 0, 0.0))
-            self.stopping |= self._tally.say(i + size - 1, known)
+        self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
 
     def _settle(self, i: int, answer: Any) -> int:
         """Take the answer to a piece; of how many regions."""
@@ -145,13 +295,13 @@ class _Batch:
         for lot in together(self.waiting):
             if self.tell is None and type(self.keeper) is Keeper:  # nobody looks at them yet
                 self.found.update(dict.fromkeys(lot.numbers.tolist(), lot))
-                drop(self.waiting, lot.numbers)
-                self._tally.done += len(lot.numbers)
+                self.waiting.waiting[lot.numbers] = False
+                self._done += len(lot.numbers)
                 continue
             for at, i in enumerate(lot.numbers.tolist()):
                 self._settle(i, lot.answer(at))
                 if self.tell is not None:
-                    self.stopping |= self._tally.say(i, lot.known(at))
+                    self._say(i, lot.known(at))
                 if self.stopping:
                     return
 
@@ -228,10 +378,9 @@ class _Batch:
 
     def _gone(self, i: int) -> int:
         """A piece waits no more; of how many regions."""
-        piece = self.waiting.pop(i)
-        size = 1 if self.size is None else self.size(piece)
-        self._tally.done += size
-        self._tally.at.pop(i, None)
+        size = self.waiting.size(self.waiting.pop(i))
+        self._done += size
+        self._at.pop(i, None)
         return size
 
     def _on(self, group: list[int], parcel: Any, jobs: int) -> tuple[list[int], int]:
@@ -294,5 +443,5 @@ class _Batch:
             self._lose(i, "it ran out of memory")
         elif not isinstance(answer, Stopped):
             if board.reported(row):
-                self._tally.last[i] = board.last(row)[:-1]
+                self._last[i] = board.last(row)[:-1]
             self._finish(i, answer)
