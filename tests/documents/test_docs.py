@@ -134,6 +134,16 @@ def test_files_named_in_the_documents_exist() -> None:
                 assert any(file.endswith(f"/{name}") for file in files), f"{identify(path)} names {name}"
 
 
+def test_targets_named_in_the_documents_exist() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for path in DOCUMENTS:
+        if path.name != "CHANGELOG.md":
+            for name in re.findall(
+                r"^make ([a-z-]+)|`make ([a-z-]+)`", path.read_text(encoding="utf-8"), flags=re.M
+            ):
+                assert "".join(name) in targets, f"{identify(path)} names make {''.join(name)}"
+
+
 def prose(path: Path) -> list[str]:
     """Lines outside code and tables; addresses and formulas cannot be broken."""
     text = re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
