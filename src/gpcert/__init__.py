@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from gpcert.questions.score import certified_score as certified_score
     from gpcert.questions.table import certify_table as certify_table
     from gpcert.records import save_answers as save_answers
-    from gpcert.questions.drawing import balls as balls
+    from gpcert.questions.balls import balls as balls
     from gpcert.regions import Ball as Ball, Box as Box
     from gpcert.results import (
         Attack as Attack,
@@ -98,7 +98,7 @@ _NAMES = {
     "posterior": "Posterior",
     "questions.attack": "attack",
     "questions.certify": "certify",
-    "questions.drawing": "balls",
+    "questions.balls": "balls",
     "questions.evaluate": "evaluate",
     "questions.explain": "explain",
     "questions.latent": "latent_range",

@@ -10,7 +10,7 @@ from flint import arb
 from scipy.special import ndtr, ndtri
 
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Link, Logit, Probit
-from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS
+from gpcert.likelihoods.prediction import COEFFICIENTS, LAMBDAS
 from judge.doubles import NDTR, UNIT, around, upper
 from judge.logistic import logistic_normal
 

@@ -23,7 +23,7 @@ from gpcert.kernels import (
     Sum,
     kernel_from_dict,
 )
-from gpcert.kernels.distances import TRUST
+from gpcert.kernels.base import TRUST
 
 STATIONARY = (RBF, Matern12, Matern32, Matern52, RationalQuadratic)
 scales = st.floats(0.3, 5.0)
@@ -259,7 +259,7 @@ def test_one_builder_serves_all_parameters(problem, shift):
     build = kernel.gram_builder(X)
     build(kernel)
     other = kernel.with_theta(kernel.theta + shift)
-    # Both sides know z to the relative accuracy of kernels/distances.py. -log(phi) is concave and 0 at z = 0,
+    # Both sides know z to the relative accuracy of kernels/base.py. -log(phi) is concave and 0 at z = 0,
     # so -z phi' <= phi log(1/phi): an entry loses at most log(1/phi) of it, phi = K/s2, also in sums
     # (x log(1/x) is concave) and products.
     K, s2, real = other(X), other.prior_variance, np.finfo(np.float64)

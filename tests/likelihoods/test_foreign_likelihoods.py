@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import FiveErf, Floored, Logit, Probit, Softmax, likelihood_from_dict
-from gpcert.likelihoods.five_erf import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE, TOTAL
+from gpcert.likelihoods.prediction import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE, TOTAL
 from gpcert_paper.method.latent_space import partition
 from helpers.oracle import bits, examples
 from judge.logistic import logistic_normal

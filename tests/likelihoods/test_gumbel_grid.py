@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from flint import acb, arb
 
-from gpcert.likelihoods.integrals.gumbel import _COS, _ETA, _MOST, _TAILS, _grid, gumbel_integral, unmoved
-from gpcert.likelihoods.integrals.gumbel_normal import TARGET
+from gpcert.likelihoods.integrals.gumbel import (
+    _COS,
+    _ETA,
+    _MOST,
+    _TAILS,
+    TARGET,
+    _grid,
+    gumbel_integral,
+    unmoved,
+)
 from helpers.oracle import bits
 
 

@@ -9,7 +9,7 @@ from scipy.special import expit, ndtr
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import Link, Logit, OneVsRest, Probit, Softmax, likelihood_from, likelihood_from_dict
-from gpcert.likelihoods.integrals.hazard import hazard
+from gpcert.likelihoods.integrals.logistic_normal import hazard
 
 SETTINGS = settings(deadline=None, max_examples=60)
 

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr
 
 from gpcert.likelihoods import FiveErf, Probit
 from gpcert.likelihoods.base import NDTR, UNIT
-from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS
+from gpcert.likelihoods.prediction import COEFFICIENTS, LAMBDAS
 from helpers.oracle import bits, examples
 
 #: The branches of the library meet at -1, -sqrt 2 and 0; below -38 Phi is subnormal.

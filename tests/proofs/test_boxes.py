@@ -14,13 +14,13 @@ import gpcert as gc
 from gpcert.bounds.factory import BoundFactory
 from gpcert.bounds.facts.model import Model
 from gpcert.bounds.one.level import LevelBound
-from gpcert.proofs import boxes
-from gpcert.proofs.boxes import TRIALS, BoxProver, Envelope
+from gpcert.proofs import cover
+from gpcert.proofs.cover import TRIALS, BoxProver, Envelope
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Level, Place
 from gpcert.proofs.links import levels_of
-from gpcert.proofs.tree import Node
+from gpcert.proofs.record import Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.validation import Float
 from helpers.oracle import bits
@@ -117,8 +117,8 @@ def test_no_lower_level_is_looked_for_where_the_mean_alone_proves_more(
         tried.append(level.t)
         return kept(place, level)
 
-    kept = boxes.leaf_on
-    monkeypatch.setattr(boxes, "leaf_on", leaf_on)
+    kept = cover.leaf_on
+    monkeypatch.setattr(cover, "leaf_on", leaf_on)
     level = prover.levels(0.0)
     found = prover.proof(root, level, True)
     assert isinstance(found, Envelope)

@@ -12,8 +12,7 @@ import gpcert as gc
 from gpcert.bounds.factory import BoundFactory
 from gpcert.model_file import file_digest
 from gpcert.proofs.document import document, everywhere, real, region_told
-from gpcert.proofs.joint import JointProver
-from gpcert.proofs.one_vs_rest import SeveralClasses
+from gpcert.proofs.one_vs_rest import JointProver, SeveralClasses
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from judge.proofs import rejected
 

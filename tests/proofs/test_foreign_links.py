@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gpcert as gc
-from gpcert.likelihoods.five_erf import COEFFICIENTS, LAMBDAS, TIE
+from gpcert.likelihoods.prediction import COEFFICIENTS, LAMBDAS, TIE
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfAt, FiveErfLevels, Psi
 from helpers.oracle import bits

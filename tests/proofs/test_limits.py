@@ -11,10 +11,10 @@ import pytest
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.clock import OutOfTime, check, left, now, until
-from gpcert.proofs import limits, prover
+from gpcert.proofs import prover, record
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.prover import Prover
-from gpcert.proofs.tree import Goal
+from gpcert.proofs.record import Goal
 from gpcert.results import Unproved, answer_from_dict
 from gpcert.rounding import down
 from helpers.exact import small_model
@@ -122,7 +122,7 @@ def test_the_command_line_writes_the_answer(verb: str, exports: list[str], tmp_p
 
 def test_whoever_hears_of_progress_may_end_an_export(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The command line's first Ctrl-C, and workers, are told so."""
-    monkeypatch.setattr(limits, "_LOOK", 0.0)
+    monkeypatch.setattr(record, "_LOOK", 0.0)
     stop = False
 
     def working(self: ProofText, *asked: object) -> float:
@@ -179,7 +179,7 @@ def test_weaker_claims_are_written_where_time_ends_an_attempt(
 def test_an_export_without_time_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends that no attempt had time for: the points alone are claimed, and of what has none nothing."""
     for name in ("_SECONDS", "_TIMES", "_LEAST"):
-        monkeypatch.setattr(limits, name, 0.0)
+        monkeypatch.setattr(record, name, 0.0)
     answer = gc.probability_range(POST, BALLS[0], proof=tmp_path / "p.json")
     assert (answer.proof.lower, answer.proof.upper, answer.proof.exact) == (0.0, 1.0, False)
     radius = gc.certified_radius(POST, X[0], max_radius=0.01, proof=tmp_path / "r.json")

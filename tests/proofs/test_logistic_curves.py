@@ -9,9 +9,8 @@ from flint import acb, arb, ctx
 
 from gpcert.bounds.levels.logistic import LogitCurves, LogitLevel, root_below
 from gpcert.likelihoods import Logit
-from gpcert.proofs.curve import sharpened
 from gpcert.proofs.facts import Fact
-from gpcert.proofs.links import LogitAt
+from gpcert.proofs.links import LogitAt, sharpened
 from helpers.oracle import bits
 
 

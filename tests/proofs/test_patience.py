@@ -13,8 +13,8 @@ import gpcert as gc
 from gpcert.bounds.factory import BoundFactory
 from gpcert.claims import around
 from gpcert.proofs.file import ProofText
+from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.softmax import _Covering
-from gpcert.proofs.tree import Goal, Node
 from helpers.exact import small_model
 from judge.proofs import provable, rejected
 

@@ -13,7 +13,7 @@ import pytest
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory
 from gpcert.proofs import softmax
-from gpcert.proofs.anchors import near
+from gpcert.proofs.softmax import near
 from judge.proofs import CHECKER
 
 #: Checks the file with a limit, says what it spent.

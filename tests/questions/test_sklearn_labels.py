@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
 import gpcert as gc
-from gpcert.likelihoods.five_erf import TIE, TOTAL
+from gpcert.likelihoods.prediction import TIE, TOTAL
 from gpcert.questions.decision import settled
 
 #: Two points 2 apart, so many lengthscales that P is 1/2 - 5e-9 almost everywhere; the mean has both signs.

@@ -27,7 +27,7 @@ from gpcert.engine.backend import Backend
 from gpcert.engine.labels import ClassFacts, Labelled
 from gpcert.engine.root import Rows
 from gpcert.likelihoods.integrals import correlated
-from gpcert.likelihoods.integrals.mixtures import mixture
+from gpcert.likelihoods.integrals.correlated import mixture
 from helpers.mutation import unnoticed
 from helpers.worst import column, exactly, lower, model, row_around_zero
 from judge import Truth
@@ -192,7 +192,7 @@ TERMS = [
     ("O3", RATIOS, "value = 0.5 + {0.5|0.45} * float(pull", CORNERS),
     ("Theorem 3", TANGENT, "return {0.5|0.45} * (-s - math.log1p(-s))", PEN),
     ("T2", TANGENT, "np.asarray({2.0|1.8} * (np.expm1(s) - s)", PEN),
-    ("H11", "likelihoods/integrals/mixtures.py", "{|0.9 * }distance * (1.0 + 1e-12)", MIXED),
+    ("H11", "likelihoods/integrals/correlated.py", "{|0.9 * }distance * (1.0 + 1e-12)", MIXED),
     ("H13", "likelihoods/integrals/correlated.py", "1e-5, {0.05|0.045}e-5", MIXED),
     ("M4", CLIP, "_COST = {0.0482|0.0434}", PEN),
     ("M4", FACTS, "lift={|0.9 * }max(max(facts", KNOWN),

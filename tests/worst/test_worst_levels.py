@@ -19,7 +19,7 @@ from gpcert.bounds.levels.steps import StepCurves
 from gpcert.engine import lines as rows
 from gpcert.engine.backend import Backend
 from gpcert.engine.rounding import tail_squares
-from gpcert.likelihoods.five_erf import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE
+from gpcert.likelihoods.prediction import COEFFICIENTS, DRIFT, GAP, LAMBDAS, SLOPE
 from gpcert.rounding import exp_down, exp_up, tail_norm_up
 from helpers.mutation import unnoticed
 from helpers.worst import column, exactly, model

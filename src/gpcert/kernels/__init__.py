@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from gpcert.kernels.base import Gram, Kernel
-from gpcert.kernels.compose import Product, Sum
-from gpcert.kernels.description import exact_float, kernel_from_dict
-from gpcert.kernels.distances import Anchors
+from gpcert.kernels.base import Anchors, Gram, Kernel
+from gpcert.kernels.compose import Group, Product, Radial, Sum, exact_float, kernel_from_dict, radial_terms
 from gpcert.kernels.profiles import Profile
-from gpcert.kernels.radial import Group, Radial, radial_terms
 from gpcert.kernels.stationary import RBF, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 
 __all__ = [

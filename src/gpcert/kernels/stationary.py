@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.kernels.base import Gram, Kernel
-from gpcert.kernels.distances import Anchors, Distances, Index, Scaled
+from gpcert.kernels.base import Anchors, Distances, Gram, Index, Kernel, Scaled
 from gpcert.kernels.profiles import Gaussian, HalfIntegerMatern, Profile, RationalQuadraticProfile
 from gpcert.validation import Float, freeze, positive, require
 

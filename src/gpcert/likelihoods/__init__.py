@@ -7,13 +7,10 @@ from typing import Any
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import BinaryLikelihood, LogLikelihood, Tilted
-from gpcert.likelihoods.five_erf import FiveErf
-from gpcert.likelihoods.floored import Floored
-from gpcert.likelihoods.link import Link
 from gpcert.likelihoods.logit import Logit
-from gpcert.likelihoods.one_vs_rest import OneVsRest
+from gpcert.likelihoods.prediction import FiveErf, Floored, Link
 from gpcert.likelihoods.probit import Probit
-from gpcert.likelihoods.softmax import Softmax
+from gpcert.likelihoods.several import OneVsRest, Softmax
 
 __all__ = [
     "BY_NAME",

@@ -21,7 +21,7 @@ from gpcert.likelihoods.base import (
     as_signs,
     inside_site_range,
 )
-from gpcert.likelihoods.integrals.hazard import hazard
+from gpcert.likelihoods.integrals.logistic_normal import hazard
 from gpcert.validation import Float, positive, require
 
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.proofs.boxes import Envelope
-from gpcert.proofs.cover import Split
+from gpcert.proofs.cover import Envelope, Split
 from gpcert.proofs.leaf import Forms, Leaf
 from gpcert.proofs.levels import Level
 from gpcert.proofs.quadratic import Multipliers

@@ -13,10 +13,10 @@ from gpcert.clock import OutOfTime, left, now, until
 from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
-from gpcert.proofs.few import beyond, prove
 from gpcert.proofs.one_vs_rest import SeveralClasses
+from gpcert.proofs.record import Goal, Node, Tree
 from gpcert.proofs.softmax import Labels
-from gpcert.proofs.tree import Goal, Node, Tree
+from gpcert.proofs.sparse import beyond, prove
 from gpcert.proofs.two_classes import TwoClasses, placed
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.likelihoods import FiveErf
-from gpcert.likelihoods.five_erf import COEFFICIENTS, TOTAL
+from gpcert.likelihoods.prediction import COEFFICIENTS, TOTAL
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.levels import Ends, Level, Place, Plane, variance_at
 from gpcert.rounding import down

@@ -1,26 +1,175 @@
-"""The levels of probit and logistic probabilities (docs/maths/proof.md, V4 and V10)."""
+"""Levels of the links that proofs know (docs/maths/proof.md, V4, V10, V17): probit, logistic, with a floor.
+
+The search knows the curve of a logistic level to 4e-13, which is more than what its answers have to spare, so
+it is computed again to a few units in the last place. Nothing here is certified: a checker encloses the
+integral itself.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from scipy.special import ndtr, ndtri
 
 from gpcert.bounds.levels.logistic import LogitCurves, LogitLevel, root_below
 from gpcert.bounds.one.level import LevelBound
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
-from gpcert.proofs.curve import sharpened
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
-from gpcert.proofs.floored import FlooredLevels
 from gpcert.proofs.levels import Ends, Level, Place, Plane, terms_at, variance_at
-from gpcert.rounding import normal_cdf_down
+from gpcert.rounding import down, normal_cdf_down, up
 from gpcert.validation import Float
+
+#: Variances beyond it need too many nodes.
+_LARGEST = 10.0
+#: Nodes reach so many standard deviations beyond where e^u puts its weight; the width of a strip in which all
+#: is analytic, at most; how many powers of e the rule is right to; binary digits.
+_FAR, _STRIP, _SMALL, _BITS = 12.0, 6.0, 60.0, 100
+#: What a checker surely sees of a number, relative to it; and what the rule is surely right to.
+_SEEN, _RIGHT = 1e-26, 1e-23
+
+
+@lru_cache(maxsize=4096)
+def sharpened(p: float, S: float, low: float, high: float) -> tuple[float, float]:
+    """A narrower enclosure of m_p(S), of one of width about 1e-12; or that itself."""
+    if not (0.0 < S <= _LARGEST and high - low < 1e-9):
+        return low, high
+    if p <= 0.5:
+        return _narrower(p, S, low, high, p)
+    low, high = _narrower(1.0 - p, S, -high, -low, 1.0)  # exact: p is not small
+    return -high, -low
+
+
+def _narrower(q: float, S: float, low: float, high: float, unit: float) -> tuple[float, float]:
+    """Of a level up to 1/2; `unit`: the size of the number that a checker compares."""
+    saved, ctx.prec = ctx.prec, _BITS
+    try:
+        m = 0.5 * (low + high)
+        value, slope = _expected(m, S)
+        m += float((arb(q) - value) / slope)
+    finally:
+        ctx.prec = saved
+    room = max(2.0 * math.ulp(m), (_SEEN * unit + _RIGHT * q) / float(slope))
+    return max(low, down(m - room)), min(high, up(m + room))
+
+
+def _expected(m: float, S: float) -> tuple[arb, arb]:
+    """E sigma and E sigma' by the trapezoid rule, whose error is e^(-2 pi y/h) with a strip of width y."""
+    root = math.sqrt(S)
+    y = min(0.5 * math.pi / root, _STRIP)
+    h = 2.0 * math.pi * y / (_SMALL + 0.5 * y * y)
+    last = math.ceil((_FAR + root) / h)
+    value = slope = arb(0)
+    weights, step = _weights(h, last), arb(S).sqrt() * h
+    for n in range(-last, last + 1):
+        share = 1 / (1 + (-(m + step * n)).exp())
+        part = weights[abs(n)] * share
+        value, slope = value + part, slope + part * (1 - share)
+    return value, slope
+
+
+@lru_cache(maxsize=64)
+def _weights(h: float, last: int) -> list[arb]:
+    scale = h / (2 * arb.pi()).sqrt()
+    return [scale * (-((arb(h) * n) ** 2) / 2).exp() for n in range(last + 1)]
+
+
+#: Of the inner link: levels below it are left to the floor.
+_LEAST_LEVEL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _FlooredAt(Level):
+    """P >= floor + (1 - 2 floor) p where the inner link has p; `t` is the inner one's."""
+
+    inner: Level
+    floor: float
+
+    @property
+    def t(self) -> float:  # type: ignore[override]
+        return self.inner.t
+
+    @property
+    def fact(self) -> Fact:  # type: ignore[override]
+        return self.inner.fact
+
+    @property
+    def p(self) -> float:
+        floor = Fraction(self.floor)
+        return down(float(floor + (1 - 2 * floor) * Fraction(self.inner.p)))
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return self.inner.told
+
+    @property
+    def outright(self) -> dict[str, Any]:
+        return self.inner.outright
+
+    def clears(self, mean: float) -> bool:
+        return self.inner.clears(mean)
+
+    def cleared(self, mean: float, ends: Ends | None = None) -> float:
+        return self.inner.cleared(mean, ends)
+
+    def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
+        return self.inner.between(ends)
+
+    def plane(self, place: Place) -> Plane:
+        return self.inner.plane(place)
+
+    def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
+        return self.inner.growth(place)
+
+
+@dataclass(frozen=True, eq=False)
+class FlooredLevels:
+    """The levels of a link with a floor for one model; `inner`: those of the link."""
+
+    inner: Any
+    floor: float
+
+    @property
+    def least(self) -> float:
+        """Probabilities up to it are not told from 0."""
+        return 0.0
+
+    @property
+    def free(self) -> float:
+        """P is at least that, without a proof."""
+        return self.floor
+
+    @property
+    def other(self) -> FlooredLevels:
+        """Of the other class: the same."""
+        return self
+
+    @property
+    def most(self) -> float:
+        """See `Levels.most`."""
+        return float(self.inner.most)
+
+    @property
+    def mixed(self) -> bool:
+        """See `Levels.mixed`."""
+        return bool(self.inner.mixed)
+
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        """See `Levels.of`."""
+        floor, claimed = Fraction(self.floor), 1 - Fraction(value) if other else Fraction(value)
+        inner = min(max(up(float((claimed - floor) / (1 - 2 * floor))), _LEAST_LEVEL), 1.0)
+        return _FlooredAt(self.inner.of(inner, False, flat, near), self.floor)
+
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        """See `Levels.at`."""
+        return _FlooredAt(self.inner.at(t, flat, near), self.floor)
+
 
 #: Points near the variances of a box at which the curve of a logistic level is told.
 _NEAR = 9

@@ -7,34 +7,318 @@ E D >= s_k for every other class k.
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.facts.model import Model
+from gpcert.bounds.geometry.ball import BallDomain
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.one.gaussian import RbfBound
+from gpcert.clock import check
+from gpcert.errors import InvalidInputError
+from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.proofs.anchors import Near, near
-from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver, Envelope
-from gpcert.proofs.cover import Split, walk
+from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split, walk
 from gpcert.proofs.document import part_told, reals, split_told
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Ends, Level, Place, Plane
-from gpcert.proofs.shares import Shares
-from gpcert.proofs.tree import Goal, Node
+from gpcert.proofs.quadratic import CheckedBall
+from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
-from gpcert.regions import Region
+from gpcert.regions import Ball, Region
 from gpcert.rounding import up
 from gpcert.validation import Float
+
+Pairs = npt.NDArray[np.int_]
+
+#: The checker's: errors of about e^-x are tried, with sums of at most so many terms, in such a strip.
+_EXPONENTS, _MOST_TERMS, _STRIP, _WIDEST = (8, 14, 22, 32), 1_000_000, 1.3, 1e4
+#: What decides by more than this does so whatever the rounding here.
+_CLEAR_SUM = 1e-6
+
+
+class Near(NamedTuple):
+    """Probabilities (C,) at a point; what a margin loses around it; for each sum that a checker may make,
+    sharper and sharper ones, what it is off by, and the terms that it has spent then.
+    """
+
+    p: Float
+    lost: float
+    sums: tuple[tuple[float, int], ...]
+
+    def cost(self, c: int, j: int) -> float:
+        """Terms that a checker spends until it finds class c ahead of j, all around; inf: it does not."""
+        gap = float(self.p[c] - self.p[j]) - self.lost - _CLEAR_SUM
+        return next((terms for error, terms in self.sums if gap > 2.0 * error), math.inf)
+
+    @property
+    def most(self) -> int:
+        """Terms that it spends, whomever it compares."""
+        return self.sums[-1][1]
+
+
+def near(post: Posterior, x: Float, square: float, far: Float | None = None) -> Near | None:
+    """The latents where |d|^2 <= square and |d_j| <= far_j (D,) around x (D,); None where they have no
+    probabilities.
+    """
+    try:
+        p = post.probability(x[None])[0]
+    except InvalidInputError:
+        return None
+    assert isinstance(post.kernel, Kernel)
+    k, R, C = post.kernel(post.centres, x[None])[:, 0], np.asarray(post.precision), post.n_classes
+    r = R @ k
+    a, b = np.triu_indices(C, 1)
+    s2 = post.kernels[0].prior_variance
+    V = s2 * np.eye(C) - (np.diag(r @ k) if R.ndim == 3 else r @ k)
+    slopes = _Slopes(post, x, k, square, far)
+    here, least, most = _ends(post, V, r, a, b, slopes)
+    whole = np.sqrt(_norms(post)[a, b] * s2)
+    along = slopes.along(post.weights[:, a] - post.weights[:, b])
+    apart = float(np.minimum(whole * math.sqrt(square), along + whole * square).max())
+    lost = 0.5 * apart + 0.25 * (max(float((here - least).max()), 0.0) + max(float((most - here).max()), 0.0))
+    beside = (C * post.n_centres) ** 2 // 20  # products, counted as a checker does
+    return Near(p, lost, tuple(_sums(V, beside))) if np.isfinite(lost) else None
+
+
+class _Slopes:
+    """Gradients at x, on a set around it."""
+
+    def __init__(self, post: Posterior, x: Float, k: Float, square: float, far: Float | None) -> None:
+        lengthscale: Any = getattr(post.kernel, "lengthscale", 1.0)
+        self.square, self._far = square, far
+        self._slopes = k[:, None] * (post.centres - x) / lengthscale
+
+    def along(self, weights: Float) -> Float:
+        """At least |gradient . d| of sums of kernels with weights (n, m): (m,)."""
+        if self._far is None:
+            return np.full(weights.shape[1], np.inf)
+        gradient = np.abs(self._slopes.T @ weights) * (self._far > 0.0)[:, None]
+        steep = np.sqrt((gradient**2).sum(axis=0) * self.square)
+        return np.asarray(np.minimum(self._far @ gradient, steep))
+
+
+@lru_cache(maxsize=8)
+def _norms(post: Posterior) -> Float:
+    """Squared norms of the differences of mean functions (C, C)."""
+    assert isinstance(post.kernel, Kernel)
+    inner = post.weights.T @ post.kernel(post.centres) @ post.weights
+    own = np.diagonal(inner)
+    return np.maximum(own[:, None] + own[None, :] - 2.0 * inner, 0.0) + 1e-12 * float(np.abs(inner).max())
+
+
+def _ends(
+    post: Posterior, V: Float, r: Float, a: Pairs, b: Pairs, slopes: _Slopes
+) -> tuple[Float, Float, Float]:
+    """Variances of differences f_a - f_b at the point, and their ends around it; r = R k."""
+    facts, s2 = facts_of(post), post.kernels[0].prior_variance
+    own = np.diagonal(V)
+    if np.asarray(post.precision).ndim == 3:
+        lift, negative = np.array([fact.lift for fact in facts]), np.array([fact.negative for fact in facts])
+        least, most = _moved(own, s2, lift, negative * s2, slopes, r.T)
+        here = np.maximum(own, 0.0)
+        return here[a] + here[b], least[a] + least[b], most[a] + most[b]
+    here = own[a] + own[b] - 2.0 * V[a, b]
+    both = (r[a, a] + r[b, b] - r[a, b] - r[b, a]).T
+    return here, *_moved(here, 2.0 * s2, np.zeros(1), np.array(2.0 * s2 * facts[0].negative), slopes, both)
+
+
+def _moved(
+    here: Float, s2: float, lift: Float, negative: Float, slopes: _Slopes, r: Float
+) -> tuple[Float, Float]:
+    """V3', V15 (c): the ends of a variance on the set, by its gradient -2 r . dk or without."""
+    square, wide = slopes.square, s2 + lift + negative
+    root = 2.0 * np.sqrt(np.maximum(here + lift, 0.0) * wide)
+    crude = root * math.sqrt(square) + wide * square
+    change = np.minimum(crude, 2.0 * slopes.along(r) + (root + wide) * square)
+    return np.maximum(here - change, 0.0), np.minimum(np.maximum(here + change, 0.0), s2 + negative)
+
+
+def _sums(V: Float, spent: int) -> Iterator[tuple[float, int]]:
+    """What each sum is off by, inf: a checker does not make it; and all terms spent up to it."""
+    spreads = _spreads(V)
+    for exponent in _EXPONENTS:
+        terms, error = 1, 0.0
+        for spread in spreads:
+            strip = min(2.0 * _STRIP / max(spread, 1e-9), math.sqrt(2.0 * exponent))
+            step = 6.283 * strip / (exponent + 0.5 * strip * strip)
+            count = math.ceil(math.sqrt(2.0 * exponent) / step)
+            terms *= 2 * count + 3
+            error += 2.0 * math.exp(0.5 * strip * strip - 2.0 * math.pi * strip / step) / math.cos(_STRIP)
+            error += math.erfc(count * step / math.sqrt(2.0))
+        spent += min(terms, _MOST_TERMS)
+        yield (1.5 * error if spreads and terms <= _MOST_TERMS else math.inf), spent
+
+
+def _spreads(V: Float) -> list[float]:
+    """How far apart the classes are along the axes of a factor; none: a checker makes no sum."""
+    clipped = V.copy()
+    np.fill_diagonal(clipped, np.maximum(np.diagonal(V), 0.0))
+    contrasts = clipped[:-1, :-1] - clipped[-1:, :-1] - clipped[:-1, -1:] + clipped[-1, -1]
+    shift = 1e-12 * float(np.trace(contrasts)) + 1e-100
+    try:
+        L = np.linalg.cholesky(contrasts + shift * np.eye(len(contrasts)))
+    except np.linalg.LinAlgError:
+        return []
+    spreads = np.maximum(L.max(axis=0), 0.0) - np.minimum(L.min(axis=0), 0.0)
+    return spreads.tolist() if spreads.max() < _WIDEST else []
+
+
+#: Boxes of one claim at most.
+_BOXES = 400
+#: Terms of their integrals at most: some ten seconds of a checker.
+_MOST_POINTS = 1e6
+#: What probabilities of the predictor are right to: three latents, or independent ones, and others.
+_RIGHT, _ROUGH = 1e-7, 3e-5
+
+
+class _Box(NamedTuple):
+    """At least `value` is proved there of P, or of 1 - P; `terms` are summed for that."""
+
+    lower: Float
+    upper: Float
+    middle: Float | None  #: None: the region has no point there
+    value: float
+    terms: float
+
+
+class Shares:
+    """Proves bounds of P(label)."""
+
+    def __init__(self, post: Posterior, factory: BoundFactory) -> None:
+        self._post, self._factory = post, factory
+        self._slack = _RIGHT if post.n_classes == 3 or np.asarray(post.precision).ndim == 3 else _ROUGH
+
+    def prove(self, goal: Goal, terms: float) -> tuple[float, Any, float]:
+        """The bound that is proved, the goal's if possible, how, and what is left of the terms."""
+        label, region, upper, value = goal[:4]
+        all_terms, terms = terms, min(terms, _MOST_POINTS)
+        _, moving = placed(self._factory.pair, label, region)
+        box = region.box()
+        cells = _Cells(self, region, moving, label, upper)
+        if not moving.any():  # one point: the checker evaluates it
+            value, cost = self.told_at(label, "<=" if upper else ">=", value, region.inner_box().lower)
+            return (value if cost <= all_terms else float(upper)), None, all_terms - min(cost, all_terms)
+        reach = 1.0 - value if upper else value
+        tick, splits = count(), dict[int, tuple[Split, int, int]]()
+        boxes = {0: cells.box(box.lower[moving], box.upper[moving])}
+        heap = [(boxes[0].value, next(tick))]
+        spent = boxes[0].terms
+        while len(boxes) < _BOXES and heap[0][0] < reach:
+            check()
+            _, worst = heapq.heappop(heap)
+            found = cells.halves(boxes[worst])
+            spent += sum(each.terms for each in (found[1] if found else ()))
+            if found is None or spent > terms:
+                heapq.heappush(heap, (boxes[worst].value, worst))
+                break
+            children = next(tick), next(tick)
+            splits[worst] = found[0], *children
+            del boxes[worst]
+            for number, each in zip(children, found[1], strict=True):
+                boxes[number] = each
+                heapq.heappush(heap, (each.value, number))
+        least = heap[0][0]
+        spent = sum(each.terms for each in boxes.values())
+        if not (least > 0.0 and spent <= terms):
+            return (1.0 if upper else 0.0), None, all_terms
+        if least < reach:
+            value = float(np.nextafter(1.0 - least, 2.0)) if upper else least
+        return value, {"tree": list(_share_told(boxes, splits))}, all_terms - spent
+
+    def told_at(self, label: int, sense: str, value: float, point: Float) -> tuple[float, float]:
+        """P <= value, or >= value, at a point (D,), or a little less that a checker sees; and the terms that
+        it needs; inf: it sees nothing.
+        """
+        here, sign = near(self._post, point, 0.0), 1.0 if sense == "<=" else -1.0
+        if here is None:
+            return value, math.inf
+        for claimed in (value, value + sign * 3.0 * self._slack):
+            gap = sign * (claimed - float(here.p[label])) - here.lost - self._slack
+            cost = next((spent for error, spent in here.sums if gap > error), math.inf)
+            if cost < math.inf:
+                return min(max(claimed, 0.0), 1.0), cost
+        return value, math.inf
+
+
+class _Cells:
+    """Boxes of one region, seen from their middles."""
+
+    def __init__(self, shares: Shares, region: Region, moving: Any, label: int, upper: bool) -> None:
+        self._post, self._slack = shares._post, shares._slack
+        self._region, self._shape = region, shape_of(region, moving, capped=False)
+        self._x, self._moving = region.inner_box().lower, moving
+        self._label, self._upper = label, upper
+        scale: Any = self._post.kernels[0].lengthscale  # type: ignore[attr-defined]
+        self._scale = np.broadcast_to(scale, moving.shape)[moving]
+
+    def box(self, lower: Float, upper: Float) -> _Box:
+        """With what is proved there."""
+        middle = 0.5 * lower + 0.5 * upper
+        if self._misses(lower, upper):
+            return _Box(lower, upper, None, math.inf, 0.0)
+        domain = self._shape.domain(lower, upper, middle, self._scale)
+        if isinstance(domain, BallDomain):
+            domain = CheckedBall.of(domain)
+        half = np.maximum(upper - middle, middle - lower) / self._scale
+        square = float(half @ half) if domain is None else domain.norm(np.ones(len(middle))) ** 2
+        x, far = self._x.copy(), np.zeros(len(self._x))
+        x[self._moving], far[self._moving] = middle, half * (1.0 + 1e-9)
+        around = near(self._post, x, square * (1.0 + 1e-9), far)
+        if around is None:
+            return _Box(lower, upper, middle, -math.inf, 0.0)
+        p = float(around.p[self._label])
+        sure = (1.0 - p if self._upper else p) - 0.5 * around.lost * (1.0 + 1e-9) - self._slack
+        error, terms = next(((e, n) for e, n in around.sums if e < self._slack), (math.inf, 0))
+        return _Box(lower, upper, middle, sure - error, terms)
+
+    def _misses(self, lower: Float, upper: Float) -> bool:
+        """Whether the region has no point in the box, not even that next to its centre."""
+        ball = self._region
+        if not isinstance(ball, Ball):
+            return False
+        scale = np.ones(len(ball.x)) if ball.scale is None else ball.scale
+        x = ball.x[self._moving]
+        step = np.abs(np.clip(x, lower, upper) - x) / scale[self._moving]
+        return bool(np.linalg.norm(step, ball.norm) > ball.radius * (1.0 + 1e-9))
+
+    def halves(self, box: _Box) -> tuple[Split, list[_Box]] | None:
+        """Across the widest side; None where no double lies inside."""
+        j = int(np.argmax((box.upper - box.lower) / self._scale))
+        at = float(0.5 * box.lower[j] + 0.5 * box.upper[j])
+        if not box.lower[j] < at < box.upper[j]:
+            return None
+        left, right = box.upper.copy(), box.lower.copy()
+        left[j] = right[j] = at
+        return Split(j, at), [self.box(box.lower, left), self.box(right, box.upper)]
+
+
+def _share_told(boxes: dict[int, _Box], splits: dict[int, tuple[Split, int, int]]) -> Any:
+    """Nodes in preorder."""
+    stack = [0]
+    while stack:
+        number = stack.pop()
+        if number in boxes:
+            middle = boxes[number].middle
+            yield {"outside": True} if middle is None else {"ref": reals(middle)}
+        else:
+            split, first, second = splits[number]
+            yield split_told(split)
+            stack += [second, first]
+
 
 #: What decides at a point by more than this, relative to its terms, does so in balls.
 _CLEAR = 1e-11

@@ -13,12 +13,11 @@ from gpcert.bounds.one.level import LevelBound
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
-from gpcert.proofs.boxes import MANY_TRIALS, TRIALS, BoxProver
-from gpcert.proofs.cover import cover
+from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, cover
 from gpcert.proofs.document import proof_told
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.links import levels_of, variances
-from gpcert.proofs.tree import Goal, Node
+from gpcert.proofs.record import Goal, Node
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 

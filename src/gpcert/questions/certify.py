@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.bounds.factory import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs.limits import exported, unasked
-from gpcert.proofs.tree import Tree
+from gpcert.proofs.record import Tree, exported, unasked
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (

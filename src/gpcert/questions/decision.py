@@ -24,7 +24,7 @@ from gpcert.clock import now
 from gpcert.engine.signs import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
-from gpcert.likelihoods.five_erf import TIE
+from gpcert.likelihoods.prediction import TIE
 from gpcert.posterior import Posterior
 from gpcert.questions.rooted import Roots, classes
 from gpcert.regions import Box, Region

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +22,10 @@ from gpcert.clock import now
 from gpcert.engine.backend import chosen
 from gpcert.engine.facts import knows
 from gpcert.posterior import Posterior
-from gpcert.proofs.limits import exported, unasked
-from gpcert.proofs.tree import Tree
+from gpcert.proofs.record import Tree, exported, unasked
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
-from gpcert.questions.brackets import Asked, Brackets
+from gpcert.questions.brackets import Asked, Brackets, nearest
 from gpcert.questions.checks import (
     Kept,
     about,
@@ -40,17 +39,101 @@ from gpcert.questions.checks import (
     class_indices,
 )
 from gpcert.questions.decision import decide, enclosed, labelled, refutes, room
-from gpcert.questions.evaluated import Row, Task, joined, point_of
-from gpcert.questions.nearest import nearest
 from gpcert.regions import Ball, Norm
-from gpcert.results import Evaluation, ProofFile, Status, Unproved, VerdictStatus
+from gpcert.results import About, Evaluation, ProofFile, Status, Unproved, VerdictStatus
 from gpcert.running import Listener, Pieces, Report, Stopped, ask_all, by_region
 from gpcert.settings import Settings
 from gpcert.tables import check_labelled
-from gpcert.validation import Index
+from gpcert.validation import Float, Index
 
 if TYPE_CHECKING:
     from gpcert.proofs.prover import Prover
+
+
+class Row(NamedTuple):
+    """One point: its label, how many of the first radii are safe, and from which on they are unsafe."""
+
+    label: int  #: -1: not asked
+    safe: int
+    unsafe: int
+    point: Float | None  #: the counterexample (d,), of the first unsafe radius
+    right: bool  #: whether the true label is proved to be the model's
+    wrong: bool  #: whether it is proved not to be
+    proof: ProofFile | None = None
+    unproved: Unproved | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every point is asked."""
+
+    post: Posterior
+    factory: BoundFactory
+    balls: Balls
+    truth: Index
+    radii: Float
+    threshold: float
+    settings: Settings
+    about: About
+    device: str
+    prover: Prover | None
+
+
+def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
+    """One point alone; None: it was not asked."""
+    radii, k, balls = task.radii, len(task.radii), task.balls
+    row = row or Row(-1, 0, k, None, False, False)
+    classes = task.about.classes
+    order = np.arange(k)
+    is_safe, is_unsafe = order < row.safe, order >= row.unsafe
+    correct = row.label == task.truth[i]
+    # What is not proved wrong may be right, asked or not; a counterexample to another label says nothing.
+    lost = row.wrong | (correct & is_unsafe)
+    point = np.full(balls.X.shape[1], np.nan) if row.point is None else row.point
+    return Evaluation(
+        radii=radii,
+        clean=float(correct) if row.label >= 0 else float("nan"),
+        certified=(row.right & is_safe).astype(np.float64),
+        attacked=(~lost).astype(np.float64),
+        labels=np.array([None if row.label < 0 else classes[row.label]], dtype=object),
+        truth=np.array([classes[task.truth[i]]], dtype=object),
+        correct=np.array([correct]),
+        wrong=np.array([row.wrong]),
+        safe=np.array([radii[row.safe - 1] if row.safe else np.nan]),
+        unsafe=np.array([radii[row.unsafe] if row.unsafe < k else np.inf]),
+        verdicts=np.where(is_safe, "safe", np.where(is_unsafe, "unsafe", "unknown"))[None],
+        counterexamples=point[None],
+        seconds=0.0,
+        threshold=task.threshold,
+        balls=(balls.ball(i, balls.limit(i)),),
+        about=task.about,
+        proof=None if row.proof is None else (row.proof,),
+        unproved=row.unproved,
+    )
+
+
+#: What an evaluation has of every point.
+_EACH = ("labels", "truth", "correct", "wrong", "safe", "unsafe", "verdicts", "counterexamples")
+
+
+def joined(task: Task, points: list[Evaluation], seconds: float) -> Evaluation:
+    """All points together."""
+    each = {name: np.concatenate([getattr(point, name) for point in points]) for name in _EACH}
+    asked = np.array([label is not None for label in each["labels"]])
+    return Evaluation(
+        radii=task.radii,
+        clean=float(each["correct"][asked].mean()) if asked.any() else float("nan"),
+        certified=np.mean([point.certified for point in points], axis=0),
+        attacked=np.mean([point.attacked for point in points], axis=0),
+        **each,
+        seconds=seconds,
+        threshold=task.threshold,
+        balls=tuple(point.balls[0] for point in points),
+        about=task.about,
+        proof=None if task.prover is None else tuple(f for point in points for f in point.proof or ()),
+        unproved=next((point.unproved for point in points if point.unproved is not None), None),
+    )
+
 
 #: How finely the attack searches for its radius, relative.
 _RTOL = 1e-3

@@ -25,8 +25,8 @@ from gpcert.clock import now
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs.influences import Line, Range
-from gpcert.proofs.limits import exported
+from gpcert.proofs.prover import Line, Range
+from gpcert.proofs.record import exported
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_shape
 from gpcert.questions.checks import (

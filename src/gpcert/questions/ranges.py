@@ -14,8 +14,7 @@ from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label
 from gpcert.extras import installing, plugins
 from gpcert.posterior import Posterior
-from gpcert.proofs.limits import exported, unasked
-from gpcert.proofs.tree import Tree
+from gpcert.proofs.record import Tree, exported, unasked
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
     Kept,

@@ -11,11 +11,23 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.likelihoods import Softmax
-from gpcert.likelihoods.integrals.correlated import correlated_rules
-from gpcert.likelihoods.integrals.gumbel import _TAYLOR, Cloud, gumbel_derivatives, gumbel_integral
-from gpcert.likelihoods.integrals.gumbel_normal import convolution, spacing, taylor_remainder, unit
-from gpcert.likelihoods.integrals.independent_part import centred, independent_part, split
-from gpcert.likelihoods.integrals.mixtures import mixture
+from gpcert.likelihoods.integrals.correlated import (
+    centred,
+    correlated_rules,
+    independent_part,
+    mixture,
+    split,
+)
+from gpcert.likelihoods.integrals.gumbel import (
+    _TAYLOR,
+    Cloud,
+    convolution,
+    gumbel_derivatives,
+    gumbel_integral,
+    spacing,
+    taylor_remainder,
+    unit,
+)
 from helpers.expectations import assert_encloses, grid_reference, line_reference
 from helpers.oracle import examples
 from helpers.several import Setting, random_model

@@ -14,7 +14,7 @@ from functools import cached_property
 from gpcert.bounds.levels.curves import ComputedCurves, Level, LevelCurves, Line, Root
 from gpcert.bounds.levels.logistic import LogitCurves
 from gpcert.likelihoods import FiveErf, Logit
-from gpcert.likelihoods.five_erf import DRIFT, GAP, SLOPE, TOTAL
+from gpcert.likelihoods.prediction import DRIFT, GAP, SLOPE, TOTAL
 from gpcert.rounding import UNIT, down, up
 from gpcert.validation import Float
 

@@ -1,23 +1,202 @@
-"""Any monotone link given with an enclosing function: rigorous because the enclosure is.
-
-The Gaussian is cut into intervals; on each, `enclose` bounds sigma (docs/maths/likelihoods.md#link).
-"""
+"""Likelihoods that serve prediction, not training: what other libraries report, and links of a user's own."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from gpcert.errors import InvalidInputError
-from gpcert.likelihoods.base import LEAST, NDTR, UNIT, as_moments
-from gpcert.likelihoods.prediction_only import PredictionOnly
-from gpcert.validation import Float, require
+from gpcert.likelihoods.base import LEAST, NDTR, UNIT, BinaryLikelihood, LogLikelihood, Tilted, as_moments
+from gpcert.likelihoods.probit import Probit
+from gpcert.validation import Float, as_floats, require
+
+
+class PredictionOnly(BinaryLikelihood):
+    """A two-class likelihood without derivatives of log p(y|f); logarithms follow from `expectation`."""
+
+    def log_expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """log of `expectation`, any shape; never below log(1e-300)."""
+        return np.log(np.maximum(self.expectation(mean, var), LEAST))
+
+    def log_expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """-log(1 - error/p); inf where the error is not below half of p."""
+        p, error = self.expectation(mean, var), self.expectation_error(mean, var)
+        known = (p > 2.0 * error) & (p > LEAST)
+        ratio = np.divide(error, p, out=np.zeros_like(p), where=known)
+        # -log(1 - t) <= 2 t for t <= 1/2; log itself is right to 8 u relative.
+        return np.where(known, 2.0 * ratio + 8 * UNIT * (1.0 - np.log(np.maximum(p, LEAST))), np.inf)
+
+    def log_expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
+        p = np.maximum(self.expectation(mean, var), LEAST)
+        slope, curve = self.expectation_gradient(mean, var)
+        return slope / p, curve / p
+
+    def log_likelihood(self, y: ArrayLike, f: ArrayLike) -> LogLikelihood:
+        self._no_training()
+
+    def tilted(self, y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> Tilted:
+        self._no_training()
+
+    def _no_training(self) -> NoReturn:
+        raise InvalidInputError(
+            f"likelihood must be probit or logit for training, got {self.name!r} (prediction only)"
+        )
+
+
+#: The doubles of scikit-learn's `_gpc.py`; a model with these constants is what is certified.
+LAMBDAS = np.array([0.41, 0.4, 0.37, 0.44, 0.39])
+COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654])
+
+#: sum_i c_i to one rounding: what the probability tends to for large latents, 1 - 1e-8.
+TOTAL = math.fsum(COEFFICIENTS)
+
+#: More than |TOTAL - 1|/2: so near to 1/2, P may say one class and the sign of the mean, which is what
+#: scikit-learn's `predict` looks at, the other (docs/maths/bounds.md, D3).
+TIE = 6e-9
+
+#: At least sup_f |five error functions - logistic|; swept in ball arithmetic by the tests.
+GAP = 4.4e-4
+
+#: At least sup |dP/dm| of the expectation P; swept likewise.
+SLOPE = 0.26
+
+#: At least D1/2 + D2/2, D1 and D2 the largest differences of the first and second derivatives in f from the
+#: logistic's: how fast the gap between the expectations can change along a level curve, per unit of variance.
+DRIFT = 1e-3
+
+_LARGEST = 1e150
+
+
+@dataclass(frozen=True)
+class FiveErf(PredictionOnly):
+    """sigma(f) = sum_i c_i (1 + erf(lambda_i f)) / 2, increasing from 0 to 1 - 1e-8.
+
+    scikit-learn's stand-in for the logistic, with its constants.
+
+    Examples
+    --------
+    >>> gc.FiveErf()
+    FiveErf()
+    """
+
+    @property
+    def name(self) -> str:
+        return "five_erf"
+
+    @property
+    def symmetric(self) -> bool:
+        """sigma(-f) = TOTAL - sigma(f): not 1 - sigma(f), by 1e-8."""
+        return False
+
+    def value(self, f: ArrayLike) -> Float:
+        return self.expectation(f, 0.0)
+
+    def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """sum_i c_i Phi(z_i), from the side where Phi is small, any shape."""
+        m, v = as_moments(mean, var)
+        below = ndtr(-np.abs(_standardised(m, v)[0])) @ COEFFICIENTS
+        return np.asarray(np.clip(np.where(m > 0, TOTAL - below, below), 0.0, 1.0))
+
+    def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """Rounding only: docs/maths/likelihoods.md#five-erf."""
+        m, v = as_moments(mean, var)
+        z = np.abs(_standardised(m, v)[0])
+        size = (ndtr(-z) + z * _density(z)) @ np.abs(COEFFICIENTS)
+        return np.asarray((NDTR + 16) * UNIT * size + np.where(m > 0, 2 * UNIT, 0.0) + LEAST)
+
+    def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
+        """sum_i c_i phi(z_i)/s_i and -sum_i c_i z_i phi(z_i)/(2 s_i^2)."""
+        z, deviation = _standardised(*as_moments(mean, var))
+        slope = _density(z) / deviation
+        by_variance = -0.5 * z * slope / deviation
+        return np.asarray(slope @ COEFFICIENTS), np.asarray(by_variance @ COEFFICIENTS)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+def _standardised(m: Float, v: Float) -> tuple[Float, Float]:
+    """z_i = m/s_i and s_i = sqrt(1/(2 lambda_i^2) + v), a last axis of five added."""
+    deviation = np.sqrt(0.5 / (LAMBDAS * LAMBDAS) + v[..., None])
+    return np.clip(m[..., None] / deviation, -_LARGEST, _LARGEST), deviation
+
+
+def _density(z: Float) -> Float:
+    return np.asarray(np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
+
+
+@dataclass(frozen=True)
+class Floored(PredictionOnly):
+    """P(y = +1 | f) = floor + (1 - 2 floor) sigma(f).
+
+    Read it as label noise: the label is flipped with probability `floor`.
+
+    Parameters
+    ----------
+    link : BinaryLikelihood
+        A symmetric one; default `Probit()`.
+    floor : float
+        Between 0 and 1/2.
+
+    Examples
+    --------
+    >>> gc.Floored(gc.Probit(), 0.001)
+    Floored(link=Probit(scale=1.0), floor=0.001)
+    """
+
+    link: BinaryLikelihood = field(default_factory=Probit)
+    floor: float = 1e-3
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.link, BinaryLikelihood) and self.link.symmetric,
+            f"link must be a symmetric two-class likelihood, got {self.link!r}",
+        )
+        floor = as_floats("floor", self.floor)
+        require(
+            floor.ndim == 0 and bool(0.0 < floor < 0.5), f"floor must be between 0 and 1/2, got {self.floor}"
+        )
+        object.__setattr__(self, "floor", float(floor))
+
+    @property
+    def name(self) -> str:
+        return "floored"
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def value(self, f: ArrayLike) -> Float:
+        """floor + (1 - 2 floor) sigma(f), any shape."""
+        return self._lift(self.link.value(f))
+
+    def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """floor + (1 - 2 floor) E sigma(f), any shape."""
+        return self._lift(self.link.expectation(mean, var))
+
+    def expectation_error(self, mean: ArrayLike, var: ArrayLike) -> Float:
+        """The link's error, and four roundings of numbers up to 1."""
+        return np.asarray(self.link.expectation_error(mean, var) + 4 * UNIT)
+
+    def expectation_gradient(self, mean: ArrayLike, var: ArrayLike) -> tuple[Float, Float]:
+        """(1 - 2 floor) times the link's."""
+        slope, curve = self.link.expectation_gradient(mean, var)
+        return (1.0 - 2.0 * self.floor) * slope, (1.0 - 2.0 * self.floor) * curve
+
+    def to_dict(self) -> dict[str, Any]:
+        """{"name": "floored", "link": description of the link, "floor": hexadecimal float}."""
+        return {"name": self.name, "link": self.link.to_dict(), "floor": self.floor.hex()}
+
+    def _lift(self, p: Float) -> Float:
+        return np.asarray(self.floor + (1.0 - 2.0 * self.floor) * p)
+
 
 _INTERVALS = tuple(4**k for k in range(5, 10))  # 1,024 to 262,144
 _GRADIENT_INTERVALS = 4096

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.proofs.tree import Goal
+from gpcert.proofs.record import Goal
 from gpcert.regions import Ball, Box, Region
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
