@@ -11,6 +11,7 @@ from flint import arb
 
 from gpcert.engine import forms
 from gpcert.engine.forms import Forms
+from gpcert.engine.squares import Squares
 from gpcert.engine.sums import Sums, seen_by_few
 from gpcert.kernels import RBF
 from helpers.batches import as_if_large
@@ -54,15 +55,15 @@ def inside(batch, boxes, row, rng):
         yield batch.point(row, here + (1.0 - 1e-9) * d * scale)
 
 
-def check(batch, rng, sums, value, sharp):
-    """Bounds of the whole box and of a part of it; how many say something."""
-    said = 0
+def check(batch, rng, sums, value, sharp, joined=None):
+    """Bounds of the whole box and of a part of it, with squares if `joined` is given; how many are close."""
+    said, squares = 0, None if joined is None else Squares(sums.at, sums.plane)
     with np.errstate(all="ignore"):
         whole = Forms(sums)
         whole.minorant(batch.boxes.high, sharp)
         for boxes in (batch.boxes, parts_of(batch, rng))[: 2 if batch.rows.axes is None else 1]:
             aim = np.where(rng.random(boxes.low.shape) < 0.5, boxes.low, boxes.high)
-            base, g, H, excess = whole.on(boxes).minorant(aim, sharp)
+            base, g, H, excess = whole.on(boxes).minorant(aim, sharp, squares, bool(joined))
             assert np.array_equal(H, H.transpose(0, 2, 1), equal_nan=True)
             sure = np.isfinite(base - excess + np.abs(H).sum(axis=(1, 2)) + np.abs(g).sum(axis=1))
             with bits(BITS):
@@ -91,6 +92,31 @@ def test_forms_lie_below_functionals_on_boxes_with_and_without_the_reference(way
     assert said[1] > said[0]
 
 
+def test_forms_with_the_squares_that_planes_leave_out():
+    """J25 beside them, and J28 in them: true, and larger where the minimum is expected."""
+    rows, larger = 0, [0, 0]
+    for rng, batch in batches(4, examples(20)):
+        if not batch.facts.has_planes:
+            continue
+        for plane, value in functionals(batch, rng):
+            sums, aim = Sums(batch.at, batch.boxes, plane), batch.boxes.high
+            with np.errstate(all="ignore"):
+                flat = at_aim(Forms(sums).minorant(aim), aim)
+            rows += len(flat)
+            for joined in (False, True):
+                check(batch, rng, sums, value, True, joined)
+                with np.errstate(all="ignore"):
+                    found = Forms(sums).minorant(aim, True, Squares(batch.at, plane), joined)
+                    larger[joined] += int((at_aim(found, aim) > flat).sum())
+    assert min(larger) > 0.3 * rows
+
+
+def at_aim(found, aim):
+    """The values of quadratics at points (N, d)."""
+    forms_ = np.einsum("ni,nij,nj->n", aim, found.H, aim)
+    return found.base + np.sum(found.g * aim, axis=1) + 0.5 * forms_ - found.excess
+
+
 def test_forms_of_balls_and_of_fewer_centres():
     with as_if_large():
         for rng, batch in batches(2, examples(4), ("sites",), balls=True, n=20):
@@ -105,11 +131,12 @@ def test_rows_of_a_batch_have_the_forms_they_have_alone(way):
         for rng, batch in batches(3, examples(3)):
             plane = functionals(batch, rng)[0][0]
             every, aim = Forms(Sums(batch.at, batch.boxes, plane)), batch.boxes.high
-            found = every.minorant(aim)
+            found = every.minorant(aim, True, Squares(batch.at, plane), True)
             for row in range(len(aim)):
                 one = np.array([row])
                 alone = Forms(Sums(batch.at.take(one), batch.boxes.take(one), plane.take(one)))
                 for few in (alone, every.take(one)):
-                    for a, b in zip(found, few.minorant(aim[one]), strict=True):
+                    squares = Squares(few.sums.at, few.sums.plane)
+                    for a, b in zip(found, few.minorant(aim[one], True, squares, True), strict=True):
                         scale = np.abs(a[row]).max()
                         np.testing.assert_allclose(b[0], a[row], rtol=1e-5, atol=1e-6 * scale)

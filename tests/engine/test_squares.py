@@ -8,7 +8,7 @@ from flint import arb
 
 import gpcert as gc
 from gpcert.engine.squares import Squares
-from helpers.functionals import form_value, functionals, grown, plane_value, steps
+from helpers.functionals import form_value, functionals, grown, packed_value, plane_value, steps, third_order
 from helpers.oracle import BITS, bits, examples
 from helpers.rows import random_batch
 
@@ -43,7 +43,7 @@ def test_functionals_lie_above_their_planes_and_what_these_leave_out(name):
     for rng, batch in batches(1, examples(12), KERNELS[name]):
         with np.errstate(all="ignore"):
             cases = [
-                (plane, value, *Squares(batch.at, plane).within(batch.boxes.squares, corners(batch, rng)))
+                (plane, value, *Squares(batch.at, plane).within(batch.boxes.squares, corners(batch, rng))[1:])
                 for plane, value in functionals(batch, rng)
             ]
         for plane, value, matrix, loss in cases:
@@ -63,6 +63,49 @@ def test_functionals_lie_above_their_planes_and_what_these_leave_out(name):
     assert nearly > 5 * examples(12)
 
 
+def test_the_third_order_of_a_square_is_its_cubic():
+    """J28: X, from what the square is a little before and a little behind the reference."""
+    seen = 0
+    for rng, batch in batches(4, examples(8), gc.RBF):
+        with np.errstate(all="ignore"):
+            cubics = [(plane, *Squares(batch.at, plane).cubic) for plane, _ in functionals(batch, rng)]
+        for plane, T, wrong in cubics:
+            for row in np.flatnonzero(np.isfinite(wrong) & (plane.square.steep > 0)):
+                e = rng.standard_normal(batch.at.y.shape[1])
+                with bits(3 * BITS):
+                    root = [arb(float(m)).sqrt() for m in batch.facts.metric]
+                    exact = third_order(batch, plane, row, e)
+                    D = [arb(float(a)) * b for a, b in zip(e, root, strict=True)]
+                    error = arb(float(wrong[row])) * sum((v * v for v in D), arb(0)).sqrt() ** 3
+                    found = packed_value(T[row], D)
+                    assert abs(found - exact) <= error + abs(exact) * arb("1e-12")
+                    seen += bool(error < abs(exact) * arb("1e-3"))
+    assert seen > 10 * examples(8)
+
+
+def test_functionals_lie_above_planes_that_are_raised_to_third_order():
+    raised = 0
+    for rng, batch in batches(5, examples(16), gc.RBF):
+        for plane, value in functionals(batch, rng):
+            with np.errstate(all="ignore"):
+                squares = Squares(batch.at, plane)
+                scale, matrix, loss = squares.joined(batch.boxes.squares, corners(batch, rng))
+                T, wrong = squares.cubic
+            with bits(BITS):
+                root = [arb(float(m)).sqrt() for m in batch.facts.metric]
+                for row in np.flatnonzero((scale > 0) & np.isfinite(wrong)):
+                    for x in batch.inside(row, rng, 1):
+                        d = steps(batch, row, x)
+                        D = [a * b for a, b in zip(d, root, strict=True)]
+                        error = arb(float(wrong[row])) * sum((e * e for e in D), arb(0)).sqrt() ** 3
+                        cubic = arb(float(scale[row])) / 2 * (packed_value(T[row], D) - error)
+                        below = form_value(matrix[row], d) / 2 + cubic - arb(float(loss[row]))
+                        space = (value(row, x) - plane_value(batch, plane, row, x)) * grown(batch, row, x)
+                        assert space >= below
+                        raised += bool(below > arb("0.5") * space)
+    assert raised > 10 * examples(16)
+
+
 def test_rows_of_a_batch_have_the_squares_they_have_alone():
     for name in ("gaussian", "matern52"):
         for rng, batch in batches(2, examples(4), KERNELS[name]):
@@ -70,12 +113,12 @@ def test_rows_of_a_batch_have_the_squares_they_have_alone():
             with np.errstate(all="ignore"):
                 for plane, _ in functionals(batch, rng):
                     squares = Squares(batch.at, plane)
-                    matrix, loss = squares.within(batch.boxes.squares, aim)
+                    _, matrix, loss = squares.within(batch.boxes.squares, aim)
                     for row in range(len(aim)):
                         one = np.array([row])
                         fresh = Squares(batch.at.take(one), plane.take(one))
                         for few in (fresh, squares.take(one)):
-                            found = few.within(batch.boxes.squares[one], aim[one])
+                            found = few.within(batch.boxes.squares[one], aim[one])[1:]
                             scale = np.abs(matrix[row]).max()
                             np.testing.assert_allclose(found[0][0], matrix[row], rtol=1e-9, atol=1e-9 * scale)
                             np.testing.assert_allclose(found[1][0], loss[row], rtol=1e-6)
@@ -86,6 +129,6 @@ def test_kernels_without_a_second_derivative_leave_out_nothing_that_is_known():
         (plane, _), *_ = functionals(batch, rng)
         squares = Squares(batch.at, plane)
         assert not squares.known
-        matrix, loss = squares.within(batch.boxes.squares, corners(batch, rng))
+        _, matrix, loss = squares.within(batch.boxes.squares, corners(batch, rng))
         assert not matrix.any()
         assert not loss.any()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from flint import arb
+from flint import arb, arb_mat
 
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.lines import Lines, latent_lines, lines
 from gpcert.engine.planes import Plane, plane, variance_plane
 from gpcert.kernels import RBF
-from helpers.oracle import half_square, lengthscale
+from helpers.oracle import balls, half_square, lengthscale
 from helpers.rows import Batch
 from judge import Truth
 from judge.kernels import covariance
@@ -81,3 +81,49 @@ def form_value(matrix: np.ndarray, d: list[arb]) -> arb:
     """d^T matrix d."""
     rows = (sum((arb(float(m)) * e for m, e in zip(row, d, strict=True)), arb(0)) for row in matrix)
     return sum((e * r for e, r in zip(d, rows, strict=True)), arb(0))
+
+
+def packed_value(T: np.ndarray, d: list[arb]) -> arb:
+    """The cubic of a packed symmetric tensor, as `Forms.tensor` has it."""
+    rows, columns = np.triu_indices(T.shape[1])
+    total = arb(0)
+    for p, (a, b) in enumerate(zip(rows, columns, strict=True)):
+        share = arb(1) if a == b else arb(2).sqrt()
+        for c in range(T.shape[1]):
+            total += share * arb(float(T[p, c])) * d[a] * d[b] * d[c]
+    return total
+
+
+def _space(batch: Batch, plane: Plane, row: int, c: arb) -> Callable[[list[arb]], arb]:
+    """A function of d: the square that the plane leaves out, without its factor, for the stored precision."""
+    post, square, scale = batch.post, plane.square, lengthscale(batch.post)
+    here, R = [arb(float(v)) for v in batch.point(row, batch.references[row])], balls(post.precision)
+    total = (arb(float(post.kernel.variance)) + arb(float(batch.facts.lift))) / post.kernel.variance
+
+    def at(d):
+        x = list(here)
+        for j, step in zip(batch.facts.features, d, strict=True):
+            x[j] = x[j] + arb(float(scale[j])) * step
+        return x, arb_mat(post.n_centres, 1, [near(x, [arb(float(v)) for v in z]) for z in post.centres])
+
+    def near(x, z):
+        return covariance(post.kernel, [a - b for a, b in zip(x, z, strict=True)])
+
+    def of(d):
+        (x, k), (y, kh) = at(d), at([arb(0)] * len(d))
+        if not square.falls[row]:
+            return ((k - kh).transpose() * R * (k - kh))[0, 0]
+        ends = (x, k, x, k), (x, k, y, kh), (y, kh, y, kh)
+        own, cross, first = (total * near(a, b) - (p.transpose() * R * q)[0, 0] for a, p, b, q in ends)
+        return own - 2 * cross + first if not square.root[row] else own + c - (cross + c) ** 2 / (first + c)
+
+    return of
+
+
+def third_order(batch: Batch, plane: Plane, row: int, e: np.ndarray) -> arb:
+    """That of the same square along e (d,), from its values a little before and behind the reference."""
+    S = Truth(batch.post).variance(batch.point(row, batch.references[row]))
+    c = arb(float(plane.square.longest[row])) ** 2 - S - arb(float(batch.facts.lift))
+    of, small = _space(batch, plane, row, c), arb(2) ** -100
+    ends = [of([arb(float(v)) * small * side for v in e]) for side in (1, -1)]
+    return (ends[0] - ends[1]) / 2 / small**3

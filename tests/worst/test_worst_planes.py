@@ -25,11 +25,12 @@ from gpcert.engine.backend import Backend
 from gpcert.engine.lines import latent_lines, lines
 from gpcert.engine.planes import Square, plane, variance_plane
 from gpcert.engine.root import Rows
-from gpcert.engine.squares import Squares
+from gpcert.engine.squares import _THIRD, Squares
 from gpcert.engine.thin import Basis, Thin
-from helpers.functionals import form_value, plane_value
+from helpers.functionals import form_value, packed_value, plane_value, third_order
 from helpers.functionals import grown as grown_of_row
 from helpers.mutation import unnoticed
+from helpers.oracle import bits
 from helpers.rows import Batch
 from helpers.worst import ROUNDING, column, exactly, lower, model, row_around_zero
 from helpers.worst import plane as exact_plane
@@ -249,7 +250,7 @@ def test_squares_left_out_by_rows():
         batch = rows_at_zero(post, h)
         for level in ((0.05,), (0.9,), 1.0, -1.0):
             found, value = planes_of_a_row(batch, level)
-            matrix, loss = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
+            _, matrix, loss = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
             form = form_value(matrix[0], [arb(h)]) / 2
             here, there = (value([x]) - plane_value(batch, found, 0, np.array([x])) for x in (0.0, h))
             left = there - here
@@ -278,7 +279,7 @@ def test_squares_of_rows_whose_orders_cancel():
             post = model(X[:, None], np.zeros(3), R, likelihood=link, kernel=kernel)
             batch = rows_at_zero(post, h)
             found, value = planes_of_a_row(batch, level)
-            matrix, _ = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
+            _, matrix, _ = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
             x = np.array([h])
             space = (value(x) - plane_value(batch, found, 0, x)) * grown_of_row(batch, 0, x)
             assert form_value(matrix[0], [arb(h)]) / 2 <= space + arb(1e-13)
@@ -298,7 +299,7 @@ def test_squares_of_rows_beside_a_long_step():
                  likelihood=gc.Probit(1e6))  # fmt: skip
     batch = rows_at_zero(post, h)
     found, value = planes_of_a_row(batch, (0.02,))
-    matrix, _ = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
+    _, matrix, _ = Squares(batch.at, found).within(batch.boxes.squares, column(h)[None])
     x = np.array([h])
     space = (value(x) - plane_value(batch, found, 0, x) + ROUNDING) * grown_of_row(batch, 0, x)
     assert form_value(matrix[0], [arb(h)]) / 2 <= space + arb(1e-9)
@@ -328,6 +329,32 @@ def test_squares_of_kernels_that_are_known_roughly():
         Q = [float(exact["falls", side].Q[0, 0, 0]) for side in (0.0, 1.0)]
         assert Q[0] - Q[1] <= exact["falls", 1.0].error[0]
         assert 1.1 * (Q[0] - Q[1]) >= exact["falls", 1.0].error[0]
+
+
+@bits(900)
+def test_cubics_of_squares_of_rows():
+    """J28: all of the third order, whichever way the step goes."""
+    post = model([[0.3, 0.5], [1.2, -0.4], [-0.6, 0.9]], [0.3, -0.4, 0.1],
+                 [[0.5, 0.1, 0.0], [0.1, 0.4, 0.1], [0.0, 0.1, 0.3]])  # fmt: skip
+    at, where = row_around_zero(post, [0.0, 0.0], [0.1, 0.1])
+    zero = np.zeros((1, 2))
+    batch = Batch(post, at.facts, Rows(zero, zero, zero, zero, zero[:, :0], column(1.0)), zero, at, where)
+    for level in ((0.05,), (0.9,), 1.0, -1.0):
+        found, _ = planes_of_a_row(batch, level)
+        T, wrong = Squares(batch.at, found).cubic
+        assert wrong[0] < 1e-10
+        for e in (column(1.0, 0.0), column(0.0, 1.0), column(1.0, 1.0), column(1.0, -1.0)):
+            D = [arb(float(a)) * arb(float(m)).sqrt() for a, m in zip(e, batch.facts.metric, strict=True)]
+            exact = third_order(batch, found, 0, e)
+            assert abs(packed_value(T[0], D) - exact) <= arb("1e-10")
+            assert abs(exact) > arb("1e-3")
+
+
+@exactly
+def test_what_a_kernel_has_beyond_its_second_order():
+    """J28: |g_3|^2 = 2 + 3/4 rho^2 - 2 e^(-rho/2) (1 + rho/2 + rho^2/2), rho = |d|^2, for small steps."""
+    rho = arb(2) ** -20
+    assert 2 + rho**2 * 3 / 4 - 2 * (-rho / 2).exp() * (1 + rho / 2 + rho**2 / 2) <= arb(_THIRD) * rho**3
 
 
 @exactly
@@ -397,6 +424,7 @@ ROWS, THIN, FACTS = "engine/planes.py", "engine/thin.py", "bounds/facts/model.py
 ONE, MANY, ANY = "test_planes_of_one_model", "test_planes_of_rows", "test_planes_of_any_predictor"
 LEFT, LINES, KNOWN = "test_squares_left_out_by_planes", "test_lines_below_a_kernel", "test_facts_of_a_model"
 CANCEL = "test_squares_whose_orders_cancel"
+CUBIC = "test_cubics_of_squares_of_rows"
 SQUARES, LATENTS = "engine/squares.py", "test_planes_of_latents"
 ROWS_LEFT, ROWS_CANCEL = "test_squares_left_out_by_rows", "test_squares_of_rows_whose_orders_cancel"
 BESIDE = "test_squares_of_rows_beside_a_long_step"
@@ -440,8 +468,8 @@ TERMS = [
     ("G6", SECONDS, "worst = flat.point, c.s * c.s * {|0.9 * }SECOND", CANCEL),
     ("G6", SECONDS, "SECOND = {0.75|0.675}", "test_what_a_kernel_has_beyond_its_first_order"),
     ("J25", SQUARES, "first = {|1.1 * }model.prior", ROWS_LEFT),
-    ("J25", SQUARES, "xp.where(square.falls, {-one|-0.9 * one}, one)", ROWS_LEFT),
-    ("J25", SQUARES, "xp.where(square.falls, -one, {one|1.1 * one})", ROWS_LEFT),
+    ("J25", SQUARES, "{-one|-0.9 * one}, one)[:, None, None] * J", ROWS_LEFT),
+    ("J25", SQUARES, "-one, {one|1.1 * one})[:, None, None] * J", ROWS_LEFT),
     ("J25", SQUARES, "Q = Q - {|0.9 * }q1", ROWS_LEFT),
     ("J25", SQUARES, "A2 = {|1.1 * }xp.where(square.root, A2, one)", ROWS_LEFT),
     ("J25", SQUARES, "kept = {|1.1 * }scale *", ROWS_LEFT),
@@ -454,6 +482,14 @@ TERMS = [
     ("J25", SQUARES, "error = ({2.02|1.8} * t + wrong) * wrong", ROUGH),
     ("J25", SQUARES, "mixed = {1.01|0.9} * (wrong", ROUGH),
     ("J25", SQUARES, "({2.0|1.8} * reach + mixed) * mixed", ROUGH),
+    ("J28", SQUARES, "_THIRD = {15.0|13.5} / 36.0", "test_what_a_kernel_has_beyond_its_second_order"),
+    ("J28", SQUARES, "same[None, :, None] * {|0.9 * }xp.sum(Y", CUBIC),
+    ("J28", SQUARES, "xp.where(square.falls, -one, {one|0.9 * one})[:, None, None] * T", CUBIC),
+    ("J28", SQUARES, "xp.where(square.falls, -one, {one|1.1 * one})[:, None, None] * T", CUBIC),
+    ("J28", SQUARES, "T = T + {|0.9 * }(bent / A2", CUBIC),
+    ("J28", SQUARES, "same * (xp.sum(w, axis=1) - {|0.9 * }prior)", CUBIC),
+    ("J28", SQUARES, "- {|0.9 * }(pairs @ w[:, :, None])", CUBIC),
+    ("J28", SQUARES, "packed_shares(d) / {3.0|3.3}", CUBIC),
     ("J26", "engine/lines.py", "top = ({|0.9 * }tau * c +", LATENTS),
     ("J26", "engine/lines.py", "tau * c + t * t / ({4.0|4.4} * tau)", LATENTS),
     ("J26", "engine/lines.py", "constant = {-|-0.9 * }target - xp.where", LATENTS),

@@ -3,6 +3,7 @@
     forms = Forms(Sums(at, boxes, plane))            # once per reference: no form depends on the boxes
     base, g, H, excess = forms.minorant(aim, sharp)  # e^r f >= base + g.d + d^T H d / 2 - excess on the boxes
     forms.on(others).minorant(aim, sharp)            # of remnants: boxes need not hold the reference
+    forms.minorant(aim, True, squares, joined)       # raised by the squares that the planes leave out
 
 `aim` (N, d): displacements where the minimum is expected; any is sound. `sharp`: with forms, else all orders
 from three on by one norm (J5). H is symmetric to the last bit; `excess` has all that is rounded.
@@ -21,8 +22,9 @@ from gpcert.engine.backend import Array
 from gpcert.engine.boxes import Boxes
 from gpcert.engine.facts import Facts
 from gpcert.engine.rounding import sqrt_up
+from gpcert.engine.squares import Squares, packed_shares
 from gpcert.engine.sums import Sums
-from gpcert.rounding import UNDERFLOW, gamma
+from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
 #: Features up to which order three is a tensor, n d^3 products, if these are few; to which it is alone.
 _TENSOR, _ALONE, _FEW_PRODUCTS = 24, 12, 4e7
@@ -72,6 +74,9 @@ class Forms:
         for name in ("hessian", "v", "lengths"):
             if name in self.__dict__:
                 few.__dict__[name] = self.__dict__[name][rows]
+        if "tensor" in self.__dict__:
+            T, form = self.tensor
+            few.__dict__["tensor"] = T[rows], form.take(rows)
         if "orders" in self.__dict__:
             few.__dict__["orders"] = tuple(form.take(rows) for form in self.orders)
         return few
@@ -82,14 +87,24 @@ class Forms:
         other.__dict__.update({name: each for name, each in self.__dict__.items() if name != "sums"})
         return other
 
-    def minorant(self, aim: Array, sharp: bool = True) -> Minorant:
-        """J27 with forms, or J5."""
+    def minorant(
+        self, aim: Array, sharp: bool = True, squares: Squares | None = None, joined: bool = False
+    ) -> Minorant:
+        """J27 with forms, or J5; with the squares that the planes leave out (J25), or `joined` with the cubic
+        (J28, where order three is a tensor).
+        """
         sums, seen, box = self.sums, self.sums.seen, self.sums.boxes
         xp, metric = self._facts.backend.xp, self._facts.metrics[0]
         span, root = sqrt_up(self._facts.backend, seen.boxes.span), xp.sqrt(metric)
         taken, spent, rest = xp.zeros_like(self.hessian), span * 0.0, span * 0.0
         known, order, steps = seen.known(self.hessian), 3, aim * root
-        for form in self.orders if sharp else ():
+        orders, raised = self.orders if sharp else (), None
+        if squares is not None:
+            joined = joined and sharp and self._has_tensor
+            raised = (squares.joined if joined else squares.within)(box.squares, aim)
+            if joined and bool(xp.any(raised.scale > 0)):
+                orders = self._joined(squares, 0.5 * raised.scale), *orders[1:]
+        for form in orders:
             power = span ** (form.order - 2) * _MORE
             theta = self._theta(form, steps, seen.boxes.span)
             taken = taken + (power / theta)[:, None, None] * form.matrix
@@ -98,11 +113,23 @@ class Forms:
         rest = rest + self._beyond(order, known, span)
         taken = taken * (root[:, None] * root[None, :])
         along = (sums.slope - 2.0 * sums.apart)[:, None] - (2.0 * rest + spent)[:, None] * metric
-        norms = (xp.sqrt(xp.sum(each * each, axis=(1, 2))) for each in (self.hessian, taken))
+        H, excess = self.hessian - taken + along[:, :, None] * self._eye, sums.excess
+        matrices = [self.hessian, taken]
+        if raised is not None:
+            H, excess = H + raised.matrix, excess + raised.loss
+            matrices.append(raised.matrix)
+        norms = (xp.sqrt(xp.sum(each * each, axis=(1, 2))) for each in matrices)
         size = xp.sum(xp.abs(along) * box.reach * box.reach, axis=1) + sum(norms) * box.squares
-        H = self.hessian - taken + along[:, :, None] * self._eye
         base = sums.value + sums.plane.still + sums.plane.constant
-        return Minorant(base, sums.gradient, H, sums.excess + 1.01 * gamma(64) * size)
+        return Minorant(base, sums.gradient, H, (excess + 1.01 * gamma(64) * size) * (1.0 + 4 * UNIT))
+
+    def _joined(self, squares: Squares, sigma: Array) -> Form:
+        """J28: order three of the sums and sigma times that of the squares."""
+        xp, (T, form), (more, wrong) = self._facts.backend.xp, self.tensor, squares.cubic
+        raised = (sigma > 0)[:, None, None]
+        T = xp.where(raised, T + sigma[:, None, None] * more, T)
+        wrong = form.wrong + xp.where(sigma > 0, sigma * wrong, sigma * 0.0)
+        return self._of_tensor(T, wrong, form.head)
 
     def _theta(self, form: Form, steps: Array, squares: Array) -> Array:
         """Any is sound: the best where the minimum is expected, or in the mean."""
@@ -156,30 +183,41 @@ class Forms:
     def orders(self) -> tuple[Form, ...]:
         """Of order three, and of order four where that is cheap or there are many features."""
         _, d, n = self.v.shape
-        if d > _TENSOR or (d * d > 2 * n and n * d**3 > _FEW_PRODUCTS):
+        if not self._has_tensor:
             return self._grams(3, 4)
         alone = d <= _ALONE or n * n * d > _DEAR
         return (self.tensor[1],) if alone else (self.tensor[1], *self._grams(4))
+
+    @property
+    def _has_tensor(self) -> bool:
+        d, n = int(self.sums.at.y.shape[1]), int(self.sums.seen.bk.shape[1])
+        return d <= _TENSOR and (d * d <= 2 * n or n * d**3 <= _FEW_PRODUCTS)
 
     @cached_property
     def tensor(self) -> tuple[Array, Form]:
         """C1: the tensor of order three, packed (N, d (d + 1) / 2, d), and its form."""
         xp, backend, (rows, columns, _) = self._facts.backend.xp, self._facts.backend, self._facts.triangle
-        N, d, n = self.v.shape
-        share = xp.where(rows == columns, 1.0, math.sqrt(2.0)) * (1.0 / 6.0)
+        N, n = self.sums.seen.bk.shape
         weighted = backend.transposed(self.v * self.sums.seen.bk[:, None, :])
         step, parts = backend.rows(2.0 * n * len(rows), 1), []
         for start in range(0, N, step):
             v = self.v[start : start + step]
             pairs = xp.take(v, rows, axis=1) * xp.take(v, columns, axis=1)
-            parts.append((pairs @ weighted[start : start + step]) * share[None, :, None])
+            parts.append((pairs @ weighted[start : start + step]) * self._shares[None, :, None])
         T = backend.concat(parts)
-        matrix = backend.transposed(T) @ T
-        square = xp.sum(T * T, axis=(1, 2))
         wrong = gamma(n + 96) * (_MORE / 6.0) * self._size(3)
-        head = 6.0 * xp.clip(xp.sqrt(square) * (1.0 - 1e-9) - wrong, 0.0, None) ** 2 * (1.0 - 1e-9)
-        lack = 1.01 * gamma(d * d + 40) * square
-        return T, Form(3, 0.5 * (matrix + backend.transposed(matrix)), lack, wrong, head)
+        length = xp.sqrt(xp.sum(T * T, axis=(1, 2))) * (1.0 - 1e-9)
+        return T, self._of_tensor(T, wrong, 6.0 * xp.clip(length - wrong, 0.0, None) ** 2 * (1.0 - 1e-9))
+
+    @cached_property
+    def _shares(self) -> Array:
+        """1/6 of packed pairs, and the root of 2 off the diagonal."""
+        return self._facts.backend.array(packed_shares(self.sums.at.y.shape[1]) / 6.0)
+
+    def _of_tensor(self, T: Array, wrong: Array, head: Array) -> Form:
+        xp, backend, d = self._facts.backend.xp, self._facts.backend, T.shape[2]
+        matrix, lack = backend.transposed(T) @ T, 1.01 * gamma(d * d + 40) * xp.sum(T * T, axis=(1, 2))
+        return Form(3, 0.5 * (matrix + backend.transposed(matrix)), lack, wrong, head)
 
     def _grams(self, *orders: int) -> tuple[Form, ...]:
         """J11, J27: by products of all pairs of centres, a few rows at a time."""
