@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from unittest.mock import patch
 
 import numpy as np
 
 import gpcert as gc
 from gpcert.engine import fewer, thin
-from gpcert.engine.facts import FEW
+from gpcert.engine.facts import FEW, knows
+from gpcert.engine.labels import knows_labels
 from helpers.oracle import random_posterior
 from judge.models import Model
 
@@ -145,3 +147,50 @@ def contradictions(batch: list, alone: list) -> list[str]:
             if not (a.lower <= b.upper and b.lower <= a.upper):
                 found.append(f"{i}: {a} and {b}")
     return found
+
+
+#: Families of models, in the order of their turns, and the regions of one model.
+FAMILIES = {
+    "two classes": (random_questions, 32),
+    "many features": (many_features, 32),
+    "several classes": (several_classes, 32),
+    "two classes again": (random_questions, 32),
+    "predictors": (predicted, 32),
+    "many centres": (large, 16),
+}
+
+
+def asked_both_ways(
+    name: str, seed: int, nodes: int = 14, regions: int | None = None
+) -> tuple[Counter, list[str]]:
+    """How much was asked about one model of a family, in a batch and alone, and what was contradicted."""
+    rng = np.random.default_rng(seed)
+    make, usual = FAMILIES[name]
+    with as_if_large() if name == "predictors" else nullcontext():
+        post, some = make(rng, regions or usual)
+        if not (knows_labels if post.n_classes > 2 else knows)(post):
+            return Counter({"models left alone": 1}), []
+        count, found = _asked(post, some, rng, nodes)
+    family = name.removesuffix(" again")
+    return count + Counter({"models": 1, family: count["verdicts"] + count["ranges"]}), found
+
+
+def _asked(post: gc.Posterior, regions: list, rng: np.random.Generator, nodes: int) -> tuple[Counter, list]:
+    limits = {"max_nodes": nodes, "n_jobs": 1}
+    X, count = np.stack([region.centre for region in regions]), Counter()
+    threshold = 0.5 if post.n_classes > 2 else float(rng.choice([0.5, 0.5, 0.8]))
+    verdicts = list(gc.certify(post, X, regions, threshold, **limits))
+    single = [gc.certify(post, x, each, threshold, **limits) for x, each in zip(X, regions, strict=True)]
+    found = contradictions(verdicts, single)
+    count["verdicts"] = len(regions)
+    count["decided in both"] = sum(
+        "unknown" not in (str(a.status), str(b.status)) for a, b in zip(verdicts, single, strict=True)
+    )
+    if post.n_classes == 2:
+        tolerance = float(rng.choice([0.2, 0.02, 1e-3]))
+        ranges = list(gc.probability_range(post, regions, tolerance=tolerance, **limits))
+        alone = [gc.probability_range(post, each, tolerance=tolerance, **limits) for each in regions]
+        found += contradictions(ranges, alone)
+        count["ranges"] = len(regions)
+        count["ranges at the root"] = sum(answer.nodes <= 2 for answer in ranges)
+    return count, found
