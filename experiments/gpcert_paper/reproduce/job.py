@@ -18,8 +18,9 @@ from gpcert import __version__
 from gpcert.errors import StoreError
 from gpcert.files import write_whole
 from gpcert.running import on_signals
-from gpcert.store import Pieces, Store
+from gpcert.store import Store
 from gpcert.validation import require
+from gpcert_paper.reproduce.records import Records
 
 __all__ = ["Job", "Progress", "Row", "Table", "Value", "remembering_interrupts"]
 
@@ -100,8 +101,8 @@ class Table:
         self._known: dict[tuple[str, ...], Row] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         store = Store(path.parent / "rows.db")
-        self._pieces, runs = Pieces(store, path.name), Pieces(store, "runs")
-        rows, note = self._pieces.all(), [run, list(self.columns)]
+        self._records, runs = Records(store, path.name), Records(store, "runs")
+        rows, note = self._records.all(), [run, list(self.columns)]
         found = runs.all().get(path.name, ["an unknown run"])
         if rows:
             other = f"{found[0]}{' with other columns' * (found[0] == run)}"
@@ -127,7 +128,7 @@ class Table:
             raise KeyboardInterrupt
         key = self._remember([value.item() if isinstance(value, np.generic) else value for value in values])
         try:
-            self._pieces.put(json.dumps(key), list(self._known[key].values()))
+            self._records.put(json.dumps(key), list(self._known[key].values()))
         except StoreError as error:  # the row is given even so
             raise StoreError(f"{error}; the row not written is {','.join(map(str, values))}") from None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,8 @@ _LEFT = "--scale must have a unit for every column that moves, or std for the ot
 _OF_BALLS = ("radius", "radius_column", "norm", "features", "domain", "scale")
 
 
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """What a ball is besides its centre and radius: the arguments of `gc.Ball`."""
+class BallOptions(NamedTuple):
+    """What a ball has besides its centre and radius: the arguments of `gc.Ball`."""
 
     norm: float
     features: tuple[int, ...] | None
@@ -36,19 +35,10 @@ class Shape:
 
     def ball(self, x: Float, radius: float) -> Ball:
         """The ball around x (d,)."""
-        return Ball(x, radius, self.norm, features=self.features, domain=self.domain, scale=self.scale)
-
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of the questions that draw their own balls."""
-        return {
-            "norm": self.norm,
-            "features": self.features,
-            "domain": self.domain,
-            "scale": self.scale,
-        }
+        return Ball(x, radius, *self)
 
 
-def read_shape(parsed: argparse.Namespace, post: Posterior, table: DataTable | None) -> Shape:
+def read_shape(parsed: argparse.Namespace, post: Posterior, table: DataTable | None) -> BallOptions:
     """Norm, moving features, domain and units from the options; a shipped data set brings its domain."""
     names = feature_names(post)
     moving = None
@@ -57,7 +47,9 @@ def read_shape(parsed: argparse.Namespace, post: Posterior, table: DataTable | N
     given = parsed.domain
     if given is None and table is not None and table.domain is not None:
         given = ["{}:{}".format(*table.domain)]
-    return Shape(parsed.norm, moving, _domain(given, names, post), _scale(parsed.scale, names, post, moving))
+    return BallOptions(
+        parsed.norm, moving, _domain(given, names, post), _scale(parsed.scale, names, post, moving)
+    )
 
 
 def read_radii(parsed: argparse.Namespace, table: DataTable) -> list[list[float]]:
@@ -102,12 +94,12 @@ def read_regions(
     return boxes(parsed.boxes, reading, names, table), {"boxes": str(parsed.boxes)}
 
 
-def balls(table: DataTable, radii: list[list[float]], shape: Shape) -> list[tuple[int, Region]]:
+def balls(table: DataTable, radii: list[list[float]], shape: BallOptions) -> list[tuple[int, Region]]:
     """A ball for each radius of each row, with the row's position in the table."""
     return [(i, ball_around(table, i, r, shape)) for i, several in enumerate(radii) for r in several]
 
 
-def ball_around(table: DataTable, i: int, radius: float, shape: Shape) -> Ball:
+def ball_around(table: DataTable, i: int, radius: float, shape: BallOptions) -> Ball:
     """The ball around the i-th row."""
     try:
         return shape.ball(table.X[i], radius)

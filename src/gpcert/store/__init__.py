@@ -1,8 +1,6 @@
 """Answers that are kept as they come, in one SQLite file: never computed twice, never lost."""
 
 from gpcert.store.keeper import Plan, keeping
-from gpcert.store.merge import Merged, merge
-from gpcert.store.pieces import Pieces
-from gpcert.store.store import Store
+from gpcert.store.store import Merged, Store, merge
 
-__all__ = ["Merged", "Pieces", "Plan", "Store", "keeping", "merge"]
+__all__ = ["Merged", "Plan", "Store", "keeping", "merge"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpcert.errors import GpcertError, StoreError
 from gpcert.model_file import model_bytes, model_of
@@ -19,6 +19,7 @@ from gpcert.posterior import Posterior
 from gpcert.results import Answer, Key
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, is_begun, transaction
+from gpcert.store.listing import Listing
 from gpcert.store.ranking import sharp_enough
 from gpcert.store.rows import (
     BESIDE,
@@ -32,13 +33,14 @@ from gpcert.store.rows import (
     put_row,
     where_of,
 )
-from gpcert.store.table import Table
 from gpcert.validation import require
 from gpcert.version import __version__
 
 _TEXTS = ("kind", "status", "model")
 _LISTED = f"FROM answers a {BESIDE}"
 _NUMBERS = ("lower", "upper", "width", "tolerance", "max_seconds", "max_nodes", "seconds", "created")
+
+_LOT = 500  # answers merged in one transaction
 
 #: Writes what a row is called, by the key of a question about it; the first name stays.
 NAMED = "INSERT OR IGNORE INTO pieces VALUES ('row', ?, ?, 0)"
@@ -80,7 +82,9 @@ class Store:
         self._connection: sqlite3.Connection | None = None
         self._writes = False
 
-    def answers(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
+    def answers(
+        self, kind: str | None = None, status: str | None = None, model: str | None = None
+    ) -> Listing:
         """What is known of the answers.
 
         Parameters
@@ -94,16 +98,16 @@ class Store:
 
         Returns
         -------
-        Table
+        Listing
             One row for each.
         """
         columns = [f"CAST({name} AS TEXT)" for name in ("a.kind", "a.status", "m.digest")]
         columns += [*(f"CAST(a.{name} AS REAL)" for name in _NUMBERS), "CAST(a.run AS INTEGER)"]
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
         found = self.verified(f"{', '.join(columns)} {_LISTED} {where} ORDER BY a.id", given)
-        return Table.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[SEALS:]) for row in found))
+        return Listing.of(("id", *_TEXTS, *_NUMBERS, "run"), ((row[0], *row[SEALS:]) for row in found))
 
-    def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Table:
+    def counts(self, kind: str | None = None, status: str | None = None, model: str | None = None) -> Listing:
         """How many answers of each kind have which status, and the seconds that they took.
 
         Parameters
@@ -117,7 +121,7 @@ class Store:
 
         Returns
         -------
-        Table
+        Listing
             One row for each kind and status.
         """
         where, given = where_of({"a.kind": kind, "a.status": status, "m.digest": model})
@@ -125,7 +129,7 @@ class Store:
         for row in self.verified(f"1 {_LISTED} {where}", given):
             seconds.setdefault((row[4], row[5]), []).append(row[10])
         told = ((*of, len(each), sum(each)) for of, each in sorted(seconds.items()))
-        return Table.of(("kind", "status", "count", "seconds"), told)
+        return Listing.of(("kind", "status", "count", "seconds"), told)
 
     def verified(self, rest: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of SELECT SEALED and the rest; an error where an answer in them is not what was written."""
@@ -134,12 +138,12 @@ class Store:
                 raise StoreError(f"{self.path}, answer {row[0]} is damaged: it is not what was written")
             yield row
 
-    def runs(self) -> Table:
+    def runs(self) -> Listing:
         """The runs: what was asked, when, by which version, how many answers stem from it.
 
         Returns
         -------
-        Table
+        Listing
             One row for each.
         """
         sql = f"""SELECT id, CAST(what AS TEXT), CAST(started AS REAL), CAST(ended AS REAL),
@@ -147,32 +151,32 @@ class Store:
         LEFT JOIN {numbers_of("answers", "run")} a ON a.of = id
         LEFT JOIN {numbers_of("lost", "run")} l ON l.of = id ORDER BY id"""
         names = ("id", "what", "started", "ended", "version", "answers", "lost", "surroundings")
-        return Table.of(names, self.reading(sql))
+        return Listing.of(names, self.reading(sql))
 
-    def models(self) -> Table:
+    def models(self) -> Listing:
         """The models.
 
         Returns
         -------
-        Table
+        Listing
             One row for each; `model(digest)` loads one.
         """
         sql = f"""SELECT CAST(digest AS TEXT), CAST(target AS TEXT), CAST(version AS TEXT),
         CAST(created AS REAL), length(content), coalesce(a.n, 0) FROM models
         LEFT JOIN {numbers_of("answers", "model")} a ON a.of = id ORDER BY id"""
-        return Table.of(("digest", "target", "version", "created", "bytes", "answers"), self.reading(sql))
+        return Listing.of(("digest", "target", "version", "created", "bytes", "answers"), self.reading(sql))
 
-    def lost(self) -> Table:
+    def lost(self) -> Listing:
         """Questions that were set aside, since the processes that tried to answer them died.
 
         Returns
         -------
-        Table
+        Listing
             One row for each.
         """
         sql = """SELECT id, CAST(kind AS TEXT), CAST(reason AS TEXT), CAST(created AS REAL),
         CAST(run AS INTEGER) FROM lost ORDER BY id"""
-        return Table.of(("id", "kind", "reason", "created", "run"), self.reading(sql))
+        return Listing.of(("id", "kind", "reason", "created", "run"), self.reading(sql))
 
     def model(self, digest: str) -> Posterior:
         """A model, checked as `gc.load` does.
@@ -405,3 +409,43 @@ def _reopened(path: Path, run: int | None) -> Store:
     store = Store(path)
     store.run = run
     return store
+
+
+class Merged(NamedTuple):
+    """How many answers were taken, and how many could not be read."""
+
+    taken: int
+    unreadable: int
+
+
+def merge(target: Store, source: Store) -> Merged:
+    """Take over the models and the answers of another store, checked one by one, to join what is there."""
+    models, unreadable, taken = set(), 0, 0
+    for digest in source.models()["digest"]:
+        try:
+            target.add_model(source.model(digest))
+            models.add(digest)
+        except GpcertError:
+            continue
+    target.begin(f"merge of {source.path}")
+    lot: list[Answer] = []
+    names: list[tuple[Answer, str]] = []
+    for number in source.numbers():
+        try:
+            answer = source.answer(number)
+        except GpcertError:
+            unreadable += 1
+            continue
+        if answer.model not in models:
+            unreadable += 1
+            continue
+        lot.append(answer)
+        if (name := source.row_of(answer)) is not None:
+            names.append((answer, name))
+        if len(lot) == _LOT:
+            target.put(lot)
+            taken, lot = taken + len(lot), []
+    target.put(lot)
+    target.name_rows(names)
+    target.end()
+    return Merged(taken + len(lot), unreadable)

@@ -3,11 +3,11 @@
 from gpcert.cli.campaign.file import Campaign, read_campaign
 from gpcert.cli.campaign.page import campaign_pages, campaign_rows
 from gpcert.cli.campaign.rounds import run_campaign
-from gpcert.cli.campaign.standing import Line, changed, lines
+from gpcert.cli.campaign.standing import PartStatus, changed, lines
 
 __all__ = [
     "Campaign",
-    "Line",
+    "PartStatus",
     "campaign_pages",
     "campaign_rows",
     "changed",

@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ from gpcert.cli.campaign.file import Campaign
 from gpcert.cli.io.sources import read_points
 from gpcert.cli.io.tables import DataTable
 from gpcert.cli.options import rows
-from gpcert.cli.regions import Shape, ball_around, read_shape
+from gpcert.cli.regions import BallOptions, ball_around, read_shape
 from gpcert.cli.session import LoadedModel
 from gpcert.errors import InvalidInputError
 from gpcert.posterior import Posterior
@@ -30,7 +31,6 @@ from gpcert.questions.radius import certified_radius
 from gpcert.questions.ranges import probability_range
 from gpcert.results import Answer
 from gpcert.store import Plan, Store
-from gpcert.store.campaign import Truth
 from gpcert.validation import Float, Index, require
 
 #: What two lines of a campaign may differ in, besides question, model, norm, features and radius.
@@ -46,8 +46,16 @@ _LOT = 2048
 _PASSED = ("tolerance", "max_nodes", "threshold", "max_radius", "rtol", "method", "device")
 
 
+class Truth(IntEnum):
+    """Whether the model's label of a row is the true one."""
+
+    WRONG = 0  #: proved: at the row itself another class is more probable
+    RIGHT = 1  #: as the predictor sees it; a verdict proves it
+    UNSURE = 2  #: the predictor sees another one, too near a tie for a proof
+
+
 @dataclass(frozen=True, eq=False)
-class Points:
+class ModelData:
     """The rows of the data, and what a model makes of them."""
 
     model: LoadedModel
@@ -85,8 +93,8 @@ class Part:
     """`told`: what is asked, in words for tables; `proof`: the folder for proof files."""
 
     told: dict[str, Any]
-    points: Points
-    shape: Shape
+    points: ModelData
+    shape: BallOptions
     question: dict[str, Any]
     radius: float | None
     proof: ProofPath | None
@@ -122,9 +130,9 @@ class Part:
         options: dict[str, Any] = {name: q[name] for name in _PASSED if name in q}
         options |= running | {"max_seconds": None if math.isinf(seconds) else seconds, "proof": self.proof}
         if q["ask"] == "radius":
-            certified_radius(self.post, X, **shape.arguments(), **options)
+            certified_radius(self.post, X, **shape._asdict(), **options)
         elif q["ask"] == "evaluate":
-            evaluate(self.post, X, self._labels()[order], q["radii"], **shape.arguments(), **options)
+            evaluate(self.post, X, self._labels()[order], q["radii"], **shape._asdict(), **options)
         elif q["ask"] == "explain":
             options |= {"features": shape.features, "domain": shape.domain, "scale": shape.scale}
             explain(self.post, X, self.radius or 0.0, self._label(), **options)
@@ -174,7 +182,7 @@ def parts(campaign: Campaign) -> Iterator[Part]:
             decimal=".",
             missing=None,
         )
-        points = Points(model, read_points(parsed, post))
+        points = ModelData(model, read_points(parsed, post))
         table, asked = points.table, any("proof" in question for question in campaign.questions)
         names = row_names([*map(table.named, range(len(table.X)))], table.X) if asked else None
         for i, question in enumerate(campaign.questions):
@@ -194,7 +202,7 @@ def _listed(entry: str | list[str] | None) -> list[str] | None:
     return [entry] if isinstance(entry, str) else entry
 
 
-def _of(name: str, points: Points, question: dict[str, Any], proof: ProofPath | None) -> Iterator[Part]:
+def _of(name: str, points: ModelData, question: dict[str, Any], proof: ProofPath | None) -> Iterator[Part]:
     alone = question["ask"] in ("radius", "evaluate")
     for norm in question.get("norms", ["inf"]):
         for features in question.get("features", [None]):

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from gpcert.cli.campaign.file import Campaign
-from gpcert.cli.campaign.parts import Part, lots, parts
+from gpcert.cli.campaign.parts import Part, Truth, lots, parts
+from gpcert.cli.campaign.standing import forget, register, standings
 from gpcert.running import Progress
 from gpcert.store import Store
-from gpcert.store.campaign import Truth, forget, register, settled, widths
 from gpcert.validation import Index
 
 #: Seconds for one answer in the first round of a limited campaign, and how many times more in the next.
@@ -59,9 +59,14 @@ def run_campaign(
                     part.ask(lot, min(seconds, part.limit), **running)
         if stop() or time.monotonic() >= deadline:
             return False
-        if all(seconds >= part.limit or settled(store, campaign.digest, k) for k, part in asked.items()):
+        if all(seconds >= part.limit or _settled(store, campaign, k) for k, part in asked.items()):
             return True
         seconds *= _MORE
+
+
+def _settled(store: Store, campaign: Campaign, number: int) -> bool:
+    """Whether no larger limit would change anything: nothing is missing but what was lost."""
+    return all(s.lost or s.limit == math.inf for s in standings(store, campaign.digest, number))
 
 
 def _order(campaign: Campaign, store: Store, number: int, part: Part) -> Index:
@@ -70,6 +75,7 @@ def _order(campaign: Campaign, store: Store, number: int, part: Part) -> Index:
     if campaign.priority == "boundary":
         rank = part.points.nearness
     elif campaign.priority == "widest" and math.isfinite(campaign.budget):  # else all is asked once, as it is
-        rank = -np.array(list(widths(store, campaign.digest, number).values()))
+        known = standings(store, campaign.digest, number)
+        rank = -np.array([math.inf if s.width is None else s.width for s in known])
     idle = [truth is Truth.WRONG and campaign.priority != "order" for truth in part.truth]
     return np.lexsort((rank, np.array(idle)))

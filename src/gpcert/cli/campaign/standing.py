@@ -1,20 +1,115 @@
-"""How far a campaign is: read from its store alone, so that any terminal may ask while it runs."""
+"""What a campaign has asked of its store, and how far it is: any terminal may ask while it runs."""
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import file_digest
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpcert.cli.campaign.file import ASKED, Campaign
-from gpcert.cli.campaign.parts import SETTINGS
+from gpcert.cli.campaign.parts import SETTINGS, Truth
 from gpcert.cli.io.sources import SHIPPED
+from gpcert.errors import StoreError
 from gpcert.numbers import exactly
+from gpcert.results import Answer
 from gpcert.store import Store
-from gpcert.store.campaign import Standing, Truth, parts_of, standings
+from gpcert.store.rows import BESIDE, key_of
+from gpcert.store.store import NAMED
+
+#: Entries of the description of a part.
+_TOLD = {"ask", "model", "norm", "radius", "radii", "features", "settings", "files"}
+
+
+class Standing(NamedTuple):
+    """One question of a campaign about one item: nothing is known where the status is None."""
+
+    item: int
+    truth: Truth | None  #: None: the data have no labels
+    status: str | None
+    lower: float | None
+    upper: float | None
+    width: float | None
+    seconds: float | None
+    limit: float | None  #: of the seconds that it may take, if it met one
+    lost: int  #: 1: it was set aside
+
+
+def forget(store: Store, campaign: str, parts: int) -> None:
+    """Of what a campaign has asked, the parts after so many; the answers stay."""
+    with store.writing() as connection:
+        connection.execute("DELETE FROM asked WHERE campaign = ? AND part >= ?", (campaign, parts))
+        place = f"campaign {campaign}"
+        connection.execute("DELETE FROM pieces WHERE place = ? AND number >= ?", (place, parts))
+
+
+def register(
+    store: Store,
+    campaign: str,
+    part: int,
+    told: dict[str, Any],
+    blanks: Iterable[Answer],
+    truths: Sequence[Truth | None],
+    names: Sequence[str],
+) -> None:
+    """Write down one part of what a campaign asks, about rows with these names, in place of what was there:
+    whoever looks from elsewhere sees a whole part, before and after.
+    """
+    rows = [
+        (campaign, part, item, key_of(blank.key), truth)
+        for item, (blank, truth) in enumerate(zip(blanks, truths, strict=True))
+    ]
+    with store.writing() as connection:
+        connection.execute("DELETE FROM asked WHERE campaign = ? AND part = ?", (campaign, part))
+        connection.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
+        called = [(key.hex(), name) for (*_, key, _), name in zip(rows, names, strict=True)]
+        connection.executemany(NAMED, called)
+        connection.execute(
+            "INSERT OR REPLACE INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
+            (f"campaign {campaign}", str(part), json.dumps(told), part),
+        )
+
+
+def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
+    """The descriptions of its parts; none: it has not begun."""
+    sql = "SELECT CAST(data AS TEXT) FROM pieces WHERE place = ? ORDER BY number"
+    rows = list(store.reading(sql, (f"campaign {campaign}",)))
+    try:
+        told = [json.loads(data) for (data,) in rows]
+    except (ValueError, RecursionError):
+        told = [None]
+    if not all(isinstance(each, dict) and each.keys() == _TOLD and _fits(each) for each in told):
+        raise StoreError(f"{store.path} is damaged: what its campaign asks cannot be read; run it again")
+    return told
+
+
+def _fits(told: dict[str, Any]) -> bool:
+    """Whether its numbers are numbers."""
+    radii, settings, files = told["radii"], told["settings"], told["files"]
+    if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
+        return False
+    listed = isinstance(radii, list) and all(isinstance(r, int | float) for r in radii)
+    numbers = (told["radius"], settings.get("threshold")) if isinstance(settings, dict) else ("",)
+    return (listed or told["ask"] != "evaluate") and all(
+        n is None or isinstance(n, int | float) for n in numbers
+    )
+
+
+def standings(store: Store, campaign: str, part: int) -> list[Standing]:
+    """Where every question of a part stands."""
+    rest = f"""item, CASE WHEN truth IN (0, 1, 2) THEN truth END,
+    EXISTS (SELECT 1 FROM lost l WHERE l.key = q.key) FROM asked q LEFT JOIN answers a ON a.key = q.key
+    {BESIDE} WHERE campaign = ? AND part = ? ORDER BY item"""
+    found = []
+    for row in store.verified(rest, (campaign, part)):
+        status, _, lower, upper, width, seconds, _, limit, _, item, truth, lost = row[5:]
+        known = None if truth is None else Truth(truth)
+        found.append(Standing(item, known, status, lower, upper, width, seconds, limit, lost))
+    return found
+
 
 _DECIDED = ("safe", "unsafe")
 #: Of the other questions: what was asked is known; a label that holds as far as was asked is.
@@ -22,7 +117,7 @@ _SETTLED = ("converged", "radius limit", "explained")
 
 
 @dataclass(frozen=True)
-class Line:
+class PartStatus:
     """One radius of one part: how many rows are answered, decided, lost, and what is proved of them all.
 
     `part`: its number, lines of one part are counted once; `settings`: in words, as the file has them.
@@ -50,7 +145,7 @@ class Line:
     settings: dict[str, str]
 
 
-def lines(campaign: Campaign, store: Store) -> Iterator[Line]:
+def lines(campaign: Campaign, store: Store) -> Iterator[PartStatus]:
     """One for every part and radius; nothing: the campaign has not begun."""
     for number, told in enumerate(parts_of(store, campaign.digest)):
         known = standings(store, campaign.digest, number)
@@ -77,7 +172,7 @@ def _digest(place: str) -> str:
         return ""
 
 
-def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> Line:
+def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> PartStatus:
     answered = [s for s in known if s.status is not None]
     spent = sum(s.seconds or 0.0 for s in answered)
     features, settings = told["features"], told["settings"]
@@ -87,7 +182,7 @@ def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence
     certified = _certified(words, known) if told["ask"] in ("certify", "evaluate") else None
     if certified is not None and threshold != 0.5:
         certified = (certified[0], None) if threshold > 0.5 else None
-    return Line(
+    return PartStatus(
         part,
         str(told["ask"]),
         str(told["model"]),

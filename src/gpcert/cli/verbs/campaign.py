@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpcert.cli.campaign import (
     Campaign,
-    Line,
+    PartStatus,
     campaign_pages,
     campaign_rows,
     changed,
@@ -146,7 +146,7 @@ def _run(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
     return status or int(any(each.lost for each in found))
 
 
-def _shown(found: list[Line]) -> str:
+def _shown(found: list[PartStatus]) -> str:
     told = _different(found)
     head = ("question", "model", "norm", "features", "radius", *told, "answered", "open", "lost", "proved")
     return columns(
@@ -165,7 +165,7 @@ def _shown(found: list[Line]) -> str:
     )
 
 
-def _different(found: list[Line]) -> list[str]:
+def _different(found: list[PartStatus]) -> list[str]:
     """Settings that lines differ in: what a verdict is about, and what one question is asked with twice."""
     about = {"scale", "domain", "threshold", "label"}
     seen: dict[str, set[tuple[str, str]]] = {name: set() for name in found[0].settings}
@@ -176,7 +176,7 @@ def _different(found: list[Line]) -> list[str]:
     return [name for name, pairs in seen.items() if len(pairs) > len({ask for ask, _ in pairs})]
 
 
-def _proved(each: Line) -> str:
+def _proved(each: PartStatus) -> str:
     above = "" if each.threshold == 0.5 else f" above {exactly(each.threshold)}"
     if each.certified is not None:
         low, high = each.certified
@@ -192,7 +192,7 @@ def _proved(each: Line) -> str:
     return ""
 
 
-def _total(campaign: Campaign, store: Store, found: list[Line]) -> str:
+def _total(campaign: Campaign, store: Store, found: list[PartStatus]) -> str:
     parts = {each.part: each for each in found}
     answered, asked = (sum(getattr(e, name) for e in parts.values()) for name in ("answered", "asked"))
     spent, left = (sum(getattr(e, name) for e in parts.values()) for name in ("seconds", "left"))

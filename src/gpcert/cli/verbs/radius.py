@@ -56,7 +56,7 @@ def run(parsed: argparse.Namespace) -> int:
     limits = {name: getattr(parsed, name) for name in ("max_radius", "rtol", "max_seconds", "max_nodes")}
     rows = Rows(model, table, [(i, None) for i in range(len(table.X))])
     proof = proof_folder(parsed, model, [shape.ball(x, 0.0) for x in table.X[:1]], rows.names, table.X)
-    ask = partial(certified_radius, model.post, table.X, **shape.arguments(), **limits, proof=proof)
+    ask = partial(certified_radius, model.post, table.X, **shape._asdict(), **limits, proof=proof)
     settings = {**shape_told(shape, model.features), **limits}
     return run_session(parsed, model, table, rows, [(range(len(rows)), ask)], settings, _table, _summary)
 

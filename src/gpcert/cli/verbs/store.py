@@ -17,7 +17,7 @@ from gpcert.records import save_answers
 from gpcert.records.rows import about_whom, flat
 from gpcert.records.rows import columns as flat_columns
 from gpcert.store import Store, merge
-from gpcert.store.table import Table
+from gpcert.store.listing import Listing
 from gpcert.validation import printable, require
 
 DESCRIPTION = """
@@ -113,7 +113,7 @@ def _export(store: Store, parsed: argparse.Namespace) -> int:
         lines = [
             known | line for known, (_, answer) in zip(about, pairs, strict=True) for line in flat(answer)
         ]
-        number, write = len(table), Table(flat_columns(lines) or table.columns).save
+        number, write = len(table), Listing(flat_columns(lines) or table.columns).save
     kept = keep(path, write)
     if kept.note:
         warn(kept.note)

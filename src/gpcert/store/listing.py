@@ -1,4 +1,4 @@
-"""A table of what is in a store: named columns, to look at and to take elsewhere."""
+"""A listing of what is in a store: named columns, to look at and to take elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpcert.extras import extra
 from gpcert.formats import write_table
 
 
-class Table:
+class Listing:
     """Columns of one length: `table["status"]` is one of them, iterating gives a dict for each row.
 
     Parameters
@@ -21,8 +21,8 @@ class Table:
 
     Examples
     --------
-    >>> from gpcert.store.table import Table
-    >>> table = Table({"status": ["safe", "unknown"], "seconds": [0.1, 2.0]})
+    >>> from gpcert.store.listing import Listing
+    >>> table = Listing({"status": ["safe", "unknown"], "seconds": [0.1, 2.0]})
     >>> table["status"], next(iter(table))
     (['safe', 'unknown'], {'status': 'safe', 'seconds': 0.1})
     """
@@ -31,7 +31,7 @@ class Table:
         self.columns = dict(columns)
 
     @classmethod
-    def of(cls, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
+    def of(cls, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Listing:
         """From rows."""
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         return cls({name: list(column) for name, column in zip(names, columns, strict=True)})
@@ -47,7 +47,7 @@ class Table:
         return self.columns[name]
 
     def __repr__(self) -> str:
-        return f"Table({len(self)} rows: {', '.join(self.columns)})"
+        return f"Listing({len(self)} rows: {', '.join(self.columns)})"
 
     def to_pandas(self) -> Any:
         """As a data frame of pandas.

@@ -1,4 +1,4 @@
-"""Small records of finished work, by place and key: what experiments keep besides answers."""
+"""Rows of finished work in a store, by place and key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpcert.errors import StoreError
 from gpcert.store.store import Store
 
 
-class Pieces:
+class Records:
     """The records at one place of a store, in the order in which they came."""
 
     def __init__(self, store: Store, place: str) -> None:
