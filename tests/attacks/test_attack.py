@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.attacks.objectives import Careful, LogOdds
-from gpcert.attacks.sets import Sets, settle
+from gpcert.attacks.sets import Sets
 from gpcert.clock import until
 from helpers.exact import small_model
 from helpers.oracle import examples
@@ -33,7 +33,7 @@ def members(rng, ball, count):
     d = ball.n_features
     U = rng.normal(size=(count, d)) * (rng.random((count, d)) < rng.random((count, 1)))
     U = np.clip(U * 10.0 ** rng.uniform(-1, 1, (count, 1)), sets.low, sets.high)
-    points = [settle(ball, z) for z in sets.centre + sets.unit * U]
+    points = [ball.project(z) for z in sets.centre + sets.unit * U]
     return [z for z in points if ball.contains(z)]
 
 
@@ -47,7 +47,7 @@ def test_steps_stay_inside_and_no_point_of_the_ball_is_better(norm, d, seed):
     step = sets.points(sets.linear(g))[0]
     nearest = sets.points(sets.project(target))[0]
     for found in (step, nearest):
-        inside = settle(ball, found)
+        inside = ball.project(found)
         assert ball.contains(inside)
         assert np.allclose(inside, found, rtol=1e-9, atol=1e-9)  # a move by rounding, not by choice
     slope = g[0] / sets.unit[0]
@@ -180,7 +180,8 @@ def test_an_attack_hears_that_it_is_to_stop():
     post = small_model()
     objective, told = Careful(LogOdds(post)), iter((False, True, True))
     with until(np.inf, lambda: next(told)):
-        assert np.isfinite(objective.values(post.centres, np.zeros(len(post.centres), dtype=int))).all()
-        for ask in (objective, objective.values):
+        labels = np.zeros(len(post.centres), dtype=int)
+        assert np.isfinite(objective(post.centres, labels, slopes=False)[0]).all()
+        for slopes in (True, False):
             with pytest.raises(KeyboardInterrupt):
-                ask(post.centres, np.zeros(len(post.centres), dtype=int))
+                objective(post.centres, labels, slopes)

@@ -12,7 +12,6 @@ from gpcert.engine.backend import Backend
 from gpcert.engine.balls import Cap, cap, farthest, nearest, placed, separable
 from gpcert.engine.planes import mean_plane
 from gpcert.engine.sums import Sums
-from gpcert.regions import project
 from gpcert.rounding import gamma
 from helpers.oracle import bits, examples
 from helpers.rows import random_batch
@@ -35,7 +34,7 @@ def random_balls(rng, N=6):
         for c, a, b, h in zip(centre, low, high, axes, strict=True)
     ]
     far = centre + 2.0 * axes * rng.standard_normal((N, d))
-    references = np.stack([project(region, x) for region, x in zip(regions, far, strict=True)])
+    references = np.stack([region.project(x) for region, x in zip(regions, far, strict=True)])
     return regions, references, axes, 10.0 ** rng.uniform(-2, 2, d)
 
 
@@ -43,7 +42,7 @@ def displacements(regions, references, lengths, rng):
     """Exact (x - reference) / length for points x of the balls, most of them on the sphere."""
     for row, (region, here) in enumerate(zip(regions, references, strict=True)):
         for _ in range(3):
-            x = project(region, region.x + 2.0 * region.scale * rng.standard_normal(len(here)))
+            x = region.project(region.x + 2.0 * region.scale * rng.standard_normal(len(here)))
             yield (
                 row,
                 [(fraction(a) - fraction(b)) / fraction(s) for a, b, s in zip(x, here, lengths, strict=True)],

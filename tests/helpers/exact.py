@@ -22,7 +22,7 @@ from gpcert.kernels import (
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.questions.ranges import probability_range
-from gpcert.regions import Ball, Box, Region, project
+from gpcert.regions import Ball, Box, Region
 from gpcert.results import ProbabilityRange
 from judge.refute import complaints, same
 
@@ -44,7 +44,7 @@ def extreme_points(
         np.concatenate([inside, vertices, mixed, centred, data, [low, high, inner.centre]]), low, high
     )
     if isinstance(region, Ball) and region.norm != math.inf:
-        X = np.array([project(region, x) for x in X])
+        X = np.array([region.project(x) for x in X])
     p = post.probability(X)[:, label]
     order = np.argsort(p, kind="stable")
     refine = _refine if isinstance(region, Box) or region.norm == math.inf else _refine_in_ball
@@ -61,7 +61,7 @@ def _refine_in_ball(post: Posterior, region: Ball, label: int, sign: int, starts
         for _ in range(30):
             slope = sign * post.probability_gradient(x[None])[0, label] * width
             step = length * slope / (np.abs(slope).max() or 1.0) * width
-            new = project(region, x - step)
+            new = region.project(x - step)
             found = sign * post.probability(new[None])[0, label]
             length, x, value = (2.0 * length, new, found) if found < value else (0.3 * length, x, value)
         best.append((value, tuple(x)))

@@ -14,7 +14,7 @@ from gpcert.engine.profiles import profile_of
 from gpcert.engine.root import Rows
 from gpcert.engine.values import Points, amplitudes, points
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, project
+from gpcert.regions import Ball
 from helpers.oracle import half_square, random_box, random_posterior
 
 
@@ -47,7 +47,7 @@ class Batch:
             whole = np.flatnonzero(np.ones(len(low)))
             centre, axes = self.rows.centre[row], self.rows.axes[row]
             ball = Ball(centre, 1.0, 2.0, whole, (low, high), axes)
-            found = [project(ball, x) for x in found]
+            found = [ball.project(x) for x in found]
         return [self.point(row, x) for x in found]
 
     def grown(self, row: int, x: np.ndarray) -> arb:

@@ -12,7 +12,7 @@ from gpcert.claims import Quantity
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, OneVsRest, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball, Box, Region, project
+from gpcert.regions import Ball, Box, Region
 from gpcert.results import Verdict
 from judge import Truth
 from judge.adversary import estimates
@@ -130,7 +130,7 @@ def extremes(
                 options={"maxiter": 6},
             )
             found.append(np.clip(box.lower + result.x * width, box.lower, box.upper))
-    return found if isinstance(region, Box) else [project(region, x) for x in found]
+    return found if isinstance(region, Box) else [region.project(x) for x in found]
 
 
 def at_least(post: Posterior, X: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def questioned(setting: Setting) -> list[str]:
     label = int(rng.integers(setting.classes))
     answer = gc.probability_range(post, region, label, tolerance=0.05, **limits)
     found = falsehoods(post, region, answer, rng)
-    middle = project(region, region.centre) if isinstance(region, Ball) else region.centre
+    middle = region.project(region.centre) if isinstance(region, Ball) else region.centre
     if region.contains(middle):
         found += falsehoods(post, region, gc.certify(post, middle, region, **limits), rng)
     return found

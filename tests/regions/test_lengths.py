@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import gpcert as gc
 from gpcert.bounds.geometry.ball import BallShape
 from gpcert.questions.balls import Balls
-from gpcert.regions import Ball, project
+from gpcert.regions import Ball
 from gpcert.regions.points import _shrink
 from gpcert.rounding import norm_up
 from helpers.oracle import bits, examples
@@ -119,7 +119,7 @@ def test_projections_are_points_of_the_ball_and_reach_its_sphere(seed, p):
     far = x + (z - x) * 10.0 ** rng.uniform(0, 3)
     if not np.isfinite(far).all():
         return
-    point = project(region, far)
+    point = region.project(far)
     assert within(point, x, scale, p, radius)
     fine = (np.spacing(np.abs(x)) < 1e-6 * radius * scale).all()  # else no double is near the sphere
     if fine and not within(far, x, scale, p, radius):
@@ -135,7 +135,7 @@ def test_the_set_of_displacements_contains_the_ball(seed, p):
         lengthscale = scale * radius * 10.0 ** rng.uniform(-40, 40, len(x))
     if not ((lengthscale > 0) & np.isfinite(lengthscale)).all():
         return
-    point = project(Ball(x, radius, p, scale=scale), z)
+    point = Ball(x, radius, p, scale=scale).project(z)
     moving = np.ones(len(x), dtype=bool)
     box = np.minimum(x, point), np.maximum(x, point)
     with np.errstate(all="ignore"):

@@ -16,14 +16,11 @@ from gpcert.validation import Float, Index
 _SMALL = 1e-300
 
 
-class Objective(Protocol):
+class AttackObjective(Protocol):
     """A function of points and labels; estimates only."""
 
-    def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        """Values (m,) and gradients (m, d) at X (m, d)."""
-
-    def values(self, X: Float, labels: Index) -> Float:
-        """Values (m,) alone: cheaper."""
+    def __call__(self, X: Float, labels: Index, slopes: bool = True) -> tuple[Float, Float]:
+        """Values (m,) and gradients (m, d) at X (m, d); without `slopes` zeros in their place: cheaper."""
 
 
 @dataclass(frozen=True)
@@ -33,31 +30,20 @@ class Careful:
     A stored covariance may be indefinite at some points: the predictor refuses them, a search walks around.
     """
 
-    objective: Objective
+    objective: AttackObjective
     deadline: float = np.inf  #: on the clock of `gpcert.clock.now`
 
-    def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
+    def __call__(self, X: Float, labels: Index, slopes: bool = True) -> tuple[Float, Float]:
         heed()
         if now() < self.deadline:
             try:
-                return self.objective(X, labels)
+                return self.objective(X, labels, slopes)
             except InvalidInputError:
                 if len(X) > 1:
-                    parts = [self(X[i : i + 1], labels[i : i + 1]) for i in range(len(X))]
-                    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+                    each = [self(X[i : i + 1], labels[i : i + 1], slopes) for i in range(len(X))]
+                    values, gradients = zip(*each, strict=True)
+                    return np.concatenate(values), np.concatenate(gradients)
         return np.full(len(X), np.inf), np.zeros_like(X)
-
-    def values(self, X: Float, labels: Index) -> Float:
-        heed()
-        if now() < self.deadline:
-            try:
-                return self.objective.values(X, labels)
-            except InvalidInputError:
-                if len(X) > 1:
-                    return np.concatenate(
-                        [self.values(X[i : i + 1], labels[i : i + 1]) for i in range(len(X))]
-                    )
-        return np.full(len(X), np.inf)
 
 
 @dataclass(frozen=True)
@@ -66,29 +52,24 @@ class LogOdds:
 
     post: Posterior
 
-    def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        likelihood = self.post.likelihood
-        if not (isinstance(likelihood, BinaryLikelihood) and likelihood.symmetric):
-            rows = np.arange(len(X))
-            p = np.clip(self.post.probability(X)[rows, labels], _SMALL, 1.0 - 2.0**-53)
-            slope = self.post.probability_gradient(X)[rows, labels]
-            return np.log(p) - np.log1p(-p), slope / (p * (1.0 - p))[:, None]
-        sign = np.where(labels == 1, 1.0, -1.0)
-        mean, var = self.post.latent(X)
-        dmean, dvar = self.post.latent_gradient(X)
-        mean, dmean = sign * mean, sign[:, None] * dmean
-        value = likelihood.log_expectation(mean, var) - likelihood.log_expectation(-mean, var)
-        up, down = (likelihood.log_expectation_gradient(m, var) for m in (mean, -mean))
-        return value, (up[0] + down[0])[:, None] * dmean + (up[1] - down[1])[:, None] * dvar
-
-    def values(self, X: Float, labels: Index) -> Float:
-        likelihood = self.post.likelihood
-        if not (isinstance(likelihood, BinaryLikelihood) and likelihood.symmetric):
-            p = np.clip(self.post.probability(X)[np.arange(len(X)), labels], _SMALL, 1.0 - 2.0**-53)
-            return np.asarray(np.log(p) - np.log1p(-p))
-        mean, var = self.post.latent(X)
-        mean = np.where(labels == 1, 1.0, -1.0) * mean
-        return likelihood.log_expectation(mean, var) - likelihood.log_expectation(-mean, var)
+    def __call__(self, X: Float, labels: Index, slopes: bool = True) -> tuple[Float, Float]:
+        post, likelihood = self.post, self.post.likelihood
+        if isinstance(likelihood, BinaryLikelihood) and likelihood.symmetric:
+            sign = np.where(labels == 1, 1.0, -1.0)
+            mean, var = post.latent(X)
+            mean = sign * mean
+            value = likelihood.log_expectation(mean, var) - likelihood.log_expectation(-mean, var)
+            if not slopes:
+                return value, np.zeros_like(X)
+            dmean, dvar = post.latent_gradient(X)
+            up, down = (likelihood.log_expectation_gradient(m, var) for m in (mean, -mean))
+            return value, ((up[0] + down[0]) * sign)[:, None] * dmean + (up[1] - down[1])[:, None] * dvar
+        rows = np.arange(len(X))
+        p = np.clip(post.probability(X)[rows, labels], _SMALL, 1.0 - 2.0**-53)
+        value = np.asarray(np.log(p) - np.log1p(-p))
+        if not slopes:
+            return value, np.zeros_like(X)
+        return value, post.probability_gradient(X)[rows, labels] / (p * (1.0 - p))[:, None]
 
 
 @dataclass(frozen=True)
@@ -97,14 +78,33 @@ class Margin:
 
     post: Posterior
 
-    def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        rows = np.arange(len(X))
+    def __call__(self, X: Float, labels: Index, slopes: bool = True) -> tuple[Float, Float]:
         value, rival = _margins(self.post.probability(X), labels)
-        slope = self.post.probability_gradient(X)
+        if not slopes:
+            return value, np.zeros_like(X)
+        rows, slope = np.arange(len(X)), self.post.probability_gradient(X)
         return value, slope[rows, labels] - slope[rows, rival]
 
-    def values(self, X: Float, labels: Index) -> Float:
-        return _margins(self.post.probability(X), labels)[0]
+
+@dataclass(frozen=True)
+class LatentMargin:
+    """The latent mean that speaks for the label (several latents: less the largest other); no variance."""
+
+    post: Posterior
+
+    def __call__(self, X: Float, labels: Index, slopes: bool = True) -> tuple[Float, Float]:
+        post, rows = self.post, np.arange(len(X))
+        weights = np.atleast_2d(post.weights.T)  # (latents, n)
+        if slopes:
+            each = [post.kernels[c].weighted(X, post.anchors, w) for c, w in enumerate(weights)]
+        else:
+            each = [(post.kernels[c](X, post.anchors) @ w, np.zeros_like(X)) for c, w in enumerate(weights)]
+        means, slope = (np.stack(parts, axis=1) for parts in zip(*each, strict=True))
+        if post.weights.ndim == 1:
+            sign = np.where(labels == 1, 1.0, -1.0)
+            return sign * (means[:, 0] + post.mean), sign[:, None] * slope[:, 0]
+        value, rival = _margins(means + post.mean, labels)
+        return value, slope[rows, labels] - slope[rows, rival]
 
 
 def _margins(values: Float, labels: Index) -> tuple[Float, Index]:
@@ -114,33 +114,3 @@ def _margins(values: Float, labels: Index) -> tuple[Float, Index]:
     others[rows, labels] = -np.inf
     rival = others.argmax(axis=1)
     return own - values[rows, rival], rival
-
-
-@dataclass(frozen=True)
-class LatentMargin:
-    """The latent mean that speaks for the label (several latents: less the largest other); no variance."""
-
-    post: Posterior
-
-    def __call__(self, X: Float, labels: Index) -> tuple[Float, Float]:
-        post, rows = self.post, np.arange(len(X))
-        each = [post.kernels[c].weighted(X, post.anchors, w) for c, w in enumerate(self._weights)]
-        means, slopes = (np.stack(parts, axis=1) for parts in zip(*each, strict=True))
-        if post.weights.ndim == 1:
-            sign = np.where(labels == 1, 1.0, -1.0)
-            return sign * (means[:, 0] + post.mean), sign[:, None] * slopes[:, 0]
-        value, rival = _margins(means + post.mean, labels)
-        return value, slopes[rows, labels] - slopes[rows, rival]
-
-    def values(self, X: Float, labels: Index) -> Float:
-        post = self.post
-        parts = [post.kernels[c](X, post.anchors) @ w for c, w in enumerate(self._weights)]
-        means = np.stack(parts, axis=1) + post.mean
-        if post.weights.ndim == 1:
-            return np.where(labels == 1, 1.0, -1.0) * means[:, 0]
-        return _margins(means, labels)[0]
-
-    @property
-    def _weights(self) -> Float:
-        """(latents, n)."""
-        return np.atleast_2d(self.post.weights.T)

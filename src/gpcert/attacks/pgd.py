@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpcert.attacks.objectives import Objective
+from gpcert.attacks.objectives import AttackObjective
 from gpcert.attacks.sets import Sets
 from gpcert.validation import Float, Index
 
@@ -22,7 +22,7 @@ _FLIPS = 24
 
 
 def pgd(
-    objective: Objective,
+    objective: AttackObjective,
     sets: Sets,
     labels: Index,
     *,
@@ -65,7 +65,9 @@ def pgd(
     return points, best
 
 
-def _flip(objective: Objective, sets: Sets, labels: Index, u: Float, value: Float) -> tuple[Float, Index]:
+def _flip(
+    objective: AttackObjective, sets: Sets, labels: Index, u: Float, value: Float
+) -> tuple[Float, Index]:
     """Offsets (m, d) with the best single feature at its other end, and the rows (k,) where it is better."""
     m, d = u.shape
     low, high = sets.low, sets.high
@@ -80,7 +82,7 @@ def _flip(objective: Objective, sets: Sets, labels: Index, u: Float, value: Floa
     trial[np.arange(len(rows)), chosen.ravel()] = other[rows, chosen.ravel()]
     many = sets.rows(rows)
     trial = many.project(trial)
-    values = objective.values(many.points(trial), labels[rows])
+    values = objective(many.points(trial), labels[rows], slopes=False)[0]
     values = np.where(np.isnan(values), np.inf, values).reshape(m, count)
     best = values.argmin(axis=1)
     improved = np.flatnonzero(values.min(axis=1, initial=np.inf) < value - 1e-9 * (1.0 + np.abs(value)))
@@ -98,7 +100,7 @@ def _start(sets: Sets, number: int, random: np.random.Generator) -> Float:
 
 
 def _descend(
-    objective: Objective, sets: Sets, labels: Index, u: Float, steps: int, enough: float
+    objective: AttackObjective, sets: Sets, labels: Index, u: Float, steps: int, enough: float
 ) -> tuple[Float, Float]:
     walk = _Walk(objective, sets, labels, u, enough)
     walk.linear_steps()
@@ -109,7 +111,9 @@ def _descend(
 class _Walk:
     """The state of m descents: offsets, values, gradients in offsets."""
 
-    def __init__(self, objective: Objective, sets: Sets, labels: Index, u: Float, enough: float) -> None:
+    def __init__(
+        self, objective: AttackObjective, sets: Sets, labels: Index, u: Float, enough: float
+    ) -> None:
         self._objective, self._sets, self._labels, self._enough = objective, sets, labels, enough
         self.u = u
         self.value, self.slope = self._at(np.arange(len(u)), u)
@@ -173,7 +177,7 @@ _CUTS = 16
 
 
 def nearest_counterexamples(
-    objective: Objective,
+    objective: AttackObjective,
     level: float,
     balls: Radii,
     labels: Index,
@@ -191,7 +195,7 @@ def nearest_counterexamples(
     if known is None:
         points, values = pgd(objective, sets, labels, enough=level)
     else:
-        points, values = known.copy(), objective.values(known, labels)
+        points, values = known.copy(), objective(known, labels, slopes=False)[0]
     radius = np.where(values < level, largest, np.inf)
     resisted = np.zeros(len(labels))
     rows = fresh = rows[values < level]
@@ -224,7 +228,7 @@ def nearest_counterexamples(
 
 
 def _shorten(
-    objective: Objective, level: float, sets: Sets, labels: Index, points: Float
+    objective: AttackObjective, level: float, sets: Sets, labels: Index, points: Float
 ) -> tuple[Float, Float]:
     """The counterexamples nearest to the centre on each segment (m, d), and their radii (m,)."""
     m = len(sets)
@@ -237,11 +241,11 @@ def _shorten(
         rows = np.tile(np.arange(m), _CUTS - 1)
         trial = sets.centre[rows] + share.reshape(-1, 1) * (points - sets.centre)[rows]
         trial = np.clip(trial, sets.lower[rows], sets.upper[rows])
-        below = (objective.values(trial, labels[rows]) < level).reshape(_CUTS - 1, m)
+        below = (objective(trial, labels[rows], slopes=False)[0] < level).reshape(_CUTS - 1, m)
         first = np.where(below.any(axis=0), below.argmax(axis=0), _CUTS - 1)
         step = (large - small) / _CUTS
         small, large = small + first * step, np.where(first < _CUTS - 1, small + (first + 1) * step, large)
     nearer = np.clip(sets.centre + large[:, None] * (points - sets.centre), sets.lower, sets.upper)
-    keep = objective.values(nearer, labels) < level
+    keep = objective(nearer, labels, slopes=False)[0] < level
     nearer = np.where(keep[:, None], nearer, points)
     return nearer, sets.lengths(nearer)

@@ -2,7 +2,7 @@
 
 A point is centre + unit * u, and the set of the offsets u is a box around 0 cut by |u|_p <= radius (p = inf:
 the box alone). Inside one set every map below is a closed formula or a bisection on one number. Floating
-point may leave a point an ulp outside: `settle` moves it inside, decided in rational arithmetic.
+point may leave a point an ulp outside: `project` of a region moves it inside, decided in rational arithmetic.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.regions import Ball, Region, project
+from gpcert.regions import Region
 from gpcert.validation import Float, Index
 
 _BISECTIONS = 60
@@ -36,16 +36,15 @@ class Sets:
         boxes = [region.inner_box() for region in regions]
         lower, upper = np.stack([b.lower for b in boxes]), np.stack([b.upper for b in boxes])
         centre = np.stack([region.centre for region in regions])
-        norm = _norm(regions[0])
-        scale = np.ones_like(centre)
-        for row, region in enumerate(regions):
-            if isinstance(region, Ball) and region.scale is not None:
-                scale[row] = region.scale
+        norm = regions[0].norm
+        scale = np.stack(
+            [np.ones(len(c)) if r.scale is None else r.scale for r, c in zip(regions, centre, strict=True)]
+        )
         if norm == np.inf:
             half = 0.5 * upper - 0.5 * lower
             unit, radius = np.where(half > 0, half, 1.0), np.zeros(len(regions))
         else:
-            unit, radius = scale, np.array([r.radius for r in regions if isinstance(r, Ball)])
+            unit, radius = scale, np.array([r.radius for r in regions], dtype=np.float64)
         if 1 <= norm < np.inf:  # radii in the unit: steps and slopes of any magnitude look alike
             axes = radius[:, None] * scale
             plain = np.asarray(((axes > 0) & (axes < np.inf)).all(axis=1))
@@ -136,10 +135,6 @@ class Sets:
         return small
 
 
-def _norm(region: Region) -> float:
-    return region.norm if isinstance(region, Ball) else np.inf
-
-
 def _length(u: Float, p: float) -> Float:
     """|u|_p of every row (m,), by powers of shares of the largest entry: without underflow or overflow."""
     largest = np.abs(u).max(axis=1, initial=0.0)
@@ -168,8 +163,3 @@ def _fill(weight: Float, reach: Float, budget: Float) -> Float:
     filled = np.empty_like(reach)
     np.put_along_axis(filled, order, np.clip(budget[:, None] - before, 0.0, sorted_reach), axis=1)
     return np.where(weight > 0, filled, 0.0)
-
-
-def settle(region: Region, z: Float) -> Float:
-    """z (d,), or a point next to it that is in the region as a real number."""
-    return project(region, z) if isinstance(region, Ball) else np.clip(z, region.lower, region.upper)

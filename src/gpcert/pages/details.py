@@ -22,7 +22,7 @@ from gpcert.numbers import (
 )
 from gpcert.pages.groups import ResultGroup
 from gpcert.pages.html import word
-from gpcert.pages.points import RowAnswers, RowVerdict, radius_of
+from gpcert.pages.points import RowAnswers, RowVerdict
 from gpcert.pictures import grey_image, heat_image
 from gpcert.results import Explanation, ProbabilityRange, ProofFile
 from gpcert.results.wording import Words, far, within_limits
@@ -105,7 +105,7 @@ def _verdict(where: str, verdict: RowVerdict, group: ResultGroup) -> Html:
 
 
 def _range(r: ProbabilityRange) -> Html:
-    radius = radius_of(r)
+    radius = r.region.radius
     where = "box" if radius is None else f"radius {exactly(radius)}"
     text = (
         f"{where}: the probability of {r.label} is proved to stay in {between(r.lower, r.upper)}; its "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.numbers import exactly
-from gpcert.pages.points import ResultsFile, RowAnswers, merged, radius_of
+from gpcert.pages.points import ResultsFile, RowAnswers, merged
 from gpcert.records.results_file import words_of
 from gpcert.regions import Ball, Region
 from gpcert.results import CertifiedRadius, Verdict
@@ -56,7 +56,7 @@ class ResultGroup:
     @cached_property
     def scale(self) -> Float | None:
         """Units of the features."""
-        return self.region.scale if isinstance(self.region, Ball) else None
+        return None if self.region is None else self.region.scale
 
     @property
     def shape(self) -> str:
@@ -121,7 +121,7 @@ class ResultGroup:
     def ranged(self) -> tuple[str, str]:
         """The class whose ranges are shown, and where they were asked: at one radius, or at several."""
         name = next((str(p.ranges[-1].label) for p in self.points if p.ranges), "")
-        radii = {radius_of(found) for p in self.points if (found := p.range_of(name)) is not None}
+        radii = {found.region.radius for p in self.points if (found := p.range_of(name)) is not None}
         (radius,) = radii if len(radii) == 1 else (None,)
         if radius is not None:
             return name, f" at radius {self.far(radius)}"

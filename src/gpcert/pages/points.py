@@ -20,7 +20,7 @@ from gpcert.classes import Label
 from gpcert.errors import InvalidInputError
 from gpcert.numbers import Exact
 from gpcert.records.rows import Row
-from gpcert.regions import Ball, Box
+from gpcert.regions import Box
 from gpcert.results import (
     Attack,
     CertifiedRadius,
@@ -220,11 +220,6 @@ def _add(verdicts: dict[K, RowVerdict], key: K, found: RowVerdict, where: str) -
         verdicts[key] = found
     elif found.status not in ("unknown", known.status):
         raise InvalidInputError(f"{found.status} {where} contradicts {known.status}, told before")
-
-
-def radius_of(answer: ProbabilityRange) -> float | None:
-    """The radius of its ball; None of a box."""
-    return answer.region.radius if isinstance(answer.region, Ball) else None
 
 
 def delta(answer: ProbabilityRange) -> Fraction:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from gpcert.attacks.grosse import gpfgs, gpjm
 from gpcert.attacks.objectives import Careful, LogOdds
 from gpcert.attacks.pgd import pgd
-from gpcert.attacks.sets import Sets, settle
+from gpcert.attacks.sets import Sets
 from gpcert.classes import Label
 from gpcert.posterior import Posterior
 from gpcert.questions.asking import about_regions
@@ -27,7 +27,7 @@ from gpcert.questions.checks import (
     checked_running,
 )
 from gpcert.questions.decision import room
-from gpcert.regions import Ball, Region, Regions
+from gpcert.regions import Region, Regions
 from gpcert.results import About, Attack
 from gpcert.running import Listener, Pieces, Report, ask_all, by_region
 from gpcert.settings import Settings
@@ -163,7 +163,7 @@ def strongest(
 ) -> Float:
     """Points (m, d), each in its region as a real number; X (m, d) where nothing better was found."""
     points = np.array(X)
-    norms = np.array([region.norm if isinstance(region, Ball) else np.inf for region in regions])
+    norms = np.array([region.norm for region in regions])
     with np.errstate(all="ignore"):
         for norm in np.unique(norms):
             rows = np.flatnonzero(norms == norm)
@@ -174,7 +174,7 @@ def strongest(
                 found = gpfgs(post, sets, labels[rows], X[rows])
             else:
                 found = gpjm(post, sets, labels[rows])
-            points[rows] = [settle(regions[int(i)], point) for i, point in zip(rows, found, strict=True)]
+            points[rows] = [regions[int(i)].project(point) for i, point in zip(rows, found, strict=True)]
     lost = ~np.isfinite(points).all(axis=1)  # a gradient overflows where lengthscales are tiny
     points[lost] = X[lost]
     at = np.arange(len(labels))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpcert.attacks.objectives import Careful, LatentMargin, LogOdds, Margin, Objective
+from gpcert.attacks.objectives import AttackObjective, Careful, LatentMargin, LogOdds, Margin
 from gpcert.attacks.pgd import nearest_counterexamples
 from gpcert.attacks.sets import Sets
 from gpcert.engine.backend import chosen
@@ -179,12 +179,12 @@ def nearest(
     plain, level = _objective(post, threshold)
     objective = Careful(plain, deadline)
     with np.errstate(all="ignore"):
-        value = plain.values(balls.X, labels)
+        value = plain(balls.X, labels, slopes=False)[0]
         radius, points = np.zeros(len(labels)), balls.X.copy()
         rows = np.flatnonzero(value >= level)  # the others are counterexamples themselves
         if known is None and isinstance(post.likelihood, Softmax) and post.n_classes > 2:
             led, known = _led_by_means(post, balls, labels, rows, deadline)
-            led = led[objective.values(known[led], labels[led]) < level]
+            led = led[objective(known[led], labels[led], slopes=False)[0] < level]
             groups = [(led, known), (np.setdiff1d(rows, led), None)]
         else:
             groups = [(rows, known)]
@@ -203,7 +203,7 @@ def _led_by_means(
 
 
 def _nearest(
-    objective: Objective,
+    objective: AttackObjective,
     level: float,
     balls: Balls,
     labels: Index,
@@ -223,7 +223,7 @@ def _nearest(
     return nearest_counterexamples(objective, level, sets, labels[rows], largest, rtol, start)
 
 
-def _objective(post: Posterior, threshold: float) -> tuple[Objective, float]:
+def _objective(post: Posterior, threshold: float) -> tuple[AttackObjective, float]:
     """What to make small, and the level below which it is a counterexample."""
     if post.n_classes > 2:
         return Margin(post), -_BEYOND

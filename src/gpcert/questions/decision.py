@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.attacks.objectives import Careful, LatentMargin, LogOdds, Margin, Objective
+from gpcert.attacks.objectives import AttackObjective, Careful, LatentMargin, LogOdds, Margin
 from gpcert.attacks.pgd import pgd
-from gpcert.attacks.sets import Sets, settle
+from gpcert.attacks.sets import Sets
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound
@@ -240,7 +240,7 @@ class _Search(Search):
     def _attack(self, side: Minimiser) -> None:
         post, sets, labels = self._post, Sets.of([self.region]), np.array([self._label])
         mean_guides = only_the_mean_matters(post, self._threshold) or isinstance(post.likelihood, Softmax)
-        objective: Objective = LogOdds(post)
+        objective: AttackObjective = LogOdds(post)
         if mean_guides:
             objective = LatentMargin(post)
         elif post.n_classes > 2:
@@ -249,7 +249,7 @@ class _Search(Search):
         if mean_guides and post.n_classes > 2:  # the means lead near; probabilities, which cost more, on
             last = Careful(Margin(post), self._deadline)
             found, _ = pgd(last, sets, labels, starts=1, steps=8, flips=0, first=found)
-        side.offer(settle(self.region, found[0])[self._moving])
+        side.offer(self.region.project(found[0])[self._moving])
 
     def _refuted(self, side: Minimiser) -> bool:
         """The tests of `refutes`: the search has enclosed P(label) at its witness."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpcert.answers import Answers
-from gpcert.attacks.sets import Sets, settle
+from gpcert.attacks.sets import Sets
 from gpcert.bounds.factory import BoundFactory
 from gpcert.clock import now
 from gpcert.posterior import Posterior
@@ -235,7 +235,7 @@ class RadiusSearch:
         start = self._near if self._point is None else self._point
         if start is not None:
             sets = Sets.of([ball])
-            start = settle(ball, sets.points(sets.offsets(start[None]))[0]) if radius > 0 else None
+            start = ball.project(sets.points(sets.offsets(start[None]))[0]) if radius > 0 else None
         nodes = min(self._settings.max_nodes, self._balls.budget)
         settings = replace(self._settings, max_seconds=seconds, max_nodes=nodes)
         question = ball, self._label, self._threshold, settings, self._report, start

@@ -23,7 +23,7 @@ from gpcert.engine.rows import Around, Rows
 from gpcert.engine.signs import signs
 from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
-from gpcert.regions import Alike, Ball, Columns, Region, Regions, columns_of, half_axes
+from gpcert.regions import Alike, Columns, Region, Regions, columns_of, half_axes
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -227,7 +227,7 @@ def _near(alike: Alike) -> bool:
 def _grouped(
     post: Posterior, regions: Sequence[Region], side: Float, device: str, sides: int, fewest: int
 ) -> Iterator[tuple[Index, Rows, Facts]]:
-    norms = np.array([each.norm if isinstance(each, Ball) else np.inf for each in regions])
+    norms = np.array([each.norm for each in regions])
     for norm in _NORMS:
         which = np.flatnonzero(norms == norm)
         if len(which) >= fewest:

@@ -47,9 +47,8 @@ class Row:
         p, region = self.probability, getattr(self.answer, "region", None)
         if p is not None and not abs(p.sum() - 1.0) <= _SLACK * len(p):
             yield f"probability must have the sum 1, got {p.sum()}"
-        radius = region.radius if isinstance(region, Ball) else None
-        if region is not None and radius != self.radius:
-            yield f"radius must be that of the region, {radius}, got {self.radius}"
+        if region is not None and region.radius != self.radius:
+            yield f"radius must be that of the region, {region.radius}, got {self.radius}"
 
 
 def flat(answer: Answer) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from gpcert.regions.batch import (
     hulls,
     one_unit,
 )
-from gpcert.regions.points import lowest, nearest, project
+from gpcert.regions.points import lowest, nearest
 from gpcert.regions.sets import Ball, Box, Norm, Region, region_from_dict
 
 __all__ = [
@@ -30,6 +30,5 @@ __all__ = [
     "lowest",
     "nearest",
     "one_unit",
-    "project",
     "region_from_dict",
 ]

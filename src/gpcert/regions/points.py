@@ -1,7 +1,7 @@
 """Points of p-balls: the nearest to a given point, and the lowest of a linear function.
 
 All on the normalised set {u: low <= u <= high, |u|_p <= 1}, in ordinary floating point: they guide searches
-and place tangents, and certify nothing. Only `project` promises more: its point is exactly in the ball.
+and place tangents, and certify nothing.
 Statements B2 and B3 of `docs/maths/regions.md`.
 """
 
@@ -11,61 +11,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpcert.regions.sets import Ball
 from gpcert.validation import Float
 
 #: Below, the ball is that of norm 1 to within rounding that matters, and powers 1 / (norm - 1) underflow.
 _NEARLY_1 = 1.0 + 1e-6
 _ROOT_STEPS = 100
 _NEWTON_STEPS = 8
-#: Relative distance from the sphere at which membership is certain without exact arithmetic, and half axes,
-#: raw units, whose quotients have full precision.
-_MARGIN = 1e-11
-_NORMAL = 1e-280, 1e290
-
-
-def project(ball: Ball, z: Float) -> Float:
-    """A point (D,) near z (D,) that is exactly in the ball: `ball.contains` is True."""
-    inner = ball.inner_box()
-    point = np.clip(z, inner.lower, inner.upper)
-    if ball.norm == np.inf or ball.radius == 0:
-        return point
-    if ball.norm == 0:
-        return _most_moved(ball, point)
-    x = ball.x
-    scale = np.ones_like(x) if ball.scale is None else ball.scale
-    with np.errstate(all="ignore"):  # radii at the ends of the number range: x is always a point
-        unit = ball.radius * scale
-        moved = (point - x) / unit
-        low, high = (inner.lower - x) / unit, (inner.upper - x) / unit
-        step = unit * nearest(np.nan_to_num(moved), low, high, ball.norm)
-        # Rounding can leave the point outside: shrink until membership is certain, first at a glance.
-        inside = np.clip(x + step * (1.0 - _MARGIN), inner.lower, inner.upper)
-        normal = _NORMAL[0] < unit.min() and unit.max() < _NORMAL[1]
-        if normal and len(x) < 1000 and _size((inside - x) / unit, ball.norm) < 1.0 - 0.5 * _MARGIN:
-            return inside
-        shrunk = (x + step * (1.0 - shrink) for shrink in (0.0, *(2.0**k for k in range(-52, 0, 3))))
-        for candidate in (*shrunk, point):
-            inside = np.asarray(np.clip(candidate, inner.lower, inner.upper))
-            if np.isfinite(inside).all() and ball.contains(inside):
-                return inside
-    return x.copy()
-
-
-def _most_moved(ball: Ball, point: Float) -> Float:
-    """The `radius` coordinates that moved most keep their place, the others return to x."""
-    moved = np.abs(point - ball.x)
-    kept = np.argsort(-moved, kind="stable")[: int(min(ball.radius, moved.size))]
-    result = ball.x.copy()
-    result[kept] = point[kept]
-    return result
 
 
 @np.errstate(all="ignore")
 def nearest(z: Float, low: Float, high: Float, norm: float) -> Float:
     """The point (d,) of the set nearest to z in the Euclidean sense, 1 <= norm < inf."""
     inside = np.clip(z, low, high)
-    if _size(inside, norm) <= 1.0:
+    if length(inside, norm) <= 1.0:
         return inside
     inside = np.clip(0.0 * z, low, high)
     a, sign = np.abs(z), np.sign(z)
@@ -75,7 +33,7 @@ def nearest(z: Float, low: Float, high: Float, norm: float) -> Float:
     for _ in range(_ROOT_STEPS):
         e = sign * _shrink(a, c, norm) if c > 0 else z
         u = np.clip(e, low, high)
-        size = _size(u, norm)
+        size = length(u, norm)
         if size <= 1.0:
             inside, most = u, c
         else:
@@ -151,18 +109,18 @@ def lowest(gradient: Float, low: Float, high: Float, norm: float) -> Float:
     def reached(c: float) -> Float:
         return np.asarray(np.clip(step / c, low, high))
 
-    bottom, top = 1e-300, max(_size(step, norm), 1.0)
-    if _size(reached(bottom), norm) <= 1.0:
+    bottom, top = 1e-300, max(length(step, norm), 1.0)
+    if length(reached(bottom), norm) <= 1.0:
         return np.where(step < 0, low, np.where(step > 0, high, rest))
     for _ in range(500):  # a bracket of the root: `top` fits, `bottom` does not
-        if _size(reached(top), norm) > 1.0:
+        if length(reached(top), norm) > 1.0:
             bottom, top = top, 4.0 * top
-        elif _size(reached(0.25 * top), norm) > 1.0:
+        elif length(reached(0.25 * top), norm) > 1.0:
             bottom = 0.25 * top
             break
         else:
             top *= 0.25
-    return reached(_root(lambda c: _size(reached(c), norm) - 1.0, bottom, top))
+    return reached(_root(lambda c: length(reached(c), norm) - 1.0, bottom, top))
 
 
 def _fill(gradient: Float, low: Float, high: Float, rest: Float) -> Float:
@@ -177,7 +135,7 @@ def _fill(gradient: Float, low: Float, high: Float, rest: Float) -> Float:
     return point
 
 
-def _size(u: Float, norm: float) -> float:
+def length(u: Float, norm: float) -> float:
     """|u|_p, estimated; powers of shares of the largest entry, which neither underflow nor overflow."""
     if norm in (1.0, 2.0):
         return float(np.linalg.norm(u, norm))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from gpcert.errors import InvalidInputError
 from gpcert.pictures import changes
 from gpcert.regions.lengths import add, length_at_most, length_up, round_down, round_up
+from gpcert.regions.points import length, nearest
 from gpcert.schema import Point, Record, optional, read
 from gpcert.tables import ends, named_row, order, positions, row, units
 from gpcert.validation import (
@@ -37,6 +38,11 @@ from gpcert.validation import (
 )
 
 Norm: TypeAlias = float | Literal["inf"]
+
+#: Relative distance from the sphere at which membership is certain without exact arithmetic, and half axes,
+#: raw units, whose quotients have full precision.
+_MARGIN = 1e-11
+_NORMAL = 1e-280, 1e290
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -72,6 +78,11 @@ class Box(Record):
     lower: Point
     upper: Point
     names: tuple[str, ...] | None = optional()
+
+    # What else is asked of any region.
+    norm: ClassVar[float] = math.inf
+    radius: ClassVar[None] = None
+    scale: ClassVar[None] = None
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, names: Sequence[str] | None = None) -> None:
         low, names = named_row("lower", lower, names)
@@ -117,6 +128,10 @@ class Box(Record):
     def inner_box(self) -> Box:
         """The box itself."""
         return self
+
+    def project(self, z: Float) -> Float:
+        """The point of the box nearest to z (d,)."""
+        return np.clip(z, self.lower, self.upper)
 
     def contains(self, z: ArrayLike) -> bool:
         """Whether a point lies in the box; comparisons of doubles are exact.
@@ -308,6 +323,35 @@ class Ball(Record):
         """
         point = row("z", z, self.names, self.n_features)
         return self._reachable(point) and length_at_most(self._steps(point), self.norm, self.radius)
+
+    def project(self, z: Float) -> Float:
+        """A point (d,) near z (d,) that is exactly in the ball: `contains` is True."""
+        inner = self.inner_box()
+        point = np.clip(z, inner.lower, inner.upper)
+        if self.norm == np.inf or self.radius == 0:
+            return point
+        if self.norm == 0:  # the coordinates that moved most keep their place, the others return to x
+            back = np.argsort(-np.abs(point - self.x), kind="stable")[int(min(self.radius, point.size)) :]
+            point[back] = self.x[back]
+            return point
+        x = self.x
+        scale = np.ones_like(x) if self.scale is None else self.scale
+        with np.errstate(all="ignore"):  # radii at the ends of the number range: x is always a point
+            unit = self.radius * scale
+            moved = (point - x) / unit
+            low, high = (inner.lower - x) / unit, (inner.upper - x) / unit
+            step = unit * nearest(np.nan_to_num(moved), low, high, self.norm)
+            # Rounding can leave the point outside: shrink until membership is certain, first at a glance.
+            inside = np.clip(x + step * (1.0 - _MARGIN), inner.lower, inner.upper)
+            normal = _NORMAL[0] < unit.min() and unit.max() < _NORMAL[1]
+            if normal and len(x) < 1000 and length((inside - x) / unit, self.norm) < 1.0 - 0.5 * _MARGIN:
+                return inside
+            shrunk = (x + step * (1.0 - shrink) for shrink in (0.0, *(2.0**k for k in range(-52, 0, 3))))
+            for candidate in (*shrunk, point):
+                inside = np.asarray(np.clip(candidate, inner.lower, inner.upper))
+                if np.isfinite(inside).all() and self.contains(inside):
+                    return inside
+        return x.copy()
 
     def radius_of(self, z: ArrayLike) -> float:
         """How far away a point is.

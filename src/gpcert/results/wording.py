@@ -352,8 +352,7 @@ def _first(answer: Answer) -> Any:
 
 
 def _radius(answer: Answer) -> float | None:
-    region = _first(answer)
-    return region.radius if isinstance(region, Ball) else None
+    return getattr(_first(answer), "radius", None)
 
 
 def _shape(answer: Answer) -> Hashable:

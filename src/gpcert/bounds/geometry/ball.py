@@ -18,7 +18,7 @@ from gpcert.bounds.geometry.box_quadratic import QuadraticBound
 from gpcert.bounds.geometry.domain import NARROWEST, BoxDomain, Boxes, Domain, divided, scaled_box
 from gpcert.bounds.geometry.unit_ball import UnitBall, conjugate
 from gpcert.clock import check
-from gpcert.regions import Ball, lowest, project
+from gpcert.regions import Ball, lowest
 from gpcert.rounding import TINY, UNIT, gamma, norm_up, sqrt_up, sum_up
 from gpcert.validation import Float, Mask
 
@@ -186,7 +186,7 @@ class BallShape:
         """Exactly inside: B2."""
         whole = self.ball.x.copy()
         whole[self.moving] = point
-        return project(self.ball, whole)[self.moving]
+        return self.ball.project(whole)[self.moving]
 
     def neighbours(self, gradient: Float, point: Float) -> list[Float]:
         return []

@@ -15,7 +15,7 @@ from gpcert.bounds.geometry.box_quadratic import QuadraticBound
 from gpcert.bounds.geometry.domain import BoxDomain, Boxes, Domain, scaled_box
 from gpcert.bounds.geometry.pairs import PairBound, pair_bound
 from gpcert.clock import check
-from gpcert.regions import Ball, project
+from gpcert.regions import Ball
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up
 from gpcert.validation import Float, Index, Mask
 
@@ -172,7 +172,7 @@ class SparseShape:
     def project(self, point: Float) -> Float:
         whole = self.ball.x.copy()
         whole[self.moving] = point
-        return project(self.ball, whole)[self.moving]
+        return self.ball.project(whole)[self.moving]
 
     def neighbours(self, gradient: Float, point: Float) -> list[Float]:
         """One coordinate that moved against one that did not, by what the gradient promises."""
