@@ -13,12 +13,19 @@ import gpcert as gc
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Backend, Torch
+from gpcert.engine.boxes import boxes
 from gpcert.engine.facts import Facts
+from gpcert.engine.forms import Forms
+from gpcert.engine.lines import latent_lines
+from gpcert.engine.planes import plane, variance_plane
 from gpcert.engine.profiles import profile_of
 from gpcert.engine.quadratic import lower_bounds
 from gpcert.engine.root import smallest, verdicts
 from gpcert.engine.rows import Around, Rows
+from gpcert.engine.squares import Squares
+from gpcert.engine.sums import Sums
 from gpcert.engine.trust import flaw
+from gpcert.engine.values import amplitudes, points
 from gpcert.kernels import RBF, Matern32, Matern52, RationalQuadratic
 from gpcert.regions import hulls
 from gpcert.validation import freeze
@@ -181,3 +188,30 @@ def test_shells_on_torch_and_numpy_do_not_contradict_each_other():
     assert (one.lower <= two.upper).all()
     assert (two.lower <= one.upper).all()
     assert np.count_nonzero((one.lower > 0.5) != (two.lower > 0.5)) < 5
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.5, 4.0), Matern52(1.5, 4.0), RationalQuadratic(1.5, 4.0)], ids=repr)
+def test_forms_and_squares_on_torch_are_those_on_numpy(kernel):
+    post, x = small_model(n=40, d=4, kernel=kernel), np.random.default_rng(8).standard_normal((20, 4))
+    box = Rows(x - 0.2, x + 0.2, x - 0.2, x + 0.2, x[:, :0], np.ones(20))
+    found = []
+    for backend in (Backend(), CPU):
+        facts = Facts(
+            backend, model_of(post), np.arange(4), post.centres.mean(axis=0), False, profile_of(kernel)
+        )
+        rows, here = box.on(backend, slice(0, 20)), backend.array(x + 0.05)
+        at, where = points(facts, here, amplitudes(facts, rows.standing)), boxes(facts, rows, here)
+        S, target = 0.5 * (at.variance[0] + at.variance[1]), backend.array(np.linspace(-1.0, 1.0, 20))
+        line = latent_lines(backend, target, target * target, target, S)
+        side = backend.array(np.where(np.arange(20) % 2, 1.0, -1.0))
+        for each in (plane(at, rows.sign, line), variance_plane(at, side, target)):
+            squares = Squares(at, each)
+            numbers = [*squares.within(where.squares, where.high)]
+            if isinstance(kernel, RBF):
+                forms = Forms(Sums(at, where, each))
+                for joined in (False, True):
+                    numbers += [*forms.minorant(where.high, True, squares, joined)]
+            found.append([backend.numpy(number) for number in numbers])
+    for one, two in zip(found[:2], found[2:], strict=True):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-7 * (1e-9 + np.abs(a).max()))
