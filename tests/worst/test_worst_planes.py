@@ -351,6 +351,30 @@ def test_cubics_of_squares_of_rows():
 
 
 @exactly
+def test_cubics_of_kernels_that_are_known_roughly():
+    """J28: k too large by what it may be wrong by, of a far centre; A at the other end of what it may be."""
+    wrong, none, no, yes = 1e-3, column(0.0), np.array([False]), np.array([True])
+    post = model([[6.0]], [0.0], [[1.0]])
+    batch = rows_at_zero(post, 1e-3)
+    vars(batch.facts)["lift"] = 0.0
+
+    def cubic(side, *square):
+        at = replace(batch.at, k=batch.at.k * (1.0 + side * wrong), unit=column(wrong))
+        T, error = Squares(at, exact_plane([0.0])._replace(square=Square(column(2.0), *square))).cubic
+        return float(T[0, 0, 0]), float(error[0])
+
+    for square in ((none, none, no, no), (none, none, no, yes)):
+        (one, _), (two, error) = cubic(0.0, *square), cubic(1.0, *square)
+        assert abs(two - one) <= error <= 1.1 * abs(two - one)
+    small = 1e-4  # the root's part alone
+    (one, _), (two, error) = (cubic(side, column(small), column(small), yes, yes) for side in (0.0, 1.0))
+    assert abs(two - one) <= error <= 1.1 * abs(two - one)
+    (one, _), (two, error) = cubic(0.0, column(small), column(small), yes, yes), (
+        cubic(0.0, column(small), column(3 * small), yes, yes))  # fmt: skip
+    assert abs(two - one) <= error <= 1.1 * abs(two - one)
+
+
+@exactly
 def test_what_a_kernel_has_beyond_its_second_order():
     """J28: |g_3|^2 = 2 + 3/4 rho^2 - 2 e^(-rho/2) (1 + rho/2 + rho^2/2), rho = |d|^2, for small steps."""
     rho = arb(2) ** -20
@@ -424,6 +448,7 @@ ROWS, THIN, FACTS = "engine/planes.py", "engine/thin.py", "bounds/facts/model.py
 ONE, MANY, ANY = "test_planes_of_one_model", "test_planes_of_rows", "test_planes_of_any_predictor"
 LEFT, LINES, KNOWN = "test_squares_left_out_by_planes", "test_lines_below_a_kernel", "test_facts_of_a_model"
 CANCEL = "test_squares_whose_orders_cancel"
+FAR_ROUGH = "test_cubics_of_kernels_that_are_known_roughly"
 CUBIC = "test_cubics_of_squares_of_rows"
 SQUARES, LATENTS = "engine/squares.py", "test_planes_of_latents"
 ROWS_LEFT, ROWS_CANCEL = "test_squares_left_out_by_rows", "test_squares_of_rows_whose_orders_cancel"
@@ -483,6 +508,12 @@ TERMS = [
     ("J25", SQUARES, "mixed = {1.01|0.9} * (wrong", ROUGH),
     ("J25", SQUARES, "({2.0|1.8} * reach + mixed) * mixed", ROUGH),
     ("J28", SQUARES, "_THIRD = {15.0|13.5} / 36.0", "test_what_a_kernel_has_beyond_its_second_order"),
+    ("J28", SQUARES, "wrong = {2.02|1.8} * ((form.t", FAR_ROUGH),
+    ("J28", SQUARES, "bad = {|0.7 * }unit * s", FAR_ROUGH),
+    ("J28", SQUARES, "total = {2.02|1.8} * (form.mixed", FAR_ROUGH),
+    ("J28", SQUARES, "apart = xp.clip({1.0|0.9} -", FAR_ROUGH),
+    ("J28", SQUARES, "size, error = {0.5|0.45} * prior", FAR_ROUGH),
+    ("J28", SQUARES, "wrong * (_MORE / xp.min(facts.metrics[0]) ** {1.5|1.7})", FAR_ROUGH),
     ("J28", SQUARES, "same[None, :, None] * {|0.9 * }xp.sum(Y", CUBIC),
     ("J28", SQUARES, "xp.where(square.falls, -one, {one|0.9 * one})[:, None, None] * T", CUBIC),
     ("J28", SQUARES, "xp.where(square.falls, -one, {one|1.1 * one})[:, None, None] * T", CUBIC),

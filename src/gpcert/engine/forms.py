@@ -145,10 +145,11 @@ class Forms:
         if "v" not in self.__dict__:
             return smooth
         box, root, d = self.sums.boxes, xp.sqrt(self._facts.metrics[0]), self.v.shape[1]
-        long = self.lengths * span[:, None]
-        middle, half = 0.5 * (box.low + box.high) * root, 0.5 * (box.high - box.low) * root
-        signed = (middle[:, None, :] @ self.v + half[:, None, :] @ xp.abs(self.v))[:, 0, :]
-        most = xp.clip(xp.minimum(signed + gamma(2 * d + 64) * long, long), 0.0, None)
+        most = long = self.lengths * span[:, None]
+        if d <= _TENSOR:  # of many features the norm is nearly always the smaller
+            middle, half = 0.5 * (box.low + box.high) * root, 0.5 * (box.high - box.low) * root
+            signed = (middle[:, None, :] @ self.v + half[:, None, :] @ xp.abs(self.v))[:, 0, :]
+            most = xp.clip(xp.minimum(signed + gamma(2 * d + 64) * long, long), 0.0, None)
         terms = xp.abs(self.sums.seen.bk) * self.lengths**order * xp.exp(xp.clip(most, None, _LARGEST))
         plain = xp.sum(terms, axis=1) * span ** (order - 2) * (_MORE**2 / math.factorial(order))
         plain = xp.where((xp.max(most, axis=1) < _LARGEST) & (plain == plain), plain, plain * 0.0 + math.inf)
