@@ -24,7 +24,7 @@ from helpers.documents import ROOT
 
 DIRECTIVE = re.compile(r"^::: (?P<path>\S+)$(\n    options: \{(?P<options>.*)\}$)?", re.M)
 #: What answers, models and messages hand out, without a name in `gpcert`.
-BESIDES = {"Answer", "BinaryLikelihood", "Kernel", "Progress", "ProofFile", "Settings", "Table", "Unproved"}
+BESIDES = {"Answer", "BinaryLikelihood", "Kernel", "Progress", "ProofFile", "Settings", "Listing", "Unproved"}
 MODULES = {"datasets": ["Dataset", "load"], "plots": gc.plots.__all__, "testing": ["assert_certified"]}
 
 
