@@ -100,7 +100,7 @@ class Forms:
         known, order, steps = seen.known(self.hessian), 3, aim * root
         orders, raised = self.orders if sharp else (), None
         if squares is not None:
-            joined = joined and sharp and self._has_tensor
+            joined = joined and sharp and self._has_tensor and squares.has_cubic
             raised = (squares.joined if joined else squares.within)(box.squares, aim)
             if joined and bool(xp.any(raised.scale > 0)):
                 orders = self._joined(squares, 0.5 * raised.scale), *orders[1:]

@@ -87,6 +87,13 @@ class Squares:
         """Whether there are any."""
         return self.plane.square is not None and self._facts.profile.second < np.inf
 
+    @property
+    def has_cubic(self) -> bool:
+        """J28: the Gaussian kernel, and no square of V_- beside those that rise."""
+        if not self.known or not isinstance(self._facts.profile, Gaussian):
+            return False
+        return self._facts.model.definite or not bool(self._facts.backend.xp.any(~self._square.falls))
+
     def within(self, squares: Array, aim: Array) -> Raised:
         """J25, where |d|^2 <= `squares` (N,)."""
         if not self.known:
@@ -95,9 +102,7 @@ class Squares:
         return self._raised(squares, aim, worst, 1.0)
 
     def joined(self, squares: Array, aim: Array) -> Raised:
-        """J28, without scale / 2 times the cubic X."""
-        if not self.known or not bool(self._exact):
-            return self._nothing(aim)
+        """J28 where there is a cubic X, without scale / 2 times X."""
         worst = squares * squares * (_THIRD * self._energy * (1.0 + 16 * UNIT))
         return self._raised(squares, aim, worst, 0.0)
 
@@ -211,12 +216,6 @@ class Squares:
         xp, U = self._facts.backend.xp, self._v * self._steep[:, None, :]
         N, d, n = U.shape
         return xp.reshape(xp.reshape(U, (N * d, n)) @ self._facts.precision, (N, d, n))
-
-    @property
-    def _exact(self) -> bool:
-        """J28: the Gaussian kernel, and no square of V_- beside those that rise."""
-        definite = self._facts.model.definite or not bool(self._facts.backend.xp.any(~self._square.falls))
-        return isinstance(self._facts.profile, Gaussian) and definite
 
     @cached_property
     def cubic(self) -> tuple[Array, Array]:
