@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -58,6 +59,10 @@ class Covariance:
         if not self.terms:
             raise InvalidInputError("kernel must have a stationary term such as RBF, got none")
         return self.terms[0] if len(self.terms) == 1 else Sum(self.terms)
+
+    def predictor(self, weights: Float, precision: Float) -> tuple[Kernel, Float, Float]:
+        """The kernel, weights and precision of the predictor whose variance has the noise, too."""
+        return widened(self.kernel(), self.noise, weights, precision)
 
 
 def rescaled(kernel: Kernel, ratio: float) -> Kernel:
@@ -108,22 +113,20 @@ def widened(kernel: Kernel, extra: float, weights: Float, precision: Float) -> t
     return rescaled(kernel, ratio), weights / ratio, precision / ratio**2
 
 
-def stacked(
-    parts: Sequence[tuple[Float, Float, Float]],
-) -> tuple[Float, Float, Float]:
-    """Centres (n, d), weights (n, C), precision (C, n, n) of C latents, each with its own (Z, weights, R).
+def stacked(parts: Sequence[tuple[Float, Float, Float, Kernel, float]]) -> dict[str, Any]:
+    """Those of `Foreign` that C latents make together, each with its own (Z, weights, R, kernel, mean).
 
     Equal inducing points are shared; else the centres of all latents are stacked and the others' are idle.
     """
-    first = parts[0][0]
-    if all(np.array_equal(Z, first) for Z, _, _ in parts):
-        return first, np.stack([w for _, w, _ in parts], axis=1), np.stack([R for _, _, R in parts])
-    sizes = [len(Z) for Z, _, _ in parts]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    weights = np.zeros((starts[-1], len(parts)))
-    precision = np.zeros((len(parts), starts[-1], starts[-1]))
-    for c, (_, w, R) in enumerate(parts):
-        own = slice(starts[c], starts[c + 1])
-        weights[own, c] = w
-        precision[c, own, own] = R
-    return np.concatenate([Z for Z, _, _ in parts]), weights, precision
+    points, weights, precision, kernels, means = zip(*parts, strict=True)
+    found = {"centres": points[0], "weights": weights[0], "precision": precision[0], "mean": means[0]}
+    if len(parts) > 1:
+        found |= {"weights": np.stack(weights, axis=1), "precision": np.stack(precision), "mean": means}
+    if not all(np.array_equal(Z, points[0]) for Z in points):
+        ends = np.cumsum([0, *map(len, points)])
+        found |= {"centres": np.concatenate(points), "weights": np.zeros((ends[-1], len(parts)))}
+        found["precision"] = np.zeros((len(parts), ends[-1], ends[-1]))
+        for c, own in enumerate(map(slice, ends[:-1], ends[1:])):
+            found["weights"][own, c] = weights[c]
+            found["precision"][c, own, own] = precision[c]
+    return {**found, "kernel": list(kernels)}

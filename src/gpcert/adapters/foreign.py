@@ -41,7 +41,7 @@ class Foreign:
     kernel: Sequence[Kernel]
     likelihood: Likelihood
     target: str
-    latent: Callable[[Float], tuple[ArrayLike, ArrayLike]]
+    latent: Callable[[Float], Sequence[ArrayLike]]
     probability: Callable[[Float], ArrayLike] | None
     labels: Callable[[Float], ArrayLike] | None = None
     mean: ArrayLike = 0.0
@@ -204,6 +204,11 @@ def library_of(value: object) -> str:
 def named(value: object, library: str) -> str:
     """The name of a type that `library` itself defines, "" for any other: a subclass may do anything."""
     return type(value).__name__ if library_of(value) == library else ""
+
+
+def two_columns(p: ArrayLike) -> Float:
+    """(m, 2) from the probability of the second class (m, 1)."""
+    return np.concatenate([1.0 - np.asarray(p), p], axis=1)
 
 
 def refuse(parameter: str, rule: str, value: object) -> NoReturn:

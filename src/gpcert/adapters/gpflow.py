@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, ndtr
 
-from gpcert.adapters.covariance import Covariance, conditional, stacked, widened
-from gpcert.adapters.foreign import Foreign, checked_posterior, checked_target, library_of, named, refuse
-from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
+from gpcert.adapters.covariance import Covariance, conditional, stacked
+from gpcert.adapters.foreign import (
+    Foreign,
+    checked_posterior,
+    checked_target,
+    library_of,
+    named,
+    refuse,
+    two_columns,
+)
+from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 from gpcert.likelihoods import Floored, Likelihood, Logit, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
 _LIBRARY = "gpflow"
 _FLOOR = 1e-3  # of gpflow.likelihoods.utils.inv_probit
-_STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern52]] = {
+_STATIONARY: dict[str, type[Stationary]] = {
     "SquaredExponential": RBF,
     "Matern12": Matern12,
     "Matern32": Matern32,
@@ -58,22 +68,16 @@ def from_gpflow(model: Any, *, target: str = "library", tolerance: float | None 
         refuse("model", "a GPflow VGP, SVGP or VGPOpperArchambeau", model)
     latents = int(model.num_latent_gps)
     likelihood, says = _likelihood(model.likelihood, latents, exact)
-    parts = [_latent(model, name, c, latents) for c in range(latents)]
     several = latents > 1
-    centres, weights, precision = stacked([part[:3] for part in parts])
     foreign = Foreign(
         library="gpflow",
         model=model,
-        centres=centres,
+        **stacked([_latent(model, name, c) for c in range(latents)]),
         trained=name != "SVGP",
-        weights=weights if several else weights[:, 0],
-        precision=precision if several else precision[0],
-        kernel=[part[3] for part in parts],
         likelihood=likelihood,
         target=says,
-        latent=lambda X: _moments(model, X),
-        probability=None if several else lambda X: _bernoulli(model, X),
-        mean=[part[4] for part in parts] if several else parts[0][4],
+        latent=lambda X: tuple(moment.numpy() for moment in model.predict_f(X)),
+        probability=None if several else lambda X: two_columns(model.predict_y(X)[0].numpy()),
         hint="; target='exact' certifies the exact integral" if isinstance(likelihood, Logit) else "",
     )
     return checked_posterior(foreign, exact or several, tolerance)
@@ -108,12 +112,11 @@ def _is(link: Any, name: str, values: Callable[[Float], Float]) -> bool:
     return bool(np.abs(np.asarray(link(f), dtype=np.float64) - values(f)).max() <= 1e-9)
 
 
-def _latent(model: Any, name: str, c: int, latents: int) -> tuple[Float, Float, Float, Kernel, float]:
+def _latent(model: Any, name: str, c: int) -> tuple[Float, Float, Float, Kernel, float]:
     """Centres, weights, precision, kernel and prior mean of latent c."""
     Z = _inducing(model, name, c)
     read = _covariance(_kernel_of(model.kernel, c), Z.shape[1])
     kernel = read.kernel()
-    mean = _mean(model.mean_function, c)
     # GPflow's noise is in K(Z, Z) and on the diagonal at new points, never between the two.
     K = kernel(Z) + read.noise * np.eye(len(Z))
     if name == "VGPOpperArchambeau":
@@ -127,8 +130,8 @@ def _latent(model: Any, name: str, c: int, latents: int) -> tuple[Float, Float, 
         q_mu, C = _numpy(model.q_mu)[:, c], _spread(model, c)
         whitened = name == "VGP" or bool(model.whiten)
         weights, precision = conditional(K, q_mu, C, whitened)
-    kernel, weights, precision = widened(kernel, read.noise, weights, precision)
-    return Z, weights, precision, kernel, mean
+    kernel, weights, precision = read.predictor(weights, precision)
+    return Z, weights, precision, kernel, _mean(model.mean_function, c)
 
 
 def _inducing(model: Any, name: str, c: int) -> Float:
@@ -175,10 +178,7 @@ def _covariance(kernel: Any, d: int) -> Covariance:
     """A GPflow kernel of all d features."""
     name = named(kernel, _LIBRARY)
     if name in ("Sum", "Product"):
-        first, *others = (_covariance(part, d) for part in kernel.kernels)
-        for other in others:
-            first = first + other if name == "Sum" else first * other
-        return first
+        return reduce(add if name == "Sum" else mul, (_covariance(part, d) for part in kernel.kernels))
     active = kernel.active_dims if library_of(kernel) == _LIBRARY else slice(None)
     if not np.array_equal(np.arange(d)[active], np.arange(d)):
         refuse("kernel", f"a kernel of all {d} features", f"active_dims {active}")
@@ -213,13 +213,3 @@ def _jitter() -> float:
     import gpflow
 
     return float(gpflow.config.default_jitter())
-
-
-def _moments(model: Any, X: Float) -> tuple[Float, Float]:
-    mean, variance = model.predict_f(X)
-    return mean.numpy(), variance.numpy()
-
-
-def _bernoulli(model: Any, X: Float) -> Float:
-    p = model.predict_y(X)[0].numpy()
-    return np.concatenate([1.0 - p, p], axis=1)

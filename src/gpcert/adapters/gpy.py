@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.covariance import Covariance, widened
-from gpcert.adapters.foreign import Foreign, checked_posterior, named, refuse
-from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
+from gpcert.adapters.covariance import Covariance
+from gpcert.adapters.foreign import Foreign, checked_posterior, named, refuse, two_columns
+from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
 _MODELS = ("GP", "GPClassification", "SparseGP", "SparseGPClassification", "SVGP")
-_STATIONARY: dict[str, type[RBF] | type[Matern12] | type[Matern32] | type[Matern52]] = {
+_STATIONARY: dict[str, type[Stationary]] = {
     "RBF": RBF,
     "ExpQuad": RBF,
     "Exponential": Matern12,
@@ -56,9 +58,7 @@ def from_gpy(model: Any, *, tolerance: float | None = None) -> Posterior:
         f"model must have one latent function, got woodbury_vector of shape {weights.shape}",
     )
     n = len(centres)
-    kernel, weights, precision = widened(
-        read.kernel(), read.noise, weights.reshape(n), precision.reshape(n, n)
-    )
+    kernel, weights, precision = read.predictor(weights.reshape(n), precision.reshape(n, n))
     foreign = Foreign(
         library="GPy",
         model=model,
@@ -69,9 +69,9 @@ def from_gpy(model: Any, *, tolerance: float | None = None) -> Posterior:
         kernel=[kernel],
         likelihood=Probit(),
         target="GPy's predict: Phi(mean / sqrt(1 + variance))",
-        latent=lambda X: _columns(model._raw_predict(X)),
-        probability=lambda X: _both(model.predict(X)[0]),
-        classes=_classes(np.asarray(model.Y)),
+        latent=lambda X: tuple(np.asarray(moment)[:, 0] for moment in model._raw_predict(X)),
+        probability=lambda X: two_columns(model.predict(X)[0]),
+        classes=[-1, 1] if (np.asarray(model.Y) < 0).any() else [0, 1],
     )
     return checked_posterior(foreign, False, tolerance)
 
@@ -95,10 +95,7 @@ def _covariance(kernel: Any, d: int) -> Covariance:
     """A GPy kernel of all d features."""
     name = named(kernel, "GPy")
     if name in ("Add", "Prod"):
-        first, *others = (_covariance(part, d) for part in kernel.parts)
-        for other in others:
-            first = first + other if name == "Add" else first * other
-        return first
+        return reduce(add if name == "Add" else mul, (_covariance(part, d) for part in kernel.parts))
     if name == "White":
         return Covariance(noise=float(kernel.variance[0]))
     if name == "Bias":
@@ -126,17 +123,3 @@ def _stationary(kernel: Any, name: str) -> Kernel:
         power = float(kernel.power[0])
         return RationalQuadratic(lengthscale / np.sqrt(power), variance, power)
     return _STATIONARY[name](lengthscale, variance)
-
-
-def _classes(Y: Float) -> list[int]:
-    """GPy's labels: 0 and 1, or -1 and 1."""
-    return [-1, 1] if (Y < 0).any() else [0, 1]
-
-
-def _columns(moments: tuple[Float, Float]) -> tuple[Float, Float]:
-    return np.asarray(moments[0])[:, 0], np.asarray(moments[1])[:, 0]
-
-
-def _both(p: Float) -> Float:
-    """(m, 2) from the probability of label 1 (m, 1)."""
-    return np.concatenate([1.0 - p, p], axis=1)

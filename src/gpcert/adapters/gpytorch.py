@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters.covariance import Covariance, conditional, stacked, widened
-from gpcert.adapters.foreign import Foreign, checked_posterior, named, refuse
-from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
+from gpcert.adapters.foreign import Foreign, checked_posterior, named, refuse, two_columns
+from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 from gpcert.likelihoods import Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, require
 
 _LIBRARY = "gpytorch"
-_MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52]] = {
-    0.5: Matern12,
-    1.5: Matern32,
-    2.5: Matern52,
-}
+_MATERN: dict[float, type[Stationary]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 
 
 def from_gpytorch(model: Any, likelihood: Any = None, *, tolerance: float | None = None) -> Posterior:
@@ -52,32 +50,22 @@ def from_gpytorch(model: Any, likelihood: Any = None, *, tolerance: float | None
     _evaluate(model, _numpy(strategy.inducing_points).reshape(-1, strategy.inducing_points.shape[-1])[:1])
     likelihood = getattr(model, "likelihood", None) if likelihood is None else likelihood
     certified = _likelihood(likelihood, latents)
-    parts = [_latent(model, strategy, c) for c in range(latents)]
     several = latents > 1
-    centres, weights, precision = stacked([part[:3] for part in parts])
     precise = strategy.inducing_points.element_size() == 8
     foreign = Foreign(
         library="gpytorch",
         model=model,
-        centres=centres,
-        weights=weights if several else weights[:, 0],
-        precision=precision if several else precision[0],
-        kernel=[part[3] for part in parts],
+        **stacked([_latent(model, strategy, c) for c in range(latents)]),
         likelihood=certified,
-        target=_target(several),
+        target="exact expectation of the softmax likelihood, which GPyTorch samples"
+        if several
+        else "GPyTorch's likelihood(model(x)).probs: Phi(mean / sqrt(1 + variance))",
         latent=lambda X: _moments(model, X),
         probability=None if several else lambda X: _bernoulli(model, X),
-        mean=[part[4] for part in parts] if several else parts[0][4],
         precise=precise,
         record={"float": "float64" if precise else "float32, re-evaluated in float64"},
     )
     return checked_posterior(foreign, several, tolerance)
-
-
-def _target(several: bool) -> str:
-    if several:
-        return "exact expectation of the softmax likelihood, which GPyTorch samples"
-    return "GPyTorch's likelihood(model(x)).probs: Phi(mean / sqrt(1 + variance))"
 
 
 def _strategy(model: Any) -> tuple[Any, int]:
@@ -162,10 +150,8 @@ def _covariance(kernel: Any, c: int, d: int) -> Covariance:
         scale = float(_of_latent(kernel.outputscale, c, 0))
         return Covariance(constant=scale) * _covariance(kernel.base_kernel, c, d)
     if name in ("AdditiveKernel", "ProductKernel"):
-        first, *others = (_covariance(part, c, d) for part in kernel.kernels)
-        for other in others:
-            first = first + other if name == "AdditiveKernel" else first * other
-        return first
+        both = add if name == "AdditiveKernel" else mul
+        return reduce(both, (_covariance(part, c, d) for part in kernel.kernels))
     if name == "ConstantKernel":
         return Covariance(constant=float(_of_latent(kernel.constant, c, 0)))
     if name in ("RBFKernel", "MaternKernel", "RQKernel"):
@@ -205,7 +191,7 @@ def _bernoulli(model: Any, X: Float) -> Float:
     import gpytorch
 
     p = _numpy(gpytorch.likelihoods.BernoulliLikelihood()(_evaluate(model, X)).probs)
-    return np.stack([1.0 - p.ravel(), p.ravel()], axis=1)
+    return two_columns(p.reshape(-1, 1))
 
 
 def _evaluate(model: Any, X: Float) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gpcert.adapters.covariance import Covariance, stretched, widened
+from gpcert.adapters.covariance import Covariance, stretched
 from gpcert.adapters.foreign import (
     Foreign,
     check_points,
@@ -29,17 +29,12 @@ from gpcert.adapters.scaling import (
     transformed,
 )
 from gpcert.errors import InvalidInputError, NotFittedError
-from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic
+from gpcert.kernels import RBF, Kernel, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
 from gpcert.likelihoods import FiveErf, Logit, OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.validation import Float
 
-_MATERN: dict[float, type[Matern12] | type[Matern32] | type[Matern52] | type[RBF]] = {
-    0.5: Matern12,
-    1.5: Matern32,
-    2.5: Matern52,
-    np.inf: RBF,
-}
+_MATERN: dict[float, type[Stationary]] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, np.inf: RBF}
 #: scikit-learn's formula is within 4.4e-4 of the logistic integral; one-vs-rest divides by a sum.
 _CREDIBLE = 5e-3
 _TARGETS = {
@@ -148,7 +143,7 @@ def _binary(estimator: Any, affine: Affine) -> tuple[Kernel, Float, Float]:
     read = _covariance(estimator.kernel_, affine if affine.steps else None)
     half = solve_triangular(estimator.L_, np.diag(estimator.W_sr_), lower=True)
     weights = np.asarray(estimator.y_train_ - estimator.pi_, dtype=np.float64)
-    return widened(read.kernel(), read.noise, weights, half.T @ half)
+    return read.predictor(weights, half.T @ half)
 
 
 def written(kernel: Any) -> str:
@@ -197,8 +192,8 @@ def _stationary(kernel: Any, name: str, lengthscale: Float) -> Kernel:
 def _latents(steps: list[Any], binary: list[Any], X: Float) -> tuple[Float, Float]:
     """scikit-learn's own latent mean and variance (m, C)."""
     Z = transformed(steps, X)
-    moments = [_moments(each, Z) for each in binary]
-    return np.stack([m for m, _ in moments], axis=1), np.stack([v for _, v in moments], axis=1)
+    mean, variance = zip(*(_moments(each, Z) for each in binary), strict=True)
+    return np.stack(mean, axis=1), np.stack(variance, axis=1)
 
 
 def _moments(estimator: Any, Z: Float) -> tuple[Float, Float]:

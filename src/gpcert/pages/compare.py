@@ -53,13 +53,10 @@ class Pair:
         """Whether a point counts at a radius."""
         return p.safe >= radius and (not self._labelled or bool(p.correct))
 
-    def first_holds(self, radius: float) -> int:
-        """How many rows hold with the first."""
-        return sum(self.holds(a, radius) for a, _ in self.points)
-
-    def second_holds(self, radius: float) -> int:
-        """How many rows hold with the second."""
-        return sum(self.holds(b, radius) for _, b in self.points)
+    def counts(self, radius: float) -> tuple[int, int]:
+        """How many rows hold with the first, and with the second."""
+        first, second = ([self.holds(p, radius) for p in points] for points in zip(*self.points, strict=True))
+        return sum(first), sum(second)
 
     def split(self, radius: float) -> tuple[int, int, int, int]:
         """How many rows hold with both, with the first only, with the second only, with neither.
@@ -83,12 +80,8 @@ def chance(pair: Pair, radius: float) -> str:
         alone = f"{rows.counted(one)} only by each" if one else f"no {rows.row} by one only"
         return f"Both hold equally many{over}: {alone}."
     p = mcnemar(one, two)
-    better = pair.first if one > two else pair.second
-    told = (
-        f"is more than chance at 5 %, in favour of {better.name}"
-        if p <= Fraction(5, 100)
-        else "may be chance"
-    )
+    better = (pair.first if one > two else pair.second).name
+    told = f"is more than chance at 5 %, in favour of {better}" if p <= Fraction(5, 100) else "may be chance"
     return f"The difference {told} (McNemar's exact test{over}, {_p(p)})."
 
 
@@ -99,50 +92,32 @@ def _p(p: Fraction) -> str:
 def paired(pair: Pair, radii: Sequence[float]) -> Html:
     """The second against the first: counts at every radius, and at the largest the rows that differ."""
     first, second, words = pair.first, pair.second, pair.first.words
-    splits = [(radius, pair.split(radius)) for radius in radii]
-    n = len(pair.points)
+    splits, n = [(radius, pair.split(radius)) for radius in radii], len(pair.points)
     left = ["not decided by both"] if any(sum(split) < n for _, split in splits) else []
-    head = (
-        first.radius_name,
-        "held by both",
-        f"only by {first.name}",
-        f"only by {second.name}",
-        "by neither",
-        *left,
-        word("McNemar's test", "mcnemar"),
-    )
-    rows = [
-        (
-            exactly(radius),
-            *(f"{k:,}" for k in (*split, *(n - sum(split) for _ in left))),
-            _p(mcnemar(*split[1:3])) if sum(split) else "",
-        )
-        for radius, split in splits
+    only = f"only by {first.name}", f"only by {second.name}"
+    test = word("McNemar's test", "mcnemar")
+    head = (first.radius_name, "held by both", *only, "by neither", *left, test)
+    rows = []
+    for radius, split in splits:
+        counts = [f"{k:,}" for k in (*split, *(n - sum(split) for _ in left))]
+        rows.append((exactly(radius), *counts, _p(mcnemar(*split[1:3])) if sum(split) else ""))
+    parts = [
+        tag("h3", f"{second.name} against {first.name}"),
+        tag("p", f"Held are {words.rows} that are {pair.held}. {chance(pair, radii[-1])}"),
+        table(head, rows, "figures"),
     ]
-    radius = radii[-1]
-    lost = f"At radius {first.far(radius)}, these {words.rows} have another prediction or verdict:"
-    made = _rows_that_differ(pair, radius)
-    return join(
-        [
-            tag("h3", f"{second.name} against {first.name}"),
-            tag("p", f"Held are {words.rows} that are {pair.held}. {chance(pair, radius)}"),
-            table(head, rows, "figures"),
-            join([tag("p", lost), made])
-            if made
-            else tag(
-                "p", f"No {words.row} changes its prediction or its verdict at radius {first.far(radius)}."
-            ),
-        ]
-    )
+    at = f"t radius {first.far(radii[-1])}"
+    if differ := _rows_that_differ(pair, radii[-1]):
+        return join(
+            [*parts, tag("p", f"A{at}, these {words.rows} have another prediction or verdict:"), differ]
+        )
+    return join([*parts, tag("p", f"No {words.row} changes its prediction or its verdict a{at}.")])
 
 
 def _rows_that_differ(pair: Pair, radius: float) -> Html:
     groups = pair.first, pair.second
-    points = [
-        both
-        for both in pair.points
-        if len({_told(p, g, radius) for p, g in zip(both, groups, strict=True)}) > 1
-    ]
+    told = [[_told(p, g, radius) for p, g in zip(both, groups, strict=True)] for both in pair.points]
+    points = [both for both, (one, other) in zip(pair.points, told, strict=True) if one != other]
     searched = all(p.found for both in points for p in both)
     head = [(pair.first.words.row, "text"), ("true", "choice")]
     for group in groups:
@@ -182,7 +157,7 @@ def overview(groups: Sequence[ResultGroup]) -> tuple[str, bool]:
         return f"{len(groups)} results {why}, each with a claim of its own.", False
     pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
     radius, n = radii[-1], len(some[0].points)
-    counts = [(pairs[0].first_holds(radius), some[0]), *((p.second_holds(radius), p.second) for p in pairs)]
+    counts = [(pairs[0].counts(radius)[0], some[0]), *((p.counts(radius)[1], p.second) for p in pairs)]
     told = [
         f"{k:,} with {group.name} ({percent(Fraction(k, n))}{_open(group, radius)})" for k, group in counts
     ]
@@ -269,20 +244,9 @@ def _curves(some: Sequence[ResultGroup], several: bool) -> Html:
 
 def _index(groups: Sequence[ResultGroup]) -> Html:
     """A line for each group and radius: figures, and what they cost."""
-    head = [
-        ("result", "text"),
-        ("written", "text"),
-        ("region", "choice"),
-        ("rows", "number"),
-        ("accuracy", "number"),
-        ("radius", "number"),
-        ("proved safe", "number"),
-        ("certified accuracy", "number"),
-        ("accuracy under attack", "number"),
-        ("median certified radius", "number"),
-        ("seconds", "number"),
-        ("boxes searched", "number"),
-    ]
+    numbers = ["rows", "accuracy", "radius", "proved safe", "certified accuracy", "accuracy under attack"]
+    numbers += ["median certified radius", "seconds", "boxes searched"]
+    head = [("result", "text"), ("written", "text"), ("region", "choice"), *((n, "number") for n in numbers)]
     rows = [row for k, group in enumerate(groups) for row in _lines(group, f"#{_anchor(k)}")]
     told = [any(row[j] for row in rows) for j in range(len(head))]
     told[1] = len({(str(g.document["model"].get("sha256")), g.question) for g in groups}) < len(
@@ -304,11 +268,11 @@ def _lines(group: ResultGroup, link: str) -> list[list[str]]:
         clean_accuracy(group.points),
         median_radius(group.points),
     )
-    every, compared = [row for _, _, rows in group.results for row in rows], {p.row for p in group.points}
-    answers = [row.answer for row in every if row.row in compared]
+    compared = {p.row for p in group.points}
+    answers = [row.answer for row in group.rows if row.row in compared]
     seconds = sum(document["seconds"] for _, document, _ in group.results)
     costs = (
-        f"{seconds:.1f}" if len(answers) == len(every) else "",  # of all rows together: not of some
+        f"{seconds:.1f}" if len(answers) == len(group.rows) else "",  # of all rows together: not of some
         f"{sum(getattr(answer, 'nodes', 0) for answer in answers)}",
     )
     made, decided = [], radii_decided(group.points)

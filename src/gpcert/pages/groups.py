@@ -14,6 +14,7 @@ import numpy as np
 from gpcert.numbers import exactly
 from gpcert.pages.points import ResultsFile, RowAnswers, merged
 from gpcert.records.results_file import words_of
+from gpcert.records.rows import Row
 from gpcert.regions import Ball, Region
 from gpcert.results import CertifiedRadius, Verdict
 from gpcert.results.wording import Words
@@ -34,6 +35,11 @@ class ResultGroup:
     def document(self) -> dict[str, Any]:
         """The first document: model and data are the same in all."""
         return self.results[0][1]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The answers of all files."""
+        return [row for _, _, rows in self.results for row in rows]
 
     @property
     def region(self) -> Region | None:

@@ -58,16 +58,14 @@ def claim(group: ResultGroup) -> Html:
 
 def impossible(group: ResultGroup) -> Html:
     """That regions and counterexamples have values unlike any in training."""
-    every = [row for _, _, rows in group.results for row in rows]
-    told = unlike_training_of(group.document, every, ("--domain data", "--features"))
+    told = unlike_training_of(group.document, group.rows, ("--domain data", "--features"))
     meant = "What is proved safe is safe without such values, too; a counterexample may need one."
     return tag("p", tag("b", "Careful: "), f"{told}. {meant}") if told else Html("")
 
 
 def units(group: ResultGroup) -> Html:
     """How far each feature may be off, in its own unit, where a sentence cannot say it."""
-    every = [row for _, _, rows in group.results for row in rows]
-    found = [table(head, lines, "figures") for head, lines in tables_of(group.document, every)]
+    found = [table(head, lines, "figures") for head, lines in tables_of(group.document, group.rows)]
     told = "How far each feature may be off, in its own unit (rounded down):"
     return join([tag("p", told), *found]) if found else Html("")
 

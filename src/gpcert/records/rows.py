@@ -43,7 +43,6 @@ class Row:
         return told | {"answer": self.answer.to_dict()}
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         p, region = self.probability, getattr(self.answer, "region", None)
         if p is not None and not abs(p.sum() - 1.0) <= _SLACK * len(p):
             yield f"probability must have the sum 1, got {p.sum()}"

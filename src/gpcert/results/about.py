@@ -138,7 +138,6 @@ class Answer(Record, ABC):
         return column
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from self._strange([getattr(self, "label", None)])
 
     def _strange(self, labels: Iterable[Label | None]) -> Iterator[str]:

@@ -81,16 +81,13 @@ class ProbabilityRange(Extremes, Answer):
     known = 0.0, 1.0
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from Extremes.flaws(self)
         yield from Answer.flaws(self)
 
     def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
         return self.claims_about(Quantity("probability", self.label), self.region)
 
     def told(self) -> str:
-        """See `Answer`."""
         ends = f"min in {self.min}, max in {self.max}"
         return f"P({called(self.label)}) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
 
@@ -100,7 +97,6 @@ class ProbabilityRange(Extremes, Answer):
         return bar((self.lower, self.upper), *inner)
 
     def found(self) -> list[tuple[str, Float]]:
-        """See `Answer`."""
         ends = ("smallest", self.argmin), ("largest", self.argmax)
         return [(name, point) for name, point in ends if point is not None]
 
@@ -198,7 +194,6 @@ class Verdict(Answer):
         return self.status is VerdictStatus.SAFE
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from super().flaws()
         low, high, status = self.margin.lower, self.margin.upper, self.status
         wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
@@ -208,7 +203,6 @@ class Verdict(Answer):
             yield f"counterexample must be given with verdict unsafe and no other, got {status}"
 
     def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
         margin = Quantity("margin", self.label, self.threshold)
         claims: list[Claim] = [Everywhere(margin, self.region, lower=self.margin.lower)]
         if self.argmin is not None:
@@ -220,7 +214,6 @@ class Verdict(Answer):
         return tuple(claims)
 
     def told(self) -> str:
-        """See `Answer`."""
         return f"{self.status}: the margin of P({called(self.label)}) is in {self.margin}; {self.ended}"
 
     def picture(self) -> Html:
@@ -231,7 +224,6 @@ class Verdict(Answer):
         return tag("span", status, Html(" "), bar((low, high)), style="white-space:nowrap")
 
     def found(self) -> list[tuple[str, Float]]:
-        """See `Answer`."""
         return _counterexample(self.counterexample)
 
 
@@ -304,7 +296,6 @@ class CertifiedRadius(Answer):
     subject = "ball"
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from super().flaws()
         if not (self.safe < self.unsafe or self.safe == self.unsafe in (0.0, math.inf)):
             yield f"safe must be < unsafe, got {self.safe} and {self.unsafe}"
@@ -331,13 +322,11 @@ class CertifiedRadius(Answer):
         object.__setattr__(self, "unsafe", Upper(self.unsafe))
 
     def told(self) -> str:
-        """See `Answer`."""
         proved = "nothing" if self.safe == 0 else f"radius {_radius(self.safe, radius_at_least)}"
         known = "none" if math.isinf(self.unsafe) else f"one at radius {_radius(self.unsafe, radius_at_most)}"
         return f"proved safe: {proved}; counterexample: {known}; {self.status}"
 
     def found(self) -> list[tuple[str, Float]]:
-        """See `Answer`."""
         return _counterexample(self.counterexample)
 
 
@@ -392,7 +381,6 @@ class Robustness(Answer):
         return self.range.region
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         if not self.lower <= self.upper:
             yield f"lower must be <= upper, got {self.lower} and {self.upper}"
         if self.about != self.range.about:
@@ -415,7 +403,6 @@ class Robustness(Answer):
         object.__setattr__(self, "upper", Upper(self.upper))
 
     def told(self) -> str:
-        """See `Answer`."""
         moves = between(self.lower, self.upper)
         return f"P({called(self.label)}) changes by delta in {moves}; {self.range.status}"
 
@@ -470,19 +457,16 @@ class LatentRange(Answer):
     asked = ("label",)
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from super().flaws()
         if self.variance.lower < 0:
             yield f"variance.min.lower must be >= 0, got {self.variance.lower}"
 
     def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
         mean, variance = Quantity("mean", self.label), Quantity("variance", self.label)
         of_mean = self.mean.claims_about(mean, self.region)
         return of_mean + self.variance.claims_about(variance, self.region)
 
     def told(self) -> str:
-        """See `Answer`."""
         mean, variance = (between(each.lower, each.upper) for each in (self.mean, self.variance))
         of = "" if self.label is None else f" of {called(self.label)}"
         return f"the latent mean{of} stays in {mean}, its variance in {variance}; {self.status}"
@@ -541,14 +525,11 @@ class Attack(Answer):
     boolean = "success"
 
     def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence."""
         return (Witness(Quantity("probability", self.label), self.region, self.x),)
 
     def told(self) -> str:
-        """See `Answer`."""
         changed = "another label" if self.success else "the same label"
         return f"P({called(self.label)}) is about {self.probability:.3f} at the point found: {changed}"
 
     def found(self) -> list[tuple[str, Float]]:
-        """See `Answer`."""
         return [("found", self.x)]

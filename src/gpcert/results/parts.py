@@ -109,7 +109,6 @@ class Enclosure:
         return self.upper - self.lower
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         if not self.lower <= self.upper:
             yield f"lower must be <= upper, got {self.lower} and {self.upper}"
 
@@ -160,7 +159,6 @@ class Extremes:
         return self.max.upper
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         least, most = self.known
         for name, ends in (("min", self.min), ("max", self.max)):
             if not least <= ends.lower <= ends.upper <= most:

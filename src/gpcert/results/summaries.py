@@ -133,7 +133,6 @@ class Evaluation(_Tabular, Answer):
     subject = "balls"
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from self._strange([*self.labels, *self.truth])
         if not (self.certified <= self.attacked).all():
             yield "certified must be at most attacked, got more"
@@ -208,7 +207,6 @@ class Evaluation(_Tabular, Answer):
         )
 
     def told(self) -> str:
-        """See `Answer`."""
         m, more = len(self.labels), max(0, len(self.radii) - _LINES)
         lines = [f"{m} points, clean accuracy {self.clean:.3f}"]
         for r, *shares in list(zip(self.radii, self.certified, self.attacked, strict=True))[:_LINES]:
@@ -294,7 +292,6 @@ class Explanation(_Tabular, Answer):
         return len(self.lower) != len(self.balls)
 
     def flaws(self) -> Iterator[str]:
-        """See `Record`."""
         yield from super().flaws()
         if len(self.lower) not in (len(self.balls), min(1, len(self.balls))):
             yield f"lower must have a row for each of {len(self.balls)} points, or one, got {len(self.lower)}"
@@ -337,7 +334,6 @@ class Explanation(_Tabular, Answer):
         return Balance(quantity, (tuple(terms),), lower, upper, count=len(balls))
 
     def told(self) -> str:
-        """See `Answer`."""
         m, d = self.lower.shape
         names = self.feature_names or tuple(f"x{j}" for j in range(d))
         largest = np.abs(self.value).max(axis=0, initial=0.0)
