@@ -281,7 +281,6 @@ RBF, LEVEL, RADIAL = (
     "bounds.one.level:LevelBound",
     "bounds.one.radial:RadialBound",
 )
-AFTER_PLANES = [(f"{bound}.small", none_of) for bound in (LEVEL, RBF, RADIAL)]
 
 
 def one_price() -> None:
@@ -313,10 +312,8 @@ SWITCHES: dict[str, Callable[[], None]] = {
     ),
     "cheap price": one_price,
     "planes of second order": several(("bounds.local.gaussian.plane:Plane.bent", nothing)),
-    "expansions after planes": several(*AFTER_PLANES),
-    "expansions of probabilities": several(*AFTER_PLANES, (f"{RBF}.plan", none_of)),
-    "expansions, other kernels": several(*AFTER_PLANES, (f"{RADIAL}.plan", none_of)),
-    "more than two chords": several(("bounds.one.level:_PIECES", 2)),
+    "nearer planes": several((f"{LEVEL}._near", none_of)),
+    "expansions of kinks": several((f"{RADIAL}.kinked", False)),
     "caps": several(
         ("bounds.geometry.ball:BallShape.parts", nothing),
         ("bounds.geometry.ball:_caps", lambda least, norm: np.ones(len(least))),

@@ -180,7 +180,7 @@ def test_lines_of_a_level_certify_it(likelihood, p, one, other, narrow):
     """mu = tau S - kappa has probability at least `level.p` on the piece (concave: on [0, end])."""
     level = curves_of(likelihood).level(p)
     start, end = sorted((one, other))
-    level = level.within(lambda: (start, end)) if narrow else level
+    level = level.within((start, end)) if narrow else level
     tau, kappa = level.tangent(start, end) if level.concave else level.chord(start, end)
     if kappa == -math.inf:
         return
@@ -219,7 +219,7 @@ def test_narrow_pieces_of_the_formula_lose_much_less_than_the_gap(p, S):
     """The loss against the level is of the order of the width of the piece."""
     losses = []
     for width in (0.1, 0.01, 0.001):
-        level = curves_of(FiveErf()).level(p).within(lambda width=width: (S, S + width))
+        level = curves_of(FiveErf()).level(p).within((S, S + width))
         tau, kappa = level.tangent(S + width / 2, S + width) if level.concave else level.chord(S, S + width)
         losses.append(float(expectation(FiveErf(), tau * (S + width / 2) - kappa, S + width / 2)) - p)
     assert losses[1] < 2e-5

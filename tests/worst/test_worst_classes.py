@@ -198,7 +198,7 @@ TERMS = [
     ("M4", FACTS, "lift={|0.9 * }max(max(facts", KNOWN),
     ("Y1", EXPAND, "rest += {|0.9 * }self.model.mean_norm(a)", MEANS),
     ("Y1", FACTS, "return {|0.9 * }float(np.sqrt(max(square, 0.0) * self.variance))", MEANS),
-    ("Y2", REACH, "first = {|0.9 * }float(np.sqrt(2.0 * loss", FAR),
+    ("Y2", REACH, "first = {|0.9 * }float(np.sqrt(2.0 * away", FAR),
     ("Y2", REACH, "square += {0.75|0.6} * curves[0]", FAR),
     ("Y2", REACH, "norm = {|0.9 * }total * np.sqrt", FAR),
     ("Y2", REACH, "square = plus * ({|0.9 * }model.contraction_negative", FAR),

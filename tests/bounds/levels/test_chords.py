@@ -276,3 +276,31 @@ def test_a_region_that_chords_over_a_range_of_variances_do_not_settle():
         assert mine.status == "converged"
         assert mine.lower <= probit.min.upper
         assert mine.upper >= probit.max.lower
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(staircase=staircases(), p=st.floats(0.01, 0.99), end=st.floats(-4.0, 3.0), share=st.floats(0.0, 1.0))
+def test_a_level_of_a_range_has_a_line_that_clears_it_there(staircase, p, end, share):
+    """L3: whether it falls or rises."""
+    end = 10.0**end
+    tau, kappa = StepLevel(curves(staircase), p).within((share * end, end)).tangent(end, end)
+    if math.isfinite(kappa):
+        for S in np.linspace(share * end, end, 5).clip(share * end, end):
+            assert clears(staircase, p, lambda x: arb(tau) * arb(x) - arb(kappa), float(S))
+
+
+@pytest.mark.parametrize(("link", "tolerance"), [("own", 2e-3), ("logit", 1e-7), ("scikit-learn", 1e-5)])
+def test_tight_tolerances_are_reached_where_roots_and_tables_miss_the_curve(link, tolerance):
+    """By planes of a short range of variances (X8), whose loss vanishes as the set shrinks."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = (np.sin(2.0 * X[:, 0]) + X[:, 1] > 0).astype(int)
+    for kernel in (gc.RBF(1.0, 10.0), gc.Matern52(1.0, 10.0)):
+        fitted = gc.GPClassifier(kernel=kernel, likelihood="logit", max_evals=0).fit(X, y).posterior_
+        links = {
+            "own": gc.Link(ndtr, lambda a, b: (ndtr(a) - 1e-14, ndtr(b) + 1e-14), "normal"),
+            "logit": gc.Logit(),
+            "scikit-learn": gc.FiveErf(),
+        }
+        post = gc.Posterior(X, fitted.weights, fitted.precision, kernel=kernel, likelihood=links[link])
+        answer = gc.probability_range(post, gc.Ball(X[0], 0.05), tolerance=tolerance, max_nodes=400)
+        assert answer.status == "converged"

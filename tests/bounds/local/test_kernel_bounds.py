@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
+from gpcert.bounds.local.planes import variances
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.functional import radial_pieces
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope
+from gpcert.bounds.local.radial.plane import away
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.kernels import RBF, Matern12, Matern32, Matern52, RationalQuadratic, radial_terms
 from gpcert.posterior import Posterior
@@ -121,12 +123,20 @@ def test_functionals_hold_at_sampled_points(case, functional_of, where, free):
     tau = tau / post.kernel.prior_variance**0.5 if a else tau
     local = local_of(post, lower, upper, reference, free)
     bound = local.lower_bound(a, tau, 0.0).latent
+    slice_, domain = local.expansion.slice, local.expansion.domain
+    S = slice_.latent(reference)[1]
+    least, most = variances(
+        slice_.model, slice_.prior, S, away(slice_, domain), slice_.largest_variance
+    )  # X8
     points = [lower + rng.random(case.d) * (upper - lower) for _ in range(4)]
     points += [np.where(rng.random(case.d) < 0.5, lower, upper) for _ in range(4)]
     points += [near, reference]
     for x in points:
-        assert functional(post, np.clip(x, lower, upper), a, tau, 0.0) >= bound, x
-        assert Truth(post).latent(np.clip(x, lower, upper))[1] <= local.largest_variance
+        x = np.clip(x, lower, upper)
+        assert functional(post, x, a, tau, 0.0) >= bound, x
+        variance = Truth(post).latent(x)[1]
+        assert variance <= most
+        assert least <= 0.0 or variance >= least
 
 
 @pytest.mark.parametrize("kind", KERNELS)

@@ -207,9 +207,10 @@ def check_radial(post, line, lower, upper, start, rng):
     if not slice_.moderate:
         return None
     domain = BoxDomain(*scaled_box(lower, upper, start, slice_.lengthscale))
-    bound = radial_plane(slice_, domain, start, line, math.inf)
-    if bound is None or bound.latent == -math.inf:
+    plane = radial_plane(slice_, domain, start, line, math.inf)
+    if plane is None or plane.bound.latent == -math.inf:
         return None
+    bound = plane.bound
     least = np.clip(start + bound.point * slice_.lengthscale, lower, upper)
     with bits(BITS):
         for x in (least, start, lower, upper, *rng.uniform(lower, upper, (4, len(start)))):

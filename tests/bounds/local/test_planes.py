@@ -55,7 +55,7 @@ def plane_of(post, box, p, sign=1.0):
     slice_, domain = placed(post, box, sign)
     level = curves_of(post.likelihood).level(p)
     with np.errstate(all="ignore"):
-        level = level.within(lambda: (0.0, slice_.largest_variance))
+        level = level.within((0.0, slice_.largest_variance))
         return level, plane_at(slice_, domain, box.reference, level, slice_.largest_variance)
 
 
@@ -320,13 +320,17 @@ def test_bounds_of_sums_are_worth_having():
     st.sampled_from([0.001, 0.02, 0.1, 0.2, 0.3, 0.4, 0.49, 0.4999]),
     st.floats(-6.0, 4.0),
     st.floats(0.0, 1.0),
+    st.sampled_from([None, 0.0, 0.3, 0.9, 0.9999]),
     st.sampled_from([Logit(), Probit(), Probit(3.0), Floored(Logit(), 0.01), FiveErf()]),
     seeds,
 )
-def test_a_root_lies_above_the_level_curve(p, exponent, share, likelihood, seed):
-    """G3: at mu = -(steep sqrt(c + S) + kappa) the probability is at least p, for every S in [0, largest]."""
+def test_a_root_lies_above_the_level_curve(p, exponent, share, least, likelihood, seed):
+    """G3: at mu = -(steep sqrt(c + S) + kappa) the probability is at least p, for every S in [0, largest], or
+    from `least` times that on.
+    """
     largest = 10.0**exponent
-    level = curves_of(likelihood).level(p).within(lambda: (0.0, largest))
+    level, least = curves_of(likelihood).level(p), None if least is None else least * largest
+    level = level if least is None else level.within((least, largest))
     root = level.root(share * largest, largest)
     if root is None:
         assert level.concave or isinstance(likelihood, FiveErf | Floored)
@@ -335,6 +339,7 @@ def test_a_root_lies_above_the_level_curve(p, exponent, share, likelihood, seed)
     assert steep >= 0 < c
     rng = np.random.default_rng(seed)
     inside = [0.0, largest, share * largest, *(largest * rng.random(2)), *(largest * 1e-3 * rng.random(2))]
+    inside = np.maximum(inside, least or 0.0)
     with bits(BITS):
         for S in inside:
             mu = -(arb(steep) * (arb(c) + arb(float(S))).sqrt() + arb(kappa))
@@ -358,10 +363,11 @@ def test_a_plane_of_any_kernel_is_bounded_from_below(kernel, p, seed, precision)
         return
     level = curves_of(post.likelihood).level(p)
     domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
-    bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
-    if bound is None:
+    plane = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
+    if plane is None:
         assert "matern12" in kernel or "sum" in kernel or "product" in kernel or precision != "laplace"
         return
+    bound = plane.bound
     if bound.latent == -math.inf:
         return
     truth = Truth(post)
@@ -437,7 +443,7 @@ def test_indefinite_precisions_have_planes(kernel, p):
         plane = at(slice_, domain, start, level, slice_.largest_variance)
         assert not model.definite
         assert plane is not None
-        bound = plane.lower_bound(True) if gaussian else plane
+        bound = plane.lower_bound(True) if gaussian else plane.bound
         assert bound.latent > -10.0
         with bits(BITS):
             for x in (start, *rng.uniform(start - 0.3, start + 0.3, (6, 3))):
@@ -464,8 +470,8 @@ def test_planes_of_other_kernels_settle_boxes(kernel):
         domain = BoxDomain(*scaled_box(region.lower, region.upper, region.centre, slice_.lengthscale))
         p = post.probability(np.array([region.lower, region.upper, region.centre]))[:, 1].min()
         level = curves_of(post.likelihood).level(float(np.clip(p - 0.1, 1e-3, 0.999)))
-        bound = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
-        found.append(bound is not None and bound.latent > -1.0)
+        plane = radial_plane(slice_, domain, region.centre, level, slice_.largest_variance)
+        found.append(plane is not None and plane.bound.latent > -1.0)
     assert sum(found) >= 6
 
 

@@ -76,13 +76,6 @@ class Model:
         return self.parts.negative is None
 
     @property
-    def lipschitz(self) -> float:
-        """X8: sqrt(S + const) moves by at most sqrt(lipschitz) times the kernel's metric; inf: not known."""
-        if self.prior != self.variance:
-            return np.inf
-        return (self.contraction + self.contraction_negative) * (1.0 + 4 * UNIT)
-
-    @property
     def deepest(self) -> float:
         """F3: how far S may lie below 0 anywhere; inf where only a bound over a box can tell."""
         if not self.definite:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,8 +64,8 @@ class Level(ABC):
         """
         return None
 
-    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
-        """A level that certifies the same p where S stays in variances(): this one, or one that asks."""
+    def within(self, variances: tuple[float, float]) -> Level:
+        """A level that certifies the same p where S stays in `variances`."""
         return self
 
     @abstractmethod

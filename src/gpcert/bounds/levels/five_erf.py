@@ -7,7 +7,6 @@ logistic: docs/maths/bounds.md#derived-links, W2 to W4. The curves of the formul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,16 +71,18 @@ class FiveErfLevel(Level):
         q = self.p + GAP
         if self.range is not None:
             q = min(q, self._sufficient(*self.range))
-        return _LOGIT.level(q) if 0.0 < q < 1.0 - 1e-12 else None
+        if not 0.0 < q < 1.0 - 1e-12:
+            return None
+        return _LOGIT.level(q) if self.range is None else _LOGIT.level(q).within(self.range)
 
     @property
     def concave(self) -> bool:
         """As the logistic's level; the formula's own is not known to be."""
         return self._logistic is not None and self._logistic.concave
 
-    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
+    def within(self, variances: tuple[float, float]) -> Level:
         """W4: the shorter the range, the lower the logistic's level."""
-        return FiveErfLevel(self.target, variances())
+        return FiveErfLevel(self.target, variances)
 
     def curve(self, S: float) -> tuple[float, float]:
         """W3 at one S: below and above, the logistic at p less and plus GAP."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +72,7 @@ class FlooredLevel(Level):
     def root(self, S: float, largest: float) -> Root | None:
         return self.inner.root(S, largest)
 
-    def within(self, variances: Callable[[], tuple[float, float]]) -> Level:
+    def within(self, variances: tuple[float, float]) -> Level:
         return FlooredLevel(self.inner.within(variances), self.floor)
 
     def curve(self, S: float) -> tuple[float, float]:

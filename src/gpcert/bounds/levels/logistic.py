@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -17,8 +17,9 @@ from gpcert.likelihoods import Logit
 from gpcert.rounding import UNIT, down, sqrt_up, up
 from gpcert.validation import Float
 
-#: The cells of a root's grid, in log sqrt(c + S): the shortest, and how many of them the longest is.
-_SHORTEST, _LONGEST = 2.0**-8, 32
+#: The cells of a root's grid, in log sqrt(c + S): the shortest, also as a share of a range of variances, and
+#: how many of them the longest is.
+_SHORTEST, _SHARE, _LONGEST = 2.0**-8, 2.0**-10, 32
 #: How many cells of each length there are on either side: few enough to be cheap, and so many that chords
 #: lose less than the root does, which grows with the square of the distance.
 _CELLS = 12
@@ -57,6 +58,7 @@ class LogitLevel(Level):
 
     curves: LogitCurves
     target: float
+    range: tuple[float, float] | None = None  #: S is known to stay there; None: any S >= 0
 
     @property
     def p(self) -> float:
@@ -107,10 +109,26 @@ class LogitLevel(Level):
         """F = -m_p is concave in S, above its chords: the secant of F in w = sqrt(c + S) next to S, lowered
         to what they make certain.
         """
-        if not (self.p < 0.5 and 0.0 < largest < 1e90):
+        low, high = (0.0, largest) if self.range is None else self.range
+        if not (self.p < 0.5 and low < high < 1e90):
             return None
-        place = round(0.5 * math.log1p(min(max(S, 0.0), largest) / self.c) / _SHORTEST)
+        place = round(self._height(min(max(S, low), high)) / self._shortest)
         return _logistic_root(self, place, largest)
+
+    def within(self, variances: tuple[float, float]) -> LogitLevel:
+        return replace(self, range=variances)
+
+    def _height(self, S: float) -> float:
+        """log sqrt(c + S), 0 at S = 0."""
+        return 0.5 * math.log1p(S / self.c)
+
+    @property
+    def _shortest(self) -> float:
+        """The shortest cell: the longer the range, the longer, so that roots lose the square of it."""
+        if self.range is None:
+            return _SHORTEST
+        low, high = map(self._height, self.range)
+        return min(_SHORTEST, _SHARE * 2.0 ** math.floor(math.log2(max(high - low, 1e-9))))
 
     @property
     def c(self) -> float:
@@ -120,18 +138,20 @@ class LogitLevel(Level):
         return 1.0 / math.hypot(4.0 * self.p * (1.0 - self.p), 0.31)
 
     def grid(self, largest: float, place: int | None = None) -> list[float]:
-        """Variances from 0 to `largest`, close together around `place` (in shortest cells) if one is given:
-        cells begin where others of their length do for every place, so that values are kept.
+        """Variances from 0 to `largest`, or of the range, close together around `place` (in shortest cells),
+        if given: cells begin where others of their length do for every place, so that values are kept.
         """
-        last = 0.5 * math.log1p(largest / self.c) / _SHORTEST
-        cells = set(range(0, math.ceil(last), _LONGEST))
+        low, largest = (0.0, largest) if self.range is None else self.range
+        shortest = self._shortest
+        first, last = self._height(low) / shortest, self._height(largest) / shortest
+        cells = set(range(math.floor(first / _LONGEST) * _LONGEST, math.ceil(last), _LONGEST))
         length = 1
         while place is not None and length < _LONGEST:
             middle = place // length * length
             cells.update(range(max(middle - _CELLS * length, 0), middle + (_CELLS + 1) * length, length))
             length *= 2
-        inside = (self.c * math.expm1(2.0 * _SHORTEST * i) for i in cells if i < last)
-        return [*sorted(x for x in inside if x < largest), largest]
+        inside = (self.c * math.expm1(2.0 * shortest * i) for i in cells if i < last)
+        return [low, *sorted(x for x in inside if low < x < largest), largest]
 
     def after_deficit(self, deficit: float, smallest: float) -> float:
         """The density of the logistic is at most 1/4, so the probability drops by at most deficit / 4."""
@@ -163,7 +183,7 @@ def _logistic_root(level: LogitLevel, place: int, largest: float) -> Root | None
     """See `LogitLevel.root`, at the variance of `place`."""
     grid = level.grid(largest, place)
     F = [-upper for _, upper in level.enclosures(grid)]
-    S = level.c * math.expm1(2.0 * _SHORTEST * place)
+    S = level.c * math.expm1(2.0 * level._shortest * place)
     return root_below(level.c / (1.0 + S / _WIDE), grid, F, S)
 
 

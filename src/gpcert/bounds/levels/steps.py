@@ -10,7 +10,7 @@ assumed of their shape.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
@@ -147,6 +147,7 @@ class StepLevel(Level):
 
     curves: StepCurves
     target: float
+    range: tuple[float, float] | None = None  #: S is known to stay there; None: any S >= 0
 
     @property
     def p(self) -> float:
@@ -157,12 +158,19 @@ class StepLevel(Level):
         """Never used: chords hold for every curve."""
         return False
 
+    def within(self, variances: tuple[float, float]) -> StepLevel:
+        return replace(self, range=variances)
+
     def rises(self, S: float, largest: float) -> bool:
+        if self.range is not None:  # a chord, falling or not
+            return True
         known = _chords(self.curves, self.p, largest)
         return known is not None and known.rises(S)
 
     def tangent(self, S: float, largest: float) -> Line:
-        """S3; see `Chords.line_above`."""
+        """S3; see `Chords.line_above`. Of a range its chord."""
+        if self.range is not None:
+            return self.chord(*self.range)
         known = _chords(self.curves, self.p, largest)
         return (0.0, -math.inf) if known is None else known.line_above(S)
 

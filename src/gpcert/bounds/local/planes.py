@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from gpcert.bounds.facts.model import Model
 from gpcert.bounds.levels.curves import Level, Line, Root
 from gpcert.bounds.local.enclosures import Interval
@@ -23,14 +25,13 @@ _DEEPEST = 1e-3
 
 
 class Bend(NamedTuple):
-    """What G6 needs of G1: steep, a positive lower and an upper end of A, and at least prior and lift; G7 and
-    G8 of a line: 2 |tau|, and A is infinite.
+    """What G6 needs of G1: steep, a positive lower and an upper end of A; G7 and G8 of a line: 2 |tau|, and A
+    is infinite.
     """
 
     steep: float
     shortest: float
     longest: float
-    prior: float
     falls: bool  #: whether the curve falls with S
 
 
@@ -56,6 +57,30 @@ class Support(NamedTuple):
         return wrong + gamma(8) * sum_up((abs(alpha) + size * abs(r)) * most)
 
 
+def lift_of(model: Model, prior: Interval) -> float:
+    """delta: S >= -delta everywhere; inf: not known."""
+    return model.lift + 2.0 * (prior[1] - prior[0])
+
+
+def most_of(model: Model, prior: Interval) -> float:
+    """At least E of G6: the square of psi(g) is at most E / s2 that of g in the RKHS."""
+    negative = model.contraction_negative * (model.variance + prior[1] - prior[0])
+    defect = model.excess_variance(np.full(len(model.centres), model.variance))
+    return (prior[1] + lift_of(model, prior) + negative + defect) * (1.0 + 16 * UNIT)
+
+
+def variances(model: Model, prior: Interval, S: Interval, away: float, largest: float) -> Interval:
+    """X8: max(S, 0) where 1 - k(x, xh) / s2 <= away, S at the reference in `S`, and at most `largest`."""
+    lift = lift_of(model, prior)
+    step = sqrt_up(2.0 * most_of(model, prior) * away * (1.0 + 16 * UNIT))
+    if not step < math.inf:
+        return 0.0, largest
+    low = max(sqrt_down(max(S[0] + lift, 0.0)) - step, 0.0) ** 2 * (1.0 - 16 * UNIT) - lift * (1.0 + 4 * UNIT)
+    high = (sqrt_up(max(S[1] + lift, 0.0)) + step) ** 2 * (1.0 + 16 * UNIT) - lift * (1.0 - 4 * UNIT)
+    high = min(max(high, 0.0), largest)
+    return min(max(low - 8 * UNIT * lift, 0.0), high), high
+
+
 def support(
     model: Model, level: Level | Line, mean: float, prior: Interval, S: Interval, largest: float
 ) -> Support | None:
@@ -63,7 +88,7 @@ def support(
 
     A line (tau, kappa) instead of a level: of mu - tau S + kappa itself, S not clipped.
     """
-    lift = model.lift + 2.0 * (prior[1] - prior[0])
+    lift = lift_of(model, prior)
     if not lift <= _DEEPEST * prior[0]:
         return None
     middle = 0.5 * (max(S[0], 0.0) + max(S[1], 0.0))
@@ -90,7 +115,7 @@ def _falling(root: Root | None, mean: float, prior: Interval, S: Interval, lift:
     lost = steep * lift / (sqrt_down(c) + sqrt_down(c + lift)) * (1.0 + 16 * UNIT)
     lost += 8 * UNIT * (abs(kappa) + abs(mean) + factor * c)
     shortest = sqrt_down(c + max(S[0] + lift, 0.0)) * (1.0 - 8 * UNIT)
-    bend = Bend(steep, shortest, longest, (prior[1] + lift) * (1.0 + 4 * UNIT), True)
+    bend = Bend(steep, shortest, longest, True)
     return Support(-factor, factor * prior[0] * (1.0 - 4 * UNIT), kappa + mean + factor * c, lost, bend)
 
 
@@ -104,7 +129,7 @@ def _line(
     fall *= 1.0 + 16 * UNIT
     if not math.isfinite(fall + kappa):
         return None
-    bend = Bend(2.0 * size, math.inf, math.inf, (prior[1] + lift) * (1.0 + 4 * UNIT), tau < 0)
+    bend = Bend(2.0 * size, math.inf, math.inf, tau < 0)
     sizes = abs(kappa) + abs(mean) + size * (2.0 * prior[1] + abs(S[0]) + abs(S[1]) + lift) + fall
     if tau < 0:
         still, lost = 2.0 * size * prior[0] * (1.0 - 4 * UNIT), 2.0 * size * lift

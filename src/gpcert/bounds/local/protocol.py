@@ -49,18 +49,6 @@ class LocalModel(Protocol):
     def S(self) -> float:
         """The latent variance at the reference, computed."""
 
-    @property
-    def largest_variance(self) -> float:
-        """A certified upper bound of S on the set, from the model alone."""
-
-    @property
-    def variances(self) -> tuple[float, float]:
-        """A certified range of max(S, 0) on the set, from the model alone: cheap, not sharp."""
-
-    @property
-    def deepest(self) -> float:
-        """A certified bound of how far S may lie below 0 on the set, from the model alone; inf: unknown."""
-
     def only(self, tau: float) -> LocalModel:
         """The same for functionals with a = 1 and this tau alone, which may cost less."""
 

@@ -23,7 +23,7 @@ from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
 from gpcert.bounds.local.protocol import FunctionalBound, Supported
 from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
-from gpcert.rounding import down
+from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 
 #: Size of a set, in lengthscales, from which on e^{2r} makes the expansion useless: the envelope is used.
@@ -55,11 +55,10 @@ class RbfBound(LevelBound):
     def _local(self, domain: Domain, start: Float) -> RbfLocal:
         return RbfLocal(sharp(expand(self.slice, domain, start)))
 
-    def small(self, size: float, d: int, helped: Callable[[], bool]) -> Plan:
-        """On boxes planes on what others left do better, unless they miss what they support or leave all."""
-        if self.shape.is_box and self.shape.capped and helped():
-            return []
-        return self.plan(size, d) if size < (0.7 if d > CHEAP_DIMENSIONS else 0.3) else []
+    def away(self, domain: Domain) -> float:
+        return -math.expm1(-0.5 * domain.norm(np.ones(len(domain.low))) ** 2 * (1.0 + 8 * UNIT)) * (
+            1.0 + 32 * UNIT
+        )
 
     def planes(self, size: float, d: int, slack: Callable[[], float]) -> list[tuple[float, Prices]]:
         """Measured; any is sound. The less may be lost at the reference, the nearer to it a plane touches."""

@@ -108,9 +108,13 @@ class LatentBound(OneByOne):
         """Expansions on small sets; of the largest variance on others too, from the middle (measured)."""
         if size < _MEDIUM and d > CHEAP_DIMENSIONS and isinstance(self.base.slice, Slice):
             return self.base.plan(size, d)
-        if self.sign > 0 or not _SMALL <= size < _MEDIUM:
-            return self.base.small(size, d, lambda: False)
-        return [(1.0, build) for _, build in self.base.plan(size, d)[-1:]]
+        if size < _SMALL or self.base.kinked:
+            return self.base.plan(size, d)
+        return (
+            [(1.0, build) for _, build in self.base.plan(size, d)[-1:]]
+            if self.sign < 0 and size < _MEDIUM
+            else []
+        )
 
     def _chosen(self, mean: Interval, variance: Interval) -> Interval:
         """The quantity bounded, from enclosures of both; NaN is unknown."""

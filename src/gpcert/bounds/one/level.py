@@ -14,6 +14,7 @@ from gpcert.bounds.geometry.domain import Domain, Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line
 from gpcert.bounds.local.gaussian.slice import Slice
+from gpcert.bounds.local.planes import variances
 from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound, LocalModel, Supported
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.left import Left
@@ -26,14 +27,10 @@ Plan = list[tuple[float, Callable[[Domain, Float], LocalModel]]]
 Prices = tuple[bool, ...]
 What = TypeVar("What")
 
-#: Most pieces of a convex level curve per box.
-_PIECES = 24
-#: A failing piece is halved while its gap exceeds this share of the deficit.
-_WORTH = 0.1
 #: A plane that keeps this share of what it supports, where it should touch, fails by its bends alone.
 _TOUCHES = 0.5
-#: Planes that leave more than this share of a box's diagonal do not get on.
-_STALLED = 0.97
+#: Size of a set, in lengthscales, from which on its variances are nearly any.
+_SMALL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +59,11 @@ class LevelBound(OneByOne):
     def plan(self, size: float, d: int) -> Plan:
         """For a set of this size in lengthscales; empty where expansions say nothing."""
 
+    @property
+    def kinked(self) -> bool:
+        """Whether planes bend at once, so that expansions are worth their price after them."""
+        return False
+
     @abstractmethod
     def envelope(self, lower: Float, upper: Float) -> float:
         """A lower bound of P that holds for boxes of any size, and tends to P as the box shrinks."""
@@ -80,12 +82,9 @@ class LevelBound(OneByOne):
         leaves of the set: outside, the plane is not negative. None where there is no plane.
         """
 
-    def small(self, size: float, d: int, helped: Callable[[], bool]) -> Plan:
-        """The plan where planes have failed: expanding S to second order beats them on small sets only.
-
-        `helped()`: whether one of them lost little where it should touch, and they left less than all of it.
-        """
-        return self.plan(size, d) if size < 0.3 else []
+    @abstractmethod
+    def away(self, domain: Domain) -> float:
+        """At least 1 - k(x, xh) / s2 on the set seen from the reference xh."""
 
     def places(
         self,
@@ -150,34 +149,45 @@ class LevelBound(OneByOne):
         return best
 
     def _trials(self, left: Left, reference: Float, level: Level) -> Iterator[tuple[Float, Certified] | None]:
-        """Planes first (G1 to G5), each on what others left (Q4); then, if need be, expansions of S."""
-        largest, planes = self.slice.largest_variance, list[tuple[Float, float]]()
-        within = level.within(lambda: (0.0, largest))
+        """Planes first (G1 to G5), each on what others left (Q4); nearer ones where those do not touch the
+        curve; expansions of S where there is no plane.
+        """
+        largest, touches, found = self.slice.largest_variance, False, False
 
         def slack() -> float:
             return max(self.at(reference)[0] - level.p, 0.0)
-
-        def helped() -> bool:
-            found = False
-            for start, here in planes:  # no loop in `any`: an interrupt there would be lost
-                found = found or here > _TOUCHES * self._above(level, start)
-            return found and left.share(self.lengthscale) <= _STALLED
 
         for place in self.places(left, reference, partial(self.planes, slack=slack)):
             if place is None:
                 yield None
                 return
             start, domain, prices = place
-            for bound, part, here in self.supports(domain, start, within, prices):
-                planes.append((start, here))
+            for bound, part, here in self.supports(domain, start, level, prices):
+                found, touches = True, touches or here > _TOUCHES * self._above(level, start)
                 left.take(part, start, self.lengthscale)
-                yield start, left.proved(self._conclude(bound, within, (0.0, largest)), level.p)
-        plan = partial(self.small, helped=helped) if planes else self.plan
-        for attempt in self.attempts(left, reference, plan):
-            if attempt is None:
+                yield start, left.proved(self._conclude(bound, level, (0.0, largest)), level.p)
+        if found and not touches:
+            yield from self._near(left, reference, level)
+        if not found or self.kinked:
+            for attempt in self.attempts(left, reference):
+                if attempt is None:
+                    yield None
+                    return
+                yield attempt[0], left.proved(self._certify(attempt[1], level), level.p)
+
+    def _near(self, left: Left, reference: Float, level: Level) -> Iterator[tuple[Float, Certified] | None]:
+        """Planes of what is above the curve where the set's variances may be (X8), and nearer to it."""
+        for place in self.places(left, reference, lambda size, _: [(0.0, (True,))] if size < _SMALL else []):
+            if place is None:
                 yield None
                 return
-            yield attempt[0], left.proved(self._certify(attempt[1], level), level.p)
+            start, domain, prices = place
+            model, S = self.slice.model, self.slice.latent(start)[1]
+            ends = variances(model, self.slice.prior, S, self.away(domain), self.slice.largest_variance)
+            near = level.within(ends)
+            for bound, part, _ in self.supports(domain, start, near, prices):
+                left.take(part, start, self.lengthscale)
+                yield start, left.proved(self._conclude(bound, near, ends), level.p)
 
     def _above(self, level: Level, x: Float) -> float:
         """About mu - m_p(S) at x (d,)."""
@@ -185,58 +195,26 @@ class LevelBound(OneByOne):
         return 0.5 * sum(mean) - level.curve(max(0.5 * sum(S), 0.0))[1]
 
     def _certify(self, local: LocalModel, level: Level) -> Certified:
-        """L2, L3: one tangent, or chords on both sides of the reference's variance, halved on failure."""
-        level = level.within(lambda: local.variances)
+        """L2, L3: one tangent, or a chord on either side of the reference's variance."""
+        smallest, largest = (
+            sign * local.lower_bound(0.0, -sign, 0.0, accuracy=RANGE_ACCURACY).latent for sign in (1.0, -1.0)
+        )
+        deepest = max(0.0, -smallest)
+        largest = max(min(largest, self.slice.largest_variance), 0.0)
+        smallest = min(max(smallest, 0.0), largest)
+        level, S = level.within((smallest, largest)), min(max(local.S, smallest), largest)
         if level.concave:
-            return self._tangent(local, level)
-        return self._conclude(self._chords(local, level, *local.variances), level, local.variances)
-
-    def _tangent(self, local: LocalModel, level: Level) -> Certified:
-        largest = local.largest_variance
-        tau, kappa = level.tangent(local.S, largest)
-        deepest = local.deepest
-        known = deepest <= 1e-3 * largest
-        if known:
-            local = local.only(tau)
-        else:  # not a posterior of this kernel: bound S from below on this box instead
-            deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent)
-        # The predictor clips S at 0: below, the tangent undercuts the curve by tau times the overshoot (L5).
-        loss = tau * deepest * (1.0 + 8 * UNIT) if tau > 0 else 0.0
-        bound = local.lower_bound(1.0, tau, down(kappa - loss) + self.mean, 0.0)
-        bound = bound._replace(rounding=bound.rounding + (loss if known else 0.0))
-        return self._conclude(bound, level, (0.0, largest))
-
-    def _chords(self, local: LocalModel, level: Level, smallest: float, largest: float) -> FunctionalBound:
-        """L3: the worst of the pieces' bounds; failing pieces are halved while that can pay."""
-        S = min(max(local.S, smallest), largest)
-        pieces = [(a, b) for a, b in ((smallest, S), (S, largest)) if b > a] or [(smallest, largest)]
-        worst: FunctionalBound | None = None
-        used = 0
-        while pieces:
-            start, end = pieces.pop()
-            used += 1
-            bound = self._piece(local, level, start, end)
-            if bound.value < 0 and used < _PIECES and _worth_refining(bound, level, start, end):
-                middle = 0.5 * (start + end)
-                pieces += [(start, middle), (middle, end)]
-                continue
-            if worst is None or not bound.latent >= worst.latent:
-                worst = bound
-            if not bound.value >= 0:
-                # The pieces not looked at may be worse still: a deficit is certified by all of them.
-                rest = [self._piece(local, level, a, b) for a, b in pieces]
-                return min([worst, *rest], key=lambda each: each.latent)
-        assert worst is not None
-        return worst
-
-    def _piece(self, local: LocalModel, level: Level, start: float, end: float) -> FunctionalBound:
-        tau, kappa = level.chord(start, end)
-        if tau > 0:  # never for probit and logit; L5, as for tangents
-            deepest = local.deepest
-            if not deepest <= 1e-3 * local.largest_variance:
-                deepest = max(0.0, -local.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent)
-            kappa = down(kappa - tau * deepest * (1.0 + 8 * UNIT))
-        return local.lower_bound(1.0, tau, kappa + self.mean, 0.0)
+            lines = [level.tangent(S, largest)]
+        else:
+            lines = [level.chord(*ends) for ends in ((smallest, S), (S, largest))]
+        # L5: the predictor clips S at 0; below, a rising line undercuts the curve by tau times the overshoot.
+        bounds = [
+            local.lower_bound(
+                1.0, tau, down(kappa - max(tau, 0.0) * deepest * (1.0 + 8 * UNIT)) + self.mean, 0.0
+            )
+            for tau, kappa in lines
+        ]
+        return self._conclude(min(bounds, key=lambda each: each.latent), level, (smallest, largest))
 
     def _conclude(self, bound: FunctionalBound, level: Level, variances: tuple[float, float]) -> Certified:
         split = int(np.argmax(bound.loss))
@@ -245,15 +223,3 @@ class LevelBound(OneByOne):
             return Certified(probability, bound.point, split, False)
         probability = level.after_deficit(-bound.latent, variances[0]) if bound.latent > -np.inf else 0.0
         return Certified(probability, bound.point, split, bound.value + 2.0 * bound.rounding >= 0)
-
-
-def _worth_refining(bound: FunctionalBound, level: Level, start: float, end: float) -> bool:
-    """Whether shorter chords may help: the chord's own gap is not small against the deficit.
-
-    They help by more than the gap, because a chord rises above the curve outside its piece.
-    """
-    middle = 0.5 * (start + end)
-    tau, kappa = level.chord(start, end)
-    fine, offset = level.chord(middle, middle)
-    gap = (offset - fine * middle) - (kappa - tau * middle)
-    return gap > -_WORTH * bound.value

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.geometry.remnant import remnant
 from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.protocol import Supported
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope, retreats
-from gpcert.bounds.local.radial.plane import has_a_kink, radial_plane
+from gpcert.bounds.local.radial.plane import away, has_a_kink, radial_plane
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.validation import Float
@@ -52,9 +51,8 @@ class RadialBound(LevelBound):
         places = (1.0,) if self.kinked and d > _FEW else retreats(size, d)
         return [(retreat, self._local) for retreat in places]
 
-    def small(self, size: float, d: int, helped: Callable[[], bool]) -> Plan:
-        """Of any size with a kink: planes bend at once."""
-        return self.plan(size, d) if self.kinked else super().small(size, d, helped)
+    def away(self, domain: Domain) -> float:
+        return away(self.slice, domain)
 
     def _local(self, domain: Domain, start: Float) -> RadialLocal:
         return RadialLocal(expand_radial(self.slice, domain, start, free=self.kinked))
@@ -69,10 +67,9 @@ class RadialBound(LevelBound):
     ) -> Iterator[Supported]:
         if self.kinked and isinstance(level, Level) and level.p < _STEEP:
             return
-        bound = radial_plane(self.slice, domain, start, level, self.slice.largest_variance)
-        if bound is not None:
-            left = remnant(domain, bound.value, bound.slopes) or domain
-            yield Supported(bound, left, -math.inf)
+        found = radial_plane(self.slice, domain, start, level, self.slice.largest_variance)
+        if found is not None:
+            yield found
 
     def envelope(self, lower: Float, upper: Float) -> float:
         """E4: each k_i between its extremes over the box."""

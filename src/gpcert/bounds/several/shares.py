@@ -284,7 +284,7 @@ def _bracket(bound: LevelBound, end: float, factor: float) -> Bracket | None:
     if not _LEAST < asked < _LARGEST:
         return None
     largest = bound.slice.largest_variance
-    level = bound.curves.level(asked).within(lambda: (0.0, largest))
+    level = bound.curves.level(asked).within((0.0, largest))
     return Bracket(factor, bound, level) if level.p > up(end) else None
 
 

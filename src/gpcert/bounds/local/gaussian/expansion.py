@@ -13,7 +13,6 @@ box. So every remainder vanishes at the reference, and the bound is exact there.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from gpcert.bounds.local.forms import negative_part
 from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS, monomial_rows
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, Head, KernelSum
-from gpcert.rounding import TINY, UNIT, sqrt_down, sqrt_up, sum_up, symmetric, tail_norm_up
+from gpcert.rounding import TINY, UNIT, sqrt_up, sum_up, symmetric, tail_norm_up
 from gpcert.validation import Float
 
 
@@ -82,29 +81,6 @@ class Expansion(Covariances):
     def S(self) -> float:
         """The latent variance at the reference, computed."""
         return self.slice.model.prior - self.q.value
-
-    @property
-    def largest_variance(self) -> float:
-        """F1-F3, with k_i at most its amplitude everywhere."""
-        most = np.minimum(self.grown, self.slice.amplitude * (1.0 + 1e-9) + self.slice.tiny)
-        return self.slice.model.largest_variance(most)
-
-    @cached_property
-    def variances(self) -> tuple[float, float]:
-        """X8: max(S, 0) moves no faster than the kernel's metric allows."""
-        model, most = self.slice.model, self.largest_variance
-        if not model.lipschitz < np.inf:
-            return 0.0, max(most, 0.0)
-        lift = (model.contraction - 1.0) * model.variance
-        apart = -math.expm1(-0.5 * self.s * self.s * (1.0 + 8 * UNIT)) * (1.0 + 32 * UNIT)
-        step = sqrt_up(2.0 * model.lipschitz * model.variance * apart)
-        error = self.error_q + model.excess_variance(self.grown) + 8 * UNIT * model.variance
-        centre = self.S + lift
-        high = sqrt_up(max(centre + error, 0.0)) + step
-        low = max(sqrt_down(max(centre - error, 0.0)) - step, 0.0)
-        slack = error + 16 * UNIT * (high * high + model.variance)
-        largest = min(max(high * high - lift + slack, 0.0), max(most, 0.0))
-        return min(max(low * low - lift - slack, 0.0), largest), largest
 
     @cached_property
     def isotropic(self) -> Float:

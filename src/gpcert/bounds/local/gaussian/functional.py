@@ -34,18 +34,6 @@ class RbfLocal:
     def S(self) -> float:
         return self.majorants.expansion.S
 
-    @property
-    def largest_variance(self) -> float:
-        return self.majorants.expansion.largest_variance
-
-    @property
-    def variances(self) -> tuple[float, float]:
-        return self.majorants.expansion.variances
-
-    @property
-    def deepest(self) -> float:
-        return self.majorants.expansion.slice.model.deepest
-
     def only(self, tau: float) -> RbfLocal:
         """Nothing is saved."""
         return self

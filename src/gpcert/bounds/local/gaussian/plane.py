@@ -13,7 +13,7 @@ from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.forms import Pieces, Remainder
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
-from gpcert.bounds.local.planes import Bend, support
+from gpcert.bounds.local.planes import Bend, most_of, support
 from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.rounding import UNDERFLOW, UNIT, exp_up, sqrt_up, symmetric
 from gpcert.validation import Float
@@ -95,10 +95,8 @@ class Plane(KernelSum):
     @property
     def _sizes(self) -> tuple[float, float]:
         """At least E, and at most the factor of the braces (any smaller one is sound)."""
-        bend, c, model = self.bend, self.around, self.around.slice.model
-        defect = model.excess_variance(np.full(len(c.k), model.variance))
-        most = bend.prior + (model.contraction_negative * model.variance + defect)
-        most *= 1.0 + 16 * UNIT
+        bend, c = self.bend, self.around
+        most = most_of(c.slice.model, c.slice.prior)
         if bend.longest == math.inf:
             return most, bend.steep * (1.0 - 8 * UNIT)
         B = bend.longest + sqrt_up(-2.0 * most * math.expm1(-c.radius) * (1.0 + 16 * UNIT))

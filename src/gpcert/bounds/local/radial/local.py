@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.local.enclosures import Interval, mean_between
-from gpcert.bounds.local.protocol import RANGE_ACCURACY, FunctionalBound
+from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.expansion import RadialExpansion
 from gpcert.bounds.local.radial.forms import RadialForms, forms_of
 from gpcert.bounds.local.radial.functional import radial_lower_bound
@@ -32,25 +32,6 @@ class RadialLocal:
     @property
     def S(self) -> float:
         return self.expansion.slice.model.prior - self.expansion.q0
-
-    @property
-    def largest_variance(self) -> float:
-        low, high = self.expansion.slice.prior
-        return self.expansion.slice.model.largest_variance(self.expansion.most) + (high - low)
-
-    @cached_property
-    def variances(self) -> tuple[float, float]:
-        """Theorem K with a = 0, tau = -1 and tau = 1."""
-        smallest = self.lower_bound(0.0, -1.0, 0.0, accuracy=RANGE_ACCURACY).latent
-        largest = -self.lower_bound(0.0, 1.0, 0.0, accuracy=RANGE_ACCURACY).latent
-        largest = min(max(largest, 0.0), max(self.largest_variance, 0.0))
-        return min(max(smallest, 0.0), largest), largest
-
-    @property
-    def deepest(self) -> float:
-        """F3: S >= (1 - contraction) s2."""
-        low, high = self.expansion.slice.prior
-        return self.expansion.slice.model.deepest + 2.0 * (high - low)
 
     def only(self, tau: float) -> RadialLocal:
         """Majorants for one tau; none is saved where tau < 0."""

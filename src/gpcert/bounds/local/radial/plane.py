@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from gpcert.bounds.geometry.domain import Domain
+from gpcert.bounds.geometry.remnant import remnant
 from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.forms import Pieces, least
 from gpcert.bounds.local.planes import support
-from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.bounds.local.protocol import FunctionalBound, Supported
 from gpcert.bounds.local.radial.expansion import expand_radial
 from gpcert.bounds.local.radial.forms import forms_of
 from gpcert.bounds.local.radial.functional import radial_pieces
@@ -26,13 +27,15 @@ _TOUCH = 0.25
 @np.errstate(all="ignore")  # overflow and NaN end as -inf, never as a bound
 def radial_plane(
     slice_: RadialSlice, domain: Domain, reference: Float, level: Level | Line, largest: float
-) -> FunctionalBound | None:
+) -> Supported | None:
     """A lower bound of the plane at `reference` (d,) over the set; None: none is known."""
     pieces = plane_pieces(slice_, domain, reference, level, largest)
     if pieces is None:
         return None
     bound = least(domain, [pieces], (0.0, 1e-6))
-    return FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss, bound.slopes)
+    found = FunctionalBound(bound.value, bound.value, bound.point, bound.rounding, bound.loss, bound.slopes)
+    here = pieces.base - pieces.excess - sum(each.rounding + each.constant for each in pieces.remainders)
+    return Supported(found, remnant(domain, bound.value, bound.slopes) or domain, here)
 
 
 @np.errstate(all="ignore")
@@ -82,6 +85,12 @@ def kernel_below(slice_: RadialSlice, domain: Domain) -> tuple[float, Float]:
             curl = curl + math.prod([*values[:i], *values[i + 1 :]]) * slope * group.rho
     slack = 256 * UNIT * (1 + len(slice_.terms))
     return low / high * (1.0 - slack), np.asarray(curl / high * (1.0 + slack))
+
+
+def away(slice_: RadialSlice, domain: Domain) -> float:
+    """At least 1 - k(x, xh) / s2 on the domain."""
+    share, curl = kernel_below(slice_, domain)
+    return (max(1.0 - share, 0.0) + 0.5 * domain.norm(curl) ** 2) * (1.0 + 32 * UNIT)
 
 
 def _tangent(slice_: RadialSlice, group: SliceGroup, domain: Domain) -> tuple[float, float]:

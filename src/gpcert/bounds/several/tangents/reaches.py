@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.geometry.differences import difference
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.local.radial.plane import kernel_below
+from gpcert.bounds.local.radial.plane import away
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.rounding import TINY, UNIT, gamma
@@ -77,9 +77,7 @@ def reaches_of(
     model: ClassModel, slice_: RadialSlice, domain: Domain, start: Float, latents: Latents
 ) -> Reaches:
     """Over a set seen from `start` (d,), where the latents are `latents`."""
-    share, curl = kernel_below(slice_, domain)
-    loss = max(1.0 - share, 0.0) + 0.5 * domain.norm(curl) ** 2
-    first = float(np.sqrt(2.0 * loss * model.variance)) * _OUTWARD
+    first = float(np.sqrt(2.0 * away(slice_, domain) * model.variance)) * _OUTWARD
     k, relative = slice_.values(start)
     slopes, blur = _slopes(slice_, start)
     unit = (k + slice_.tiny) * (relative + gamma(len(k) + len(model.pairs) + 20))
