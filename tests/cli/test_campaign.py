@@ -16,7 +16,8 @@ import pytest
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.cli.campaign import lines, read_campaign
+from gpcert.cli.campaign.file import read_campaign
+from gpcert.cli.campaign.standing import lines
 from gpcert.numbers import percent
 from helpers.exact import small_model
 

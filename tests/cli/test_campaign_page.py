@@ -9,7 +9,7 @@ import pytest
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.cli.campaign import read_campaign
+from gpcert.cli.campaign.file import read_campaign
 from gpcert.cli.campaign.page import result_of
 from gpcert.cli.campaign.parts import parts
 from helpers.exact import small_model

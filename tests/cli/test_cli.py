@@ -15,10 +15,8 @@ import numpy as np
 import pytest
 
 import gpcert as gc
-from gpcert.cli import main
-from gpcert.cli import progress as cli_progress
+from gpcert.cli import main, show
 from gpcert.cli.main import VERBS
-from gpcert.cli.progress import duration
 from gpcert.numbers import radius_at_least
 from gpcert.records.results_file import read_results
 from gpcert.records.rows import Row
@@ -448,7 +446,7 @@ def test_a_line_on_a_terminal_tells_gap_and_time_and_leaves_no_trace(
 ) -> None:
     for shown, quiet in ((True, False), (True, True), (False, False)):
         monkeypatch.setattr(sys.stderr, "isatty", lambda shown=shown: shown)
-        bar = cli_progress.line("range", 10, quiet)
+        bar = show.line("range", 10, quiet)
         for done in (1, 5):
             bar.draw(done, "width 0.25")
             time.sleep(0.11)
@@ -463,7 +461,7 @@ def test_a_line_on_a_terminal_tells_gap_and_time_and_leaves_no_trace(
 
 
 def test_durations() -> None:
-    assert [duration(s) for s in (3.2, 125, 4200)] == ["3 s", "2 min 5 s", "1 h 10 min"]
+    assert [show.duration(s) for s in (3.2, 125, 4200)] == ["3 s", "2 min 5 s", "1 h 10 min"]
 
 
 def complete(script: Path, words: str) -> list[str]:

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.cli.io import npz
+from gpcert.cli.io import sources
 from gpcert.cli.io.cells import read_cells
-from gpcert.cli.io.npz import read_npz
+from gpcert.cli.io.sources import read_npz
 from gpcert.cli.io.tables import ColumnChoice, DataTable
 from gpcert.errors import InvalidInputError
 
@@ -200,7 +200,7 @@ def test_a_header_is_never_run_and_never_a_traceback(
 
 
 def test_a_bomb_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(npz, "_FREELY", 1 << 22)
+    monkeypatch.setattr(sources, "_FREELY", 1 << 22)
     path = forged(tmp_path / "t.npz", X=("(2097152, 4)", 1 << 26))
     assert path.stat().st_size < 1 << 18
 
@@ -239,13 +239,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = save(tmp_path / "t.npz", False, X=np.zeros((5, 2)))
-    array = npz._array
+    array = sources._array
 
     def slow(*arguments: Any) -> Any:
         with path.open("ab") as file:
             file.write(b"more")
         return array(*arguments)
 
-    monkeypatch.setattr(npz, "_array", slow)
+    monkeypatch.setattr(sources, "_array", slow)
     with pytest.raises(InvalidInputError, match="must stay as it is while it is read"):
         read_npz(path, ColumnChoice())

@@ -117,6 +117,12 @@ def add_output(parser: argparse.ArgumentParser, ends: tuple[str, ...] = (".json"
     group.add_argument("--quiet", action="store_true", help="no progress line")
 
 
+def add_proof(parser: argparse.ArgumentParser) -> None:
+    """A proof file for each answer, which `python -m gpcert_check MODEL DIR/*.json` checks."""
+    told = "write a proof file for each answer into this folder, for gpcert_check"
+    parser.add_argument("--proof", type=Path, metavar="DIR", help=told)
+
+
 def number(text: str) -> float:
     """A finite number."""
     value = float(text)

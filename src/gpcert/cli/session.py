@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +18,12 @@ from gpcert.cli.gates import Gate
 from gpcert.cli.io.sources import class_names, feature_names
 from gpcert.cli.io.tables import DataTable
 from gpcert.cli.keeping import Kept, check_outputs, keep, rescue
-from gpcert.cli.progress import Interrupt, duration, line
-from gpcert.cli.show import say, warn
+from gpcert.cli.show import Interrupt, duration, line, say, warn
 from gpcert.errors import ImpossibleInputsWarning, ModelFileError, StoreError, UnitsWarning
 from gpcert.files import write_whole
 from gpcert.formats import TABLES, check_lines, write_table
 from gpcert.model_file import load_hashed
+from gpcert.proofs.prover import ProofPath, check_provable, row_names
 from gpcert.questions.checks import units_apart
 from gpcert.records.batch import unit_of
 from gpcert.records.results_file import (
@@ -40,7 +40,7 @@ from gpcert.regions import Ball, Region
 from gpcert.results.wording import few
 from gpcert.results.wording import lines as table_lines
 from gpcert.running import Collector, Progress, by_region, cores
-from gpcert.validation import printable, require
+from gpcert.validation import Float, printable, require
 
 if TYPE_CHECKING:
     from gpcert.store import Store
@@ -70,6 +70,20 @@ def open_model(parsed: argparse.Namespace) -> LoadedModel:
     if model.post.likelihood is None:
         raise ModelFileError(f"{model.file} must be a classifier, got a regression model")
     return model
+
+
+def proof_folder(
+    parsed: argparse.Namespace,
+    model: LoadedModel,
+    regions: Sequence[Region],
+    names: Sequence[str],
+    X: Iterable[Float],
+) -> ProofPath | None:
+    """The folder, with the names of the rows X; what cannot be proved is an error before the work."""
+    if parsed.proof is None:
+        return None
+    check_provable(model.post, regions, "--proof")
+    return ProofPath(parsed.proof, model.sha256, row_names(names, X))
 
 
 class Rows:
@@ -159,8 +173,7 @@ def run_session(
         warn(unlike)
     if failure:
         warn(failure)
-    lost = failure and len(answers) < asked  # a worker may have died and cost nothing but time
-    if lost or kept.failed:
+    if failure or kept.failed:
         return 1
     return interrupt.status if interrupt.requested else int(not told) or judged
 
@@ -177,6 +190,7 @@ def _answers(
     Interrupted, with dead workers, or with an error in one row, what is known comes back.
     """
     found: list[Any] = [None] * asked
+    complaints: list[str] = []
     failures: list[str] = []
     bar = line(parsed.verb, asked, parsed.quiet)
     try:
@@ -194,7 +208,7 @@ def _answers(
                         warnings.simplefilter("ignore", kind)
                     ask(progress=collector, n_jobs=parsed.jobs, store=store)
             finally:
-                failures += collector.complaints
+                complaints += collector.complaints
                 for at, answer in by_region(collector.answers).items():
                     found[numbers[at]] = answer
             if interrupt.requested:
@@ -209,6 +223,10 @@ def _answers(
     finally:
         interrupt.over = True
         bar.close()
+    if None in found:
+        return found, "; ".join([*complaints, *failures])
+    for complaint in complaints:  # a worker died, and cost nothing but time
+        warn(complaint)
     return found, "; ".join(failures)
 
 

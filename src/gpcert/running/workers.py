@@ -345,40 +345,24 @@ def cluster(address: str | None) -> Iterator[None]:
     """Batches inside run on the cluster at this address: tcp://HOST:PORT of Dask, ray, ray://HOST:PORT."""
     if address is None:
         yield
-    elif address.startswith(("tcp://", "tls://", "ucx://")):
-        with _dask(address):
+        return
+    import joblib
+
+    if address.startswith(("tcp://", "tls://", "ucx://")):
+        distributed = extra("distributed", "Dask")
+        try:
+            client = distributed.Client(address, timeout=20)
+        except (OSError, TimeoutError) as error:
+            told = f"--cluster must be a Dask scheduler that answers, got {address} ({error})"
+            raise GpcertError(told) from None
+        with client, joblib.parallel_config("dask"):
             yield
     elif address == "ray" or address.startswith("ray://"):
-        with _ray(address):
+        ray, backend = extra("ray", "Ray"), extra("ray.util.joblib", "Ray")
+        if not ray.is_initialized():
+            ray.init(address=None if address == "ray" else address, log_to_driver=False)
+        backend.register_ray()
+        with joblib.parallel_config("ray"):
             yield
     else:
         raise InvalidInputError(f"--cluster must be tcp://HOST:PORT, ray or ray://HOST:PORT, got {address!r}")
-
-
-@contextmanager
-def _dask(address: str) -> Iterator[None]:
-    import joblib
-
-    distributed = extra("distributed", "Dask")
-
-    try:
-        client = distributed.Client(address, timeout=20)
-    except (OSError, TimeoutError) as error:
-        raise GpcertError(
-            f"--cluster must be a Dask scheduler that answers, got {address} ({error})"
-        ) from None
-    with client, joblib.parallel_config("dask"):
-        yield
-
-
-@contextmanager
-def _ray(address: str) -> Iterator[None]:
-    import joblib
-
-    ray, backend = extra("ray", "Ray"), extra("ray.util.joblib", "Ray")
-
-    if not ray.is_initialized():
-        ray.init(address=None if address == "ray" else address, log_to_driver=False)
-    backend.register_ray()
-    with joblib.parallel_config("ray"):
-        yield

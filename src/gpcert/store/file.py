@@ -19,10 +19,10 @@ _APPLICATION = 0x67706374  # "gpct"
 #: Seconds to wait for another process that writes.
 PATIENCE = 60.0
 
-#: Answers in two tables, so that listing them does not read them. `key`: SHA-256 of the digests of model,
-#: region and question; tolerance and limits: the sharpest for which the answer is as good as a new one.
-#: `lost`: what could not be answered. `asked`: what campaigns ask, whether the model's label is the true one
-#: beside it. `pieces`: small records by place and key.
+#: Answers in two tables: a damaged page of contents costs its answers, not the list of them. `key`: SHA-256
+#: of the digests of model, region and question; tolerance and limits: the sharpest for which the answer is as
+#: good as a new one. `lost`: what could not be answered. `asked`: what campaigns ask, and whether the model's
+#: label is the true one. `pieces`: small records by place and key.
 _TABLES = (
     """CREATE TABLE models (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, content BLOB NOT NULL,
 sha256 TEXT NOT NULL, target TEXT NOT NULL, version TEXT NOT NULL, created REAL NOT NULL)""",

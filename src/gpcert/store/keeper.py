@@ -18,7 +18,7 @@ from gpcert.errors import StoreError
 from gpcert.posterior import Posterior
 from gpcert.results import Answer
 from gpcert.running import Keeper, Pieces
-from gpcert.store.ranking import interrupted
+from gpcert.store.joining import interrupted
 from gpcert.store.rows import key_of
 from gpcert.store.store import Store
 

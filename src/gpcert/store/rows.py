@@ -13,8 +13,7 @@ from typing import Any
 
 from gpcert.errors import GpcertError, StoreError, contradicted
 from gpcert.results import Answer, Key, answer_from_dict
-from gpcert.store.joining import joined
-from gpcert.store.ranking import effort, headline
+from gpcert.store.joining import effort, headline, joined
 
 #: An answer's content with its seal, and the columns of the tables that the seal is about.
 SEALED = """a.id, c.data, c.sha256, CAST(a.key AS BLOB), CAST(a.kind AS TEXT), CAST(a.status AS TEXT),

@@ -19,8 +19,8 @@ from gpcert.posterior import Posterior
 from gpcert.results import Answer, Key
 from gpcert.settings import Settings
 from gpcert.store.file import clear_errors, connect, is_begun, transaction
+from gpcert.store.joining import sharp_enough
 from gpcert.store.listing import Listing
-from gpcert.store.ranking import sharp_enough
 from gpcert.store.rows import (
     BESIDE,
     SEALED,

@@ -9,19 +9,12 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from gpcert.cli.campaign import (
-    Campaign,
-    PartStatus,
-    campaign_pages,
-    campaign_rows,
-    changed,
-    lines,
-    read_campaign,
-    run_campaign,
-)
+from gpcert.cli.campaign.file import Campaign, read_campaign
+from gpcert.cli.campaign.page import campaign_pages, campaign_rows
+from gpcert.cli.campaign.rounds import run_campaign
+from gpcert.cli.campaign.standing import PartStatus, changed, lines
 from gpcert.cli.keeping import check_output, files_of_store, keep
-from gpcert.cli.progress import Interrupt, duration, line
-from gpcert.cli.show import columns, tell, warn
+from gpcert.cli.show import Interrupt, columns, duration, line, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.files import write_whole
 from gpcert.formats import TABLES, write_table

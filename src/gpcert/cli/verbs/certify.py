@@ -9,10 +9,9 @@ import numpy as np
 
 from gpcert.cli.gates import add_gate, read_gate
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region, number
-from gpcert.cli.proving import add_proof, proof_folder
+from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_proof, add_region, number
 from gpcert.cli.regions import read_regions
-from gpcert.cli.session import Rows, open_model, run_session
+from gpcert.cli.session import Rows, open_model, proof_folder, run_session
 from gpcert.cli.show import by_radius, columns, row_cells
 from gpcert.numbers import between
 from gpcert.questions.certify import certify

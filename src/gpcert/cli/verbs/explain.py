@@ -9,10 +9,9 @@ import numpy as np
 
 from gpcert.classes import Label, called, position
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.options import add_data, add_limits, add_output, add_region
-from gpcert.cli.proving import add_proof, proof_folder
+from gpcert.cli.options import add_data, add_limits, add_output, add_proof, add_region
 from gpcert.cli.regions import read_radii, read_shape
-from gpcert.cli.session import LoadedModel, Rows, open_model, run_session
+from gpcert.cli.session import LoadedModel, Rows, open_model, proof_folder, run_session
 from gpcert.cli.show import columns
 from gpcert.numbers import between, exact_mean
 from gpcert.questions.explain import explain

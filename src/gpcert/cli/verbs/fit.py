@@ -21,9 +21,8 @@ from gpcert.cli.io.sources import SHIPPED, read_table, reading_of
 from gpcert.cli.io.tables import ColumnChoice, DataTable
 from gpcert.cli.keeping import check_output, keep
 from gpcert.cli.options import add_reading, count, names, number, rows
-from gpcert.cli.progress import Interrupt, line
 from gpcert.cli.session import tell_skipped
-from gpcert.cli.show import tell, warn
+from gpcert.cli.show import Interrupt, line, tell, warn
 from gpcert.errors import InvalidInputError
 from gpcert.estimator import GPClassifier
 from gpcert.kernels import Kernel, Stationary

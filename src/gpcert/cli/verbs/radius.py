@@ -8,10 +8,9 @@ import statistics
 from functools import partial
 
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.options import add_data, add_limits, add_output, add_shape, number
-from gpcert.cli.proving import add_proof, proof_folder
+from gpcert.cli.options import add_data, add_limits, add_output, add_proof, add_shape, number
 from gpcert.cli.regions import read_shape
-from gpcert.cli.session import Rows, open_model, run_session
+from gpcert.cli.session import Rows, open_model, proof_folder, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import radius_at_least, radius_at_most
 from gpcert.questions.radius import certified_radius

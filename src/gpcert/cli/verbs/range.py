@@ -8,10 +8,9 @@ from functools import partial
 
 from gpcert.classes import called, position
 from gpcert.cli.io.sources import read_points
-from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_region
-from gpcert.cli.proving import add_proof, proof_folder
+from gpcert.cli.options import add_data, add_device, add_limits, add_output, add_proof, add_region
 from gpcert.cli.regions import read_regions
-from gpcert.cli.session import Rows, open_model, run_session
+from gpcert.cli.session import Rows, open_model, proof_folder, run_session
 from gpcert.cli.show import columns, row_cells
 from gpcert.numbers import between, exactly
 from gpcert.questions.ranges import probability_range
