@@ -519,7 +519,7 @@ TERMS = [
     ("J28", SQUARES, "xp.where(square.falls, -one, {one|1.1 * one})[:, None, None] * T", CUBIC),
     ("J28", SQUARES, "T = T + {|0.9 * }(bent / A2", CUBIC),
     ("J28", SQUARES, "same * (xp.sum(w, axis=1) - {|0.9 * }prior)", CUBIC),
-    ("J28", SQUARES, "- {|0.9 * }(pairs @ w[:, :, None])", CUBIC),
+    ("J28", SQUARES, "- {|0.9 * }sums[:, :, d]", CUBIC),
     ("J28", SQUARES, "packed_shares(d) / {3.0|3.3}", CUBIC),
     ("J26", "engine/lines.py", "top = ({|0.9 * }tau * c +", LATENTS),
     ("J26", "engine/lines.py", "tau * c + t * t / ({4.0|4.4} * tau)", LATENTS),

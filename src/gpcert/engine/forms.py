@@ -22,7 +22,7 @@ from gpcert.engine.backend import Array
 from gpcert.engine.boxes import Boxes
 from gpcert.engine.facts import Facts
 from gpcert.engine.rounding import sqrt_up
-from gpcert.engine.squares import Squares, packed_shares
+from gpcert.engine.squares import Squares, packed_shares, packed_sums
 from gpcert.engine.sums import Sums
 from gpcert.rounding import UNDERFLOW, UNIT, gamma
 
@@ -197,15 +197,8 @@ class Forms:
     @cached_property
     def tensor(self) -> tuple[Array, Form]:
         """C1: the tensor of order three, packed (N, d (d + 1) / 2, d), and its form."""
-        xp, backend, (rows, columns, _) = self._facts.backend.xp, self._facts.backend, self._facts.triangle
-        N, n = self.sums.seen.bk.shape
-        weighted = backend.transposed(self.v * self.sums.seen.bk[:, None, :])
-        step, parts = backend.rows(2.0 * n * len(rows), 1), []
-        for start in range(0, N, step):
-            v = self.v[start : start + step]
-            pairs = xp.take(v, rows, axis=1) * xp.take(v, columns, axis=1)
-            parts.append((pairs @ weighted[start : start + step]) * self._shares[None, :, None])
-        T = backend.concat(parts)
+        xp, n, beta = self._facts.backend.xp, self.sums.seen.bk.shape[1], self.sums.seen.bk
+        T = packed_sums(self._facts, self.v, self.v * beta[:, None, :]) * self._shares[None, :, None]
         wrong = gamma(n + 96) * (_MORE / 6.0) * self._size(3)
         length = xp.sqrt(xp.sum(T * T, axis=(1, 2))) * (1.0 - 1e-9)
         return T, self._of_tensor(T, wrong, 6.0 * xp.clip(length - wrong, 0.0, None) ** 2 * (1.0 - 1e-9))

@@ -224,17 +224,16 @@ class Squares:
         """
         facts, at, square, form = self._facts, self.at, self._square, self.form
         backend, xp, model, n = facts.backend, facts.backend.xp, facts.model, at.k.shape[1]
-        (rows, columns, _), one = facts.triangle, square.steep * 0.0 + 1.0
+        one = square.steep * 0.0 + 1.0
         v, d = self._v, int(at.y.shape[1])
         same = backend.array(np.where(np.equal(*np.triu_indices(d)), 1.0, 0.0))
-        pairs = xp.take(v, rows, axis=1) * xp.take(v, columns, axis=1)
-        Y = self._turned * at.k[:, None, :]
-        T = pairs @ backend.transposed(Y) - same[None, :, None] * xp.sum(Y, axis=2)[:, None, :]
+        Y, w = self._turned * at.k[:, None, :], at.r * at.k
+        sums = packed_sums(facts, v, backend.concat([Y, w[:, None, :]], axis=1))
+        T = sums[:, :, :d] - same[None, :, None] * xp.sum(Y, axis=2)[:, None, :]
         T = xp.where(square.falls, -one, one)[:, None, None] * T
         near, far = (xp.where(square.root, each, one) for each in (square.shortest, square.longest))
-        w, A2 = at.r * at.k, far * far
-        prior = model.prior + facts.lift
-        bent = same * (xp.sum(w, axis=1) - prior)[:, None] - (pairs @ w[:, :, None])[:, :, 0]
+        A2, prior = far * far, model.prior + facts.lift
+        bent = same * (xp.sum(w, axis=1) - prior)[:, None] - sums[:, :, d]
         T = T + (bent / A2[:, None])[:, :, None] * form.q1[:, None, :]  # q1 is 0 where there is no root
         # s and its error, per |d|^2, in the norm of F2
         lengths = xp.sum(v * v, axis=1)
@@ -269,6 +268,16 @@ class Squares:
     def _weighted(self, y: Array) -> Array:
         """F2: at least |V z| (N,) for |z| <= y (N, n)."""
         return self._facts.backend.xp.sqrt((y * y) @ self._facts.row_weight) * _MORE + UNDERFLOW
+
+
+def packed_sums(facts: Facts, v: Array, weights: Array) -> Array:
+    """sum_i v_ai v_bi weights_ci, packed (N, d (d + 1) / 2, m), for v (N, d, n) and weights (N, m, n)."""
+    backend, (rows, columns, _), parts = facts.backend, facts.triangle, []
+    xp, step = backend.xp, backend.rows(2.0 * v.shape[2] * len(rows), 1)
+    for start in range(0, len(v), step):
+        few, part = v[start : start + step], backend.transposed(weights[start : start + step])
+        parts.append((xp.take(few, rows, axis=1) * xp.take(few, columns, axis=1)) @ part)
+    return backend.concat(parts)
 
 
 def packed_shares(d: int) -> Float:
