@@ -1,7 +1,7 @@
 """Certified accuracy of MNIST 3/8 over radii: all 984 images outside the training set, all 196 pixels.
 
-`make curve` runs it and draws docs/images/accuracy.png; half a minute on one core, training included. Every
-pixel moves by up to the radius inside [0, 1]. `GPCERT_BENCH_POINTS` takes fewer images. With
+Draws docs/images/accuracy.png; half a minute on one core, training included. Every pixel moves by up to the
+radius inside [0, 1]. `GPCERT_BENCH_POINTS` takes fewer images. With
 `GPCERT_BENCH_DEVICE=cuda` a GPU is asked twice, and the seconds are those of the clock, the second time.
 """
 

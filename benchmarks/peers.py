@@ -3,7 +3,7 @@
 The published method (docs/maths/paper.md) proves its bounds, as ours does. SCIP (PySCIPOpt, if installed) is
 a global solver for the same nonlinear programme in floating point: its dual bound holds up to its tolerances.
 scipy's global optimisers find a small value and prove nothing. One thread, at most `SECONDS` CPU seconds
-per query where a method has such a limit. `make bench-peers` makes an environment with SCIP for it.
+per query where a method has such a limit. The task `peers` of environments.toml has SCIP.
 """
 
 from __future__ import annotations

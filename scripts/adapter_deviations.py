@@ -2,7 +2,7 @@
 
     python scripts/adapter_deviations.py sklearn | gpy | gpytorch | gpflow
 
-Run with the library's own environment (`make test-adapters` sets them up).
+Run with the library's own environment (`python scripts/environments.py adapters` sets them up).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run what pages show and write its output under it: `make pages`, all or those named.
+"""Run what pages show and write its output under it: the task `pages` of environments.toml, or pages named.
 
 A Python block prints into the text block that follows it, a command of a session (`$ gpcert ...`) under
 itself; notebooks keep what they show. Blocks of a page run one after the other, in an empty folder. A page

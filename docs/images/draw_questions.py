@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/questions.md, but for accuracy.png, which `make curve` draws.
+"""Draws the pictures of docs/questions.md, but for accuracy.png, which `benchmarks/curve.py` draws.
 
 Run it where gpcert and matplotlib are installed: python docs/images/draw_questions.py [folder]
 """

@@ -1,4 +1,4 @@
-"""Batches on Dask and Ray themselves, two workers each: make test-clusters, in an environment of its own.
+"""Batches on Dask and Ray themselves, two workers each: `make test-full`.
 
 Answers are those of one process bit for bit, whoever dies on the way, and are kept as they come.
 """

@@ -1,4 +1,4 @@
-"""`from_gpflow` against GPflow itself, in GPflow's own environment: `make test-adapters`."""
+"""`from_gpflow` against GPflow itself, in GPflow's own environment: task `adapters` of environments.toml."""
 
 from __future__ import annotations
 

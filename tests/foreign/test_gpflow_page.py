@@ -1,4 +1,4 @@
-"""The tutorial that needs GPflow: `make test-adapters`."""
+"""The tutorial that needs GPflow: task `adapters` of environments.toml."""
 
 from __future__ import annotations
 

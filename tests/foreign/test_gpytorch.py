@@ -1,4 +1,4 @@
-"""`from_gpytorch` against GPyTorch itself: `make test-adapters`."""
+"""`from_gpytorch` against GPyTorch itself: task `adapters` of environments.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebook that needs GPyTorch: `make test-torch`, which `make test-full` runs."""
+"""The notebook that needs GPyTorch: `make test-full`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine on torch's CPU: definiteness, answers, and the tests of a device: `make test-torch`."""
+"""The engine on torch's CPU: definiteness, answers, and the tests of a device: `make test-full`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The command that writes outputs into pages, as names: `make pages`.
+#: The command that writes outputs into pages, as names: `python scripts/environments.py pages`.
 PAGES = runpy.run_path(str(ROOT / "scripts" / "pages.py"))
 BLOCK, COMMAND = PAGES["BLOCK"], PAGES["COMMAND"]
 
@@ -21,5 +21,5 @@ def assert_same(printed: str, shown: str) -> None:
 
 
 def assert_current(path: Path) -> None:
-    """Run now, a document shows what it shows already: else `make pages`."""
+    """Run now, a document shows what it shows already: else `python scripts/environments.py pages`."""
     assert_same(PAGES["document"](path), path.read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ def code(notebook: Any) -> list[Any]:
 
 
 def check(path: Path) -> None:
-    """Run now, every cell shows what is stored: else `make pages`."""
+    """Run now, every cell shows what is stored: else `python scripts/environments.py pages`."""
     now, stored = PAGES["notebook"](path), json.loads(path.read_text(encoding="utf-8"))
     for ran, kept in zip(code(now), code(stored), strict=True):
         for new, old in zip(ran["outputs"], kept["outputs"], strict=True):

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -153,14 +152,13 @@ json.dump(printed, open("printed.json", "w", encoding="utf-8"))
 
 
 def run_literally(document: Path, wheel: Path, python: Path, folder: Path) -> None:
-    """Every command and block of a document as it stands, the install line included, but for `make wheel`."""
-    (folder / "dist").mkdir(parents=True)
-    shutil.copy(wheel, folder / "dist")
+    """Every command and block of a document as it stands; the wheel is installed, not the checkout."""
+    folder.mkdir()
     steps: list[tuple[str, str, str | None]] = []
     for block in BLOCK.finditer(document.read_text(encoding="utf-8")):
         if block["session"]:
             told = [(each["command"], each["shown"]) for each in COMMAND.finditer(block["session"])]
-            steps += [("shell", command, shown) for command, shown in told if command != "make wheel\n"]
+            steps += [("shell", command.replace("'.[", f"'{wheel}["), shown) for command, shown in told]
         else:
             steps.append(("python", block["code"], block["shown"]))
     install = [command for kind, command, _ in steps if kind == "shell" and command.startswith("pip ")]
