@@ -67,12 +67,23 @@ def complaints(pages: Mapping[str, str], modules: Mapping[str, str]) -> list[str
     return found
 
 
+PAGES = read(ROOT.glob("docs/**/*.md"), ROOT / "docs")
+FOLDERS = ("src", "experiments", "tests", "benchmarks", "scripts", "checker")
+MODULES = read((p for each in FOLDERS for p in (ROOT / each).rglob("*.py") if p != Path(__file__)), ROOT)
+
+
 def test_every_label_cited_is_defined_exactly_once() -> None:
-    pages = read(ROOT.glob("docs/**/*.md"), ROOT / "docs")
-    folders = ("src", "experiments", "tests", "benchmarks", "scripts", "checker")
-    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    paths.remove(Path(__file__).resolve())
-    assert complaints(pages, read(paths, ROOT)) == []
+    assert complaints(PAGES, MODULES) == []
+
+
+def test_every_statement_is_used_by_code_or_by_another_statement() -> None:
+    """What nothing rests on any more goes; `X1 to X4` names all four."""
+    used = set[str]()
+    for text in [*PAGES.values(), *(" ".join(spoken(source)) for source in MODULES.values())]:
+        for kind, first, last in re.findall(r"\b([A-Z])(\d{1,2}) to [A-Z](\d{1,2})\b", text):
+            used |= {f"{kind}{each}" for each in range(int(first), int(last) + 1)}
+        used |= set(CITATION.findall(BOLD.sub(" ", text)))
+    assert {label for text in PAGES.values() for label in DEFINITION.findall(text)} - used == set()
 
 
 def test_the_site_lists_every_statement_once_with_a_link_to_it() -> None:

@@ -22,7 +22,7 @@ from gpcert.validation import Float
 
 _FACE_ROUNDS = 3
 #: Coordinates narrower than this share of the widest are held where they are smallest: units that differ by
-#: more leave nothing of the convex part but rounding.
+#: more leave nothing of the convex part but rounding (B5').
 _NARROW = 1e-9
 _DESCENT_STEPS = 80
 #: Steps end it that are shorter than this share of the set, and where it only guides: what a tangent loses is
