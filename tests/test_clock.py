@@ -8,7 +8,7 @@ import pytest
 import gpcert as gc
 from gpcert import clock
 from gpcert.bounds.facts import classes, model
-from gpcert.clock import OutOfTime, check, left, now, standing, until
+from gpcert.clock import OutOfTime, check, now, remaining, standing, until
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def test_no_time_passes_for_limits_while_the_clock_stands(time):
             check()
             with standing():
                 time[0] += 50.0
-        assert left() == pytest.approx(2.0)
+        assert remaining() == pytest.approx(2.0)
         check()
         time[0] += 2.5
         with pytest.raises(OutOfTime):
             check()
-    assert left() == np.inf
+    assert remaining() == np.inf
 
 
 def test_what_a_standing_clock_hid_counts_no_later_either(time):
@@ -59,11 +59,11 @@ def test_a_limit_that_an_interrupt_kept_from_ending_does_not_outlive_its_frame(t
     next(entered.gen)  # what `with` does first
     with until(now() + 2.0):  # a later question
         del entered
-        assert left() == 2.0
+        assert remaining() == 2.0
         check()
     time[0] += 5.0
     check()
-    assert left() == np.inf
+    assert remaining() == np.inf
 
 
 def test_limits_that_are_over_are_not_kept(time):

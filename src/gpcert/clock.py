@@ -83,13 +83,13 @@ def standing() -> Iterator[None]:
 def until(deadline: float, stop: Callable[[], bool] | None = None) -> Iterator[None]:
     """Inside, `check` raises after the deadline (on the clock of `now`), or an earlier one.
 
-    `stop`: whether somebody wants it to end; that is Ctrl-C to whoever works.
+    `stop`: whether somebody wants it to end; that is Ctrl-C to the computation.
     """
     with _within(_Limit(deadline, stop, _innermost())):
         yield
 
 
-def left() -> float:
+def remaining() -> float:
     """Seconds until the deadline; inf: there is none."""
     least = float("inf")
     for limit in _limits():
@@ -109,5 +109,5 @@ def heed() -> None:
 def check() -> None:
     """Raise `OutOfTime` if the deadline has passed; cheap enough for every quadratic programme."""
     heed()
-    if left() < 0.0:
+    if remaining() < 0.0:
         raise OutOfTime

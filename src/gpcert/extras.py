@@ -33,8 +33,8 @@ def extra(module: str, what: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-    told = f"{what} needs {package}, got none: pip install 'gpcert[{EXTRAS[package]}]'"
-    raise InvalidInputError(told)
+    message = f"{what} needs {package}, got none: pip install 'gpcert[{EXTRAS[package]}]'"
+    raise InvalidInputError(message)
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:

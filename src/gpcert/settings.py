@@ -1,4 +1,4 @@
-"""What a question is asked with besides its subject: plain data, recorded in every answer."""
+"""What a question is asked with, its subject excepted: plain data, recorded in every answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICES = ("auto", "cpu", "cuda")
 
 @dataclass(frozen=True)
 class Settings(Record):
-    """What a question was asked with besides its subject: recorded in every answer.
+    """What a question was asked with, its subject excepted: recorded in every answer.
 
     Attributes
     ----------

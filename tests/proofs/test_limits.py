@@ -10,7 +10,7 @@ import pytest
 
 import gpcert as gc
 from gpcert.cli import main
-from gpcert.clock import OutOfTime, check, left, now, until
+from gpcert.clock import OutOfTime, check, now, remaining, until
 from gpcert.proofs import prover, record
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.prover import Prover
@@ -188,8 +188,8 @@ def test_an_export_without_time_says_so(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_clock_knows_what_is_left_and_who_wants_to_stop() -> None:
     with until(now() + 100.0, stop=lambda: True), until(now() + 50.0):
-        assert left() <= 50.0
+        assert remaining() <= 50.0
         with pytest.raises(KeyboardInterrupt):
             check()
-    assert left() == np.inf
+    assert remaining() == np.inf
     check()

@@ -27,8 +27,8 @@ NOT_MET = 3
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """The options of a gate."""
     group = parser.add_argument_group("gate (exit status 3 where it is not met)")
-    told = "share of the rows that must be right and proved safe at every radius"
-    group.add_argument("--require", type=_share, metavar="SHARE", help=told)
+    rule = "share of the rows that must be right and proved safe at every radius"
+    group.add_argument("--require", type=_share, metavar="SHARE", help=rule)
     group.add_argument("--class", dest="only", metavar="CLASS", help="count only rows truly of this class")
     group.add_argument("--at", type=number, metavar="R", help="only at this of the radii")
     group.add_argument(
@@ -96,8 +96,8 @@ class Gate:
         where = "its own region" if radius is None else f"radius {exactly(radius)}"
         who = "" if self.only is None else f" of class {self.only}"
         kept = "" if self.threshold == 0.5 else f" with a probability above {exactly(self.threshold)}"
-        told = f"required {exactly(float(self.share))} right and proved safe{kept}{who} at {where}"
-        return f"{told}, got {counted(held, n)} rows: {'met' if met else 'NOT met'}"
+        rule = f"required {exactly(float(self.share))} right and proved safe{kept}{who} at {where}"
+        return f"{rule}, got {counted(held, n)} rows: {'met' if met else 'NOT met'}"
 
 
 def _lost(answer: Any, label: str | None) -> str:

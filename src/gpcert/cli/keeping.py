@@ -31,7 +31,7 @@ class Kept(NamedTuple):
 def check_output(
     path: Path | None, *others: str | Path | None, ends: Sequence[str], name: str = "--output"
 ) -> None:
-    """What would fail after the work is told before it; no other file of the command is written over.
+    """What would fail after the work is an error before it; no other file of the command is written over.
 
     `ends`: the extensions that it may have.
     """
@@ -42,8 +42,10 @@ def check_output(
         require(not path.is_dir(), f"{name} must be a file, got the folder {path}")
         require(not path.exists() or path.is_file(), f"{name} must be an ordinary file, got {path}")
         for other in others:
-            apart = other is None or not _same(path, Path(other))
-            require(apart, f"{name} must be a file of its own, got {path}, which the command uses elsewhere")
+            distinct = other is None or not _same(path, Path(other))
+            require(
+                distinct, f"{name} must be a file of its own, got {path}, which the command uses elsewhere"
+            )
         extension(name, path, *ends)
         _try_folder(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
@@ -129,7 +131,7 @@ def rescue(wanted: str, name: str, write: Callable[[Path], None], reason: str) -
     """In the temporary folder, readable by this user alone, where `wanted` could not be written."""
     from tempfile import mkdtemp
 
-    told, folder = f"{wanted} could not be written ({reason})", None
+    message, folder = f"{wanted} could not be written ({reason})", None
     try:
         folder = Path(mkdtemp(prefix="gpcert-rescued-"))
         write(folder / name)
@@ -137,5 +139,5 @@ def rescue(wanted: str, name: str, write: Callable[[Path], None], reason: str) -
         if folder is not None:
             with suppress(OSError):
                 folder.rmdir()
-        return Kept(None, told, failed=True)
-    return Kept(folder / name, f"{told}; saved in its place: {folder / name}", failed=True)
+        return Kept(None, message, failed=True)
+    return Kept(folder / name, f"{message}; saved in its place: {folder / name}", failed=True)

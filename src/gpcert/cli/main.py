@@ -37,7 +37,7 @@ VERBS = {
 class _Parser(argparse.ArgumentParser):
     """argparse with its errors as one line, as everywhere in gpcert."""
 
-    options: tuple[str, ...] = ()  #: those of the verb, which the parser above it is asked about
+    options: tuple[str, ...] = ()  #: those of the verb, for suggestions
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         try:

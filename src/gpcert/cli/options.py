@@ -31,8 +31,8 @@ def add_data(parser: argparse.ArgumentParser, optional: bool = False) -> None:
 
 def add_reading(group: argparse._ArgumentGroup) -> None:
     """How a table is read."""
-    told = "between the cells of a CSV (a comma; with --decimal ',' a semicolon)"
-    group.add_argument("--delimiter", type=character, help=told)
+    help_text = "between the cells of a CSV (a comma; with --decimal ',' a semicolon)"
+    group.add_argument("--delimiter", type=character, help=help_text)
     group.add_argument("--encoding", type=encoding, default="utf-8", help="of a CSV (%(default)s)")
     group.add_argument("--decimal", choices=(".", ","), default=".", help="point or comma (%(default)s)")
     group.add_argument("--missing", choices=("skip",), help="skip: leave out rows with empty cells")
@@ -41,8 +41,8 @@ def add_reading(group: argparse._ArgumentGroup) -> None:
 def add_region(parser: argparse.ArgumentParser, several_radii: bool = False, boxes: bool = False) -> None:
     """The region around each row, in the units of the file."""
     group = parser.add_argument_group("region (units of the file)")
-    told = "move by up to this" + ("; may be given several times" if several_radii else "")
-    group.add_argument("--radius", type=number, action="append", metavar="R", help=told)
+    help_text = "move by up to this" + ("; may be given several times" if several_radii else "")
+    group.add_argument("--radius", type=number, action="append", metavar="R", help=help_text)
     group.add_argument("--radius-column", metavar="NAME", help="a radius for each row, from this column")
     if boxes:
         group.add_argument(
@@ -55,7 +55,7 @@ def add_region(parser: argparse.ArgumentParser, several_radii: bool = False, box
 
 
 def add_shape(group: argparse._ArgumentGroup) -> None:
-    """What a ball is besides its radius."""
+    """What a ball has besides its radius."""
     group.add_argument(
         "--norm", type=norm, default=float("inf"), help="inf (default), 2, 1, any p >= 1, or 0"
     )
@@ -107,20 +107,20 @@ def add_output(parser: argparse.ArgumentParser, ends: tuple[str, ...] = (".json"
     """Where answers go, by extension."""
     group = parser.add_argument_group("output")
     parser.set_defaults(ends=ends)
-    told = "save the results here: " + (
+    help_text = "save the results here: " + (
         "a table if it ends in {1}, {2} or {3}, all of them if in {0}" if len(ends) > 1 else "a {0} file"
     ).format(*ends)
-    group.add_argument("-o", "--output", type=Path, metavar="FILE", help=told)
-    told = "keep answers here as they come; what is there is not computed"
-    group.add_argument("--store", type=Path, metavar="FILE", help=told)
+    group.add_argument("-o", "--output", type=Path, metavar="FILE", help=help_text)
+    help_text = "keep answers here as they come; what is there is not computed"
+    group.add_argument("--store", type=Path, metavar="FILE", help=help_text)
     group.add_argument("--json", action="store_true", help="print the results as JSON in place of a table")
     group.add_argument("--quiet", action="store_true", help="no progress line")
 
 
 def add_proof(parser: argparse.ArgumentParser) -> None:
     """A proof file for each answer, which `python -m gpcert_check MODEL DIR/*.json` checks."""
-    told = "write a proof file for each answer into this folder, for gpcert_check"
-    parser.add_argument("--proof", type=Path, metavar="DIR", help=told)
+    help_text = "write a proof file for each answer into this folder, for gpcert_check"
+    parser.add_argument("--proof", type=Path, metavar="DIR", help=help_text)
 
 
 def number(text: str) -> float:

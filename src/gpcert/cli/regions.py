@@ -88,8 +88,8 @@ def read_regions(
         shape = read_shape(parsed, post, table)
         return balls(table, read_radii(parsed, table), shape), shape_told(shape, names)
     balls_too = [name for name in _OF_BALLS if getattr(parsed, name) not in (None, math.inf)]
-    told = "".join(f"--{name.replace('_', '-')}" for name in balls_too[:1])
-    require(not balls_too, f"--boxes and {told} exclude each other, got both")
+    option = "".join(f"--{name.replace('_', '-')}" for name in balls_too[:1])
+    require(not balls_too, f"--boxes and {option} exclude each other, got both")
     reading = replace(reading_of(parsed), missing=None)
     return boxes(parsed.boxes, reading, names, table), {"boxes": str(parsed.boxes)}
 

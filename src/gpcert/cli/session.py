@@ -163,19 +163,19 @@ def run_session(
         )
         text = dumps(results)
         kept = _save(parsed.output, results, text)
-        told = _tell(parsed, results, text, kept, table_of, summary_of)
+        printed = _tell(parsed, results, text, kept, table_of, summary_of)
         judged = 0 if gate is None else gate.judge(answers, results["seconds"], parsed.json)
     if settings.get("norm", 0) != 0 and settings["scale"] is None:  # balls, in the units of the file
         moving = settings["features"] and [model.features.index(name) for name in settings["features"]]
-        if apart := units_apart(model.post, moving, settings["domain"], "--scale std"):
-            warn(apart)
+        if hint := units_apart(model.post, moving, settings["domain"], "--scale std"):
+            warn(hint)
     if unlike := impossible(results, answers, ("--domain data", "--features")):
         warn(unlike)
     if failure:
         warn(failure)
     if failure or kept.failed:
         return 1
-    return interrupt.status if interrupt.requested else int(not told) or judged
+    return interrupt.status if interrupt.requested else int(not printed) or judged
 
 
 def _answers(
@@ -302,13 +302,13 @@ def _for_people(
     if answers and (counts := summary_of(answers)):
         lines.append(counts)
     lines += map(printable, [*few(summary(results, answers)), *table_lines(units(results, answers))])
-    told = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
-    lines.append(told if results["complete"] else f"{told}; stopped early, every bound shown holds")
+    counted = f"{len(answers)} of {results['asked']} answered in {duration(results['seconds'])}"
+    lines.append(counted if results["complete"] else f"{counted}; stopped early, every bound shown holds")
     return lines if place is None else [*lines, f"saved: {printable(str(place))}"]
 
 
 def tell_skipped(*tables: DataTable) -> None:
-    """Rows that `--missing skip` left out are said; the others keep their positions."""
+    """Say how many rows `--missing skip` has skipped; the others keep their positions."""
     for table in tables:
         if table.skipped:
             n = table.skipped + len(table.X)

@@ -64,8 +64,8 @@ def row_cells(row: Row) -> tuple[str, ...]:
     """What tables begin with: row, true label, predicted label, its probability, radius if there is one."""
     best = "" if row.probability is None else f"{row.probability.max():.3f}"
     name = str(row.row) if row.id is None else row.id
-    told = name, row.label or "", row.predicted or "", best
-    return told if row.radius is None else (*told, exactly(row.radius))
+    message = name, row.label or "", row.predicted or "", best
+    return message if row.radius is None else (*message, exactly(row.radius))
 
 
 def by_radius(
@@ -115,14 +115,14 @@ class Interrupt:
             raise KeyboardInterrupt(self.status)
         self.requested = True
         self.status = 128 + number
-        told = f"\nstopping; what is known will be kept (Ctrl-C again: {self._again})\n"
+        message = f"\nstopping; what is known will be kept (Ctrl-C again: {self._again})\n"
         # Not `print`: the signal may have come while it was printing. The terminal may have gone (HUP).
         with suppress(OSError, AttributeError):
-            os.write(sys.stderr.fileno(), told.encode())
+            os.write(sys.stderr.fileno(), message.encode())
 
 
 def line(what: str, total: int, quiet: bool) -> Bar:
-    """A bar on standard error; silent when that is no terminal, or when told to be."""
+    """A bar on standard error; silent when that is no terminal, or with --quiet."""
     seen = not quiet and sys.stderr is not None and sys.stderr.isatty()
     return Bar(what, total, leave=False, shown=seen)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.bounds.factory import BoundFactory, shape_of
-from gpcert.clock import OutOfTime, left, now, until
+from gpcert.clock import OutOfTime, now, remaining, until
 from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_told
@@ -54,7 +54,7 @@ class ProofText:
     @staticmethod
     def sharing(others: int) -> AbstractContextManager[None]:
         """Inside, what is left of the time is shared with as many others."""
-        return until(now() + left() / (others + 1))
+        return until(now() + remaining() / (others + 1))
 
     def text(self, model: str, row: str | None) -> str:
         """The whole file, for a model file with this SHA-256, about a row of this name."""
@@ -248,7 +248,7 @@ class ProofText:
             return (np.inf if goal.upper else -np.inf), None
         try:
             share = _LAST if goal.only and goal.patient else _SHARE
-            with until(now() + share * left()):
+            with until(now() + share * remaining()):
                 return self._prove(goal)
         except OutOfTime:
             self.cut = True

@@ -1,6 +1,6 @@
 """Many pieces of work in one call, here or on workers, reported as they come; stopped, what is known is kept.
 
-Workers are processes (joblib's loky), one BLAS thread each, or whatever `joblib.parallel_config` says. They
+Workers are processes (joblib's loky), one BLAS thread each, or what `joblib.parallel_config` says. They
 cost a second or two to start: unless a number of them is asked for, the work begins here, and moves once it
 is seen to be long. Which piece a worker died of is found by halving those that were under way.
 """
@@ -44,7 +44,7 @@ from gpcert.validation import Index
 _WORTH = 5.0
 #: Pieces done here, or else seconds spent on fewer, before that is estimated.
 _TRIAL, _ALONE = 4, 2.0
-#: Seconds that pieces which were told to stop have for it.
+#: Seconds that pieces have to stop.
 _PATIENCE = 5.0
 #: Seconds between two looks at what the workers have reported.
 _LOOK = 0.05
@@ -175,7 +175,7 @@ class Keeper:
 
 @dataclass(frozen=True)
 class Running:
-    """How a batch runs: who is told, on how many workers, who keeps answers.
+    """How a batch runs: its listener, the number of workers, what keeps its answers.
 
     `keeper`: made for each batch, of a function that gives the answer which says nothing of a piece.
     """
@@ -221,7 +221,7 @@ def ask_all(
 
 @dataclass(eq=False)
 class _Batch:
-    """The pieces that wait, those that are answered, and who is told."""
+    """The pieces that wait, those that are answered, and the listener."""
 
     ask: Ask
     task: Any
@@ -258,11 +258,11 @@ class _Batch:
         """Say what dead workers have cost."""
         if self._deaths:
             cost = f"{self._lost} of {self.total} are not answered" if self._lost else "its work was repeated"
-            told = f"a worker ran out of memory or was killed: {cost}"
+            message = f"a worker ran out of memory or was killed: {cost}"
             if isinstance(self.tell, Collector):
-                self.tell.complaints.append(told)
+                self.tell.complaints.append(message)
             else:
-                warnings.warn(told, RuntimeWarning, stacklevel=4)
+                warnings.warn(message, RuntimeWarning, stacklevel=4)
 
     def _say(self, index: int, known: Sequence[float]) -> None:
         """Tell the listener what is known of a region; it may want to stop."""
@@ -310,10 +310,10 @@ class _Batch:
         start, begun_with = time.perf_counter(), len(self.waiting)
 
         def pays(trial: int, seconds: float) -> bool:
-            left, spent = len(self.waiting), time.perf_counter() - start
-            done = begun_with - left
-            enough = may_move and left > 1 and (done >= trial or spent > seconds)
-            return enough and spent / max(done, 1) * left > _WORTH and cores() > 1
+            remaining, spent = len(self.waiting), time.perf_counter() - start
+            done = begun_with - remaining
+            enough = may_move and remaining > 1 and (done >= trial or spent > seconds)
+            return enough and spent / max(done, 1) * remaining > _WORTH and cores() > 1
 
         for i in list(self.waiting):
             moved = False

@@ -47,7 +47,7 @@ _set = threading.Lock()
 
 @contextmanager
 def one_thread(centres: int, regions: int) -> Iterator[None]:
-    """BLAS keeps to one thread inside, if a model of so many centres is asked about few regions."""
+    """BLAS keeps to one thread inside, unless centres times regions are many."""
     large = centres > _CENTRES or centres * regions > _PRODUCTS
     if large or not _set.acquire(blocking=False):
         yield

@@ -1,4 +1,4 @@
-"""What somebody who waits is told, and a bar that shows it."""
+"""Reports on the progress of a batch, and a bar that shows them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Report = Callable[..., bool]
 
 
 class Stopped(Exception):
-    """A piece was told to stop, or a search in it kept Ctrl-C to itself, and it has no answer."""
+    """A piece was stopped, or a search in it kept Ctrl-C to itself, and it has no answer."""
 
 
 def wants_to_stop(said: object) -> bool:
@@ -82,7 +82,7 @@ class Collector:
 
 @contextmanager
 def listener(progress: Listener | bool | None, what: str) -> Iterator[Listener | None]:
-    """Who is told about the question `what`: the caller's function, a bar for True, or nobody."""
+    """The listener of the question `what`: the caller's function, a bar for True, or None."""
     if not isinstance(progress, bool | np.bool_):
         yield progress
         return

@@ -40,7 +40,7 @@ from gpcert.validation import Index
 SENT, BEGUN, ENDED = 1, 2, 3
 #: Columns: state, reports so far, and the last report: lower, upper, nodes, seconds, which of its regions.
 _WIDTH = 7
-#: A piece that has cost so many workers, the last of them alone, is set aside.
+#: A piece that has cost this many workers, the last of them alone, is set aside.
 TRIED = 3
 _DASK, _RAY = "DaskDistributedBackend", "RayBackend"
 #: Seconds to wait for workers of a cluster that has lost all of them.
@@ -73,7 +73,7 @@ class Board:
         return path, cls(path, rows)
 
     def remove(self) -> None:
-        """Take the file away; whoever has opened it may still write."""
+        """Take the file away; who has opened it may still write."""
         from joblib.externals.loky.backend import resource_tracker
 
         with suppress(OSError):
@@ -167,9 +167,9 @@ def _once(board: Board) -> Callable[[], bool]:
 
     def stop() -> bool:
         nonlocal heard
-        told = not heard and board.stopped
-        heard = heard or told
-        return told
+        chosen = not heard and board.stopped
+        heard = heard or chosen
+        return chosen
 
     return stop
 
@@ -195,23 +195,23 @@ def cores() -> int:
 
 
 def wanted(n_jobs: int | None) -> int | None:
-    """How many workers: what is asked for, what joblib was told; 1 inside a worker; None: as many as pay."""
+    """How many workers: `n_jobs`, or joblib's setting; 1 inside a worker; None: as many as pay."""
     if multiprocessing.current_process().daemon:  # daemons may not have children
         return 1
     if n_jobs is not None and n_jobs < -1:
         return max(1, cores() + 1 + n_jobs)
-    if n_jobs is not None or "joblib" not in sys.modules:  # nobody can have told joblib anything
+    if n_jobs is not None or "joblib" not in sys.modules:  # joblib has no setting
         return n_jobs
     from joblib.parallel import get_active_backend
 
-    backend, told = get_active_backend()
-    if told is None and remote():  # whoever names a cluster means it; Dask counts its workers itself
+    backend, chosen = get_active_backend()
+    if chosen is None and remote():  # a named cluster is meant; Dask counts its workers itself
         return 2 if _kind(backend) == _DASK else max(2, int(backend.effective_n_jobs(-1)))
-    return 1 if told is None and backend.nesting_level else told
+    return 1 if chosen is None and backend.nesting_level else chosen
 
 
 def remote() -> bool:
-    """Whether joblib was told to use a cluster."""
+    """Whether joblib's setting is a cluster."""
     from joblib.parallel import get_active_backend
 
     backend, _ = get_active_backend()
@@ -353,8 +353,8 @@ def cluster(address: str | None) -> Iterator[None]:
         try:
             client = distributed.Client(address, timeout=20)
         except (OSError, TimeoutError) as error:
-            told = f"--cluster must be a Dask scheduler that answers, got {address} ({error})"
-            raise GpcertError(told) from None
+            chosen = f"--cluster must be a Dask scheduler that answers, got {address} ({error})"
+            raise GpcertError(chosen) from None
         with client, joblib.parallel_config("dask"):
             yield
     elif address == "ray" or address.startswith("ray://"):

@@ -1,7 +1,7 @@
-"""The SQLite file of a store: made, opened and checked; whatever goes wrong is one sentence.
+"""The SQLite file of a store: made, opened and checked; what goes wrong is one sentence.
 
 A store may come from a stranger: its tables must be ours to the letter (no trigger, no view), nothing in it
-is executed, and what is read from it is checked by whoever reads it.
+is executed, and what is read from it is checked by the reader.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def connect(path: Path, write: bool) -> sqlite3.Connection:
             _make(connection, path)
         _checked(path, connection)
         connection.execute("PRAGMA journal_mode = WAL")
-        # Every commit reaches the disk before the next begins: what was told to be kept survives a power cut.
+        # Every commit reaches the disk before the next begins: what is kept survives a power cut.
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 
@@ -67,20 +67,20 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:  # the latter of names in a damaged schema
-        told = str(error)
+        message = str(error)
         kept = "what was committed before is kept"
         reasons = {
             "file is not a database": f"{path} must be a gpcert store, got a file that is not one",
-            "full": f"{path} could not be written ({told}); {kept}",
-            "I/O error": f"{path} could not be read or written ({told}); {kept}",
-            "malformed": f"{path} is damaged ({told}); it was left as it is: what can be read of it goes to "
-            f"a new store by gpcert store merge NEW {path}",
+            "full": f"{path} could not be written ({message}); {kept}",
+            "I/O error": f"{path} could not be read or written ({message}); {kept}",
+            "malformed": f"{path} is damaged ({message}); it was left as it is: what can be read of it goes "
+            f"to a new store by gpcert store merge NEW {path}",
             "decode": f"{path} is damaged: it holds a text that is none; it was left as it is",
             "readonly": f"{path} must be a store that can be written, got one that is read-only",
-            "unable to open": f"{path} must be a file, in a folder, that can be opened ({told})",
+            "unable to open": f"{path} must be a file, in a folder, that can be opened ({message})",
             "locked": f"{path} was in use by another process for {PATIENCE:g} s; {kept}",
         }
-        found = next((said for sign, said in reasons.items() if sign in told), f"{path}: {told}")
+        found = next((said for sign, said in reasons.items() if sign in message), f"{path}: {message}")
         raise StoreError(found) from error
 
 
@@ -126,8 +126,8 @@ def _has(path: Path, log: str) -> bool:
 
 
 def is_begun(path: Path) -> bool:
-    """Whether there is anything in the file. Where whoever made it was killed at that, what was written is
-    taken back first: only one who may write can do so, and a half of it reads like damage.
+    """Whether there is anything in the file. Where the process that made it was killed at that, what
+    was written is taken back first: only one who may write can do so, and a half of it reads like damage.
     """
     if path.is_file() and _has(path, "journal"):
         with suppress(sqlite3.Error), closing(_open(f"{path.absolute().as_uri()}?mode=rw")) as connection:

@@ -94,8 +94,8 @@ def _(old: Verdict, new: Verdict) -> dict[str, Any]:
 @together.register
 def _(old: CertifiedRadius, new: CertifiedRadius) -> dict[str, Any]:
     nearest = min(old, new, key=lambda r: r.unsafe)
-    told = {name: getattr(nearest, name) for name in ("unsafe", "counterexample", "probability")}
-    return told | {"safe": max(old.safe, new.safe)}
+    found = {name: getattr(nearest, name) for name in ("unsafe", "counterexample", "probability")}
+    return found | {"safe": max(old.safe, new.safe)}
 
 
 @together.register
@@ -289,7 +289,7 @@ def narrow(answer: Answer) -> bool:
 
 
 def sharp_enough(known: Settings, asked: Settings) -> bool:
-    """Whether an answer found with the first settings serves whoever asks with the second."""
+    """Whether an answer found with the first settings serves a question with the second."""
     return (
         known.tolerance <= asked.tolerance
         and known.max_seconds >= asked.max_seconds

@@ -1,6 +1,6 @@
 """Between the executor and a store: what is known already, and answers kept as they come.
 
-Answers are written by a thread of their own, many in one transaction where they come fast: whoever computes
+Answers are written by a thread of their own, many in one transaction where they come fast: the computation
 does not wait for the disk. `close` waits until all of them are on it.
 """
 
@@ -26,7 +26,7 @@ from gpcert.store.store import Store
 _MOST = 1000
 
 
-#: What serves whoever asks of an answer that is kept; None: it is asked again.
+#: The kept answer as it is given out; None: it is asked again.
 Served = Callable[[Answer], Answer | None]
 
 
@@ -94,7 +94,7 @@ class _Keeper(Keeper):
         self._begun = self._told = False
 
     def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
-        """Pieces, or what is left of them, that have to be asked; and the answers to the others."""
+        """Pieces, or what remains of them, that have to be asked; and the answers to the others."""
         rest = pieces.copy()
         found: dict[int, Any] = {}
         lost = self._store.set_aside_keys()
@@ -114,7 +114,7 @@ class _Keeper(Keeper):
         return rest, found
 
     def _find(self, asked: Answer, lost: Container[bytes]) -> Answer | None:
-        """What was set aside is not tried again: it may end whoever tries."""
+        """What was set aside is not tried again: it may end the process again."""
         key = asked.key
         if key_of(key) in lost:
             return asked
@@ -159,7 +159,7 @@ class _Keeper(Keeper):
             self._begun = False
             if self._failure is None:
                 self._store.end()
-        self._store.close()  # whoever closes last leaves one file, without a log beside it
+        self._store.close()  # the last to close leaves one file, without a log beside it
         self._check()
 
     def _begin(self) -> None:
@@ -177,7 +177,7 @@ class _Keeper(Keeper):
         self._queue.put(answers)
 
     def _write(self, run: int | None) -> None:
-        """In the thread: whatever waits goes into one transaction, pieces undivided."""
+        """In the thread: all that waits goes into one transaction, pieces undivided."""
         store = Store(self._store.path)
         batch: list[Answer] | None = []
         while batch is not None:
@@ -192,7 +192,7 @@ class _Keeper(Keeper):
                 try:
                     store.put(waiting, run)
                 except BaseException as error:
-                    self._failure = error  # raised by whoever asks next; the queue is emptied all the same
+                    self._failure = error  # raised by the next call; the queue is emptied all the same
         store.close()
 
     def _check(self) -> None:

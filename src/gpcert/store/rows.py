@@ -30,7 +30,7 @@ _NAN = float("nan")
 
 
 def key_of(key: Key) -> bytes:
-    """What identifies a question, settings apart, in 32 bytes."""
+    """What identifies a question, without settings, in 32 bytes."""
     return sha256("".join(key[:3]).encode()).digest()
 
 
@@ -102,8 +102,8 @@ def _seal(data: str, key: bytes, kind: str, status: str, model: str, *numbers: f
 
 def intact(data: Any, sealed: Any, *columns: Any) -> bool:
     """Whether columns and content are what was written together."""
-    told = isinstance(data, str) and None not in columns[:4]
-    return told and _seal(data, *columns) == sealed
+    complete = isinstance(data, str) and None not in columns[:4]
+    return complete and _seal(data, *columns) == sealed
 
 
 def where_of(wanted: dict[str, str | None]) -> tuple[str, list[str]]:

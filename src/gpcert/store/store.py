@@ -128,8 +128,8 @@ class Store:
         seconds: dict[tuple[str, str], list[float]] = {}
         for row in self.verified(f"1 {_LISTED} {where}", given):
             seconds.setdefault((row[4], row[5]), []).append(row[10])
-        told = ((*of, len(each), sum(each)) for of, each in sorted(seconds.items()))
-        return Listing.of(("kind", "status", "count", "seconds"), told)
+        rows = ((*of, len(each), sum(each)) for of, each in sorted(seconds.items()))
+        return Listing.of(("kind", "status", "count", "seconds"), rows)
 
     def verified(self, rest: str, given: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of SELECT SEALED and the rest; an error where an answer in them is not what was written."""
@@ -198,11 +198,11 @@ class Store:
             )
         )
         require(len(rows) == 1, f"model must be the digest of one model in {self.path}, got {digest!r}")
-        ((told, content, written),) = rows
+        ((own, content, written),) = rows
         whole = isinstance(content, bytes) and sha256(content).hexdigest() == written
-        post = model_of(content, f"{self.path}, model {told[:12]}") if whole else None
-        if post is None or post.digest != told:
-            raise StoreError(f"{self.path} is damaged: model {told[:12]} is not what was written")
+        post = model_of(content, f"{self.path}, model {own[:12]}") if whole else None
+        if post is None or post.digest != own:
+            raise StoreError(f"{self.path} is damaged: model {own[:12]} is not what was written")
         return post
 
     def answer(self, number: int) -> Answer:
@@ -355,9 +355,9 @@ class Store:
             pass
         with clear_errors(self.path):
             connection = self._open(write=True)
-            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            if told != "ok":
-                raise StoreError(f"{self.path} is damaged ({told}); it was left as it is")
+            (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if verdict != "ok":
+                raise StoreError(f"{self.path} is damaged ({verdict}); it was left as it is")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             before = self.path.stat().st_size
             connection.execute("VACUUM")

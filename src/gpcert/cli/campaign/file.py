@@ -69,64 +69,64 @@ def read_campaign(path: Path) -> Campaign:
     try:
         content = path.read_bytes()
         require(len(content) <= _MOST, f"{path} must be a campaign file, got {len(content)} bytes")
-        told = tomllib.loads(content.decode("utf-8"))
+        entries = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(f"{path} must be a TOML file, got {error}") from None
     try:
-        return _campaign(told, sha256(content).hexdigest(), path.parent)
+        return _campaign(entries, sha256(content).hexdigest(), path.parent)
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 
 
-def _campaign(told: dict[str, Any], digest: str, folder: Path) -> Campaign:
-    _known("the file", told, _TOP)
+def _campaign(entries: dict[str, Any], digest: str, folder: Path) -> Campaign:
+    _known("the file", entries, _TOP)
     for name in ("store", "models", "data", "questions"):
-        require(name in told, f"{name} must be given, got nothing")
-    _each("", told, _TOP)
-    _known("data", told["data"], _DATA)
-    _each("data.", told["data"], _DATA)
-    require("file" in told["data"], "data.file must be given, got nothing")
-    require(bool(told["models"]), "models must name at least one model, got none")
-    for name, file in told["models"].items():
+        require(name in entries, f"{name} must be given, got nothing")
+    _each("", entries, _TOP)
+    _known("data", entries["data"], _DATA)
+    _each("data.", entries["data"], _DATA)
+    require("file" in entries["data"], "data.file must be given, got nothing")
+    require(bool(entries["models"]), "models must name at least one model, got none")
+    for name, file in entries["models"].items():
         require(isinstance(file, str), f"models.{name} must be the path of a model file, got {_shown(file)}")
-    for i, question in enumerate(told["questions"]):
-        _question(f"questions[{i}]", question, told["models"])
+    for i, question in enumerate(entries["questions"]):
+        _question(f"questions[{i}]", question, entries["models"])
     return Campaign(
         digest,
         folder,
-        folder / told["store"],
-        float(told.get("budget_seconds", math.inf)),
-        told.get("priority", "order"),
-        told.get("jobs"),
-        told["models"],
-        told["data"],
-        told["questions"],
+        folder / entries["store"],
+        float(entries.get("budget_seconds", math.inf)),
+        entries.get("priority", "order"),
+        entries.get("jobs"),
+        entries["models"],
+        entries["data"],
+        entries["questions"],
     )
 
 
-def _question(place: str, told: Any, models: dict[str, Any]) -> None:
-    require(isinstance(told, dict), f"{place} must be a table, got {_shown(told)}")
-    ask = told.get("ask")
+def _question(place: str, entries: Any, models: dict[str, Any]) -> None:
+    require(isinstance(entries, dict), f"{place} must be a table, got {_shown(entries)}")
+    ask = entries.get("ask")
     known = isinstance(ask, str) and ask in ASKED
     require(known, f"{place}.ask must be one of {', '.join(ASKED)}, got {_shown(ask)}")
     own = ASKED[str(ask)]
-    _known(place, told, {name: _QUESTION[name] for name in (*_COMMON, *own)})
-    _each(f"{place}.", told, _QUESTION)
-    require("radii" not in own or "radii" in told, f"{place}.radii must be given for {ask}, got nothing")
-    for name in told.get("models", ()):
+    _known(place, entries, {name: _QUESTION[name] for name in (*_COMMON, *own)})
+    _each(f"{place}.", entries, _QUESTION)
+    require("radii" not in own or "radii" in entries, f"{place}.radii must be given for {ask}, got nothing")
+    for name in entries.get("models", ()):
         require(name in models, f"{place}.models must be names from models, got {name!r}")
-    norms = told.get("norms", ["inf"])
+    norms = entries.get("norms", ["inf"])
     require(ask != "explain" or norms == ["inf"], f'{place}.norms must be ["inf"] for explain, got {norms}')
 
 
-def _known(place: str, told: Any, known: dict[str, Any]) -> None:
-    require(isinstance(told, dict), f"{place} must be a table, got {_shown(told)}")
-    for name in told:
+def _known(place: str, entries: Any, known: dict[str, Any]) -> None:
+    require(isinstance(entries, dict), f"{place} must be a table, got {_shown(entries)}")
+    for name in entries:
         require(name in known, f"{place} must have no entries but {', '.join(known)}, got {name!r}")
 
 
-def _each(place: str, told: dict[str, Any], rules: dict[str, tuple[Callable[[Any], bool], str]]) -> None:
-    for name, value in told.items():
+def _each(place: str, entries: dict[str, Any], rules: dict[str, tuple[Callable[[Any], bool], str]]) -> None:
+    for name, value in entries.items():
         holds, rule = rules[name]
         require(holds(value), f"{place}{name} must be {rule}, got {_shown(value)}")
 

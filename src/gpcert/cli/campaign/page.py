@@ -56,18 +56,20 @@ def campaign_rows(campaign: Campaign, store: Store) -> dict[str, list[Any]]:
     """
     lines = []
     for part in parts(campaign):
-        features = part.told["features"]
-        told = {name: part.told[name] for name in ("ask", "model", "norm")}
-        told |= {"features": None if features is None else ",".join(features)}
-        told |= {name: part.question.get(name) for name in SETTINGS}
-        told = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
+        features = part.described["features"]
+        described = {name: part.described[name] for name in ("ask", "model", "norm")}
+        described |= {"features": None if features is None else ",".join(features)}
+        described |= {name: part.question.get(name) for name in SETTINGS}
+        described = {
+            name: ", ".join(value) if isinstance(value, list) else value for name, value in described.items()
+        }
         for row in _rows(part, store):
-            lines += [told | about_row(row) | line for line in _lines(part, row.answer)]
+            lines += [described | about_row(row) | line for line in _lines(part, row.answer)]
     return columns(lines)
 
 
 def _lines(part: Part, answer: Answer | None) -> list[dict[str, Any]]:
-    """What is known of one row, for each radius asked about."""
+    """What is known of one row, for each radius of the question."""
     if answer is None:
         alone = part.question["ask"] != "evaluate"
         return [{"radius": radius} for radius in ([part.radius] if alone else part.question["radii"])]
@@ -94,11 +96,11 @@ def result_of(part: Part, store: Store) -> tuple[dict[str, Any], list[Row]]:
     model, table, shape, question = part.points.model, part.table, part.shape, part.question
     known: list[Any] = [row for row in _rows(part, store) if row.answer is not None]
     answers = [replace(row, answer=_shown(part.post, row.answer)) for row in known]
-    told = shape_told(shape, model.features)
+    described = shape_told(shape, model.features)
     settings = {name: question.get(name) for name in ("threshold", "label", "method", "rtol", *_LIMITS)}
     return document(
         question["ask"],
-        settings=settings | told | {"unit": unit_of(part.post, told["scale"])},
+        settings=settings | described | {"unit": unit_of(part.post, described["scale"])},
         model=describe_model(part.post, Path(model.file).name, model.sha256),
         data=describe_data(table, None),
         answers=answers,
@@ -132,7 +134,7 @@ def _shown(post: Posterior, answer: Answer) -> Any:
         label=label,
         threshold=answer.threshold,
         max_radius=last,
-        rtol=math.inf,  # as near as the radii that were asked about are
+        rtol=math.inf,  # as near as the radii of the question are
         status=Status.RADIUS if safe == last else status,
         tests=0,
         nodes=0,

@@ -33,13 +33,13 @@ from gpcert.results import Answer
 from gpcert.store import Plan, Store
 from gpcert.validation import Float, Index, require
 
-#: What two lines of a campaign may differ in, besides question, model, norm, features and radius.
+#: What two lines of a campaign may differ in, beyond question, model, norm, features and radius.
 SETTINGS = (
     *("scale", "domain", "threshold", "label"),
     *("method", "tolerance", "rtol", "max_radius", "max_seconds", "max_nodes"),
 )
 
-#: Rows asked about in one call; a multiple of the blocks that questions work in.
+#: Rows in one call; a multiple of the blocks that questions work in.
 _LOT = 2048
 
 #: Entries of a question that are parameters of its function as they stand.
@@ -90,9 +90,9 @@ class ModelData:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """`told`: what is asked, in words for tables; `proof`: the folder for proof files."""
+    """`described`: what is asked, in words for tables; `proof`: the folder for proof files."""
 
-    told: dict[str, Any]
+    described: dict[str, Any]
     points: ModelData
     shape: BallOptions
     question: dict[str, Any]
@@ -101,7 +101,7 @@ class Part:
 
     @property
     def post(self) -> Posterior:
-        """What is asked about."""
+        """The model in question."""
         return self.points.model.post
 
     @property
@@ -125,7 +125,7 @@ class Part:
         return self.question["ask"] in ("certify", "evaluate")
 
     def ask(self, order: Index, seconds: float, **running: Any) -> None:
-        """The rows in this order, so many seconds for each; answers go to the store."""
+        """The rows in this order, with this limit in seconds for each; answers go to the store."""
         q, X, shape = self.question, self.table.X[order], self.shape
         options: dict[str, Any] = {name: q[name] for name in _PASSED if name in q}
         options |= running | {"max_seconds": None if math.isinf(seconds) else seconds, "proof": self.proof}
@@ -191,14 +191,14 @@ def parts(campaign: Campaign) -> Iterator[Part]:
                 proof = None if folder is None else ProofPath(campaign.place(folder), model.sha256, names)
                 try:
                     for part in _of(name, points, question, proof):
-                        part.told["files"] = {file: model.sha256, given["file"]: points.table.sha256}
+                        part.described["files"] = {file: model.sha256, given["file"]: points.table.sha256}
                         yield part
                 except InvalidInputError as error:
                     raise InvalidInputError(f"questions[{i}]: {error}") from None
 
 
 def _listed(entry: str | list[str] | None) -> list[str] | None:
-    """One text stands for a list of one."""
+    """One text is a list of one."""
     return [entry] if isinstance(entry, str) else entry
 
 
@@ -214,7 +214,7 @@ def _of(name: str, points: ModelData, question: dict[str, Any], proof: ProofPath
             )
             shape = read_shape(parsed, points.model.post, points.table)
             for radius in [None] if alone else question["radii"]:
-                told = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
-                told |= {"radii": question.get("radii"), "features": features}
-                told |= {"settings": {name: question.get(name) for name in SETTINGS}}
-                yield Part(told, points, shape, question, radius, proof)
+                described = {"ask": question["ask"], "model": name, "norm": str(norm), "radius": radius}
+                described |= {"radii": question.get("radii"), "features": features}
+                described |= {"settings": {name: question.get(name) for name in SETTINGS}}
+                yield Part(described, points, shape, question, radius, proof)

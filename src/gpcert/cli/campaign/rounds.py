@@ -37,7 +37,7 @@ def run_campaign(
     asked = dict(enumerate(parts(campaign)))
     for number, part in asked.items():
         names = [*map(part.table.named, range(len(part.table.X)))]
-        register(store, campaign.digest, number, part.told, part.blanks(store), part.truth, names)
+        register(store, campaign.digest, number, part.described, part.blanks(store), part.truth, names)
     forget(store, campaign.digest, len(asked))
     if campaign.priority != "order":
         asked = dict(sorted(asked.items(), key=lambda each: not each[1].judges))

@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 
 
 def forget(store: Store, campaign: str, parts: int) -> None:
-    """Of what a campaign has asked, the parts after so many; the answers stay."""
+    """Of what a campaign has asked, the parts from this number on; the answers stay."""
     with store.writing() as connection:
         connection.execute("DELETE FROM asked WHERE campaign = ? AND part >= ?", (campaign, parts))
         place = f"campaign {campaign}"
@@ -50,13 +50,13 @@ def register(
     store: Store,
     campaign: str,
     part: int,
-    told: dict[str, Any],
+    described: dict[str, Any],
     blanks: Iterable[Answer],
     truths: Sequence[Truth | None],
     names: Sequence[str],
 ) -> None:
     """Write down one part of what a campaign asks, about rows with these names, in place of what was there:
-    whoever looks from elsewhere sees a whole part, before and after.
+    another process sees a whole part, before and after.
     """
     rows = [
         (campaign, part, item, key_of(blank.key), truth)
@@ -69,7 +69,7 @@ def register(
         connection.executemany(NAMED, called)
         connection.execute(
             "INSERT OR REPLACE INTO pieces (place, key, data, number) VALUES (?, ?, ?, ?)",
-            (f"campaign {campaign}", str(part), json.dumps(told), part),
+            (f"campaign {campaign}", str(part), json.dumps(described), part),
         )
 
 
@@ -78,22 +78,22 @@ def parts_of(store: Store, campaign: str) -> list[dict[str, Any]]:
     sql = "SELECT CAST(data AS TEXT) FROM pieces WHERE place = ? ORDER BY number"
     rows = list(store.reading(sql, (f"campaign {campaign}",)))
     try:
-        told = [json.loads(data) for (data,) in rows]
+        described = [json.loads(data) for (data,) in rows]
     except (ValueError, RecursionError):
-        told = [None]
-    if not all(isinstance(each, dict) and each.keys() == _TOLD and _fits(each) for each in told):
+        described = [None]
+    if not all(isinstance(each, dict) and each.keys() == _TOLD and _fits(each) for each in described):
         raise StoreError(f"{store.path} is damaged: what its campaign asks cannot be read; run it again")
-    return told
+    return described
 
 
-def _fits(told: dict[str, Any]) -> bool:
+def _fits(described: dict[str, Any]) -> bool:
     """Whether its numbers are numbers."""
-    radii, settings, files = told["radii"], told["settings"], told["files"]
+    radii, settings, files = described["radii"], described["settings"], described["files"]
     if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
         return False
     listed = isinstance(radii, list) and all(isinstance(r, int | float) for r in radii)
-    numbers = (told["radius"], settings.get("threshold")) if isinstance(settings, dict) else ("",)
-    return (listed or told["ask"] != "evaluate") and all(
+    numbers = (described["radius"], settings.get("threshold")) if isinstance(settings, dict) else ("",)
+    return (listed or described["ask"] != "evaluate") and all(
         n is None or isinstance(n, int | float) for n in numbers
     )
 
@@ -123,8 +123,8 @@ class PartStatus:
     `part`: its number, lines of one part are counted once; `settings`: in words, as the file has them.
     `certified`: of the rows, the share whose true label is proved to hold lies in this enclosure; None where
     that is not asked, or the labels are not known. Of a threshold above 1/2 there is no upper end: where
-    P(label) falls below it, the label may stay. `seconds`: what the answers took, `left`: what the rest would
-    at the same rate, on one process.
+    P(label) falls below it, the label may stay. `seconds`: what the answers took, `remaining`: what the rest
+    would take at the same rate, on one process.
     """
 
     part: int
@@ -140,27 +140,29 @@ class PartStatus:
     certified: tuple[Fraction, Fraction | None] | None
     median: tuple[float, float] | None
     seconds: float
-    left: float
+    remaining: float
     threshold: float
     settings: dict[str, str]
 
 
 def lines(campaign: Campaign, store: Store) -> Iterator[PartStatus]:
     """One for every part and radius; nothing: the campaign has not begun."""
-    for number, told in enumerate(parts_of(store, campaign.digest)):
+    for number, described in enumerate(parts_of(store, campaign.digest)):
         known = standings(store, campaign.digest, number)
-        radii = told["radii"] if told["ask"] == "evaluate" else [told["radius"]]
+        radii = described["radii"] if described["ask"] == "evaluate" else [described["radius"]]
         for radius in radii:
-            yield _line(number, told, radius, known)
+            yield _line(number, described, radius, known)
 
 
 def changed(campaign: Campaign, store: Store) -> list[str]:
     """Models and data that are not, byte for byte, what the last run has read, which its lines are about."""
     known = {
-        (name, told) for part in parts_of(store, campaign.digest) for name, told in part["files"].items()
+        (name, described)
+        for part in parts_of(store, campaign.digest)
+        for name, described in part["files"].items()
     }
     now = {name: _digest(campaign.place(name)) for name, _ in known if not name.startswith(SHIPPED)}
-    return sorted({name for name, told in known if name in now and now[name] != told})
+    return sorted({name for name, described in known if name in now and now[name] != described})
 
 
 def _digest(place: str) -> str:
@@ -172,21 +174,23 @@ def _digest(place: str) -> str:
         return ""
 
 
-def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence[Standing]) -> PartStatus:
+def _line(
+    part: int, described: dict[str, Any], radius: float | None, known: Sequence[Standing]
+) -> PartStatus:
     answered = [s for s in known if s.status is not None]
     spent = sum(s.seconds or 0.0 for s in answered)
-    features, settings = told["features"], told["settings"]
+    features, settings = described["features"], described["settings"]
     threshold = settings.get("threshold") or 0.5
-    words = [_word(str(told["ask"]), radius, s) for s in known]
+    words = [_word(str(described["ask"]), radius, s) for s in known]
     # Above a threshold below 1/2 there may be two labels: a proof names none.
-    certified = _certified(words, known) if told["ask"] in ("certify", "evaluate") else None
+    certified = _certified(words, known) if described["ask"] in ("certify", "evaluate") else None
     if certified is not None and threshold != 0.5:
         certified = (certified[0], None) if threshold > 0.5 else None
     return PartStatus(
         part,
-        str(told["ask"]),
-        str(told["model"]),
-        str(told["norm"]),
+        str(described["ask"]),
+        str(described["model"]),
+        str(described["norm"]),
         ",".join(features) if isinstance(features, list) else "all",
         "" if radius is None else repr(radius),
         len(known),
@@ -194,12 +198,12 @@ def _line(part: int, told: dict[str, Any], radius: float | None, known: Sequence
         sum(word == "open" for word in words),
         sum(s.lost for s in known),
         certified,
-        _median(known) if told["ask"] == "radius" else None,
+        _median(known) if described["ask"] == "radius" else None,
         spent,
         spent / max(len(answered), 1) * (len(known) - len(answered)),
         threshold,
         {name: _text(settings.get(name)) for name in SETTINGS}
-        | ({"threshold": exactly(threshold)} if "threshold" in ASKED.get(str(told["ask"]), ()) else {}),
+        | ({"threshold": exactly(threshold)} if "threshold" in ASKED.get(str(described["ask"]), ()) else {}),
     )
 
 

@@ -43,13 +43,13 @@ _TOLD = 12  # columns in a sentence
 _OTHERS = (".xls", ".xlsb", ".ods", ".pkl", ".feather", ".h5", ".mat", ".json", ".safetensors")
 _MISSING = ("", "na", "n/a", "nan", "null")  # what programs write for nothing
 _SKIP = "--missing skip leaves out rows with empty cells"
-_FACTOR, _FREELY = 200, 1 << 26  # a workbook may unpack to so many times its size, and to so many bytes
+_FACTOR, _FREELY = 200, 1 << 26  # a workbook may unpack to this multiple of its size, or to this many bytes
 
 
 class Bad(NamedTuple):
     """A cell that is no number: the rule and what was found; the same of a column, in few words."""
 
-    told: str
+    message: str
     kind: str
     helps: str = ""  # an option, and what it does
 
@@ -60,8 +60,8 @@ def read_cells(
     """The table in a file, or its rows wanted; rows count from 0 below the header, lines from 1."""
     reading = reading or Reading()
     suffix = path.suffix.lower()
-    told = f"{path} must be a CSV, npz, .xlsx or .parquet file, got one that ends in {suffix}"
-    require(suffix not in _OTHERS, told)
+    message = f"{path} must be a CSV, npz, .xlsx or .parquet file, got one that ends in {suffix}"
+    require(suffix not in _OTHERS, message)
     library(suffix)
     kinds: dict[str, type[_Cells]] = {".xlsx": _Excel, ".parquet": _Parquet}
     with hashed(path) as (file, digest):
@@ -75,8 +75,8 @@ def read_cells(
         raise outside(str(path), seen, next(i for i in wanted if i >= seen))
     if not kept.rows:
         ((most, count),) = kept.empty.most_common(1)
-        told = f"got {kept.skipped} with some, {count} of them in {cells.header[most]!r}"
-        raise InvalidInputError(f"{path} must have a row without empty cells, {told}")
+        message = f"got {kept.skipped} with some, {count} of them in {cells.header[most]!r}"
+        raise InvalidInputError(f"{path} must have a row without empty cells, {message}")
     found = DataTable(
         source=str(path),
         sha256=digest,
@@ -125,7 +125,7 @@ class _Rows:
         self.rows: list[int] = []
         self.texts: list[list[str]] = [[] for _ in texts]
         self.skipped = 0
-        self.empty: Counter[int] = Counter()  # of the rows left out, by column
+        self.empty: Counter[int] = Counter()  # of the skipped rows, by column
         self.bad: dict[str, tuple[str, Bad, int]] = {}  # by column: the first place, what is wrong, how many
 
     def take(self, wanted: Sequence[int] | None) -> int:
@@ -173,19 +173,21 @@ class _Rows:
         """All that is wrong with columns, and what helps."""
         if len(self.bad) == 1:
             ((place, first, count),) = self.bad.values()
-            told = f"{place} {first.told}" + (f", and {count - 1} more in this column" if count > 1 else "")
+            message = f"{place} {first.message}" + (
+                f", and {count - 1} more in this column" if count > 1 else ""
+            )
         else:
             parts = [f"{name!r} ({bad.kind}, {n} in all)" for name, (_, bad, n) in self.bad.items()]
             more = f" and {len(parts) - _TOLD} more" if len(parts) > _TOLD else ""
             listed = ", ".join(parts[:_TOLD])
-            told = f"{self._path} must have numbers in its feature columns, got others in {listed}{more}"
+            message = f"{self._path} must have numbers in its feature columns, got others in {listed}{more}"
         helps = []
         if choice.droppable and choice.features is None and len(self.bad) < len(self._features):
             text = io.StringIO()
             csv.writer(text, lineterminator="").writerow(self.bad)
             helps.append(f"--drop {text.getvalue()!r} leaves {'it' if len(self.bad) == 1 else 'them'} out")
         helps += dict.fromkeys(bad.helps for _, bad, _ in self.bad.values())
-        return "; ".join(filter(None, [told, *helps]))
+        return "; ".join(filter(None, [message, *helps]))
 
 
 class _Cells(ABC):
@@ -200,8 +202,8 @@ class _Cells(ABC):
         except InvalidInputError:
             raise
         except Exception as error:  # of a parser at a stranger's file: it may be any
-            told = f"{path} must be a {path.suffix.lower()} file, got one that cannot be read"
-            raise InvalidInputError(f"{told}: {str(error)[:80]}") from None
+            message = f"{path} must be a {path.suffix.lower()} file, got one that cannot be read"
+            raise InvalidInputError(f"{message}: {str(error)[:80]}") from None
         self._check_header()
 
     def _open(self, content: bytes) -> None:
@@ -285,8 +287,8 @@ class _Excel(_Cells):
             head = next((cells for cells in sheet.iter_rows(values_only=True) if _filled(cells)), None)
             if head is not None:
                 sheets.append((sheet, head))
-        told = ", ".join(repr(sheet.title) for sheet, _ in sheets[:8]) or "none"
-        require(len(sheets) == 1, f"{self.path} must have one sheet with cells, got {told}")
+        message = ", ".join(repr(sheet.title) for sheet, _ in sheets[:8]) or "none"
+        require(len(sheets) == 1, f"{self.path} must have one sheet with cells, got {message}")
         self._sheet, head = sheets[0]
         self.header = ["" if name is None else composed(str(name).strip()) for name in head[: _filled(head)]]
         require(all(self.header), f"{self.path} must have a name above every column, got {self.header[:8]}")
@@ -297,8 +299,8 @@ class _Excel(_Cells):
             width = _filled(cells)
             if not width:
                 continue
-            told = f"{self.path}, line {line} must have {n} cells, as the header has, got {width}"
-            require(width <= n, told)
+            message = f"{self.path}, line {line} must have {n} cells, as the header has, got {width}"
+            require(width <= n, message)
             if not header:
                 yield line, pick((*cells[:width], *(None,) * (n - width)))
             header = False
@@ -372,8 +374,8 @@ class _Csv(_Cells):
         except UnicodeDecodeError as error:
             byte = self._bytes.tell() - len(error.object) + error.start
             name = "UTF-8" if self._utf8 else self._encoding
-            told = f"{self.path} must be {name} text, got byte {byte} that is not; see --encoding"
-            raise InvalidInputError(told) from None
+            message = f"{self.path} must be {name} text, got byte {byte} that is not; see --encoding"
+            raise InvalidInputError(message) from None
         except UnicodeError as error:  # UTF-16 without its mark
             raise InvalidInputError(f"{self.path} must be {self._encoding} text, got: {error}") from None
         except csv.Error as error:

@@ -1,4 +1,4 @@
-"""Where tables come from: files with named columns, npz files, shipped data sets; what a verb is asked about.
+"""Where tables come from: files with named columns, npz files, shipped data sets; the rows of a verb.
 
 An npz file is a zip archive of npy files: a header with type and shape, then the numbers. Both headers are
 checked against each other before anything is unpacked; objects are never unpickled.
@@ -29,7 +29,7 @@ from gpcert.posterior import Posterior
 from gpcert.validation import Float, as_names, freeze, require
 
 SHIPPED = "dataset:"
-_FREELY, _FACTOR = 1 << 30, 20  # an array may have so many bytes, and so many times the file's
+_FREELY, _FACTOR = 1 << 30, 20  # bytes that an array may have, and multiple of the file's
 _DAMAGED = (
     *(ValueError, TypeError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error),
     *(SyntaxError, tokenize.TokenError),  # numpy reads the text of a header as Python's
@@ -61,7 +61,7 @@ def read_table(
 
 
 def read_points(parsed: argparse.Namespace, post: Posterior) -> DataTable:
-    """The rows asked about: the model's features by name, and labels where the file has them.
+    """The rows of a verb: the model's features by name, and labels where the file has them.
 
     The column of labels is `--target`, else the one the model was trained on, if it is there.
     """
@@ -81,8 +81,8 @@ def read_points(parsed: argparse.Namespace, post: Posterior) -> DataTable:
 def reading_of(parsed: argparse.Namespace) -> Reading:
     """How tables are read, from the options of `add_reading`."""
     found = Reading(parsed.delimiter, parsed.encoding, parsed.decimal, parsed.missing)
-    apart = found.between != found.decimal
-    require(apart, f"--decimal must be another character than --delimiter, got {found.decimal!r} for both")
+    distinct = found.between != found.decimal
+    require(distinct, f"--decimal must be another character than --delimiter, got {found.decimal!r} for both")
     return found
 
 
@@ -117,8 +117,8 @@ def read_npz(path: Path, choice: ColumnChoice, wanted: Sequence[int] | None = No
             raise InvalidInputError(f"{path} must be an npz file of plain arrays, got: {error}") from None
     needed = ["X"] if choice.target is None or choice.optional_target else ["X", key]
     for name in needed:
-        told = f"{path} must have an array {name!r}, got {', '.join(present[:12]) or 'none'}"
-        require(name in arrays, told)
+        message = f"{path} must have an array {name!r}, got {', '.join(present[:12]) or 'none'}"
+        require(name in arrays, message)
     X, labels = _points(path, arrays["X"]), arrays.get(key)
     n, d = X.shape
     if labels is not None:
@@ -160,8 +160,8 @@ def _chosen(
     choice: ColumnChoice,
     **more: Any,
 ) -> DataTable:
-    told = f"--id must name a column of a file with named columns, got {choice.id!r} for {source}"
-    require(choice.id is None, told)
+    message = f"--id must name a column of a file with named columns, got {choice.id!r} for {source}"
+    require(choice.id is None, message)
     for name in (*(choice.features or ()), *choice.dropped):
         if name not in names:
             raise missing_column(source, name, names)
@@ -173,7 +173,7 @@ def _chosen(
 
 
 def _array(path: Path, archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
-    """An array of the archive, of at most so many bytes."""
+    """An array of the archive, of at most `most` bytes."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"a way to compress that numpy does not write: {info.compress_type}")
@@ -186,9 +186,9 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str, most: int) -> NDArra
             shape, fortran, dtype = npy.read_array_header_1_0(stream)
         if dtype.hasobject:
             raise ValueError(f"objects in {name!r}, which are never unpickled")
-        stored, told = info.file_size - stream.tell(), math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or told != stored:
-            raise ValueError(f"{stored} bytes of {name!r}, of which shape {shape} has {told}")
+        stored, message = info.file_size - stream.tell(), math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or message != stored:
+            raise ValueError(f"{stored} bytes of {name!r}, of which shape {shape} has {message}")
         size = math.prod(shape) * max(dtype.itemsize, 8)
         told_most = f"{path}: {name} must need at most {most} bytes of memory, {_FACTOR} times the file"
         require(size <= most, f"{told_most}, got {size}")

@@ -75,7 +75,7 @@ class DataTable:
     target: str | None = None
     domain: tuple[float, float] | None = None
     image_shape: tuple[int, int] | None = None
-    skipped: int = 0  #: rows that were left out
+    skipped: int = 0  #: rows that were skipped
 
     def named(self, i: int) -> str:
         """What its i-th row is called: by its id, or its position in the source."""
@@ -138,5 +138,5 @@ def outside(source: str, n: int, row: int) -> InvalidInputError:
 def missing_column(source: str, name: str, present: Sequence[str]) -> InvalidInputError:
     """The sentence for a column that is not there, with those that are."""
     shown = ", ".join(map(repr, present[:12])) + (", ..." if len(present) > 12 else "")
-    told = f"{source} must have a column {name!r}, got {shown or 'none'}{meant(name, present)}"
-    return InvalidInputError(told)
+    message = f"{source} must have a column {name!r}, got {shown or 'none'}{meant(name, present)}"
+    return InvalidInputError(message)

@@ -82,12 +82,12 @@ def _look(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
     if not found:
         raise InvalidInputError(f"{parsed.file} must have been run before, got a store without it")
     other = ", ".join(changed(campaign, store))
-    told = f"{parsed.file} was last run with another content of {other}; run it again: what holds is kept"
+    message = f"{parsed.file} was last run with another content of {other}; run it again: what holds is kept"
     if other and not _is_page(parsed.output):  # a page is about the models and data as they are now
-        raise InvalidInputError(told)
+        raise InvalidInputError(message)
     if parsed.output is not None:
         files = [keep(path, write) for path, write in _writers(parsed, campaign, store)]
-        for note in filter(None, (*(kept.note for kept in files), other and told)):
+        for note in filter(None, (*(kept.note for kept in files), other and message)):
             warn(note)
         shown = [] if other else [_shown(found)]
         shown += [f"saved: {printable(str(kept.place))}" for kept in files if not kept.failed]
@@ -140,14 +140,25 @@ def _run(parsed: argparse.Namespace, campaign: Campaign, store: Store) -> int:
 
 
 def _shown(found: list[PartStatus]) -> str:
-    told = _different(found)
-    head = ("question", "model", "norm", "features", "radius", *told, "answered", "open", "lost", "proved")
+    differing = _different(found)
+    head = (
+        "question",
+        "model",
+        "norm",
+        "features",
+        "radius",
+        *differing,
+        "answered",
+        "open",
+        "lost",
+        "proved",
+    )
     return columns(
         head,
         [
             (
                 *(each.ask, each.model, each.norm, each.features, each.radius),
-                *(each.settings[name] for name in told),
+                *(each.settings[name] for name in differing),
                 f"{each.answered}/{each.asked}",
                 str(each.open),
                 str(each.lost),
@@ -188,8 +199,8 @@ def _proved(each: PartStatus) -> str:
 def _total(campaign: Campaign, store: Store, found: list[PartStatus]) -> str:
     parts = {each.part: each for each in found}
     answered, asked = (sum(getattr(e, name) for e in parts.values()) for name in ("answered", "asked"))
-    spent, left = (sum(getattr(e, name) for e in parts.values()) for name in ("seconds", "left"))
+    spent, remaining = (sum(getattr(e, name) for e in parts.values()) for name in ("seconds", "remaining"))
     (*_, last) = store.runs()
     state = "ended" if last["ended"] else f"began about {duration(time.time() - last['started'])} ago"
-    rest = f"; about {duration(left)} of it left" if left else ""
+    rest = f"; about {duration(remaining)} of it left" if remaining else ""
     return f"{answered} of {asked} answered in {duration(spent)} of work{rest}; the last run {state}"

@@ -102,7 +102,7 @@ def run(parsed: argparse.Namespace) -> int:
         interrupt.over = True
         post = in_file_units(classifier.posterior_, table, unit)
         kept = keep(parsed.output, lambda place: save(post, place), complete=not interrupt.requested)
-    told = {
+    outcome = {
         "model": None if kept.place is None else str(kept.place),
         "rows": len(table.X),
         "features": list(table.names),
@@ -115,7 +115,7 @@ def run(parsed: argparse.Namespace) -> int:
         "training_accuracy": _accuracy(post, table),
         "test": None if test is None else _tested(post, test),
     }
-    unsaid = tell(json.dumps(told) if parsed.json else _text(told))
+    unsaid = tell(json.dumps(outcome) if parsed.json else _text(outcome))
     if kept.note:
         warn(kept.note)
     if kept.failed:
@@ -177,8 +177,10 @@ def _tell_constant(table: DataTable) -> None:
     ends = zip(table.names, table.X.min(axis=0), table.X.max(axis=0), strict=True)
     flat = [repr(name) for name, low, high in ends if low == high]
     if flat:
-        told = f"columns that are constant tell nothing, and --drop leaves them out: {', '.join(flat[:12])}"
-        warn(f"{told} and {len(flat) - 12} more" if len(flat) > 12 else told)
+        outcome = (
+            f"columns that are constant tell nothing, and --drop leaves them out: {', '.join(flat[:12])}"
+        )
+        warn(f"{outcome} and {len(flat) - 12} more" if len(flat) > 12 else outcome)
 
 
 def _test_table(parsed: argparse.Namespace, table: DataTable) -> DataTable | None:
@@ -245,24 +247,26 @@ def _median_distance(X: Float) -> float:
     return median if np.isfinite(median) and median > 0 else 1.0
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(outcome: dict[str, Any]) -> str:
     """The same for people, warnings last."""
-    classes = ", ".join(printable(name) for name in told["classes"])
-    value, used = told["log_marginal_likelihood"], told["evaluations"]
+    classes = ", ".join(printable(name) for name in outcome["classes"])
+    value, used = outcome["log_marginal_likelihood"], outcome["evaluations"]
     lines = [
-        f"trained on {told['rows']} rows, {len(told['features'])} features, classes {classes}",
+        f"trained on {outcome['rows']} rows, {len(outcome['features'])} features, classes {classes}",
         f"log marginal likelihood {value:.3f} after {used} evaluations",
-        f"accuracy on the training rows {_percent(told['training_accuracy'], told['rows'])}",
+        f"accuracy on the training rows {_percent(outcome['training_accuracy'], outcome['rows'])}",
     ]
-    if test := told["test"]:
+    if test := outcome["test"]:
         lines.append(
             f"accuracy on {test['data']} {_percent(test['accuracy'], test['rows'])} of {test['rows']} rows"
         )
     # Without a file the kernel is what the search has found: --max-evals 0 from there is the same model.
-    lines.append(f"saved: {printable(told['model'])}" if told["model"] else f"kernel: {told['kernel']}")
-    if not told["converged"]:
+    lines.append(
+        f"saved: {printable(outcome['model'])}" if outcome["model"] else f"kernel: {outcome['kernel']}"
+    )
+    if not outcome["converged"]:
         lines.append("the inference did not converge; the model is its last state")
-    if told["interrupted"]:
+    if outcome["interrupted"]:
         lines.append("interrupted; the model is the best found so far")
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from gpcert.pages import report
 from gpcert.validation import printable
 
 DESCRIPTION = """
-Turn results into one HTML file that opens offline: what is proved in one sentence, classes apart,
+Turn results into one HTML file that opens offline: what is proved in one sentence, classes one by one,
 curves, a table of rows that sorts and filters, pictures of images, every setting and version. Files
 of one model and kind of region (certify, radius, attack, ...) are put together; several models over
 the same data are compared.

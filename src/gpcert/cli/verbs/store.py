@@ -75,11 +75,11 @@ def _list(store: Store, parsed: argparse.Namespace) -> int:
         (str(row["id"]), _when(row["started"]), _when(row["ended"]), str(row["answers"]), row["what"][:60])
         for row in store.runs()
     ]
-    told = [columns(("answers", "status", "count"), lines), columns(("model", "answers", "target"), models)]
-    told.append(columns(("run", "began", "ended", "answers", "what"), runs[-20:]))
+    blocks = [columns(("answers", "status", "count"), lines), columns(("model", "answers", "target"), models)]
+    blocks.append(columns(("run", "began", "ended", "answers", "what"), runs[-20:]))
     lost = [(row["kind"], row["reason"]) for row in store.lost()]
-    told += [columns(("set aside", "why"), lost)] if lost else []
-    return tell("\n\n".join(told))
+    blocks += [columns(("set aside", "why"), lost)] if lost else []
+    return tell("\n\n".join(blocks))
 
 
 def _show(store: Store, parsed: argparse.Namespace) -> int:
@@ -91,12 +91,12 @@ def _show(store: Store, parsed: argparse.Namespace) -> int:
         answer = store.answer(parsed.id)
         return tell(json.dumps(answer.to_dict(), indent=1), *(printable(str(c)) for c in answer.claims()))
     post = store.model(parsed.model)
-    told = {"digest": post.digest, **post.description(), "training": dict(post.training)}
+    description = {"digest": post.digest, **post.description(), "training": dict(post.training)}
     if parsed.output is not None:
         from gpcert.model_file import save
 
         save(post, parsed.output)
-    return tell(printable(repr(post)), json.dumps(told, indent=1))
+    return tell(printable(repr(post)), json.dumps(description, indent=1))
 
 
 def _export(store: Store, parsed: argparse.Namespace) -> int:
