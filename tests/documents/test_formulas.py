@@ -12,8 +12,8 @@ from helpers.chromium import Page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 KATEX = DOCS / "assets" / "katex"
-CODE = re.compile(r"^```.*?^```|`[^`\n]*`", flags=re.MULTILINE | re.DOTALL)
-FORMULA = re.compile(r"\$\$(?P<display>.+?)\$\$|\$(?P<inline>[^$\n]+)\$", flags=re.DOTALL)
+CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", flags=re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$\$(?P<display>.+?)\$\$|\$(?P<inline>(?:[^$\n]|\n(?!\n))+)\$", flags=re.DOTALL)
 
 
 def formulas(path: Path) -> list[str]:

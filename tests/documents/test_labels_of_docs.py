@@ -24,7 +24,9 @@ CITATION = re.compile(rf"(?<![\w.$\\])({LABEL})")
 #: "docs/maths/bounds.md, X8": the page is part of what is claimed.
 PLACED = re.compile(rf"\bdocs/([\w/-]+\.md),? ({LABEL})")
 #: Formulas and code: what stands in them is not a citation.
-FORMULA = re.compile(r"^```.*?^```|^ {4}\S.*?$|\$\$.*?\$\$|\$[^$\n]+\$|`[^`\n]*`", flags=re.M | re.S)
+FORMULA = re.compile(
+    r"^```.*?^```|^ {4}\S.*?$|\$\$.*?\$\$|\$(?:[^$\n]|\n(?!\n))+\$|`[^`\n]*`", flags=re.M | re.S
+)
 #: Variables and spaces that comments mention without being labels.
 NAMES = {"G2", "L0", "M0", "N2", "N3", "Z0"}
 
