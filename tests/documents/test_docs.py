@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import runpy
 import subprocess
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from gpcert.cli.main import make_parser
 from helpers.documents import BLOCK, COMMAND, PAGES, ROOT, assert_current, assert_same, identify
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")])
@@ -144,6 +146,27 @@ def test_targets_named_in_the_documents_exist() -> None:
                 r"^(?:\$ )?make ([a-z-]+)", sessions, re.M
             )
             assert set(named) <= set(targets), f"{identify(path)} names {named}"
+
+
+#: Of pip, shtab, the checker and the paper's experiments.
+FOREIGN = {"--no-deps", "--shell", "--expect-model", "--quick"}
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """Of all verbs, and of verbs of verbs."""
+    found = set[str]()
+    for action in parser._actions:
+        found |= set(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            found = found.union(*(options(verb) for verb in action.choices.values()))
+    return found
+
+
+def test_options_named_in_the_documents_exist() -> None:
+    known = options(make_parser()) | FOREIGN
+    for path in USER_PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known, identify(path)
 
 
 def prose(path: Path) -> list[str]:
