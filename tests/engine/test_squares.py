@@ -141,6 +141,20 @@ def test_rows_of_a_batch_have_the_squares_they_have_alone():
                             np.testing.assert_allclose(found[1][0], loss[row], rtol=1e-6)
 
 
+def test_sets_that_are_too_large_have_no_squares():
+    for rng, batch in batches(7, 3, gc.RBF):
+        for plane, _ in functionals(batch, rng):
+            squares, aim = Squares(batch.at, plane), corners(batch, rng)
+            for far in (1e2, 1e200, np.inf, np.nan):
+                size = np.where(np.arange(len(aim)) % 2, batch.boxes.squares, far)
+                with np.errstate(all="ignore"):
+                    found = squares.within(size, aim), squares.joined(size, aim)
+                for raised in found:
+                    assert all(np.isfinite(each).all() for each in raised)
+                    assert not raised.matrix[::2].any()
+                    assert not raised.loss[::2].any()
+
+
 def test_kernels_without_a_second_derivative_leave_out_nothing_that_is_known():
     for rng, batch in batches(3, 2, gc.Matern32):
         (plane, _), *_ = functionals(batch, rng)

@@ -152,8 +152,8 @@ class Forms:
             most = xp.clip(xp.minimum(signed + gamma(2 * d + 64) * long, long), 0.0, None)
         terms = xp.abs(self.sums.seen.bk) * self.lengths**order * xp.exp(xp.clip(most, None, _LARGEST))
         plain = xp.sum(terms, axis=1) * span ** (order - 2) * (_MORE**2 / math.factorial(order))
-        plain = xp.where((xp.max(most, axis=1) < _LARGEST) & (plain == plain), plain, plain * 0.0 + math.inf)
-        return xp.where(smooth < plain, smooth, plain)
+        smooth = xp.where(smooth == smooth, smooth, xp.full_like(smooth, math.inf))
+        return xp.where((xp.max(most, axis=1) < _LARGEST) & (plain < smooth), plain, smooth)
 
     @property
     def _facts(self) -> Facts:

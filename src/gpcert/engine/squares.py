@@ -130,8 +130,9 @@ class Squares:
         matrix = kept[:, None, None] * form.Q - lost[:, None, None] * self._eye
         sure = (square.steep > 0) & (theta < _LARGEST)
         sure = sure & xp.isfinite(loss + xp.sum(xp.abs(matrix), axis=(1, 2)))
-        matrix = xp.where(sure[:, None, None], matrix, xp.zeros_like(matrix))
-        return Raised(xp.where(sure, scale, scale * 0.0), matrix, xp.where(sure, loss, loss * 0.0))
+        zero = xp.zeros_like(loss)  # not 0 times what may be infinite
+        matrix = xp.where(sure[:, None, None], matrix, zero[:, None, None])
+        return Raised(xp.where(sure, scale, zero), matrix, xp.where(sure, loss, zero))
 
     @property
     def _facts(self) -> Facts:
