@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import gpcert as gc
 from gpcert.cli import main
 from gpcert.errors import InvalidInputError
-from gpcert.tables import Table, ends, matrix, positions, read, units
+from gpcert.tables import NamedNumbers, ends, matrix, positions, read, units
 
 NAMES = ("age", "bmi", "dose", "pulse")
 
@@ -82,7 +82,7 @@ def test_every_kind_of_table_is_read(form: Any) -> None:
 
 
 def test_rows_of_dicts_and_structured_arrays_are_tables() -> None:
-    expected = Table(np.array([[1.0, 2.0], [3.0, 4.0]]), ("a", "b"))
+    expected = NamedNumbers(np.array([[1.0, 2.0], [3.0, 4.0]]), ("a", "b"))
     structured = np.array([(1.0, 2.0), (3.0, 4.0)], dtype=[("a", float), ("b", np.float32)])
     for value in ([{"a": 1, "b": 2}, {"b": 4, "a": 3}], structured):
         found = read("X", value)

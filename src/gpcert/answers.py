@@ -25,7 +25,7 @@ from gpcert.records.results_file import dumps, nouns
 from gpcert.records.rows import columns, flat
 from gpcert.regions import Ball
 from gpcert.results import Answer, Attack, Verdict, VerdictStatus
-from gpcert.results.wording import PLAIN, Table, Words, few, lines, sentences, unit_tables
+from gpcert.results.wording import PLAIN, UnitTable, Words, few, lines, sentences, unit_tables
 from gpcert.running import Lot, made
 from gpcert.tables import same_rows
 from gpcert.validation import as_path, require, shown
@@ -138,10 +138,10 @@ class Answers(Sequence[A], Generic[A]):
         Answers
             Those of which `keep` is true.
         """
-        told = [keep(answer) for answer in self]
-        odd = next((each for each in told if not isinstance(each, bool | np.bool_)), True)
+        texts = [keep(answer) for answer in self]
+        odd = next((each for each in texts if not isinstance(each, bool | np.bool_)), True)
         require(isinstance(odd, bool | np.bool_), f"keep must say True or False, got {shown(odd)[:60]}")
-        kept: Answers[A] = self[np.array(told, dtype=bool)]
+        kept: Answers[A] = self[np.array(texts, dtype=bool)]
         return kept
 
     def __add__(self, other: Iterable[A]) -> Answers[A]:
@@ -260,12 +260,12 @@ class Answers(Sequence[A], Generic[A]):
         n = len(self)
         if not n:
             return "no answers"
-        told = Counter(str(getattr(answer, "status", "")) for answer in self)
+        found = Counter(str(getattr(answer, "status", "")) for answer in self)
         verdicts = [answer for answer in self if isinstance(answer, Verdict)]
         if len(verdicts) == n:
-            told = Counter({str(status): told[status] for status in VerdictStatus})
+            found = Counter({str(status): found[status] for status in VerdictStatus})
         kinds = ", ".join(sorted({type(answer).__name__ for answer in self}))
-        counts = ", ".join(f"{count} {status}" for status, count in told.items() if status)
+        counts = ", ".join(f"{count} {status}" for status, count in found.items() if status)
         line = f"{n} x {kinds}: {counts}" if counts else f"{n} x {kinds}"
         if len(verdicts) == n == len(set(self.ids)) and self.truth is not None:  # a share of rows
             pairs = zip(verdicts, self.truth, strict=True)
@@ -283,7 +283,7 @@ class Answers(Sequence[A], Generic[A]):
         """
         return self._said()[0]
 
-    def _said(self) -> tuple[list[str], list[Table]]:
+    def _said(self) -> tuple[list[str], list[UnitTable]]:
         """The sentences, and the tables of units that they point to."""
         labels = [getattr(answer, "label", None) for answer in self]
         right = None if self.truth is None else [a == b for a, b in zip(labels, self.truth, strict=True)]
@@ -297,26 +297,26 @@ class Answers(Sequence[A], Generic[A]):
         units: dict[str | None, list[int]] = {}
         for i, region in enumerate(regions):
             units.setdefault(unit_of(self.post, getattr(region, "scale", None)), []).append(i)
-        told: list[str] = []
-        tables: list[Table] = []
+        texts: list[str] = []
+        tables: list[UnitTable] = []
         for unit, some in units.items():  # a radius of 1 is not the same for all of them
             names = self.post.feature_names or ()
             words = Words(list(map(str, self.post.labels)), names, noun, unit, rows)
             given = None if right is None else [right[i] for i in some]
             asked = [self[i] for i in some], words, given
-            told += sentences(*asked, predicted=[predicted[i] for i in some])
+            texts += sentences(*asked, predicted=[predicted[i] for i in some])
             tables += unit_tables([regions[i] for i in some], words)
-        return told, tables
+        return texts, tables
 
     def __repr__(self) -> str:
         shown = [f"{self.ids[i]}: {self[i]}" for i in range(min(_SHOWN, len(self)))]
         more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
-        told = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
-        return "\n".join([f"Answers ({self._counts()})", *told, *more])
+        texts = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
+        return "\n".join([f"Answers ({self._counts()})", *texts, *more])
 
     def _repr_html_(self) -> str:
         rows = [
-            tag("tr", tag("td", str(self.ids[i])), tag("td", self[i].pictures()), tag("td", self[i].told()))
+            tag("tr", tag("td", str(self.ids[i])), tag("td", self[i].pictures()), tag("td", str(self[i])))
             for i in range(min(_SHOWN, len(self)))
         ]
         more = f"{len(self) - len(rows)} more" if len(self) > len(rows) else ""
@@ -376,7 +376,7 @@ def report(
 ) -> None:
     """Write one HTML page about a batch, or several batches about the same rows; of several models, compared.
 
-    The page is that of `gpcert report`: the claim, classes apart, curves, a table that sorts and filters.
+    The page is that of `gpcert report`: the claim, each class, curves, a table that sorts and filters.
 
     Parameters
     ----------
@@ -401,8 +401,8 @@ def report(
 
     batches: list[Answers[Answer]] = list(answers) if type(answers) in (list, tuple) else [answers]  # type: ignore[arg-type, list-item]
     for each in batches:
-        told = type(each).__name__
-        require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {told}")
+        found = type(each).__name__
+        require(isinstance(each, Answers), f"answers must be one batch of answers, or several, got {found}")
     require(title is None or isinstance(title, str), f"title must be a text, got {shown(title)[:60]}")
     require(bool(batches), "answers must be one batch of answers, or several, got none")
     extension("path", path, ".html", ".htm")

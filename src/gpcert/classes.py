@@ -30,12 +30,12 @@ def positions(classes: Sequence[Label], labels: Sequence[Any], what: str = "labe
     found = [known.get(_printed(label), -1) for label in labels]
     if -1 in found:
         odd = labels[found.index(-1)]
-        told = (
+        message = (
             "none"
             if odd is None
             else f"{shown(odd)[:60]}{meant(odd, classes) if isinstance(odd, str) else ''}"
         )
-        raise InvalidInputError(f"{what} must be one of {listed(classes)}, got {told}")
+        raise InvalidInputError(f"{what} must be one of {listed(classes)}, got {message}")
     return found
 
 

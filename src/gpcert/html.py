@@ -47,16 +47,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], look: str = "") ->
     return tag("div", tag("table", top, tag("tbody", *body)), class_=f"scroll {look}".rstrip(), tabindex="0")
 
 
-def rounded(told: str) -> str:
+def rounded(sentence: str) -> str:
     """Doubles of many digits with six of them: to read."""
-    return re.sub(r"\d+\.\d{6,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.6g}", told)
+    return re.sub(r"\d+\.\d{6,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.6g}", sentence)
 
 
 def facts(title: str, entries: Iterable[tuple[str, str]]) -> Html:
     """A small table for a notebook: a title, then names with what they are, in short."""
     left = {"style": "text-align:left"}
-    short = [(name, told if len(told) <= 160 else f"{told[:157]}...") for name, told in entries]
-    rows = [tag("tr", tag("th", name, **left), tag("td", told, **left)) for name, told in short]
+    short = [(name, text if len(text) <= 160 else f"{text[:157]}...") for name, text in entries]
+    rows = [tag("tr", tag("th", name, **left), tag("td", text, **left)) for name, text in short]
     return tag("div", tag("b", title), tag("table", tag("tbody", *rows)))
 
 

@@ -33,7 +33,7 @@ LARGEST = float(np.finfo(np.float64).max)
 #: and the largest that doubles may be; without it they may be infinite. "nan": NaN, too.
 Point = Annotated[Float, "d", (-LARGEST, LARGEST)]
 NotNegative = Annotated[float, "", (0.0, math.inf)]
-Share = Annotated[float, "", (0.0, 1.0)]
+Probability = Annotated[float, "", (0.0, 1.0)]
 _Limits = tuple[tuple[float, float], bool]  # least and largest; whether NaN may be
 #: Values of classes, None for none.
 Labels = NDArray[np.object_]
@@ -97,7 +97,7 @@ class Record:
         yield from ()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={told}' for name, told in entries(self))})"
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in entries(self))})"
 
     def _repr_html_(self) -> str:
         return facts(type(self).__name__, entries(self))
@@ -130,8 +130,8 @@ def _brief(value: Any) -> str:
 
 def digest(description: Any, *arrays: Float) -> str:
     """SHA-256 of a JSON-able description and of the doubles of arrays (their shapes included), in hex."""
-    told = json.dumps([description, [array.shape for array in arrays]], sort_keys=True, allow_nan=False)
-    hashed = sha256(told.encode())
+    found = json.dumps([description, [array.shape for array in arrays]], sort_keys=True, allow_nan=False)
+    hashed = sha256(found.encode())
     for array in arrays:
         hashed.update(array.astype("<f8", order="C", copy=False).data)
     return hashed.hexdigest()
@@ -145,9 +145,9 @@ def encoded(value: Any) -> Any:
         value = value.tolist()
     if is_dataclass(value):
         own: dict[str, Any] = {"kind": type(value).__name__} if isinstance(value, Record) else {}
-        told = {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
-        missing = {each.name for each in fields(value) if each.metadata and told[each.name] is None}
-        return own | {name: entry for name, entry in told.items() if name not in missing}
+        given = {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
+        missing = {each.name for each in fields(value) if each.metadata and given[each.name] is None}
+        return own | {name: entry for name, entry in given.items() if name not in missing}
     if isinstance(value, list | tuple):
         return [encoded(each) for each in value]
     if isinstance(value, float):
@@ -219,9 +219,9 @@ class _Reader:
 
     def _record(self, kinds: list[Any], data: Any, place: str) -> Any:
         _must(isinstance(data, dict), place or "a record", "must be an object", data)
-        told, kind, within = dict(data), kinds[0], f"{place}." if place else ""
+        given, kind, within = dict(data), kinds[0], f"{place}." if place else ""
         if issubclass(kind, Record):
-            version, name = told.pop("schema", SCHEMA), told.pop("kind", None)
+            version, name = given.pop("schema", SCHEMA), given.pop("kind", None)
             _must(type(version) is int and version == SCHEMA, f"{within}schema", f"must be {SCHEMA}", version)
             names = [each.__name__ for each in kinds]
             _must(
@@ -232,12 +232,12 @@ class _Reader:
             )
             kind = kinds[names.index(name)]
         hints = {each.name: _hints(kind)[each.name] for each in fields(kind)}
-        told = {each.name: None for each in fields(kind) if each.metadata} | told
-        wrong = sorted(str(name)[:40] for name in told.keys() ^ hints.keys())[:5]
+        given = {each.name: None for each in fields(kind) if each.metadata} | given
+        wrong = sorted(str(name)[:40] for name in given.keys() ^ hints.keys())[:5]
         _must(not wrong, place or kind.__name__, "must have its entries and no others", wrong)
         # Regions first: they say how many features there are.
-        order = sorted(hints, key=lambda name: not isinstance(told[name], dict))
-        values = {name: self.value(hints[name], told[name], f"{within}{name}") for name in order}
+        order = sorted(hints, key=lambda name: not isinstance(given[name], dict))
+        values = {name: self.value(hints[name], given[name], f"{within}{name}") for name in order}
         try:
             made = kind(**values)
         except InvalidInputError as error:

@@ -30,7 +30,7 @@ from gpcert.validation import (
 Names = Sequence[str] | None
 
 
-class Table(NamedTuple):
+class NamedNumbers(NamedTuple):
     """Numbers (n, d), or one row (d,); what its columns and its rows are called, None: nothing."""
 
     values: Float
@@ -70,15 +70,15 @@ def _framed(what: str, value: Any) -> Any | None:
     return None if names is None or not hasattr(value, "__getitem__") else value
 
 
-def read(what: str, value: Any) -> Table:
+def read(what: str, value: Any) -> NamedNumbers:
     """The numbers, a finite copy, with the names that come with them."""
     table = framed(what, value)
     if table is not None:
         names = column_names(table) or []
-        return Table(_columns(what, names, table), _texts(what, "columns", names), row_names(value))
+        return NamedNumbers(_columns(what, names, table), _texts(what, "columns", names), row_names(value))
     if _is_series(value):
-        return Table(as_floats(what, value.to_numpy()), _texts(what, "entries", list(value.index)))
-    return Table(as_floats(what, value))
+        return NamedNumbers(as_floats(what, value.to_numpy()), _texts(what, "entries", list(value.index)))
+    return NamedNumbers(as_floats(what, value))
 
 
 def _is_series(value: Any) -> bool:
@@ -154,10 +154,10 @@ def same_rows(what: str, value: Any, rows: Any, whose: str = "X") -> None:
 
 
 def check_labelled(X: Any, y: Any) -> None:
-    """Refuse points and labels that change places, or rows that are not named alike."""
+    """Refuse points and labels that change places, or rows that have other names."""
     if (len(_shape(X)), len(_shape(y))) == (1, 2):
-        told = f"shapes {_shape(X)} and {_shape(y)}"
-        raise InvalidInputError(f"X must be points and y their labels, in this order, got {told}")
+        text = f"shapes {_shape(X)} and {_shape(y)}"
+        raise InvalidInputError(f"X must be points and y their labels, in this order, got {text}")
     same_rows("y", y, X)
 
 
@@ -191,7 +191,7 @@ def order(what: str, given: tuple[str, ...], names: Sequence[str], whose: str = 
     return [at[name] for name in names]
 
 
-def arranged(what: str, table: Table, names: Names) -> Float:
+def arranged(what: str, table: NamedNumbers, names: Names) -> Float:
     """The numbers with their columns in the order of the names; as they are where one has none."""
     if table.names is None or names is None or table.names == tuple(names):
         return table.values
@@ -223,7 +223,7 @@ def row(what: str, value: Any, names: Names, size: int | None) -> Float:
 def named_row(what: str, value: Any, names: Sequence[str] | None) -> tuple[Float, tuple[str, ...] | None]:
     """One point (d,), and what its features are called: as the value says, else as given."""
     if type(value) is np.ndarray and value.dtype.names is None:
-        found = Table(as_vector(what, value))
+        found = NamedNumbers(as_vector(what, value))
     else:
         found = read(what, value)
         require(found.values.ndim == 1, f"{what} must be one-dimensional, got shape {found.values.shape}")
@@ -337,8 +337,8 @@ def ends(
     if named is not None:
         pairs = {name: as_doubles("domain", _open(pair)) for name, pair in named.items()}
         for name, pair in pairs.items():
-            told = f"domain must be (low, high) for {shown(name)}, got shape {pair.shape}"
-            require(pair.shape == (2,), told)
+            text = f"domain must be (low, high) for {shown(name)}, got shape {pair.shape}"
+            require(pair.shape == (2,), text)
         domain = tuple({name: pair[i] for name, pair in pairs.items()} for i in range(2))
     if domain is None:
         return None

@@ -77,8 +77,8 @@ def assert_certified(
     check_labelled(X, y)
     points, names, ids = read("X", X)
     truth = np.asarray(y)
-    told = f"y must have one class for each row of X, got shapes {truth.shape} and {points.shape}"
-    require(points.shape[:1] == truth.shape, told)
+    text = f"y must have one class for each row of X, got shapes {truth.shape} and {points.shape}"
+    require(points.shape[:1] == truth.shape, text)
     post = posterior_of(model)
     classes, rows, of = post.labels, np.arange(len(truth)), ""
     if label is not None:
@@ -106,6 +106,6 @@ def _message(found: Evaluation, rows: Sequence[Any], wanted: str, post: Posterio
     ]
     more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
     words = Words(features=post.feature_names or (), unit=unit_of(post, found.balls[0].scale))
-    told = f"Required: {wanted}. Not proved: rows {', '.join(lost[:_SHOWN])}{more}."
+    text = f"Required: {wanted}. Not proved: rows {', '.join(lost[:_SHOWN])}{more}."
     units = lines(unit_tables(found.balls[:1], words, found.radii.tolist()))
-    return "\n".join([f"{sentences([found], words)[0]} {told}", *units])
+    return "\n".join([f"{sentences([found], words)[0]} {text}", *units])

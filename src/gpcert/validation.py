@@ -79,8 +79,8 @@ def as_doubles(name: str, value: ArrayLike) -> Float:
     for i, entry in enumerate(flat):
         if not _is_number(entry):
             where = tuple(int(k) for k in np.unravel_index(i, raw.shape))
-            told = f"{_short(entry)}{_place(where)}" if where else _short(value)
-            raise InvalidInputError(f"{name} must be numbers, got {told}")
+            said = f"{_short(entry)}{_place(where)}" if where else _short(value)
+            raise InvalidInputError(f"{name} must be numbers, got {said}")
     return np.array(raw, dtype=np.float64)
 
 
@@ -102,8 +102,8 @@ def _check_exact(name: str, raw: NDArray[Any]) -> None:
     for where in np.argwhere((raw > 2**53) | (raw < -(2**53))):
         at = tuple(int(i) for i in where)
         whole = int(raw[at])
-        told = f"{name} must be whole numbers that doubles hold exactly, got {whole}{_place(at)}"
-        require(int(float(whole)) == whole, told)
+        said = f"{name} must be whole numbers that doubles hold exactly, got {whole}{_place(at)}"
+        require(int(float(whole)) == whole, said)
 
 
 def _is_number(entry: Any) -> bool:
@@ -187,8 +187,8 @@ def as_names(name: str, value: Iterable[Any] | None, size: int) -> tuple[str, ..
 
 def listed(names: Sequence[object]) -> str:
     """Names in a sentence: 'age', 'bmi' and 28 more."""
-    told = ", ".join(map(shown, names[:_LISTED]))
-    return told if len(names) <= _LISTED else f"{told} and {len(names) - _LISTED} more"
+    said = ", ".join(map(shown, names[:_LISTED]))
+    return said if len(names) <= _LISTED else f"{said} and {len(names) - _LISTED} more"
 
 
 def freeze(array: Float) -> Float:

@@ -10,7 +10,7 @@ import gpcert as gc
 import gpcert.engine.root
 from gpcert.errors import InvalidInputError
 from gpcert.questions import rooted
-from gpcert.regions import columns_of
+from gpcert.regions import hulls_of
 from gpcert.settings import Settings
 from helpers.batches import contradictions, random_questions
 from helpers.exact import refute, small_model
@@ -86,7 +86,7 @@ def test_columns_are_the_boxes_of_the_regions():
     cut = [gc.Ball(each, 0.3, domain=domain) for each in x]
     scaled = [gc.Ball(each, 0.3, scale=[0.1, 1.0, 7.0]) for each in x]
     for regions in (plain, plain + cut, scaled, [*plain, gc.Box(x[0], x[0] + 1.0)]):
-        columns = columns_of(regions)
+        columns = hulls_of(regions)
         for i, region in enumerate(regions):
             outer, inner = region.box(), region.inner_box()
             for column, end in zip(

@@ -15,7 +15,7 @@ from gpcert.engine.signs import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.questions import rooted
 from gpcert.questions.decision import labelled
-from gpcert.regions import columns_of, hulls
+from gpcert.regions import hulls, hulls_of
 from gpcert.running import Lot
 from helpers.batches import contradictions
 from helpers.exact import small_model
@@ -102,8 +102,8 @@ def test_columns_and_objects_get_answers_that_do_not_contradict_each_other(kind)
 
 def test_ends_of_columns_are_the_boxes_of_the_balls():
     many = gc.balls(centres(), np.linspace(0.0, 0.3, 30), domain=(-1.0, 1.0))
-    columns = hulls(many.alike.x, many.alike.radius[:, None], many.alike.kind.domain)
-    for one, two in zip(columns, columns_of(list(many)), strict=True):
+    columns = hulls(many.batch.x, many.batch.radius[:, None], many.batch.kind.domain)
+    for one, two in zip(columns, hulls_of(list(many)), strict=True):
         assert one.tolist() == two.tolist()
 
 

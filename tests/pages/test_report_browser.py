@@ -197,7 +197,7 @@ def test_models_are_compared_row_by_row(page: Page, tmp_path: Path) -> None:
     assert len(set(links)) == 2
     assert page.evaluate(f"{json.dumps(links)}.every((hash) => document.querySelector(hash))")
     assert page.evaluate("document.querySelectorAll('#comparison .curve').length") == 2
-    shown(page, tmp_path, [first, first], apart=True)
+    shown(page, tmp_path, [first, first], separate=True)
     assert "No image changes its prediction or its verdict" in text(page, "#comparison")
     assert "p = 1.000" in text(page, "#comparison")
 

@@ -177,7 +177,7 @@ def test_models_compared(tmp_path: Path) -> None:
     assert "2 with m (40.0 %), 3 with other (60.0 %). The difference may be chance" in text
     assert "1. m" in text
     assert "2. other" in text
-    groups = grouped([(path, *read_results(path)) for path in (first, first)], apart=True)
+    groups = grouped([(path, *read_results(path)) for path in (first, first)], separate=True)
     assert [group.name for group in groups] == ["a.json", "a.json (2)"]
     other = other_model(
         certify(tmp_path / "b.json", [SAFE] * 5, "88883", scale=[1.0, 2.0, 1.0, 1.0], unit="inches")

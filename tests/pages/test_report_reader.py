@@ -25,8 +25,8 @@ from gpcert.records.results_file import read_results
 from helpers.report_files import about, edited, every_verb, other_model, results, write
 
 
-def groups_of(*paths: Path, apart: bool = False) -> list[Any]:
-    return grouped([(path, *read_results(path)) for path in paths], apart)
+def groups_of(*paths: Path, separate: bool = False) -> list[Any]:
+    return grouped([(path, *read_results(path)) for path in paths], separate)
 
 
 def told(*paths: Path) -> str:
@@ -234,7 +234,7 @@ def test_labels_that_only_one_knows_do_not_count(tmp_path: Path) -> None:
     pair = Pair(*groups_of(first, second))
     assert pair.held == "proved safe"
     assert pair.split(0.1) == (1, 0, 0, 1)
-    both = Pair(*groups_of(first, first, apart=True))
+    both = Pair(*groups_of(first, first, separate=True))
     assert both.held == "right and proved safe"
     assert both.split(0.1) == (0, 0, 0, 2)
 

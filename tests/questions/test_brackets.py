@@ -26,8 +26,8 @@ class Told:
     """Roots that know: safe up to `safe`, unsafe from `unsafe` on, neither in between."""
 
     def __init__(self, regions, safe, unsafe, prove):
-        self.numbers = np.flatnonzero(regions.alike.radius > 0)
-        radius, which = regions.alike.radius[self.numbers], regions.alike.x[self.numbers, 0].astype(int)
+        self.numbers = np.flatnonzero(regions.batch.radius > 0)
+        radius, which = regions.batch.radius[self.numbers], regions.batch.x[self.numbers, 0].astype(int)
         self.safe, self.unsafe = (radius <= safe[which]) & prove, radius >= unsafe[which]
 
     def points(self, _side, place):
@@ -48,7 +48,7 @@ def test_bisection_finds_the_last_safe_and_the_first_unsafe_radius(seed, k, at_o
 
     def decisions(_post, regions, *_rest, fewest, prove):
         if len(regions) >= fewest:
-            counts[prove][np.unique(regions.alike.x[:, 0].astype(int))] += 1
+            counts[prove][np.unique(regions.batch.x[:, 0].astype(int))] += 1
             assert len(regions) <= at_once * m
             yield Told(regions, safe, unsafe, prove)
 

@@ -146,7 +146,7 @@ def test_one_answer_and_a_mean_have_their_sentence(clf: gc.GPClassifier) -> None
     found = gc.evaluate(clf, Z, truth, [0.05, 0.1])
     assert found.summary().splitlines()[-2:] == sentences([found])
     verdict = gc.certify(clf, gc.Ball(Z[0], 0.1))
-    assert verdict.summary() == "\n".join([verdict.told(), *sentences([verdict])])
+    assert verdict.summary() == "\n".join([str(verdict), *sentences([verdict])])
 
 
 def test_kinds_and_radii_apart_many_radii_together(clf: gc.GPClassifier) -> None:

@@ -150,10 +150,10 @@ def written(kernel: Any) -> str:
     """What to write in the place of a kernel of scikit-learn; "" where gpcert has no such kernel."""
     try:
         read = _covariance(kernel, None)
-        told = re.sub(r"\b(?=[A-Z])", "gc.", repr(read.kernel())) if read.noise == 0 else ""
+        found = re.sub(r"\b(?=[A-Z])", "gc.", repr(read.kernel())) if read.noise == 0 else ""
     except InvalidInputError:
         return ""
-    return f": write {told}" if told else ""
+    return f": write {found}" if found else ""
 
 
 def _covariance(kernel: Any, affine: Affine | None) -> Covariance:

@@ -19,7 +19,7 @@ class Rows:
     """One box per row, raw doubles: [lower, upper] (N, d) around the moving features, [inner_lower,
     inner_upper] inside the region; standing (N, D - d): the others; sign (N,) = 1 for P(1), -1 for P(0).
 
-    Columns of numpy; a chunk of them moves to the backend, and is the same there. Balls of norm 2 have a
+    Hulls of numpy; a chunk of them moves to the backend, and is the same there. Balls of norm 2 have a
     `centre` and half `axes` (N, d) besides: the row is the part of the ball in its box.
     """
 

@@ -63,28 +63,33 @@ class Plot:
             points += [self.place(x, onto) for x in (across[-1], across[0])]
             self.parts.append(tag("polygon", points=" ".join(points), class_=f"area {look}"))
 
-    def tell(self, name: str, xs: Sequence[float], told: Sequence[str]) -> None:
+    def tell(self, name: str, xs: Sequence[float], texts: Sequence[str]) -> None:
         """What a reader who points at x is told of a curve: told[i] up to and including xs[i].
 
         One more text than x: told[i] before xs[i], and the last at the last x.
         """
-        self._told.append({"name": name, "xs": list(xs), "told": list(told)})
+        self._told.append({"name": name, "xs": list(xs), "told": list(texts)})
 
-    def dot(self, x: float, y: float, look: str, told: str) -> None:
+    def dot(self, x: float, y: float, look: str, text: str) -> None:
         """A mark with a text that shows when pointed at."""
         place = {"cx": f"{self._x(x):.1f}", "cy": f"{self._y(y):.1f}"}
-        self.parts.append(tag("circle", tag("title", told), **place, r="4.5", class_=f"dot {look}"))
+        self.parts.append(tag("circle", tag("title", text), **place, r="4.5", class_=f"dot {look}"))
 
-    def bar(self, low: float, high: float, value: float, look: str, told: str) -> None:
+    def bar(self, low: float, high: float, value: float, look: str, text: str) -> None:
         """An upright bar over [low, high]."""
         x, y = self._x(low), self._y(value)
         width, height = max(1.0, self._x(high) - x - 1.0), self._y(self._y0) - y
         size = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
-        self.parts.append(tag("rect", tag("title", told), **size, class_=f"area {look}"))
+        self.parts.append(tag("rect", tag("title", text), **size, class_=f"area {look}"))
 
-    def html(self, told: str) -> Html:
-        """The picture; `told` is read out in its place."""
-        look = {"viewBox": f"0 0 {_WIDTH:g} {_HEIGHT:g}", "role": "img", "aria_label": told, "class_": "plot"}
+    def html(self, text: str) -> Html:
+        """The picture; `text` is read out in its place."""
+        look = {
+            "viewBox": f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+            "role": "img",
+            "aria_label": text,
+            "class_": "plot",
+        }
         if self._told:
             ends = [_LEFT, _RIGHT, self._x0, self._x1, _WIDTH]
             look["data_told"] = json.dumps({"ends": ends, "curves": self._told})
@@ -132,8 +137,8 @@ def ticks(low: float, high: float) -> list[float]:
 
 def captioned(picture: Html, title: str, keys: Sequence[tuple[str, str]], text: str) -> Html:
     """A figure with its title above, its keys and a text below."""
-    told = [tag("div", tag("span", "", class_=f"key {look}"), name) for look, name in keys]
-    return tag("figure", tag("h3", title), picture, tag("figcaption", *told, text))
+    texts = [tag("div", tag("span", "", class_=f"key {look}"), name) for look, name in keys]
+    return tag("figure", tag("h3", title), picture, tag("figcaption", *texts, text))
 
 
 _E = TypeVar("_E", float, Fraction)
@@ -181,23 +186,23 @@ def _counted(group: ResultGroup, shares: ProvedShares, radius: float) -> str:
     """What the script says at other radii, at this one."""
     n, s, rows = len(shares.safe), shares.at(radius), group.words.rows
     safe, unsafe = int(n * s.safe), int(n * s.unsafe)
-    told = f"Radius {group.far(radius)}: {safe} of {n} {rows} proved safe ({percent(s.safe)}), "
-    told += f"{unsafe} {group.called['unsafe']}, {n - safe - unsafe} not decided"
+    text = f"Radius {group.far(radius)}: {safe} of {n} {rows} proved safe ({percent(s.safe)}), "
+    text += f"{unsafe} {group.called['unsafe']}, {n - safe - unsafe} not decided"
     if s.certified is not None:
-        told += f"; right and proved safe: {int(n * s.certified)} of {n} ({percent(s.certified)})"
-    return told + "."
+        text += f"; right and proved safe: {int(n * s.certified)} of {n} ({percent(s.certified)})"
+    return text + "."
 
 
 def _legend(group: ResultGroup) -> Html:
     keys = ("good", "proved safe"), ("bad ring", group.called["unsafe"]), ("dim", "not decided")
-    told = [join([tag("span", "", class_=f"key {look}"), f"{text} "]) for look, text in keys]
+    texts = [join([tag("span", "", class_=f"key {look}"), f"{text} "]) for look, text in keys]
     if any(p.correct is False for p in group.points):
         lost = any(p.correct is False and math.isfinite(p.unsafe) for p in group.points)
         inside = f" (filled with red if it {group.called['unsafe']})" if lost else ""
-        told.append(join([tag("span", "", class_="key missed"), f"black rim: predicted wrongly{inside} "]))
+        texts.append(join([tag("span", "", class_="key missed"), f"black rim: predicted wrongly{inside} "]))
     how = "Point at a mark to read its answer; click it to open its line in the table below."
     click = tag("p", how, class_="soft click")
-    return join([tag("p", *told, class_="soft legend"), click])
+    return join([tag("p", *texts, class_="soft legend"), click])
 
 
 def _drawn(group: ResultGroup, shares: ProvedShares, radius: float) -> list[Html]:
@@ -216,16 +221,19 @@ def _drawn(group: ResultGroup, shares: ProvedShares, radius: float) -> list[Html
             path = f"M{plot.place(left, up, ' ')}{forms.get(p.predicted, _FORMS['circles'])}"
             look = {"class_": _look(p, radius), "data_k": str(k)}
             plot.parts.append(tag("path", tag("title", _hover(group, p)), d=path, **look))
-        told = "on the plane of the two features that move, by what is known at the radius"
+        text = "on the plane of the two features that move, by what is known at the radius"
         key = [f"{form}: predicted {name}" for name, form in zip(group.words.classes, _FORMS, strict=False)]
-        return [plot.html(f"{group.words.rows} {told}"), tag("p", "; ".join(key), class_="soft")]
+        return [plot.html(f"{group.words.rows} {text}"), tag("p", "; ".join(key), class_="soft")]
     order = np.argsort(shares.safe + np.minimum(shares.unsafe, 1e300), kind="stable").tolist()
     marks = [
         tag("i", class_=_look(points[k], radius), data_k=str(k), title=_hover(group, points[k]))
         for k in order
     ]
-    told = f"One mark for each {group.words.row}, the most fragile first:"
-    return [tag("p", told, class_="soft"), tag("div", *marks, class_="marks", role="img", aria_label=told)]
+    text = f"One mark for each {group.words.row}, the most fragile first:"
+    return [
+        tag("p", text, class_="soft"),
+        tag("div", *marks, class_="marks", role="img", aria_label=text),
+    ]
 
 
 def _look(p: RowAnswers, radius: float) -> str:
@@ -244,11 +252,11 @@ _FORMS = {
 
 def _hover(group: ResultGroup, p: RowAnswers) -> str:
     true = "" if p.label is None else f", true {p.label}"
-    told = f"{group.words.row} {p.name}{true}, predicted {p.predicted}"
-    told += f" ({p.certainty})" if p.certainty else ""
-    told += f"; proved safe up to {radius_at_least(p.safe)}" if p.safe > 0 and math.isfinite(p.safe) else ""
+    text = f"{group.words.row} {p.name}{true}, predicted {p.predicted}"
+    text += f" ({p.certainty})" if p.certainty else ""
+    text += f"; proved safe up to {radius_at_least(p.safe)}" if p.safe > 0 and math.isfinite(p.safe) else ""
     lost = f"; {group.called['unsafe']} within {radius_at_most(p.unsafe)}"
-    return told + (lost if math.isfinite(p.unsafe) else "")
+    return text + (lost if math.isfinite(p.unsafe) else "")
 
 
 def distributions(group: ResultGroup) -> Html:
@@ -275,11 +283,11 @@ def _histogram(
     values: Sequence[_E],
     name: str,
     title: str,
-    told: Callable[[_E], str],
+    rounded: Callable[[_E], str],
     noun: str,
     upper: bool = False,
 ) -> Html:
-    """`told` rounds a value to the side on which it still holds; so does the median, `upper` or lower."""
+    """`rounded` rounds a value to the side on which it still holds; so does the median, `upper` or lower."""
     most = float(max(values)) or 1.0
     marks = ticks(0.0, most)
     step = (marks[1] - marks[0]) / 4 if len(marks) > 1 else most  # ends of bars are round numbers
@@ -289,7 +297,7 @@ def _histogram(
         told_bar = f"{count} from {k * step:.4g} to {(k + 1) * step:.4g}"
         plot.bar(k * step, (k + 1) * step, count, "plain", told_bar)
     middle = median(values, upper)
-    caption = f"median {told(middle)}, smallest {told(min(values))}, largest {told(max(values))}"  # type: ignore[arg-type]
+    caption = f"median {rounded(middle)}, smallest {rounded(min(values))}, largest {rounded(max(values))}"  # type: ignore[arg-type]
     return captioned(plot.html(f"histogram: {name}"), title, (), caption)
 
 
@@ -309,12 +317,14 @@ def curves(group: ResultGroup) -> Html:
         tried = [counted.at(radius) for radius in radii_asked(group.points)]
         figures.insert(0, _accuracy_plot(group, clean, steps, [s for s in tried if s.attacked is not None]))
         members = {name: [p for p in group.points if p.label == name] for name in classes}
-        apart = [(name, some, ProvedShares(some)) for name, some in members.items() if some]
-        if 1 < len(apart) <= _COLOURS:
-            told = f"Of the {group.words.rows} of each class, the share that is right and proved safe."
-            lines = [(f"{name} ({group.words.counted(len(some))})", shares) for name, some, shares in apart]
+        classwise = [(name, some, ProvedShares(some)) for name, some in members.items() if some]
+        if 1 < len(classwise) <= _COLOURS:
+            text = f"Of the {group.words.rows} of each class, the share that is right and proved safe."
+            lines = [
+                (f"{name} ({group.words.counted(len(some))})", shares) for name, some, shares in classwise
+            ]
             names = "Certified recall by class", "certified recall"
-            figures.insert(1, together(lines, *names, told, group.radius_name))
+            figures.insert(1, together(lines, *names, text, group.radius_name))
     return tag("div", *figures, class_="plots")
 
 
@@ -373,8 +383,8 @@ def _accuracy_plot(
     plot.tell("at most", xs, list(map(percent, most)))
     plot.tell("certified accuracy", xs, list(map(percent, certified)))
     for s in tried:
-        told = f"accuracy under attack {percent(s.attacked or Fraction())} at radius {exactly(s.radius)}"
-        plot.dot(s.radius, float(s.attacked or 0), "bad", told)
+        text = f"accuracy under attack {percent(s.attacked or Fraction())} at radius {exactly(s.radius)}"
+        plot.dot(s.radius, float(s.attacked or 0), "bad", text)
     keys = [
         ("good", "certified accuracy: right and proved safe"),
         ("dash", f"{group.most}: right, and no counterexample is known"),

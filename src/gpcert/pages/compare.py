@@ -81,8 +81,8 @@ def chance(pair: Pair, radius: float) -> str:
         return f"Both hold equally many{over}: {alone}."
     p = mcnemar(one, two)
     better = (pair.first if one > two else pair.second).name
-    told = f"is more than chance at 5 %, in favour of {better}" if p <= Fraction(5, 100) else "may be chance"
-    return f"The difference {told} (McNemar's exact test{over}, {_p(p)})."
+    text = f"is more than chance at 5 %, in favour of {better}" if p <= Fraction(5, 100) else "may be chance"
+    return f"The difference {text} (McNemar's exact test{over}, {_p(p)})."
 
 
 def _p(p: Fraction) -> str:
@@ -116,8 +116,8 @@ def paired(pair: Pair, radii: Sequence[float]) -> Html:
 
 def _rows_that_differ(pair: Pair, radius: float) -> Html:
     groups = pair.first, pair.second
-    told = [[_told(p, g, radius) for p, g in zip(both, groups, strict=True)] for both in pair.points]
-    points = [both for both, (one, other) in zip(pair.points, told, strict=True) if one != other]
+    texts = [[_told(p, g, radius) for p, g in zip(both, groups, strict=True)] for both in pair.points]
+    points = [both for both, (one, other) in zip(pair.points, texts, strict=True) if one != other]
     searched = all(p.found for both in points for p in both)
     head = [(pair.first.words.row, "text"), ("true", "choice")]
     for group in groups:
@@ -150,7 +150,7 @@ def overview(groups: Sequence[ResultGroup]) -> tuple[str, bool]:
     if not shared[0].points:
         none = f"{len(groups)} results, and no {groups[0].words.row} is in all of them"
         return f"{none}: each has a claim of its own, about its own {groups[0].words.rows}.", False
-    some = _alike(shared)[0]
+    some = _by_question(shared)[0]
     radii = _common_radii(some)
     if len(some) < 2 or not radii:
         why = "about different questions" if len(some) < 2 else "without a radius to compare them at"
@@ -158,15 +158,15 @@ def overview(groups: Sequence[ResultGroup]) -> tuple[str, bool]:
     pairs, words = [Pair(some[0], other) for other in some[1:]], some[0].words
     radius, n = radii[-1], len(some[0].points)
     counts = [(pairs[0].counts(radius)[0], some[0]), *((p.counts(radius)[1], p.second) for p in pairs)]
-    told = [
+    texts = [
         f"{k:,} with {group.name} ({percent(Fraction(k, n))}{_open(group, radius)})" for k, group in counts
     ]
-    if len(told) > _NAMED:
+    if len(texts) > _NAMED:
         least, most = min(counts, key=lambda pair: pair[0]), max(counts, key=lambda pair: pair[0])
-        told = [f"from {least[0]:,} with {least[1].name}", f"to {most[0]:,} with {most[1].name}"]
+        texts = [f"from {least[0]:,} with {least[1].name}", f"to {most[0]:,} with {most[1].name}"]
     moving = while_moving(some[0].region, exactly(radius), words)
     said = f"{moving[0].upper()}{moving[1:]}, of {words.counted(n)} these are {pairs[0].held}: "
-    said += f"{', '.join(told)}."
+    said += f"{', '.join(texts)}."
     return f"{said} {chance(pairs[0], radius)}" if len(pairs) == 1 else said, len(some) == len(groups)
 
 
@@ -179,14 +179,14 @@ def _open(group: ResultGroup, radius: float) -> str:
 def comparison(groups: Sequence[ResultGroup]) -> Html:
     """An index of all models with their figures, their curves, their costs, and each against the first."""
     shared = _on_shared_rows(groups)
-    alike = _alike(shared)
+    comparable = _by_question(shared)
     parts = [tag("p", _about(groups, shared))]
     if not shared[0].points:
         return join([*parts, _index(groups)])
     parts.append(_index(shared))
-    figures = [_curves(some, len(alike) > 1) for some in alike]
+    figures = [_curves(some, len(comparable) > 1) for some in comparable]
     parts.append(tag("div", *figures, class_="plots"))
-    for some in alike:
+    for some in comparable:
         radii = _common_radii(some)
         parts += [paired(Pair(some[0], other), radii) for other in some[1:] if radii]
     return join(parts)
@@ -198,7 +198,7 @@ def _on_shared_rows(groups: Sequence[ResultGroup]) -> list[ResultGroup]:
     return [group.restricted(rows) for group in groups]
 
 
-def _alike(groups: Sequence[ResultGroup]) -> list[list[ResultGroup]]:
+def _by_question(groups: Sequence[ResultGroup]) -> list[list[ResultGroup]]:
     """By the kind of question; a radius means the same only within one. The largest such set is first."""
     found: dict[str, list[ResultGroup]] = {}
     for group in groups:
@@ -207,21 +207,21 @@ def _alike(groups: Sequence[ResultGroup]) -> list[list[ResultGroup]]:
 
 
 def _about(groups: Sequence[ResultGroup], shared: Sequence[ResultGroup]) -> str:
-    words, alike = groups[0].words, _alike(groups)
+    words, comparable = groups[0].words, _by_question(groups)
     rows = {p.row for p in shared[0].points}
     every = all({p.row for p in group.points} == rows for group in groups)
-    told = f"{len(groups)} results over the same data"
+    text = f"{len(groups)} results over the same data"
     if not rows:
-        return f"{told}, but no {words.row} is in all of them: they cannot be compared one by one."
+        return f"{text}, but no {words.row} is in all of them: they cannot be compared one by one."
     which = "" if every else f" Compared are the {words.counted(len(rows))} that are in all of them."
-    told = f"{told}, {words.counted(len(rows))}.{which}"
+    text = f"{text}, {words.counted(len(rows))}.{which}"
     scales = {str(group.document["settings"].get("scale")) for group in groups}
-    if len(alike) > 1:
+    if len(comparable) > 1:
         but = "figures at one radius are comparable only where they are the same"
-        return f"{told} The questions differ in {differences(groups)}: {but}."
+        return f"{text} The questions differ in {differences(groups)}: {but}."
     if len(scales) > 1:
-        return f"{told} The scales differ from model to model: the same radius is not quite the same region."
-    return told
+        return f"{text} The scales differ from model to model: the same radius is not quite the same region."
+    return text
 
 
 def _common_radii(groups: Sequence[ResultGroup]) -> list[float]:
@@ -248,12 +248,12 @@ def _index(groups: Sequence[ResultGroup]) -> Html:
     numbers += ["median certified radius", "seconds", "boxes searched"]
     head = [("result", "text"), ("written", "text"), ("region", "choice"), *((n, "number") for n in numbers)]
     rows = [row for k, group in enumerate(groups) for row in _lines(group, f"#{_anchor(k)}")]
-    told = [any(row[j] for row in rows) for j in range(len(head))]
-    told[1] = len({(str(g.document["model"].get("sha256")), g.question) for g in groups}) < len(
+    texts = [any(row[j] for row in rows) for j in range(len(head))]
+    texts[1] = len({(str(g.document["model"].get("sha256")), g.question) for g in groups}) < len(
         groups
     )  # runs
-    told[2] = len(rows) > _LINES and len({row[2] for row in rows}) > 1  # names tell, but do not filter
-    filled = [j for j in range(len(head)) if told[j]]
+    texts[2] = len(rows) > _LINES and len({row[2] for row in rows}) > 1  # names tell, but do not filter
+    filled = [j for j in range(len(head)) if texts[j]]
     shown = [[row[j] for j in filled] for row in rows]
     if len(rows) > _LINES:
         cells = [[(c, "") for c in row] for row in shown]

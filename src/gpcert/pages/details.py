@@ -81,15 +81,15 @@ def _sentences(point: RowAnswers, group: ResultGroup) -> Html:
         said.append(tag("li", f"{held}; {known}"))
     for radius, attack in sorted(point.attacks.items()):
         did = "changed the class" if attack.success else "did not change the class"
-        told = f"attack {attack.method}, radius {exactly(radius)}: {did}"
-        said.append(tag("li", f"{told} (probability of “{attack.label}” then {attack.probability:.3f})"))
+        text = f"attack {attack.method}, radius {exactly(radius)}: {did}"
+        said.append(tag("li", f"{text} (probability of “{attack.label}” then {attack.probability:.3f})"))
     return tag("ul", *said) if said else Html("")
 
 
 def _verdict(where: str, verdict: RowVerdict, group: ResultGroup) -> Html:
     low, high = verdict.margin
     least = "" if group.threshold == 0.5 else exactly(group.threshold)
-    told, margin = {
+    what, margin = {
         "safe": (
             f"the probability stays above {least}" if least else "the class cannot change",
             f"at least {at_least(low)}",
@@ -100,7 +100,7 @@ def _verdict(where: str, verdict: RowVerdict, group: ResultGroup) -> Html:
         ),
         "unknown": ("not decided", f"in {between(low, high)}"),
     }[verdict.status]
-    state = tag("span", f"{where}: {told}", class_=verdict.status)
+    state = tag("span", f"{where}: {what}", class_=verdict.status)
     return tag("li", state, " (", tag("a", "margin", href="#w-margin"), f" {margin})")
 
 
@@ -131,8 +131,8 @@ def _bar(found: ProbabilityRange) -> Html:
     ]
     marks = (("0", 0, ""), ("1/2", 100, "middle"), ("1", 200, "end"))
     parts += [tag("text", text, x=f"{x}", y="25", class_=f"tick {look}") for text, x, look in marks]
-    told = f"P({found.label}) in {between(found.lower, found.upper)}"
-    picture = tag("svg", *parts, viewBox="-2 0 204 27", class_="bar", role="img", aria_label=told)
+    sentence = f"P({found.label}) in {between(found.lower, found.upper)}"
+    picture = tag("svg", *parts, viewBox="-2 0 204 27", class_="bar", role="img", aria_label=sentence)
     keys = (("plain", "reached, proved"), ("faint", "not excluded"))
     legend = join(join([tag("span", "", class_=f"key {look}"), f"{text} "]) for look, text in keys)
     return _figure(picture, legend)
@@ -147,8 +147,8 @@ def _images(point: RowAnswers, x: Float, group: ResultGroup, shape: tuple[int, i
         shown.append(_figure(picture, f"{group.other(point)}, {_near(radius)}"))
         moved = (other - x).reshape(shape)
         most = float(np.abs(moved).max())
-        told = f"{np.count_nonzero(moved)} pixels moved, by up to {radius_at_most(most)}"
-        shown.append(_figure(heat_image(moved, most, told), told))
+        text = f"{np.count_nonzero(moved)} pixels moved, by up to {radius_at_most(most)}"
+        shown.append(_figure(heat_image(moved, most, text), text))
     for explained in point.explained[-1:]:
         value = explained.value[0]
         if value.shape == x.shape:
@@ -232,9 +232,9 @@ def influences(group: ResultGroup) -> Html:
 def _own_influences(found: Explanation, words: Words) -> Html:
     """What moves the probability of one row, the most influential features first."""
     reach = _reach(found, words)
-    told = f"Influence on P({found.label}) of one of the {words.noun} alone, off by up to {reach}:"
+    text = f"Influence on P({found.label}) of one of the {words.noun} alone, off by up to {reach}:"
     bars = _bars(_ordered(_means([found], words))[:_OWN], 150.0)
-    return tag("figure", tag("p", told), bars, class_="own")
+    return tag("figure", tag("p", text), bars, class_="own")
 
 
 def _reach(found: Explanation, words: Words) -> str:
@@ -286,5 +286,5 @@ def _bars(rows: Sequence[tuple[str, Fraction, Fraction]], width: float = 330.0) 
                 class_="up" if up else "down",
             )
         )
-    box, told = f"0 0 {left + width + 110:g} {line * len(rows):g}", "influences with proved intervals"
-    return tag("svg", *parts, viewBox=box, role="img", aria_label=told, class_="bars")
+    box, text = f"0 0 {left + width + 110:g} {line * len(rows):g}", "influences with proved intervals"
+    return tag("svg", *parts, viewBox=box, role="img", aria_label=text, class_="bars")

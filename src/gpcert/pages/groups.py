@@ -147,11 +147,11 @@ def common_threshold(groups: Sequence[ResultGroup]) -> float | None:
 def differences(groups: Sequence[ResultGroup]) -> str:
     """What the questions of groups differ in."""
     asked = [json.loads(group.question) for group in groups]
-    found = [told for key, told in _TOLD.items() if any(each[key] != asked[0][key] for each in asked)]
+    found = [name for key, name in _ASKED.items() if any(each[key] != asked[0][key] for each in asked)]
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
 
 
-def grouped(results: Sequence[ResultsFile], apart: bool = False) -> list[ResultGroup]:
+def grouped(results: Sequence[ResultsFile], separate: bool = False) -> list[ResultGroup]:
     """The results files by model and kind of region, or each by itself; all must be about the same data."""
     groups: dict[Any, list[ResultsFile]] = {}
     first_path, first, _ = results[0]
@@ -162,9 +162,9 @@ def grouped(results: Sequence[ResultsFile], apart: bool = False) -> list[ResultG
         same = document["data"].get("sha256") == first["data"].get("sha256")
         require(same, f"{path} and {first_path} must be about the same data, got two")
         kind = json.dumps([document["model"].get("sha256"), _kind(document)])
-        groups.setdefault((k,) if apart else kind, []).append(result)
+        groups.setdefault((k,) if separate else kind, []).append(result)
     found = []
-    for name, some in zip(_names(list(groups.values()), apart), groups.values(), strict=True):
+    for name, some in zip(_names(list(groups.values()), separate), groups.values(), strict=True):
         threshold = _threshold(some)
         every = [words_of(document) for _, document, _ in some]
         words = replace(every[0], partly=any(words.partly for words in every))
@@ -185,14 +185,14 @@ def _check_same_rows(first: ResultGroup, second: ResultGroup) -> None:
             one is None or other is None or np.array_equal(one, other)
             for one, other in ((p.x, q.x), (p.label, q.label))
         )
-        told = f"{first.name} and {second.name} must be about the same rows"
-        require(same, f"{told}, got two different rows {p.name[:40]!r}")
+        text = f"{first.name} and {second.name} must be about the same rows"
+        require(same, f"{text}, got two different rows {p.name[:40]!r}")
 
 
-def _names(groups: Sequence[Sequence[ResultsFile]], apart: bool) -> list[str]:
-    """The models' files, and of more what it takes to tell them apart; `apart`: the results files."""
+def _names(groups: Sequence[Sequence[ResultsFile]], separate: bool) -> list[str]:
+    """The models' files, and of more what it takes to distinguish them; `separate`: the results files."""
     firsts = [some[0] for some in groups]
-    files = [str(path if apart else document["model"].get("file")) for path, document, _ in firsts]
+    files = [str(path if separate else document["model"].get("file")) for path, document, _ in firsts]
     short = [PurePath(file).name or file for file in files]
     files = short if len(set(short)) == len(set(files)) else files
     models = [f"model {str(document['model'].get('sha256'))[:8]}" for _, document, _ in firsts]
@@ -206,8 +206,8 @@ def _names(groups: Sequence[Sequence[ResultsFile]], apart: bool) -> list[str]:
 def _shape_name(settings: Mapping[str, Any]) -> str:
     norm, features = settings.get("norm"), settings.get("features")
     number = str(norm).removesuffix(".0")
-    told = f"norm {number[:20]}{_NORMS.get(number, '')}"
-    return told + (f", {len(features)} features" if isinstance(features, list) else "")
+    text = f"norm {number[:20]}{_NORMS.get(number, '')}"
+    return text + (f", {len(features)} features" if isinstance(features, list) else "")
 
 
 def _threshold(results: Sequence[ResultsFile]) -> float:
@@ -215,14 +215,14 @@ def _threshold(results: Sequence[ResultsFile]) -> float:
     known: set[float] = set()
     for path, _, rows in results:
         known |= {r.answer.threshold for r in rows if isinstance(r.answer, Verdict | CertifiedRadius)}
-        told = f"{path}: threshold must be the same in all verdicts about a model, got {sorted(known)[:4]}"
-        require(len(known) <= 1, told)
+        text = f"{path}: threshold must be the same in all verdicts about a model, got {sorted(known)[:4]}"
+        require(len(known) <= 1, text)
     return known.pop() if known else 0.5
 
 
 _NORMS = {"inf": " (each by itself)", "2": " (Euclidean)", "1": " (in sum)", "0": " (so many at all)"}
 _KIND = ("norm", "features", "domain", "scale")
-_TOLD = {
+_ASKED = {
     "norm": "the norm",
     "features": "the features that move",
     "domain": "the limits",

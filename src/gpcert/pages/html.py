@@ -49,7 +49,7 @@ def packaged(name: str) -> str:
 
 
 def _slug(heading: str, k: int) -> str:
-    """An anchor; the number tells apart what letters do not."""
+    """An anchor; the number distinguishes what letters do not."""
     kept = re.sub("[^a-z0-9]+", "-", heading.lower()).strip("-")
     return kept if re.fullmatch("[a-z][a-z-]*", kept) else f"part-{k}"
 
@@ -76,12 +76,12 @@ _CALLED = {"unsafe": "can fall to {least}", "most": "right and above {least} at 
 
 def glossary(threshold: float | None = 0.5) -> Html:
     """The words of the page, explained in it; `threshold`: of the verdicts, None if they have several."""
-    told = packaged("words.html")
+    found = packaged("words.html")
     for key in _ABOVE if threshold != 0.5 else ():
         entry = rf'(<dt id="w-{key}">)(.*?)</dt><dd>.*?</dd>'
         name = _CALLED.get(key, r"\2").format(least=_least(threshold))
-        told = re.sub(entry, rf"\1{name}</dt><dd>{meaning(key, threshold)}</dd>", told)
-    return Html(told)
+        found = re.sub(entry, rf"\1{name}</dt><dd>{meaning(key, threshold)}</dd>", found)
+    return Html(found)
 
 
 def _least(threshold: float | None) -> str:
@@ -91,7 +91,7 @@ def _least(threshold: float | None) -> str:
 @cache
 def _meanings() -> dict[str, str]:
     found = re.findall(r'<dt id="w-([a-z]+)">.*?</dt><dd>(.*?)</dd>', packaged("words.html"))
-    return {key: unescape(re.sub("<[^>]*>", "", told)) for key, told in found}
+    return {key: unescape(re.sub("<[^>]*>", "", text)) for key, text in found}
 
 
 def meaning(key: str, threshold: float | None = 0.5) -> str:

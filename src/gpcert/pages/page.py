@@ -21,18 +21,18 @@ from gpcert.validation import require
 _CARDS = 12
 
 
-def report(paths: Sequence[Path], title: str | None = None, apart: bool = False) -> str:
+def report(paths: Sequence[Path], title: str | None = None, separate: bool = False) -> str:
     """The HTML text of a report on results files."""
-    return report_on([(path, *read_results(path)) for path in paths], title, apart)
+    return report_on([(path, *read_results(path)) for path in paths], title, separate)
 
 
-def report_on(results: Sequence[ResultsFile], title: str | None = None, apart: bool = False) -> str:
+def report_on(results: Sequence[ResultsFile], title: str | None = None, separate: bool = False) -> str:
     """The same of documents in memory, each with the name of its file and its rows.
 
-    Files about one model and kind of region become one result; several are compared. `apart`: every file is
-    a result by itself, as two runs of one model are.
+    Files about one model and kind of region become one result; several are compared. `separate`: every file
+    is a result by itself, as two runs of one model are.
     """
-    groups = grouped(results, apart)
+    groups = grouped(results, separate)
     for group in groups:
         require(bool(group.points), f"{group.results[0][0]} must hold at least one answer, got none")
     return render(groups, title)
@@ -87,8 +87,8 @@ def _subtitle(groups: Sequence[ResultGroup]) -> str:
     models = f"Model {_base(first['model'].get('file'))}" if len(groups) == 1 else f"{len(groups)} results"
     data = _base(first["data"].get("file") or "boxes")
     parts = [document for group in groups for _, document, _ in group.results]
-    asked, told = (sum(n) for n in zip(*((d["asked"], len(d["answers"])) for d in parts), strict=True))
-    missing = f", {told:,} of {asked:,} questions answered" if told < asked else ""
+    asked, answered = (sum(n) for n in zip(*((d["asked"], len(d["answers"])) for d in parts), strict=True))
+    missing = f", {answered:,} of {asked:,} questions answered" if answered < asked else ""
     whole = all(document["complete"] for document in parts)
     early = "" if whole else f"; some runs were stopped early{missing}, all bounds hold"
     return f"{models}, data {data}, gpcert {first['versions'].get('gpcert')}{early}"

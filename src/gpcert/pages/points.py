@@ -138,8 +138,8 @@ class RowAnswers:
                 _add(self.verdicts, radius, self._implied(answer), f"at radius {radius}")
         elif isinstance(answer, CertifiedRadius):
             self._check_label(answer.label, answer.safe > 0)
-            known, told = self.found or (0.0, math.inf, None), (answer.unsafe, answer.counterexample)
-            self.found = max(known[0], answer.safe), *min(known[1:], told, key=lambda pair: pair[0])
+            known, other = self.found or (0.0, math.inf, None), (answer.unsafe, answer.counterexample)
+            self.found = max(known[0], answer.safe), *min(known[1:], other, key=lambda pair: pair[0])
             self.reach = max(self.reach, answer.max_radius)
         elif isinstance(answer, Verdict):
             self._check_label(answer.label, answer.status == "safe")
@@ -168,9 +168,9 @@ class RowAnswers:
     def _add_row(self, row: Row) -> None:
         """What a file knows of the row itself: the same in all of them."""
         predicted, p = row.predicted or "", row.probability
-        for name, told in (("label", row.label), ("predicted", predicted)):
-            if told and self.classes:
-                self._check_class(name, told)
+        for name, value in (("label", row.label), ("predicted", predicted)):
+            if value and self.classes:
+                self._check_class(name, value)
         same = row.x is None or self.x is None or np.array_equal(row.x, self.x)
         require(same, "x must be the same in all answers about a row, got two")
         for name, one, other in (("label", row.label, self.label), ("predicted", predicted, self.predicted)):
@@ -205,12 +205,12 @@ class RowAnswers:
         return RowVerdict(status, margin, witness if status == "unsafe" else None)
 
     def _check_consistent(self) -> None:
-        told = f"safe up to {self.safe} contradicts"
+        text = f"safe up to {self.safe} contradicts"
         if self.safe >= self.unsafe < math.inf:  # inf: none is known
-            raise InvalidInputError(f"{told} unsafe at {self.unsafe}; one was told before")
+            raise InvalidInputError(f"{text} unsafe at {self.unsafe}; one was told before")
         broken = min((radius for radius, a in self.attacks.items() if a.success), default=math.inf)
         if self.safe >= broken < math.inf and self.threshold >= 0.5:  # else no contradiction
-            raise InvalidInputError(f"{told} an attack at {broken}; one was told before")
+            raise InvalidInputError(f"{text} an attack at {broken}; one was told before")
 
 
 def _add(verdicts: dict[K, RowVerdict], key: K, found: RowVerdict, where: str) -> None:
@@ -346,8 +346,8 @@ def _common(radii: Sequence[set[float]]) -> list[float]:
 def own_statuses(points: Sequence[RowAnswers]) -> list[str]:
     """The verdict of every point at its own radius, or over its box, where none is of all of them."""
     found = [p.own.status for p in points if p.own is not None]
-    alike = len({bool(p.verdicts) for p in points}) == 1 and not any(len(p.boxed) > 1 for p in points)
-    return found if len(found) == len(points) and alike and not radii_decided(points) else []
+    same = len({bool(p.verdicts) for p in points}) == 1 and not any(len(p.boxed) > 1 for p in points)
+    return found if len(found) == len(points) and same and not radii_decided(points) else []
 
 
 def main_radius(points: Sequence[RowAnswers]) -> float | None:

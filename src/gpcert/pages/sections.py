@@ -58,16 +58,16 @@ def claim(group: ResultGroup) -> Html:
 
 def impossible(group: ResultGroup) -> Html:
     """That regions and counterexamples have values unlike any in training."""
-    told = unlike_training_of(group.document, group.rows, ("--domain data", "--features"))
+    found = unlike_training_of(group.document, group.rows, ("--domain data", "--features"))
     meant = "What is proved safe is safe without such values, too; a counterexample may need one."
-    return tag("p", tag("b", "Careful: "), f"{told}. {meant}") if told else Html("")
+    return tag("p", tag("b", "Careful: "), f"{found}. {meant}") if found else Html("")
 
 
 def units(group: ResultGroup) -> Html:
     """How far each feature may be off, in its own unit, where a sentence cannot say it."""
     found = [table(head, lines, "figures") for head, lines in tables_of(group.document, group.rows)]
-    told = "How far each feature may be off, in its own unit (rounded down):"
-    return join([tag("p", told), *found]) if found else Html("")
+    text = "How far each feature may be off, in its own unit (rounded down):"
+    return join([tag("p", text), *found]) if found else Html("")
 
 
 def only_attacked(group: ResultGroup) -> bool:
@@ -128,14 +128,14 @@ def headline(group: ResultGroup) -> Html:
     about = "with answers" if words.partly else "in this report"
     tiles = [_tile(f"{n:,}", words.row if n == 1 else words.rows, about)]
     if clean is not None:
-        told = f"{_of(clean, n)} right while no input is off"
-        tiles.append(_tile(percent(clean), word("accuracy", "clean"), told))
+        text = f"{_of(clean, n)} right while no input is off"
+        tiles.append(_tile(percent(clean), word("accuracy", "clean"), text))
     if radius is not None:
         share, at = counted.at(radius), f" at radius {group.far(radius)}"
         if share.certified is not None:
             what = join([word("certified accuracy", "certified", group.threshold), at])
-            told = f"{_of(share.certified, n)} right and proved safe"
-            tiles.append(_tile(percent(share.certified), what, told))
+            text = f"{_of(share.certified, n)} right and proved safe"
+            tiles.append(_tile(percent(share.certified), what, text))
         else:
             kept = "cannot change" if group.threshold == 0.5 else f"stay above {exactly(group.threshold)}"
             what = join([word("proved safe", "safe", group.threshold), at])
@@ -143,22 +143,22 @@ def headline(group: ResultGroup) -> Html:
     if own_statuses(points):
         held, key = (_held_alone(group), n), "safe" if clean is None else "certified"
         what = word("proved safe" if clean is None else "certified accuracy", key, group.threshold)
-        told = f"{held[0]:,} of {n:,}{'' if clean is None else ' right and'} proved safe"
+        text = f"{held[0]:,} of {n:,}{'' if clean is None else ' right and'} proved safe"
         where = "at its own radius" if any(p.verdicts for p in points) else "over its own box"
         each = join([what, f", each {words.row} {where}"])
-        tiles.append(_tile(percent(Fraction(*held)), each, told))
+        tiles.append(_tile(percent(Fraction(*held)), each, text))
     attacked = radii_attacked(points)
     for tried in [radius] if radius in attacked else attacked[-1:]:
         left = counted.at(tried).attacked
         if left is not None:
             what = join([word("accuracy under attack", "attacked"), f" at radius {group.far(tried)}"])
-            told = f"{_of(left, n)} right and not changed by an attack: no proof"
-            tiles.append(_tile(percent(left), what, told))
+            text = f"{_of(left, n)} right and not changed by an attack: no proof"
+            tiles.append(_tile(percent(left), what, text))
     if middle is not None and math.isfinite(middle):
         unit = f" (in {words.unit})" if words.unit else ""
-        told = f"at least half of the {words.rows} are proved safe up to it{unit}"
-        told = told if middle > 0 else f"less than half of the {words.rows} have one"
-        tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), told))
+        text = f"at least half of the {words.rows} are proved safe up to it{unit}"
+        text = text if middle > 0 else f"less than half of the {words.rows} have one"
+        tiles.append(_tile(radius_at_least(middle), word("median certified radius", "median"), text))
     shares = [counted.at(r) for r in radii_asked(points)]
     parts = [impossible(group), _below_threshold(group), tag("div", *tiles, class_="tiles")]
     return join([*parts, _by_radius(group, shares)] if shares else parts)
@@ -169,9 +169,9 @@ def _below_threshold(group: ResultGroup) -> Html:
     if group.threshold == 0.5:
         return Html("")
     least = exactly(group.threshold)
-    told = f"Here “safe” means that the probability of the predicted class stays above {least}"
+    text = f"Here “safe” means that the probability of the predicted class stays above {least}"
     but = ", which does not say that it stays the largest" if group.threshold < 0.5 else ""
-    return tag("p", f"{told}{but}; “can fall to {least}”: an input is known where it is at most that.")
+    return tag("p", f"{text}{but}; “can fall to {least}”: an input is known where it is at most that.")
 
 
 def _of(share: Fraction, n: int) -> str:
@@ -218,19 +218,19 @@ def classes(group: ResultGroup) -> Html:
         certain = "right and proved safe", f"right, {group.called['unsafe']}", "wrong already", "undecided"
     most = word(group.most, "most", group.threshold)
     recall = word("recall", "recall"), word("certified recall", "recall"), most
-    told = (
+    text = (
         f"At radius {group.far(radius)}: “{certain[0]}” are {rows} predicted rightly and proved safe; "
         f"“{certain[1]}” are right, but a counterexample is known."
     )
     if len(names) == 2:  # which of them is looked for, nobody has said
-        told += " The recall of the positive class is the sensitivity, that of the other the specificity."
+        text += " The recall of the positive class is the sensitivity, that of the other the specificity."
     below = f"The {rows} by true and predicted class, with how many of them are proved safe:"
     matrix = [
         (name, *(_cell([p for p in some if p.predicted == other], radius) for other in names))
         for name, some in members.items()
         if some
     ]
-    parts = [tag("p", told), table(("true class", rows, *recall, *certain), lines, "figures")]
+    parts = [tag("p", text), table(("true class", rows, *recall, *certain), lines, "figures")]
     if len(names) <= _NAMES:
         parts += [tag("p", below), table(("true \\ predicted", *names), matrix, "figures")]
     return join(parts)

@@ -62,11 +62,11 @@ def data_table(
         )
     lines = [_line(row) for row in rows]
     body = f"<table><thead>{tag('tr', *cells)}</thead><tbody>\n" + "\n".join(lines) + "\n</tbody></table>"
-    told = [tag("noscript", Html(f'<div class="scroll">{body}</div>'), class_="lines")]
+    texts = [tag("noscript", Html(f'<div class="scroll">{body}</div>'), class_="lines")]
     if more:
         heading = tag("h3", f"Details of all {noun}")
-        told.append(tag("noscript", heading, Html("\n" + "\n".join(more) + "\n"), class_="more"))
-    return tag("div", *told, class_="data", data_noun=noun)
+        texts.append(tag("noscript", heading, Html("\n" + "\n".join(more) + "\n"), class_="more"))
+    return tag("div", *texts, class_="data", data_noun=noun)
 
 
 def _line(row: Sequence[tuple[str, str]]) -> str:

@@ -292,6 +292,6 @@ def robustness_boxes(groups: Mapping[str, Sequence[Robustness]], *, title: str |
     ax.set_xticks(places, list(groups))
     tidy(ax, "", "delta = largest |P - P(x)|" if around == {True} else "delta = max P - min P", title)
     ax.set_ylim(bottom=0.0)
-    told = ["proved upper ends of delta", "median of its proved lower ends"]
-    ax.legend([drawn["boxes"][0], marks], told, frameon=False, fontsize=8)
+    texts = ["proved upper ends of delta", "median of its proved lower ends"]
+    ax.legend([drawn["boxes"][0], marks], texts, frameon=False, fontsize=8)
     return figure

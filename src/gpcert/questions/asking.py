@@ -155,8 +155,8 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
             f"region must be a Box or a Ball, got {_told(region)}: x stands before region"
         )
     single = isinstance(region, Box | Ball)
-    if isinstance(region, Regions) and region.alike is not None:
-        return _checked(post, region.ordered(post.feature_names), region.alike.radius)
+    if isinstance(region, Regions) and region.batch is not None:
+        return _checked(post, region.ordered(post.feature_names), region.batch.radius)
     try:
         if hasattr(region, "shape") or isinstance(region, str | Mapping):  # a point or a table
             raise TypeError
@@ -172,7 +172,7 @@ def _in_order(post: Posterior, region: Any, x: Any) -> Regions:
 
 
 def _checked(post: Posterior, regions: Regions, radii: Float | None = None) -> Regions:
-    """The regions, of which those with radii (m,) are alike."""
+    """The regions, of which those with radii (m,) are batch."""
     some = regions if radii is None or not len(radii) else regions[: int((radii > 0).argmax()) + 1]
     plain = (each for each in some if isinstance(each, Ball) and each.scale is None and each.radius > 0)
     first = next(plain, None)
@@ -181,7 +181,7 @@ def _checked(post: Posterior, regions: Regions, radii: Float | None = None) -> R
     for each in regions if radii is None else some[:1]:
         n = each.n_features
         require(n == post.n_features, f"region must have {post.n_features} features, got {n}")
-    warn_of_impossible(post, regions if regions.alike is None else regions.alike)
+    warn_of_impossible(post, regions if regions.batch is None else regions.batch)
     return regions
 
 

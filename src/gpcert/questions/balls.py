@@ -21,7 +21,7 @@ from gpcert.questions.checks import (
     warn_of_impossible,
     warn_of_units,
 )
-from gpcert.regions import Alike, Ball, Norm, Regions, alike
+from gpcert.regions import Ball, BallBatch, Norm, Regions, ball_batch
 from gpcert.rounding import UNIT, norm_up
 from gpcert.tables import arranged, column, column_names, framed, order, positions, read, row_names, same_rows
 from gpcert.validation import Float, Index, as_matrix, as_vector, composed, freeze, no_truth, require
@@ -54,7 +54,7 @@ class Balls:
     def regions(self, rows: Index, radii: Float, ids: Sequence[Any] | None = None) -> Regions:
         """The balls of radii (k,) around some of the points (k,), as columns."""
         whole = np.floor(radii) if self.norm == 0 else radii
-        return Regions(Alike(self.kind, freeze(self.X[rows]), freeze(whole)), ids)
+        return Regions(BallBatch(self.kind, freeze(self.X[rows]), freeze(whole)), ids)
 
     def rows(self, index: Index) -> Balls:
         """The balls around some of the points."""
@@ -142,11 +142,11 @@ def checked_balls(
     if max_radius is not None:
         check_number("max_radius", max_radius, least=0.0, strict=False)
     shape = checked_shape(post, names, features, domain, scale)
-    kind = alike(X, np.zeros(len(X)), norm, *shape).kind
+    kind = ball_batch(X, np.zeros(len(X)), norm, *shape).kind
     limits = np.full(len(X), np.inf if max_radius is None else float(max_radius))
     if max_radius is None:
         limits[:] = [_far(post, kind.moved(x, 0.0)) for x in X]
-    warn_of_impossible(post, Alike(kind, X, limits))
+    warn_of_impossible(post, BallBatch(kind, X, limits))
     balls = Balls(kind, X, limits, single, table.ids)
     require(
         bool(np.isfinite(np.minimum(limits, balls.coverings)).all()),
@@ -237,7 +237,7 @@ def balls(
     moving = positions(features, names, d)
     known = partial(_columns, of, names, d)
     shape = moving, *limits_and_units(known, domain, scale, names, d, moving)
-    return Regions(alike(values, each, norm, *shape, names=names) if m else (), ids)
+    return Regions(ball_batch(values, each, norm, *shape, names=names) if m else (), ids)
 
 
 def _columns(of: Any, names: Sequence[str] | None, d: int, what: str) -> TrainingColumns:

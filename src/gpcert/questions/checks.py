@@ -15,7 +15,7 @@ from gpcert.classes import Label, position, positions
 from gpcert.errors import ImpossibleInputsWarning, InvalidInputError, UnitsWarning
 from gpcert.posterior import Posterior
 from gpcert.posterior_columns import TrainingColumns, unlike_training
-from gpcert.regions import Alike, Region, Regions, extent, one_unit
+from gpcert.regions import BallBatch, Region, Regions, extent, one_unit
 from gpcert.results import About, CertifiedRadius, LatentRange, ProbabilityRange, Status
 from gpcert.running import Listener, Running
 from gpcert.settings import DEVICES, Settings
@@ -172,20 +172,20 @@ def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, opti
     )
 
 
-def warn_of_impossible(post: Posterior, regions: Sequence[Region] | Alike, level: int = 5) -> None:
+def warn_of_impossible(post: Posterior, regions: Sequence[Region] | BallBatch, level: int = 5) -> None:
     """Say that regions hold inputs unlike any in training, which proofs and counterexamples are about, too.
 
     Silent where columns have no names, as in arrays, whose numbers are made more often than measured, and
     where one domain for all says what they are: pixels. Of regions one by one the first are looked at.
     """
     known, names = post.training_columns, post.feature_names
-    some = regions if isinstance(regions, Alike) else regions[:_LOOKED]
+    some = regions if isinstance(regions, BallBatch) else regions[:_LOOKED]
     if known is None or names is None or not len(some):
         return
-    first = some.kind if isinstance(some, Alike) else some[0]
+    first = some.kind if isinstance(some, BallBatch) else some[0]
     if one_unit(getattr(first, "domain", None)):
         return
-    x = some.x if isinstance(some, Alike) else np.stack([each.centre for each in some])
+    x = some.x if isinstance(some, BallBatch) else np.stack([each.centre for each in some])
     ends = extent(some)
     if told := unlike_training(known.unlike(*ends, x), names):
         keeps = "domain='data' keeps to their ends, " if known.left(*ends) else ""

@@ -23,7 +23,7 @@ from gpcert.engine.rows import Around, Rows
 from gpcert.engine.signs import signs
 from gpcert.likelihoods import BinaryLikelihood, OneVsRest
 from gpcert.posterior import Posterior
-from gpcert.regions import Alike, Columns, Region, Regions, columns_of, half_axes
+from gpcert.regions import BallBatch, Hulls, Region, Regions, half_axes, hulls_of
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, Mask
 
@@ -201,26 +201,26 @@ def _groups(
     time_for_it = settings.max_nodes >= sides and settings.max_seconds >= _SECONDS
     if len(regions) < fewest or not time_for_it or not known(post):
         return
-    alike = regions.alike if isinstance(regions, Regions) else None
-    if alike is None or alike.kind.scale is not None or not _near(alike):
+    batch = regions.batch if isinstance(regions, Regions) else None
+    if batch is None or batch.kind.scale is not None or not _near(batch):
         yield from _grouped(post, regions, side, device, sides, fewest)
-    elif alike.kind.norm in _NORMS:
-        which, j = np.flatnonzero(alike.radius > 0), np.flatnonzero(alike.kind.moving())
+    elif batch.kind.norm in _NORMS:
+        which, j = np.flatnonzero(batch.radius > 0), np.flatnonzero(batch.kind.moving())
         if len(which) >= fewest and j.size:
-            backend, domain = chosen(device, sides * len(which)), alike.kind.domain
-            facts = facts_of(post, j, backend, alike.kind.norm == 2)
-            x = alike.x if len(which) == len(alike) else alike.x[which]
+            backend, domain = chosen(device, sides * len(which)), batch.kind.domain
+            facts = facts_of(post, j, backend, batch.kind.norm == 2)
+            x = batch.x if len(which) == len(batch) else batch.x[which]
             ends = None if domain is None else (domain[0][j], domain[1][j])
-            radius = alike.radius[which]
+            radius = batch.radius[which]
             yield which, Around(x, radius, ends, side[which], j, facts.rest, facts.round), facts
 
 
-def _near(alike: Alike) -> bool:
-    domain = alike.kind.domain
+def _near(batch: BallBatch) -> bool:
+    domain = batch.kind.domain
     bounded = domain is not None and np.isfinite(domain).all()
-    ends = np.array(domain) if bounded else alike.x
-    far = max(-ends.min(), ends.max(), alike.radius.max()) >= _FAR
-    moves = alike.radius[alike.radius > 0] if alike.kind.norm == 2 else np.ones(1)
+    ends = np.array(domain) if bounded else batch.x
+    far = max(-ends.min(), ends.max(), batch.radius.max()) >= _FAR
+    moves = batch.radius[batch.radius > 0] if batch.kind.norm == 2 else np.ones(1)
     return not far and bool(((moves > 1.0 / _AXIS) & (moves < _AXIS)).all())
 
 
@@ -245,13 +245,13 @@ def _of_one_norm(
     fewest: int,
 ) -> Iterator[tuple[Index, Rows, Facts]]:
     some = [regions[i] for i in which.tolist()]
-    columns = columns_of(some)
+    columns = hulls_of(some)
     with np.errstate(all="ignore"):  # a row with a side of unknown width is left to the search, whole
         fits = np.isfinite(columns.upper - columns.lower).all(axis=1)
         axes = half_axes(some) if round_ else None
         if axes is not None:
             fits &= ((axes > 1.0 / _AXIS) & (axes < _AXIS)).all(axis=1)
-    which, columns = which[fits], Columns(*(end[fits] for end in columns))
+    which, columns = which[fits], Hulls(*(end[fits] for end in columns))
     axes = None if axes is None else axes[fits]
     moving = columns.lower < columns.upper
     for rows in _sharing(moving, fewest):

@@ -44,10 +44,10 @@ def save_answers(path: str | os.PathLike[str], answers: Answer | Sequence[Answer
         require(isinstance(answer, Answer), f"answers must be answers, got {type(answer).__name__}")
     extension("path", path, ".json")
     ids = tuple(getattr(answers, "ids", range(len(listed))))
-    told = {} if ids == tuple(range(len(listed))) else {"ids": list(map(str, ids))}
+    entries = {} if ids == tuple(range(len(listed))) else {"ids": list(map(str, ids))}
     truth = None if isinstance(answers, Answer) else getattr(answers, "truth", None)
-    told |= {} if truth is None else {"truth": list(map(str, truth))}
-    write_whole(Path(path), dumps({"format": ANSWERS, "version": __version__, **told, "answers": listed}))
+    entries |= {} if truth is None else {"truth": list(map(str, truth))}
+    write_whole(Path(path), dumps({"format": ANSWERS, "version": __version__, **entries, "answers": listed}))
 
 
 def read_answers(
@@ -66,10 +66,10 @@ def read_answers(
     listed, ids, truth = (document.get(name) for name in ("answers", "ids", "truth"))
     if not isinstance(listed, list) or set(document) - {"ids", "truth"} != {"format", "version", "answers"}:
         raise InvalidInputError(f"{place} must hold format, version and a list of answers, got other entries")
-    for name, told in (("ids", ids), ("truth", truth)):
-        texts = told is None or (isinstance(told, list) and all(isinstance(each, str) for each in told))
+    for name, value in (("ids", ids), ("truth", truth)):
+        texts = value is None or (isinstance(value, list) and all(isinstance(each, str) for each in value))
         require(
-            texts and len(listed) == len(listed if told is None else told),
+            texts and len(listed) == len(listed if value is None else value),
             f"{place}: {name} must be texts, one for each answer, got others",
         )
     found: list[Answer] = []
@@ -84,5 +84,5 @@ def read_answers(
 def _classes(answers: Sequence[Answer], texts: Sequence[str | None]) -> list[Label] | None:
     """The values of the models' classes that the texts mean; None where one is not known."""
     known = [{str(value): value for value in answer.about.classes} for answer in answers]
-    told = [values.get(text, text) for values, text in zip(known, texts, strict=True) if text is not None]
-    return told if told and len(told) == len(texts) else None
+    parts = [values.get(text, text) for values, text in zip(known, texts, strict=True) if text is not None]
+    return parts if parts and len(parts) == len(texts) else None

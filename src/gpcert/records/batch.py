@@ -41,16 +41,16 @@ def batch_document(
     kinds = {type(answer) for answer in answers}
     regions = [region_of(answer) for answer in answers]
     if len(kinds) != 1 or not kinds <= set(_VERBS) or None in regions:
-        told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
+        found = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
         rule = "ranges, verdicts, radii, attacks or explanations of one row, of one kind"
-        raise InvalidInputError(f"answers must be {rule}, got {told}")
+        raise InvalidInputError(f"answers must be {rule}, got {found}")
     order = {} if order is None else order
     X = np.stack([region.centre for region in regions])
     probability = np.array([]) if post is None else post.probability(X)
     classes = [str(value) for value in (answers[0].about.classes if post is None else post.labels)]
     own = getattr(answers[0], "feature_names", None) if post is None else post.feature_names
     names, image = own or tuple(f"x{j}" for j in range(X.shape[1])), image_of(own, X)
-    points: dict[Any, dict[bytes, int]] = {}  # of each id: the rows that share it are told apart
+    points: dict[Any, dict[bytes, int]] = {}  # of each id: the rows that share it are numbered
     rows = []
     for i, (answer, region) in enumerate(zip(answers, regions, strict=True)):
         drawn, same = isinstance(region, Ball), points.setdefault(ids[i], {})
@@ -102,9 +102,9 @@ def _predicted(answer: Any, classes: Sequence[str], probability: Float | None) -
 def _told_by(answer: Any, names: Sequence[str]) -> dict[str, Any]:
     """What an answer says of its model."""
     unknown = dict.fromkeys(("kernel", "likelihood"), "not told")
-    told = {"file": "not at hand", "sha256": answer.model, "digest": answer.model, "target": answer.target}
+    entries = {"file": "not at hand", "sha256": answer.model, "digest": answer.model, "target": answer.target}
     return (
-        told
+        entries
         | unknown
         | {
             "centres": 0,

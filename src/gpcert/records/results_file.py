@@ -24,7 +24,7 @@ from gpcert.posterior_columns import KINDS, TrainingColumns, unlike_training
 from gpcert.records.rows import Row
 from gpcert.regions import extent, one_unit
 from gpcert.results import Attack
-from gpcert.results.wording import Table, Words, sentences, unit_tables
+from gpcert.results.wording import UnitTable, Words, sentences, unit_tables
 from gpcert.running import THREADS
 from gpcert.validation import Float, require
 
@@ -181,13 +181,13 @@ def impossible(document: dict[str, Any], rows: Sequence[Row], hints: tuple[str, 
     """The sentence about regions with inputs unlike any in training, and about counterexamples there; "" of
     regions without. `hints`: how limits, and columns that stand still, are asked for.
     """
-    names, told = document["model"].get("features", []), document["model"].get("columns")
+    names, given = document["model"].get("features", []), document["model"].get("columns")
     regions = [each for row in rows for each in _regions(row.answer)]
-    if not isinstance(told, dict) or not regions or any(each.n_features != len(names) for each in regions):
+    if not isinstance(given, dict) or not regions or any(each.n_features != len(names) for each in regions):
         return ""
     if one_unit(getattr(regions[0], "domain", None)):
         return ""
-    kinds = [told.get(kind) for kind in KINDS]
+    kinds = [given.get(kind) for kind in KINDS]
     masks = [np.array([isinstance(kind, list) and name in kind for name in names]) for kind in kinds]
     known, ends = TrainingColumns(np.ones(len(names)), *masks), extent(regions)
     found = unlike_training(known.unlike(*ends, np.stack([each.centre for each in regions])), names)
@@ -213,9 +213,9 @@ def _counterexample(answer: Any) -> Float | None:
 
 def surroundings() -> dict[str, str]:
     """Packages, interpreter, machine, and the number of threads."""
-    told = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
-    told |= {name: _version(name) for name in _PACKAGES}
-    return told | {name: os.environ.get(name, "not set") for name in THREADS}
+    entries = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    entries |= {name: _version(name) for name in _PACKAGES}
+    return entries | {name: os.environ.get(name, "not set") for name in THREADS}
 
 
 def words_of(document: dict[str, Any]) -> Words:
@@ -243,11 +243,11 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     words, missing = words_of(document), document["asked"] - len(rows)
     predicted = [row.predicted for row in rows]
     found = sentences([row.answer for row in rows], words, right, radii, about, predicted)
-    told = f"{missing:,} of {document['asked']:,} questions have no answer: they are in none of these shares."
-    return [*found, told] if found and missing > 0 else found
+    text = f"{missing:,} of {document['asked']:,} questions have no answer: they are in none of these shares."
+    return [*found, text] if found and missing > 0 else found
 
 
-def units(document: dict[str, Any], rows: Sequence[Row]) -> list[Table]:
+def units(document: dict[str, Any], rows: Sequence[Row]) -> list[UnitTable]:
     """The tables of units that the sentences point to."""
     return unit_tables(
         [each for row in rows for each in _regions(row.answer)[:1]],
@@ -291,21 +291,23 @@ def read_rows(path: Path, document: dict[str, Any]) -> list[Row]:
 
 
 def _check_counts(path: Path, results: dict[str, Any]) -> None:
-    asked, told, seconds = results["asked"], len(results["answers"]), results["seconds"]
-    require(asked >= told, f"{path}: asked must be at least {told}, the number of answers, got {asked}")
+    asked, answered, seconds = results["asked"], len(results["answers"]), results["seconds"]
     require(
-        asked == told or not results["complete"],
-        f"{path}: complete must be false where {told} of {asked} are answered, got true",
+        asked >= answered, f"{path}: asked must be at least {answered}, the number of answers, got {asked}"
+    )
+    require(
+        asked == answered or not results["complete"],
+        f"{path}: complete must be false where {answered} of {asked} are answered, got true",
     )
     require(seconds >= 0, f"{path}: seconds must be >= 0, got {seconds}")
 
 
 def _check_names(path: Path, results: dict[str, Any]) -> None:
     for name in ("features", "classes"):
-        told = results["model"].get(name, [])
-        texts = isinstance(told, list) and all(isinstance(each, str) for each in told)
-        texts = texts and len(set(told)) == len(told)
-        require(texts, f"{path}: model.{name} must be a list of distinct names, got {reprlib.repr(told)}")
+        found = results["model"].get(name, [])
+        texts = isinstance(found, list) and all(isinstance(each, str) for each in found)
+        texts = texts and len(set(found)) == len(found)
+        require(texts, f"{path}: model.{name} must be a list of distinct names, got {reprlib.repr(found)}")
     norm = results["settings"].get("norm", "inf")
     known = norm == "inf" or (isinstance(norm, int | float) and (norm == 0 or norm >= 1))
     require(known, f"{path}: settings.norm must be 0, >= 1 or inf, got {reprlib.repr(norm)}")

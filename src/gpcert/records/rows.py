@@ -39,8 +39,8 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, exact; what is not known is left out."""
-        told = {name: value for name, value in encoded(self).items() if value is not None}
-        return told | {"answer": self.answer.to_dict()}
+        entries = {name: value for name, value in encoded(self).items() if value is not None}
+        return entries | {"answer": self.answer.to_dict()}
 
     def flaws(self) -> Iterator[str]:
         p, region = self.probability, getattr(self.answer, "region", None)
@@ -65,15 +65,15 @@ def flat(answer: Answer) -> list[dict[str, Any]]:
 
 def about_whom(answer: Answer) -> dict[str, Any]:
     """The centre, and what a ball is besides its radius, as texts."""
-    told: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     subject = getattr(answer, answer.subject)
     region = subject[0] if isinstance(subject, tuple) and subject else subject
     if isinstance(region, Ball):
-        told["x"] = str(region.x.tolist())
-        told["norm"] = f"{region.norm:g}"
-        told["features"] = None if region.features is None else str(list(region.features))
-        told["scale"] = None if region.scale is None else str(region.scale.tolist())
-    return told
+        entries["x"] = str(region.x.tolist())
+        entries["norm"] = f"{region.norm:g}"
+        entries["features"] = None if region.features is None else str(list(region.features))
+        entries["scale"] = None if region.scale is None else str(region.scale.tolist())
+    return entries
 
 
 def _entries(value: Any, prefix: str) -> Iterable[tuple[str, Any]]:
@@ -96,10 +96,10 @@ def line_of(row: Row) -> list[dict[str, Any]]:
 
 def about_row(row: Row) -> dict[str, Any]:
     """What is known of a row, and the radius that was asked about."""
-    told: dict[str, Any] = {"row": row.row, "id": row.id, "true": row.label, "predicted": row.predicted}
+    entries: dict[str, Any] = {"row": row.row, "id": row.id, "true": row.label, "predicted": row.predicted}
     if row.probability is not None:
-        told["predicted_probability"] = float(row.probability.max())
-    return told | {"radius": row.radius}
+        entries["predicted_probability"] = float(row.probability.max())
+    return entries | {"radius": row.radius}
 
 
 def columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -15,7 +15,7 @@ from gpcert.validation import Float, Mask, freeze
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class BallBatch:
     """Balls of one kind, all of it checked: around x (m, d), with radius (m,), otherwise like `kind`."""
 
     kind: Ball
@@ -29,11 +29,11 @@ class Alike:
         """One of them."""
         return self.kind.moved(self.x[i], float(self.radius[i]))
 
-    def take(self, at: slice) -> Alike:
+    def take(self, at: slice) -> BallBatch:
         """Some of them."""
-        return Alike(self.kind, self.x[at], self.radius[at])
+        return BallBatch(self.kind, self.x[at], self.radius[at])
 
-    def ordered(self, names: Sequence[str] | None) -> Alike:
+    def ordered(self, names: Sequence[str] | None) -> BallBatch:
         """The same sets with their features in the order of these names, which they do not keep."""
         given = self.kind.names
         if given is None:
@@ -43,13 +43,13 @@ class Alike:
             if names is None or list(names) == list(given)
             else self.x[:, order("region", given, names)]
         )
-        return Alike(self.kind.ordered(names), freeze(x), self.radius)
+        return BallBatch(self.kind.ordered(names), freeze(x), self.radius)
 
 
 _CHUNK = 4096  # rows of a piece
 
 
-class Columns(NamedTuple):
+class Hulls(NamedTuple):
     """Ends (m, d) of the smallest boxes of doubles around the regions, and of the largest ones inside."""
 
     lower: Float
@@ -64,11 +64,11 @@ def half_axes(balls: Sequence[Any]) -> Float:
     return np.stack([ball.radius * (ones if ball.scale is None else ball.scale) for ball in balls])
 
 
-def extent(balls: Sequence[Region] | Alike) -> tuple[Float, Float, Mask]:
+def extent(balls: Sequence[Region] | BallBatch) -> tuple[Float, Float, Mask]:
     """The least and the largest value (d,) of each feature in any of the regions, to the nearest doubles, and
     whether it moves (d,) in one of them.
     """
-    if isinstance(balls, Alike):
+    if isinstance(balls, BallBatch):
         parts = (slice(start, start + _CHUNK) for start in range(0, len(balls), _CHUNK))
         pieces = [_around(balls.kind, balls.x[part], balls.radius[part]) for part in parts]
     else:
@@ -97,12 +97,12 @@ def one_unit(domain: Any) -> bool:
     return domain is not None and all(np.isfinite(end).all() and np.min(end) == np.max(end) for end in domain)
 
 
-def columns_of(regions: Sequence[Region]) -> Columns:
+def hulls_of(regions: Sequence[Region]) -> Hulls:
     """The columns of boxes and of balls with norm=inf; of other balls, those of their boxes."""
     if all(isinstance(region, Ball) and region.scale is None for region in regions):
         return _of_balls([region for region in regions if isinstance(region, Ball)])
     outer, inner = [region.box() for region in regions], [region.inner_box() for region in regions]
-    return Columns(
+    return Hulls(
         *(
             np.stack([getattr(box, end) for box in boxes])
             for boxes in (outer, inner)
@@ -111,7 +111,7 @@ def columns_of(regions: Sequence[Region]) -> Columns:
     )
 
 
-def _of_balls(balls: Sequence[Ball]) -> Columns:
+def _of_balls(balls: Sequence[Ball]) -> Hulls:
     x = np.stack([ball.x for ball in balls])
     reach = np.array([ball.radius for ball in balls])[:, None]
     if any(ball.features is not None for ball in balls):
@@ -125,13 +125,13 @@ def _of_balls(balls: Sequence[Ball]) -> Columns:
     return hulls(x, reach, (low, high))
 
 
-def hulls(x: Any, reach: Any, domain: tuple[Any, Any] | None = None, xp: Any = np) -> Columns:
+def hulls(x: Any, reach: Any, domain: tuple[Any, Any] | None = None, xp: Any = np) -> Hulls:
     """x -+ reach, rounded outward and inward exactly, cut to the domain: of any namespace's arrays."""
     ends = [add(x, side * reach, down=down, xp=xp) for down in (True, False) for side in (-1.0, 1.0)]
     ends = [ends[0], ends[3], ends[2], ends[1]]
     if domain is not None:
         ends = [xp.minimum(e, domain[1]) if i % 2 else xp.maximum(e, domain[0]) for i, e in enumerate(ends)]
-    return Columns(*ends)
+    return Hulls(*ends)
 
 
 _SHOWN = 5  # regions in a repr
@@ -140,16 +140,19 @@ _SHOWN = 5  # regions in a repr
 class Regions(Sequence[Region]):
     """Regions in order; `ids`: what their rows are called, None: by position; `single`: one, not several.
 
-    Balls that are `alike` stay columns: one is made where it is looked at, and then kept.
+    Balls of one kind stay a `batch` of columns: one is made where it is looked at, and then kept.
     """
 
     def __init__(
-        self, regions: Iterable[Region] | Alike = (), ids: Sequence[Any] | None = None, single: bool = False
+        self,
+        regions: Iterable[Region] | BallBatch = (),
+        ids: Sequence[Any] | None = None,
+        single: bool = False,
     ) -> None:
-        self.alike = regions if isinstance(regions, Alike) else None
-        made = {} if isinstance(regions, Alike) else dict(enumerate(regions))
+        self.batch = regions if isinstance(regions, BallBatch) else None
+        made = {} if isinstance(regions, BallBatch) else dict(enumerate(regions))
         self._made: dict[int, Region] = made
-        self._count = len(regions) if isinstance(regions, Alike) else len(made)
+        self._count = len(regions) if isinstance(regions, BallBatch) else len(made)
         self.ids = None if ids is None else tuple(ids)
         self.single = single
 
@@ -163,13 +166,13 @@ class Regions(Sequence[Region]):
     def __getitem__(self, at: SupportsIndex | slice) -> Region | Regions:
         if isinstance(at, slice):
             ids = None if self.ids is None else self.ids[at]
-            if self.alike is not None:
-                return Regions(self.alike.take(at), ids)
+            if self.batch is not None:
+                return Regions(self.batch.take(at), ids)
             return Regions([self[i] for i in range(len(self))[at]], ids)
         i = range(len(self))[at]  # which knows what a position may be
         if i not in self._made:
-            assert self.alike is not None
-            self._made[i] = self.alike.ball(i)
+            assert self.batch is not None
+            self._made[i] = self.batch.ball(i)
         return self._made[i]
 
     def __add__(self, other: Iterable[Region]) -> Regions:
@@ -184,18 +187,18 @@ class Regions(Sequence[Region]):
 
     def ordered(self, names: Sequence[str] | None) -> Regions:
         """The same sets with their features in the order of these names."""
-        if self.alike is not None:
-            same = self.alike.ordered(names)
-            return self if same is self.alike else Regions(same, self.ids)
+        if self.batch is not None:
+            same = self.batch.ordered(names)
+            return self if same is self.batch else Regions(same, self.ids)
         return Regions([each.ordered(names) for each in self], self.ids)
 
     @property
     def points(self) -> Float:
         """The centres (m, d)."""
-        return np.stack([each.centre for each in self]) if self.alike is None else self.alike.x
+        return np.stack([each.centre for each in self]) if self.batch is None else self.batch.x
 
 
-def alike(
+def ball_batch(
     x: Float,
     radius: Float,
     norm: Norm,
@@ -203,7 +206,7 @@ def alike(
     domain: Any,
     scale: Any,
     names: Sequence[str] | None = None,
-) -> Alike:
+) -> BallBatch:
     """Balls of one kind around the rows of x (m, d), with radius (m,); else the sentence of the first row
     that has none.
     """
@@ -212,7 +215,7 @@ def alike(
     if not (right.all() and _inside(first, x)):
         for each, r in zip(x, radius, strict=True):
             Ball(each, float(r), norm, features, domain, scale, names)
-    return Alike(first, freeze(x), freeze(radius))
+    return BallBatch(first, freeze(x), freeze(radius))
 
 
 def _inside(first: Ball, x: Float) -> bool:

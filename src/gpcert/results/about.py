@@ -77,7 +77,7 @@ class Answer(Record, ABC):
         raise InvalidInputError(f"an answer is neither true nor false, got {kind}{hint}")
 
     @abstractmethod
-    def told(self) -> str:
+    def __str__(self) -> str:
         """What is known in one sentence, its bounds rounded outward."""
 
     def picture(self) -> Html:
@@ -103,7 +103,7 @@ class Answer(Record, ABC):
         region = getattr(self, self.subject)
         regions = list(region) if isinstance(region, tuple) else [region]
         tables = unit_tables(regions[:1], words, getattr(self, "radii", None))
-        return "\n".join([self.told(), *sentences([self], words), *lines(tables)])
+        return "\n".join([str(self), *sentences([self], words), *lines(tables)])
 
     def found(self) -> list[tuple[str, Float]]:
         """Points (d,) of the region that were found, by what they are called."""
@@ -115,11 +115,8 @@ class Answer(Record, ABC):
         seen = changes(region.centre, region.names, self.found()) if hasattr(region, "centre") else Html("")
         return join([self.picture(), seen])
 
-    def __str__(self) -> str:
-        return self.told()
-
     def _repr_html_(self) -> str:
-        return tag("div", self.pictures(), tag("div", self.told()))
+        return tag("div", self.pictures(), tag("div", str(self)))
 
     @abstractmethod
     def claims(self) -> tuple[Claim, ...]:

@@ -14,8 +14,8 @@ from gpcert.html import Html, bar, tag
 from gpcert.numbers import Lower, Upper, between, radius_at_least, radius_at_most
 from gpcert.regions import Ball, Box, Region
 from gpcert.results.about import About, Answer
-from gpcert.results.parts import Enclosure, Extremes, ProofFile, Status, Unproved, Word, told
-from gpcert.schema import NotNegative, Point, Share, optional
+from gpcert.results.parts import Enclosure, Extremes, ProofFile, Status, Unproved, Word, both_ends
+from gpcert.schema import NotNegative, Point, Probability, optional
 from gpcert.validation import Float
 
 #: Beyond scikit-learn's TIE: a probability this far above 1/2 is always a label (docs/maths/bounds.md, D3).
@@ -87,7 +87,7 @@ class ProbabilityRange(Extremes, Answer):
     def claims(self) -> tuple[Claim, ...]:
         return self.claims_about(Quantity("probability", self.label), self.region)
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         ends = f"min in {self.min}, max in {self.max}"
         return f"P({called(self.label)}) stays in {between(self.lower, self.upper)}: {ends}; {self.status}"
 
@@ -172,11 +172,11 @@ class Verdict(Answer):
 
     status: VerdictStatus
     label: Label
-    threshold: Share
+    threshold: Probability
     margin: Enclosure
     argmin: Point | None
     counterexample: Point | None
-    probability: Share | None
+    probability: Probability | None
     ended: Status
     nodes: int
     seconds: NotNegative
@@ -198,7 +198,8 @@ class Verdict(Answer):
         low, high, status = self.margin.lower, self.margin.upper, self.status
         wrong = {VerdictStatus.SAFE: low < 0.0, VerdictStatus.UNSAFE: high > 0.0}
         if wrong.get(status, low > _NEAR) or not -1.0 <= low <= high <= 1.0:
-            yield f"margin must have the sign of its verdict {status}, in [-1, 1], got {told(self.margin)}"
+            rule = f"margin must have the sign of its verdict {status}, in [-1, 1]"
+            yield f"{rule}, got {both_ends(self.margin)}"
         if (status is VerdictStatus.UNSAFE) != (self.counterexample is not None):
             yield f"counterexample must be given with verdict unsafe and no other, got {status}"
 
@@ -213,7 +214,7 @@ class Verdict(Answer):
             claims.append(Witness(margin, self.region, self.counterexample, upper=0.0, strict=True))
         return tuple(claims)
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         return f"{self.status}: the margin of P({called(self.label)}) is in {self.margin}; {self.ended}"
 
     def picture(self) -> Html:
@@ -278,9 +279,9 @@ class CertifiedRadius(Answer):
     safe: NotNegative
     unsafe: NotNegative
     counterexample: Point | None
-    probability: Share | None
+    probability: Probability | None
     label: Label
-    threshold: Share
+    threshold: Probability
     max_radius: NotNegative
     rtol: NotNegative
     status: Status
@@ -321,7 +322,7 @@ class CertifiedRadius(Answer):
         object.__setattr__(self, "safe", Lower(self.safe))
         object.__setattr__(self, "unsafe", Upper(self.unsafe))
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         proved = "nothing" if self.safe == 0 else f"radius {_radius(self.safe, radius_at_least)}"
         known = "none" if math.isinf(self.unsafe) else f"one at radius {_radius(self.unsafe, radius_at_most)}"
         return f"proved safe: {proved}; counterexample: {known}; {self.status}"
@@ -362,8 +363,8 @@ class Robustness(Answer):
     True
     """
 
-    lower: Share
-    upper: Share
+    lower: Probability
+    upper: Probability
     range: ProbabilityRange
     x: Point | None
     about: About
@@ -402,7 +403,7 @@ class Robustness(Answer):
         object.__setattr__(self, "lower", Lower(self.lower))
         object.__setattr__(self, "upper", Upper(self.upper))
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         moves = between(self.lower, self.upper)
         return f"P({called(self.label)}) changes by delta in {moves}; {self.range.status}"
 
@@ -411,8 +412,8 @@ def _counterexample(point: Float | None) -> list[tuple[str, Float]]:
     return [] if point is None else [("counterexample", point)]
 
 
-def _radius(radius: float, told: Callable[[float], str]) -> str:
-    return "inf" if math.isinf(radius) else told(radius)
+def _radius(radius: float, rounded: Callable[[float], str]) -> str:
+    return "inf" if math.isinf(radius) else rounded(radius)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -466,7 +467,7 @@ class LatentRange(Answer):
         of_mean = self.mean.claims_about(mean, self.region)
         return of_mean + self.variance.claims_about(variance, self.region)
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         mean, variance = (between(each.lower, each.upper) for each in (self.mean, self.variance))
         of = "" if self.label is None else f" of {called(self.label)}"
         return f"the latent mean{of} stays in {mean}, its variance in {variance}; {self.status}"
@@ -511,7 +512,7 @@ class Attack(Answer):
     """
 
     x: Point
-    probability: Share
+    probability: Probability
     success: bool
     label: Label
     method: str
@@ -527,7 +528,7 @@ class Attack(Answer):
     def claims(self) -> tuple[Claim, ...]:
         return (Witness(Quantity("probability", self.label), self.region, self.x),)
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         changed = "another label" if self.success else "the same label"
         return f"P({called(self.label)}) is about {self.probability:.3f} at the point found: {changed}"
 

@@ -162,9 +162,9 @@ class Extremes:
         least, most = self.known
         for name, ends in (("min", self.min), ("max", self.max)):
             if not least <= ends.lower <= ends.upper <= most:
-                yield f"{name} must be lower and upper end in [{least:g}, {most:g}], got {told(ends)}"
+                yield f"{name} must be lower and upper end in [{least:g}, {most:g}], got {both_ends(ends)}"
         if self.min.lower > self.max.upper:
-            yield f"min must not lie above max, got {told(self.min)} and {told(self.max)}"
+            yield f"min must not lie above max, got {both_ends(self.min)} and {both_ends(self.max)}"
 
     def claims_about(self, quantity: Quantity, region: Region) -> tuple[Claim, ...]:
         """The outer ends hold everywhere, the inner ones are attained."""
@@ -176,8 +176,8 @@ class Extremes:
         return tuple(claims)
 
 
-def told(ends: Enclosure) -> str:
-    """For messages."""
+def both_ends(ends: Enclosure) -> str:
+    """Every digit of both, for messages."""
     return f"[{ends.lower}, {ends.upper}]"
 
 

@@ -206,7 +206,7 @@ class Evaluation(_Tabular, Answer):
             at_most=round(float(self.attacked[k]) * len(points)),
         )
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         m, more = len(self.labels), max(0, len(self.radii) - _LINES)
         lines = [f"{m} points, clean accuracy {self.clean:.3f}"]
         for r, *shares in list(zip(self.radii, self.certified, self.attacked, strict=True))[:_LINES]:
@@ -215,7 +215,7 @@ class Evaluation(_Tabular, Answer):
         return "\n".join([*lines, f"... {more} more radii"] if more else lines)
 
     def _repr_html_(self) -> str:
-        return tag("pre", self.told())
+        return tag("pre", str(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -282,9 +282,9 @@ class Explanation(_Tabular, Answer):
         """
         m, d = self.lower.shape
         names = self.feature_names or tuple(f"x{j}" for j in range(d))
-        told = {"row": np.repeat(np.arange(m), d), "feature": np.array(m * names, dtype=object)}
+        entries = {"row": np.repeat(np.arange(m), d), "feature": np.array(m * names, dtype=object)}
         parts = {"value": self.value, "lower": self.lower, "upper": self.upper, "sign": self.sign}
-        return told | {name: part.ravel() for name, part in parts.items()}
+        return entries | {name: part.ravel() for name, part in parts.items()}
 
     @property
     def averaged(self) -> bool:
@@ -333,7 +333,7 @@ class Explanation(_Tabular, Answer):
         quantity = Quantity("probability", self.label)
         return Balance(quantity, (tuple(terms),), lower, upper, count=len(balls))
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         m, d = self.lower.shape
         names = self.feature_names or tuple(f"x{j}" for j in range(d))
         largest = np.abs(self.value).max(axis=0, initial=0.0)
@@ -349,7 +349,7 @@ class Explanation(_Tabular, Answer):
         return Html("") if shape is None else join(influence(row, shape) for row in self.value[:_LINES])
 
     def _repr_html_(self) -> str:
-        return tag("div", self.picture(), tag("pre", self.told()))
+        return tag("div", self.picture(), tag("pre", str(self)))
 
     def mean(self) -> Explanation:
         """The mean over the points, with its enclosure.

@@ -38,7 +38,7 @@ _FEW = 3  # features that are called by their names
 class Words:
     """The names that sentences use: of classes, features, what a feature is, radius 1, what a row is.
 
-    `apart`: regions differ from row to row in more than their centres; `partly`: some have no answer.
+    `mixed`: regions differ from row to row in more than their centres; `partly`: some have no answer.
     """
 
     classes: Sequence[str] = ()
@@ -46,7 +46,7 @@ class Words:
     noun: str = "features"
     unit: str | None = None
     rows: str = "rows"
-    apart: bool = False
+    mixed: bool = False
     partly: bool = False
 
     @property
@@ -68,8 +68,8 @@ PLAIN = Words()
 
 def while_moving(region: Region | None, radius: str, words: Words = PLAIN) -> str:
     """The region around a row, in words: what moves, how far, within which limits."""
-    if not isinstance(region, Ball) or words.apart:
-        return f"while the {words.row} is anywhere in its {'region' if words.apart else 'box'}"
+    if not isinstance(region, Ball) or words.mixed:
+        return f"while the {words.row} is anywhere in its {'region' if words.mixed else 'box'}"
     moving = np.flatnonzero(region.moving())
     if not len(moving):
         return "while nothing moves"
@@ -92,8 +92,8 @@ def has_table(ball: Ball, words: Words) -> bool:
     """Whether a sentence cannot say how far each feature moves, or within which limits."""
     moving = np.flatnonzero(ball.moving())
     scale = None if ball.norm == 0 else ball.scale
-    apart = [each for each in (scale, *(ball.domain or ())) if each is not None]
-    many = len(moving) > _FEW and any(len(set(each[moving].tolist())) > 1 for each in apart)
+    given = [each for each in (scale, *(ball.domain or ())) if each is not None]
+    many = len(moving) > _FEW and any(len(set(each[moving].tolist())) > 1 for each in given)
     return bool(len(moving)) and (many or (words.unit is not None and scale is not None))
 
 
@@ -116,8 +116,8 @@ def far(radius: str, words: Words, ball: Ball) -> str:
     if named or ball.scale is None:
         return f"{radius} {named or ''}".rstrip()
     moving = np.flatnonzero(ball.moving()).tolist()
-    told = [exactly(float(ball.scale[j])) for j in moving]
-    if each := _each(told, moving, words):
+    texts = [exactly(float(ball.scale[j])) for j in moving]
+    if each := _each(texts, moving, words):
         return f"{radius} times the scale{each}"
     if ball.norm != math.inf:
         return f"{radius}, counted in their own units,"
@@ -126,12 +126,12 @@ def far(radius: str, words: Words, ball: Ball) -> str:
     return f"{radius} unit{'' if radius == '1' else 's'}"
 
 
-def _each(told: list[str], moving: list[int], words: Words) -> str:
+def _each(texts: list[str], moving: list[int], words: Words) -> str:
     """Numbers of features, in brackets: one for all, or of a few each; many are among the settings."""
-    if len(set(told)) == 1:
-        return f" ({told[0]})"
-    named = (f"“{words.feature(j)}”: {text}" for j, text in zip(moving, told, strict=True))
-    return f" ({', '.join(named)})" if len(told) <= _FEW else ""
+    if len(set(texts)) == 1:
+        return f" ({texts[0]})"
+    named = (f"“{words.feature(j)}”: {text}" for j, text in zip(moving, texts, strict=True))
+    return f" ({', '.join(named)})" if len(texts) <= _FEW else ""
 
 
 def _which(moving: list[int], d: int, words: Words) -> str:
@@ -152,8 +152,8 @@ def within_limits(ball: Ball, words: Words) -> str:
         (float(low), float(high)) for low, high in zip(*(end[moving] for end in ball.domain), strict=True)
     ]
     if len(set(pairs)) > 1:
-        told = [between_ends(low, high) for low, high in pairs]
-        return f", each within its own limits{_each(told, moving, words)}"
+        texts = [between_ends(low, high) for low, high in pairs]
+        return f", each within its own limits{_each(texts, moving, words)}"
     low, high = pairs[0]
     if math.isinf(low) and math.isinf(high):
         return ""
@@ -178,12 +178,12 @@ _HUGE = 2**1023  # a float has it
 _SHORT = 6  # digits of a number that somebody typed
 
 #: Heading and cells by feature.
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+UnitTable = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def unit_tables(
     regions: Sequence[Region | None], words: Words, radii: Iterable[float] | None = None
-) -> list[Table]:
+) -> list[UnitTable]:
     """The tables that the sentences about these regions point to, one for each kind of ball; of very many
     kinds nothing is said. `radii`: where they are not those of the balls.
     """
@@ -193,7 +193,7 @@ def unit_tables(
             limits = None if ball.domain is None else tuple(end.tobytes() for end in ball.domain)
             unit = None if ball.scale is None else ball.scale.tobytes()
             kinds.setdefault((ball.norm, ball.features, unit, limits), []).append(ball)
-    many = words.apart or len(kinds) > _TABLES
+    many = words.mixed or len(kinds) > _TABLES
     return (
         []
         if many
@@ -204,7 +204,7 @@ def unit_tables(
     )
 
 
-def _table(ball: Ball, radii: Iterable[float], words: Words) -> Table:
+def _table(ball: Ball, radii: Iterable[float], words: Words) -> UnitTable:
     moving = np.flatnonzero(ball.moving()).tolist()
     asked = sorted({float(r) for r in radii if 0 < r < math.inf})
     scale = np.ones(ball.n_features) if ball.scale is None else ball.scale
@@ -223,20 +223,20 @@ def _table(ball: Ball, radii: Iterable[float], words: Words) -> Table:
     return tuple(head), list(zip(*columns, strict=True))
 
 
-def lines(tables: Sequence[Table]) -> list[str]:
+def lines(tables: Sequence[UnitTable]) -> list[str]:
     """The tables for a terminal."""
     return [line for k, table in enumerate(tables) for line in _lines(table, k + 1, len(tables))]
 
 
-def _lines(table: Table, k: int, of: int) -> list[str]:
+def _lines(table: UnitTable, k: int, of: int) -> list[str]:
     """One of them; of many features the first."""
     head, rows = table
     shown = [head, *rows[:_LINES]]
     widths = [max(len(row[k]) for row in shown) for k in range(len(head))]
-    told = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
+    texts = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
     more = len(rows) - _LINES
     which = "Units:" if of == 1 else f"Units {k} of {of}, in the order of the sentences:"
-    return [which, *told, *([f"  ... {more} more features, which a report shows"] if more > 0 else [])]
+    return [which, *texts, *([f"  ... {more} more features, which a report shows"] if more > 0 else [])]
 
 
 def _number(radius: float, scale: float) -> str:
@@ -308,7 +308,7 @@ def sentences(
     shapes = [_shape(a) for a in answers]
     seen = {shape: k for k, shape in enumerate(dict.fromkeys(shapes))}
     if once and len(seen) > _RADII:
-        words = replace(words, apart=True)
+        words = replace(words, mixed=True)
     classes = [None] * len(answers) if predicted is None else list(predicted)
     groups: dict[tuple[int, int, str, float], list[int]] = {}
     for i, (answer, radius) in enumerate(zip(answers, given, strict=True)):
@@ -318,25 +318,25 @@ def sentences(
         own = "" if isinstance(answer, Verdict | CertifiedRadius) else getattr(answer, "label", "")
         own = "" if isinstance(answer, Attack) and str(own) == classes[i] else own
         more = f"{own} {getattr(answer, 'method', '')} {getattr(answer, 'threshold', '')} {answer.model}"
-        pooled = words.apart and not isinstance(answer, CertifiedRadius | Explanation)  # they tell a radius
+        pooled = words.mixed and not isinstance(answer, CertifiedRadius | Explanation)  # they tell a radius
         kind, place = list(_KINDS).index(type(answer)), 0 if pooled else seen[shapes[i]]
         groups.setdefault((kind, place, more, -1.0 if many or radius is None else radius), []).append(i)
     found: list[str] = []
     for (kind, _, _, radius), members in sorted(groups.items()):
         reach = f"the radius of its {words.row}" if many else exactly(radius)
-        told = list(_KINDS.values())[kind]
+        say = list(_KINDS.values())[kind]
         first = answers[members[0]]
         if isinstance(first, Attack) and classes[members[0]] != str(first.label):
-            told = _tried
-        found += told([answers[i] for i in members], [known[i] for i in members], reach, words)
+            say = _tried
+        found += say([answers[i] for i in members], [known[i] for i in members], reach, words)
     return found
 
 
-def few(told: Sequence[str]) -> list[str]:
+def few(texts: Sequence[str]) -> list[str]:
     """The first and the last of many sentences, for those who read no page."""
-    if len(told) <= _RADII:
-        return list(told)
-    return [told[0], f"... {len(told) - 2} more sentences, which a report shows", told[-1]]
+    if len(texts) <= _RADII:
+        return list(texts)
+    return [texts[0], f"... {len(texts) - 2} more sentences, which a report shows", texts[-1]]
 
 
 def _place(answer: Answer) -> Hashable:
@@ -372,17 +372,17 @@ def _where(answer: Any, radius: str, words: Words) -> str:
     return while_moving(getattr(answer, answer.subject), radius, words)
 
 
-_Told = Iterator[str]
+_Sentences = Iterator[str]
 _Right = list[bool | None]
 
 
-def _verdicts(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
+def _verdicts(some: list[Any], right: _Right, radius: str, words: Words) -> _Sentences:
     labelled = None not in right
     count = sum(a.status == "safe" and r is not False for a, r in zip(some, right, strict=True))
     yield proved(count, len(some), labelled, some[0].threshold, _where(some[0], radius, words), words)
 
 
-def _evaluated(some: list[Evaluation], right: _Right, radius: str, words: Words) -> _Told:
+def _evaluated(some: list[Evaluation], right: _Right, radius: str, words: Words) -> _Sentences:
     for a in some:
         for k, asked in enumerate(a.radii.tolist()):
             moving = while_moving(a.balls[0] if a.balls else None, exactly(asked), words)
@@ -390,7 +390,7 @@ def _evaluated(some: list[Evaluation], right: _Right, radius: str, words: Words)
             yield proved(count, len(a.truth), True, a.threshold, moving, words)
 
 
-def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words) -> _Told:
+def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words) -> _Sentences:
     safe, threshold, who = [a.safe for a in some], some[0].threshold, words.counted(len(some))
     what = "the predicted class"
     if threshold != 0.5:
@@ -403,7 +403,7 @@ def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words
         found = f"For {np.count_nonzero(safe):,} of {who}" if len(some) > 1 else "For no row"
         yield f"{found} a radius is proved within which {what} is kept {asked}."
         return
-    moving = _where(some[0], radius_at_least(float(median(safe))), replace(words, apart=False))
+    moving = _where(some[0], radius_at_least(float(median(safe))), replace(words, mixed=False))
     every = f"; for all of them up to {radius_at_least(min(safe))}" if 0 < min(safe) < math.inf else ""
     every = every if len(some) > 1 else ""
     who = f"At least half of {who} keep" if len(some) > 1 else f"{who} keeps"
@@ -417,7 +417,7 @@ def _reach(answer: CertifiedRadius) -> float:
     return min(answer.max_radius, float(np.count_nonzero(ball.moving()))) if counted else answer.max_radius
 
 
-def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
+def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Sentences:
     searched = [a.range if isinstance(a, Robustness) else a for a in some]
     widths = [Fraction(a.upper) - Fraction(a.lower) for a in searched]
     ended = all(a.status == "converged" for a in searched)
@@ -426,7 +426,7 @@ def _ranges(some: list[Any], right: _Right, radius: str, words: Words) -> _Told:
     yield _moves(what, widths, _where(some[0], radius, words), words, near)
 
 
-def _latents(some: list[LatentRange], right: _Right, radius: str, words: Words) -> _Told:
+def _latents(some: list[LatentRange], right: _Right, radius: str, words: Words) -> _Sentences:
     for name in ("mean", "variance"):
         ends = [getattr(a, name) for a in some]
         finite = [Fraction(e.upper) - Fraction(e.lower) for e in ends if math.isfinite(e.upper - e.lower)]
@@ -445,7 +445,7 @@ def _moves(what: str, widths: Sequence[Fraction], moving: str, words: Words, nea
     )
 
 
-def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _Told:
+def _attacks(some: list[Attack], right: _Right, radius: str, words: Words) -> _Sentences:
     labelled, n = None not in right, len(some)
     stood = sum(not a.success and r is not False for a, r in zip(some, right, strict=True))
     changed = sum(a.success for a in some)
@@ -461,7 +461,7 @@ def _name(answer: ProbabilityRange | Robustness | Attack | Explanation) -> str:
     return f"“{printable(str(answer.label))}”"
 
 
-def _tried(some: list[Attack], right: _Right, radius: str, words: Words) -> _Told:
+def _tried(some: list[Attack], right: _Right, radius: str, words: Words) -> _Sentences:
     """Attacks on a class that was named: perhaps it is not the predicted one."""
     yield (
         f"An attack ({some[0].method}) looked for another class than {_name(some[0])} "
@@ -470,15 +470,15 @@ def _tried(some: list[Attack], right: _Right, radius: str, words: Words) -> _Tol
     )
 
 
-def _explained(some: list[Explanation], right: _Right, radius: str, words: Words) -> _Told:
-    balls, told = [ball for a in some for ball in a.balls], [a for a in some if a.balls]
+def _explained(some: list[Explanation], right: _Right, radius: str, words: Words) -> _Sentences:
+    balls, texts = [ball for a in some for ball in a.balls], [a for a in some if a.balls]
     moving = np.flatnonzero(balls[0].moving()).tolist() if balls else []
     if not moving:
         return
     # A mean over points is as many rows as it has points.
     lower, upper = (
         np.vstack(
-            [np.repeat(end, len(a.balls) // len(end), axis=0) for a in told for end in [getattr(a, name)]]
+            [np.repeat(end, len(a.balls) // len(end), axis=0) for a in texts for end in [getattr(a, name)]]
         )
         for name in ("lower", "upper")
     )
@@ -497,7 +497,7 @@ def _explained(some: list[Explanation], right: _Right, radius: str, words: Words
     )
 
 
-_KINDS: dict[type[Answer], Callable[[list[Any], _Right, str, Words], _Told]] = {
+_KINDS: dict[type[Answer], Callable[[list[Any], _Right, str, Words], _Sentences]] = {
     Verdict: _verdicts,
     Evaluation: _evaluated,
     CertifiedRadius: _radii,
