@@ -1,7 +1,7 @@
 """Batches through the engine on one core: from regions in Python to answers in Python, CPU time.
 
 MNIST 3/8, 1,000 training points, probit, tolerance 0.02. A batch is asked twice, and the second time
-counts: the first makes what all batches on the same features share (told apart). Scalar: the same
+counts: the first makes what all batches on the same features share. Scalar: the same
 questions one by one, a sample, in the same run. Digits: softmax, n = 400. A floor is one evaluation of
 mean, variance and gradients. `GPCERT_BENCH_POINTS` takes fewer regions.
 """

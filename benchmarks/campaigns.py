@@ -121,23 +121,23 @@ def _many(post: gc.Posterior, template: gc.ProbabilityRange, folder: pathlib.Pat
 
 def _looked_at(store: gc.Store) -> Row:
     """In a process of its own: what a table holds is not this client's."""
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", _LOOK, str(store.path)], capture_output=True, text=True, check=True
     )
-    seen: Row = json.loads(told.stdout)
+    seen: Row = json.loads(printed.stdout)
     return seen | {"bytes per answer": round(store.path.stat().st_size / float(seen["rows"]))}
 
 
 _LOOK = """
 import json, sys, time
 import gpcert as gc
-store, told = gc.Store(sys.argv[1]), {}
+store, report = gc.Store(sys.argv[1]), {}
 for name, look in (("summarised", store.counts), ("runs and models", lambda: (store.runs(), store.models())),
                    ("listed", store.answers)):
     start = time.process_time()
     table = look()
-    told[name + ", CPU [s]"] = time.process_time() - start
-print(json.dumps(told | {"rows": len(table)}))
+    report[name + ", CPU [s]"] = time.process_time() - start
+print(json.dumps(report | {"rows": len(table)}))
 """
 
 
@@ -174,9 +174,9 @@ def curve(images: int) -> None:
             answers = len(gc.Store(folder / "killed.db").answers()) if (folder / "killed.db").exists() else 0
             print(f"killed; {answers} of {images} answers in the store", flush=True)
         _campaign(folder, "killed", None)
-        told = [sorted(map(_told, gc.Store(folder / f"{run}.db").load())) for run in ("calm", "killed")]
-        assert len(told[0]) == images
-        assert told[0] == told[1]
+        answers = [sorted(map(_report, gc.Store(folder / f"{run}.db").load())) for run in ("calm", "killed")]
+        assert len(answers[0]) == images
+        assert answers[0] == answers[1]
         print(f"{images} images, 41 radii: equal bit for bit; undisturbed {calm:.0f} s", flush=True)
         whole = gc.evaluate(post, X[:images], y[:images], radii, domain=data.domain)
         points = {a.balls[0].digest: a for a in gc.Store(folder / "killed.db").load()}
@@ -187,7 +187,7 @@ def curve(images: int) -> None:
         print(f"equal to evaluate: certified at 0.1 {whole.certified[20]:.4f}, seconds {whole.seconds:.0f}")
 
 
-def _told(answer: gc.Answer) -> str:
+def _report(answer: gc.Answer) -> str:
     return json.dumps({name: value for name, value in answer.to_dict().items() if name != "seconds"})
 
 

@@ -1,7 +1,7 @@
 """What many centres cost: whole images, 8,000 training points against 1,000, one core.
 
 Both in one run: training images of MNIST 3/8 repeated with noise, kernel kept, probit, tolerance 0.02. A
-batch of 100 is asked twice, and the second time counts; the first makes what all batches share, told apart,
+batch of 100 is asked twice, and the second time counts; the first makes what all batches share,
 with the verified facts of the model. Single: one question at a time, the median of some.
 `GPCERT_BENCH_CENTRES` takes another number of centres, `GPCERT_BENCH_POINTS` fewer regions.
 """

@@ -4,7 +4,7 @@ All have the same centres, kernel and weights. Indefinite: Laplace's precision K
 perturbed in whitened coordinates by a random symmetric matrix of norm about 0.1, as an optimiser that stops
 early leaves it. Definite: the same with the negative eigenvalues of I - S (whitened) set to 0. Laplace: not
 perturbed, so another variance, and a smoother one. Median CPU seconds of a range to 0.02, the models in turn.
-Three and five classes: softmax over independent latents, each treated alike.
+Three and five classes: softmax over independent latents, each treated in the same way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Proof files: what exporting costs beside the answer itself, what checking costs, sizes, what is proved.
 
 CPU time, one BLAS thread; medians over points. "export" is the answer with its proof less the answer alone;
-"check" is `gpcert_check` on one file, the model's own part (V1, once per model) apart. `GPCERT_BENCH_POINTS`
+"check" is `gpcert_check` on one file, without the model's part (V1, once). `GPCERT_BENCH_POINTS`
 takes fewer points.
 """
 

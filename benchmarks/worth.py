@@ -409,17 +409,17 @@ def compared(before: Version, versions: list[Version], chosen: list[Family]) -> 
 
 def summary(name: str, chosen: list[Family], rows: list[Row]) -> dict[str, str | float]:
     """Geometric means over the families, the worst of them, regions lost."""
-    told: dict[str, str | float] = {"version": name}
+    report: dict[str, str | float] = {"version": name}
     for group in ("default", "exotic"):
         some = [pair for pair in zip(chosen, rows, strict=True) if pair[0].default == (group == "default")]
         if not some:
             continue
         for key in ("boxes", "cpu"):
-            told[f"{group}: {key}"] = exp(sum(log(row[key]) for _, row in some) / len(some))
+            report[f"{group}: {key}"] = exp(sum(log(row[key]) for _, row in some) / len(some))
         worst, row = max(some, key=lambda pair: pair[1]["boxes"])
-        told[f"{group}: most boxes"] = f"{row['boxes']:.3g} ({worst.name})"
-        told[f"{group}: lost"] = sum(row["lost"] for _, row in some)
-    return told
+        report[f"{group}: most boxes"] = f"{row['boxes']:.3g} ({worst.name})"
+        report[f"{group}: lost"] = sum(row["lost"] for _, row in some)
+    return report
 
 
 def measure(names: list[str] | None = None, only: list[str] | None = None) -> list[dict[str, str | float]]:

@@ -48,8 +48,8 @@ def document(path: Path) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(found["code"], str(path), "exec"), namespace)
-        told = f"\n```text\n{_ended(printed.getvalue())}```\n" if printed.getvalue() else ""
-        return f"```python\n{found['code']}```\n{told}"
+        output = f"\n```text\n{_ended(printed.getvalue())}```\n" if printed.getvalue() else ""
+        return f"```python\n{found['code']}```\n{output}"
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         return BLOCK.sub(block, text)

@@ -63,7 +63,7 @@ def draw_losses(ax: Axes, post: gc.Posterior, x: np.ndarray) -> None:
     """What one box loses: the smallest P found on it less what is certified."""
     sizes = 2.0 ** np.arange(-6.0, 0.01, 0.5) * 0.4
     for name, colour, factory in (
-        ("mean and variance apart", UP, PaperFactory(post, 1e-6)),
+        ("mean and variance separately", UP, PaperFactory(post, 1e-6)),
         ("one functional (Theorem 1)", DOWN, BoundFactory(post)),
     ):
         ax.loglog(

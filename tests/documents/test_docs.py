@@ -93,9 +93,9 @@ def test_the_readme_and_the_start_page_hold_code_and_sessions_with_output() -> N
     for path in (ROOT / "README.md", ROOT / "docs" / "start.md"):
         blocks = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
         assert any(block["shown"] for block in blocks)
-        told = [each for block in blocks for each in COMMAND.finditer(block["session"] or "")]
-        assert any(each["shown"] for each in told)
-        assert 4 <= len(told) < 10  # from `pip install` to a certificate of one's own table
+        commands = [each for block in blocks for each in COMMAND.finditer(block["session"] or "")]
+        assert any(each["shown"] for each in commands)
+        assert 4 <= len(commands) < 10  # from `pip install` to a certificate of one's own table
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=identify)

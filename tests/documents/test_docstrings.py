@@ -115,7 +115,7 @@ def test_what_comes_back_is_described(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["post", "region", "n_jobs", "device", "norm", "threshold"])
-def test_what_questions_share_is_described_alike(name: str) -> None:
+def test_what_questions_share_is_described_in_the_same_words(name: str) -> None:
     questions = [path for path in CALLABLES if CALLABLES[path].__module__.startswith("gpcert.questions")]
     described = [
         each for path in questions for each in sections(path).get("parameters", []) if each.name == name
@@ -137,6 +137,6 @@ def test_only_examples_that_need_another_library_are_left_out() -> None:
 def test_the_example_runs(path: str) -> None:
     assert "examples" in sections(path), f"{path} has no example"
     (test,) = doctest.DocTestFinder(recurse=False).find(WHOLE[path].each, path, globs={"gc": gc, "np": np})
-    told: list[str] = []
-    result = doctest.DocTestRunner(verbose=False).run(test, out=told.append)
-    assert not result.failed, "".join(told)
+    report: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert not result.failed, "".join(report)
