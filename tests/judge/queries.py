@@ -104,10 +104,11 @@ class Query:
 
         `folder`: where proof files go, for what can be proved.
         """
-        post = self.model.posterior()
-        asking = _Asking(self, post, np.random.default_rng(self.seed + 1), folder)
-        found = getattr(asking, self.question)()
-        return post, list(found) if isinstance(found, Sequence) else [found]
+        asking = _Asking(self, self.model.posterior(), folder)
+        answers = asking.answers()
+        if asking.kept is not None:  # once more of the store, which may have all, some or none of it
+            answers += _Asking(self, self.model.posterior(), None, asking.kept).answers()
+        return asking.post, answers
 
 
 def _choice(rng: np.random.Generator, values: Any) -> Any:
@@ -117,11 +118,17 @@ def _choice(rng: np.random.Generator, values: Any) -> Any:
 class _Asking:
     """One query: draws what its question takes, and asks."""
 
-    def __init__(self, query: Query, post: Posterior, rng: np.random.Generator, folder: Path | None) -> None:
-        self.query, self.post, self.rng, self.folder = query, post, rng, folder
+    def __init__(self, query: Query, post: Posterior, folder: Path | None, kept: Path | None = None) -> None:
+        """`kept`: the folder of a store that another one has made."""
+        self.query, self.post, self.folder, self.kept = query, post, folder, kept
+        self.rng = np.random.default_rng(query.seed + 1)
         self.count = {"one": 1, "list": 3, "processes": 6}[query.batch]
         self.single = query.batch == "one"
-        self.kept: Path | None = None
+
+    def answers(self) -> list[Any]:
+        """At least one."""
+        found = getattr(self, self.query.question)()
+        return list(found) if isinstance(found, Sequence) else [found]
 
     # What is drawn
 
@@ -157,8 +164,9 @@ class _Asking:
             self.post.description()
         except InvalidInputError:
             return None
-        self.kept = Path(tempfile.mkdtemp())
-        weakref.finalize(self, shutil.rmtree, self.kept, ignore_errors=True)
+        if self.kept is None:
+            self.kept = Path(tempfile.mkdtemp())
+            weakref.finalize(self, shutil.rmtree, self.kept, ignore_errors=True)
         return self.kept / "runs.db"
 
     def proof(self, regions: Any, folder: bool = False) -> dict[str, Any]:
@@ -234,6 +242,17 @@ class _Asking:
                 _choice(rng, (0, 0, 0, -150, 150))
             )
         return options
+
+    def within_data(self, x: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
+        """At times the domain is "data": what to ask with in its place, and the points x (m, d) inside."""
+        own = np.random.default_rng((self.query.seed, 8))  # of its own: earlier numbers stay what they were
+        if options.get("norm") == 0 or own.random() < 0.8:
+            return x, {}
+        parts = {name: getattr(self.post, name) for name in ("kernel", "likelihood", "mean")}
+        arrays = self.post.centres, self.post.weights, self.post.precision
+        self.post = Posterior(*arrays, **parts, training={"centres": "training data"})
+        options["domain"] = self.post.training_columns.possible()
+        return np.clip(x, *options["domain"]), {"domain": "data"}
 
     def radius(self, options: dict[str, Any]) -> float:
         if options["norm"] == 0:
@@ -324,6 +343,7 @@ class _Asking:
         many = self.query.batch == "list" and self.query.norm == np.inf and self.rng.random() < 0.3
         x = np.array([self.point() for _ in range(16 if many else self.count)])
         options = self.ball_options(x)
+        x, data = self.within_data(x, options)
         radius = self.radius(options)
         small = "domain" in options and np.abs(options["domain"]).max() < 1e200
         if small and self.rng.random() < 0.4:
@@ -334,7 +354,7 @@ class _Asking:
         if not self.fits(x, min(radius, 1e300), options):
             return self.again()
         given = x[0] if self.single else x
-        options |= limits | self.proof(Ball(x[0], 0.0, **options))
+        options |= limits | self.proof(Ball(x[0], 0.0, **options)) | data
         return gc.certified_radius(
             self.post, given, max_radius=most, rtol=rtol, threshold=threshold, **options
         )
@@ -343,12 +363,13 @@ class _Asking:
         x = np.array([self.point() for _ in range(min(self.count, 2))])
         options = self.ball_options(x)
         kept = {name: options[name] for name in ("features", "domain", "scale") if name in options}
+        x, data = self.within_data(x, kept)
         radius = self.radius(kept | {"norm": np.inf})
         if not self.fits(x, radius, kept):
             return self.again()
         label = self.label()
         balls = [Ball(row, radius, **kept) for row in x]
-        kept |= self.limits() | self.proof(balls, folder=True)
+        kept |= self.limits() | self.proof(balls, folder=True) | data
         e = gc.explain(self.post, x[0] if self.single else x, radius, label, **kept)
         return [e] if self.single else [e, e.mean()]
 
@@ -358,6 +379,7 @@ class _Asking:
             m, shares = 16, np.array([0.0, 0.1, 0.3, 0.6, 1.0])  # settled together
         X = np.array([self.point() for _ in range(m)])
         options = self.ball_options(X)
+        X, data = self.within_data(X, options)
         y = self.post.classes[self.post.probability(X).argmax(axis=1)]
         y = np.where(self.rng.random(m) < 0.8, y, self.rng.choice(self.post.classes, m))
         largest = self.radius(options)
@@ -365,7 +387,7 @@ class _Asking:
         if not self.fits(X, largest, options):
             return self.again()
         ball, threshold = Ball(X[0], 0.0, **options), self.threshold()
-        options |= self.limits() | self.proof(ball, folder=True)
+        options |= self.limits() | self.proof(ball, folder=True) | data
         return gc.evaluate(self.post, X, y, radii, threshold=threshold, **options)
 
     def attack(self) -> Any:
