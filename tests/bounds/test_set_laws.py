@@ -152,7 +152,22 @@ class TestRemnants(SetLaws):
         if part is None:
             return None
         negative = [d for d, v in zip(case.displaced, values, strict=True) if v < -arb(base)]
-        return replace(case, domain=part, displaced=negative)
+        edge = (filled(rng, part) for _ in range(8))
+        return replace(case, domain=part, displaced=[*negative, *(d for d in edge if d is not None)])
+
+
+def filled(rng, part):
+    """A point of the remnant, mostly on its edge: features leave near ends one by one; None: outside."""
+    near, far = np.where(part.slopes > 0, (part.low, part.high), (part.high, part.low))
+    d, room, steep = near.copy(), part.room, np.abs(part.slopes)
+    for j in rng.permutation(len(d)):
+        price = steep[j] * abs(far[j] - near[j])
+        part_of = 1.0 if price <= room else room / price * (1.0 - 1e-12)
+        d[j] = near[j] + part_of * (far[j] - near[j])
+        room = max(room - price, 0.0)
+    d = [rational(v) for v in np.clip(d, part.low, part.high)]
+    spent = (abs(rational(s)) * abs(v - rational(n)) for s, v, n in zip(part.slopes, d, near, strict=True))
+    return d if sum(spent, fmpq(0)) <= rational(part.room) else None
 
 
 @dataclass

@@ -9,12 +9,8 @@ from flint import arb
 
 import gpcert as gc
 from gpcert.engine.backend import Backend
-from gpcert.engine.balls import Cap, cap, farthest, nearest, placed, separable
-from gpcert.engine.planes import mean_plane
-from gpcert.engine.sums import Sums
-from gpcert.rounding import gamma
+from gpcert.engine.balls import Cap, cap, farthest, separable
 from helpers.oracle import bits, examples
-from helpers.rows import random_batch
 
 CPU = Backend()
 
@@ -65,61 +61,6 @@ def test_caps_hold_the_ball_and_their_suprema_are_suprema():
             sharp += length > 0.9
             assert sum(fraction(m) * e * e for m, e in zip(metric, d, strict=True)) <= fraction(most[row])
     assert sharp > 2 * examples(20)
-
-
-def test_separable_forms_are_bounded():
-    rng = np.random.default_rng(2)
-    for _ in range(examples(20)):
-        regions, here, axes, lengths = random_balls(rng)
-        N, d = axes.shape
-        h = axes / lengths
-        centre = np.stack([region.x for region in regions])
-        low = (np.stack([region.box().lower for region in regions]) - here) / lengths * (1 + 1e-15)
-        high = (np.stack([region.box().upper for region in regions]) - here) / lengths * (1 + 1e-15)
-        g = rng.standard_normal((N, d)) / h
-        lam = 10.0 ** rng.uniform(-4, 0, (N, d)) / h**2
-        with np.errstate(all="ignore"):
-            found, size = separable(CPU, cap(np, centre, axes, here, lengths), g, lam, low, high)
-        found = found - gamma(2 * d + 80) * size
-        for row, e in displacements(regions, here, lengths, rng):
-            value = sum(
-                fraction(a) * x - fraction(b) * x * x for a, b, x in zip(g[row], lam[row], e, strict=True)
-            )
-            assert value >= fraction(found[row])
-
-
-def test_points_are_placed_in_the_regions_and_nan_at_the_centre():
-    rng = np.random.default_rng(3)
-    moved = 0
-    for _ in range(examples(20)):
-        regions, _, axes, _ = random_balls(rng)
-        centre = np.stack([region.x for region in regions])
-        inner = [region.inner_box() for region in regions]
-        low, high = np.stack([b.lower for b in inner]), np.stack([b.upper for b in inner])
-        u = nearest(np, 3.0 * rng.standard_normal(axes.shape), (low - centre) / axes, (high - centre) / axes)
-        x = placed(np, u, centre, axes, low, high)
-        assert all(region.contains(point) for region, point in zip(regions, x, strict=True))
-        moved += int((x != centre).any(axis=1).sum())
-        lost = placed(np, u * np.nan, centre, axes, low, high)
-        assert lost.tolist() == centre.tolist()
-    assert moved > 5 * examples(20)
-
-
-def test_balls_far_from_their_reference_are_left_to_their_boxes_and_nan_certifies_nothing():
-    inside = cap(np, np.array([[1.0, 0.0]]), np.full((1, 2), 1e-7), np.zeros((1, 2)), np.ones(2))
-    assert inside.w.tolist() == [[0.0, 0.0]]
-    with np.errstate(all="ignore"):
-        assert farthest(CPU, inside, np.ones(2), np.array([5.0])).tolist() == [5.0]
-    rng = np.random.default_rng(4)
-    batch = None
-    while batch is None:
-        batch = random_batch(rng, balls=True)
-    ball = Cap(batch.boxes.ball.o * np.nan, batch.boxes.ball.w)
-    lost = type(batch.boxes)(batch.facts, batch.boxes.low, batch.boxes.high, ball)
-    with np.errstate(all="ignore"):
-        sums = Sums(batch.at, lost, mean_plane(batch.at, batch.rows.sign))
-        assert not (sums.order_two() >= -1e300).any()
-        assert not (sums.order_three(2) >= -1e300).any()
 
 
 def test_a_ball_costs_less_than_its_box():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flint import arb
 
 import gpcert as gc
 import gpcert.engine.root
@@ -14,49 +13,12 @@ from gpcert.regions import hulls_of
 from gpcert.settings import Settings
 from helpers.batches import contradictions, random_questions
 from helpers.exact import refute, small_model
-from helpers.oracle import BITS, bits, examples
-from judge import Truth
 
 LIMITS = {"max_nodes": 4, "n_jobs": 1}
 
 
 def ends(answer):
     return answer.min, answer.max, answer.nodes, answer.argmin.tolist(), answer.argmax.tolist()
-
-
-def test_ranges_of_batches_and_of_single_questions_do_not_contradict_each_other():
-    rng = np.random.default_rng(5)
-    for _ in range(examples(4)):
-        post, regions = random_questions(rng, 18)
-        tolerance = float(rng.choice([0.1, 0.02, 1e-3]))
-        batch = gc.probability_range(post, regions, tolerance=tolerance, **LIMITS)
-        alone = [
-            gc.probability_range(post, region, tolerance=tolerance, max_nodes=8) for region in regions[::3]
-        ]
-        assert contradictions(batch[::3], alone) == []
-        truth = Truth(post)
-        with bits(BITS):
-            for answer in batch[::2]:
-                assert answer.region.contains(answer.argmin)
-                assert answer.region.contains(answer.argmax)
-                assert answer.min.upper == 1.0 or truth.probability(answer.argmin, 1) <= arb(answer.min.upper)
-                assert truth.probability(answer.argmax, 1) >= arb(answer.max.lower)
-
-
-def test_verdicts_of_batches_and_of_single_questions_do_not_contradict_each_other():
-    rng = np.random.default_rng(6)
-    for threshold in (0.5, 0.5, 0.8)[: examples(3)]:
-        post, regions = random_questions(rng, 18)
-        X = np.stack([region.centre for region in regions])
-        batch = gc.certify(post, X, regions, threshold, **LIMITS)
-        alone = [
-            gc.certify(post, x, region, threshold, max_nodes=20) for x, region in zip(X, regions, strict=True)
-        ]
-        assert contradictions(batch, alone) == []
-        for verdict in batch:
-            if verdict.counterexample is not None:
-                assert verdict.region.contains(verdict.counterexample)
-                assert post.probability(verdict.counterexample[None])[0, verdict.column] < threshold
 
 
 def test_most_of_an_easy_batch_is_settled_at_the_root():

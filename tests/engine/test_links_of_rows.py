@@ -4,56 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flint import arb
 
 import gpcert as gc
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Backend
 from gpcert.engine.facts import knows
 from gpcert.engine.lines import Lines, after_deficit, probabilities
-from gpcert.engine.root import smallest, verdicts
 from gpcert.questions.rooted import classes
 from helpers.exact import small_model
-from helpers.oracle import BITS, bits, examples
-from helpers.rows import random_batch
-from judge import Truth
 
 LINKS = (gc.FiveErf(), gc.Floored(gc.Probit(), 0.01), gc.Floored(gc.Logit(), 0.2), gc.Logit())
-
-
-def batches(seed, count, link):
-    rng, found = np.random.default_rng(seed), 0
-    while found < count:
-        batch = random_batch(rng, rows=8, kind=("laplace", "psd")[found % 2], likelihood=link)
-        if batch is not None and batch.facts.has_planes:
-            found += 1
-            yield rng, batch
-
-
-@pytest.mark.parametrize("link", LINKS, ids=repr)
-def test_bounds_of_rows_hold_and_say_something(link):
-    narrow = 0
-    for rng, batch in batches(1, examples(8), link):
-        facts, rows, truth, curves = batch.facts, batch.rows, Truth(batch.post), curves_of(link)
-        with np.errstate(all="ignore"):
-            found, signs = smallest(facts, curves, rows, 0.02), verdicts(facts, curves, rows)
-            low, high = batch.at.mean()
-            plus = rows.sign > 0
-            mean = np.where(plus, low, -high), np.where(plus, high, -low)
-            values = probabilities(facts.backend, curves, mean, batch.at.variance)
-        narrow += int((found.upper - found.lower <= 0.02).sum())
-        with bits(BITS):
-            for row, sign in enumerate(rows.sign):
-                label = int(sign > 0)
-                here = truth.probability(batch.point(row, batch.references[row]), label)
-                assert values[0][row] == 0.0 or arb(values[0][row]) <= here
-                assert values[1][row] == 1.0 or here <= arb(values[1][row])
-                for each in (found, signs):
-                    at = truth.probability(batch.point(row, each.witness[row]), label)
-                    assert each.upper[row] == 1.0 or at <= arb(each.upper[row])
-                    for x in batch.inside(row, rng, 2):
-                        assert each.lower[row] == 0.0 or arb(each.lower[row]) <= truth.probability(x, label)
-    assert narrow > 4 * examples(8)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=repr)

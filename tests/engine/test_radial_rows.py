@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from flint import arb
-from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Backend
-from gpcert.engine.lines import lines
-from gpcert.engine.planes import mean_plane, plane
 from gpcert.engine.profiles import profile_of
-from gpcert.engine.radial import RadialSums
-from helpers.oracle import BITS, bits, examples
-from helpers.rows import random_batch
-from judge import Truth
+from helpers.oracle import BITS, bits
 
 CPU = Backend()
 KERNELS = {
@@ -28,18 +19,6 @@ KERNELS = {
     "little alpha": lambda scale, variance: gc.RationalQuadratic(scale, variance, 0.05),
     "large alpha": lambda scale, variance: gc.RationalQuadratic(scale, variance, 300.0),
 }
-
-
-def batches(seed, count, name, **options):
-    rng = np.random.default_rng(seed)
-    found = 0
-    while found < count:
-        kind = ("laplace", "laplace", "psd", "indefinite")[found % 4]
-        offset = float(rng.choice([0.0, 1e3]))
-        batch = random_batch(rng, kind=kind, offset=offset, make=KERNELS[name], **options)
-        if batch is not None:
-            found += 1
-            yield rng, batch
 
 
 def phi(name, z):
@@ -131,51 +110,3 @@ def test_values_and_slopes_are_enclosed(name):
             if profile.second < np.inf:
                 bend = curved(name, arb(each))[0]
                 assert abs(arb(float(profile.curve(np, -z)[i])) - bend) <= arb(float(room[i])) * bend
-
-
-@pytest.mark.parametrize("balls", [False, True])
-@pytest.mark.parametrize("name", ["matern32", "matern52", "rational quadratic"])
-def test_the_bounds_of_planes_lie_below_the_level_on_the_whole_row(name, balls):
-    tight = [0, 0]
-    for rng, batch in batches(3, examples(8), name, balls=balls):
-        truth = Truth(batch.post)
-        with np.errstate(all="ignore"):
-            low, high = batch.at.variance
-            standard = batch.rows.sign * batch.at.mean()[0] / np.sqrt(1.0 + np.maximum(high, 0.0))
-            targets = ndtr(standard - 10.0 ** rng.uniform(-2, 0.5, len(low)))  # so that some are met
-            line = lines(CPU, curves_of(batch.post.likelihood), targets, 0.5 * (low + high), low, 0.02)
-            level = RadialSums(batch.at, batch.boxes, plane(batch.at, batch.rows.sign, line))
-            mean = RadialSums(batch.at, batch.boxes, mean_plane(batch.at, batch.rows.sign))
-            orders = [RadialSums.order_two]
-            if batch.facts.profile.second < np.inf:
-                orders.append(lambda sums: sums.order_three(2))
-            found = [(level.latent(order(level)), mean.latent(order(mean))) for order in orders]
-        with bits(BITS):
-            for row, sign in enumerate(batch.rows.sign):
-                for x in batch.inside(row, rng, 2):
-                    mu, S = truth.latent(x)
-                    curve = arb(float(line.t[row])) * (1 + S.max(arb(0))).sqrt()
-                    for order, (levels, means) in enumerate(found):
-                        assert not means[row] > -np.inf or arb(sign) * mu >= arb(float(means[row]))
-                        if batch.facts.has_planes and levels[row] > -np.inf:
-                            assert arb(sign) * mu - curve >= arb(float(levels[row]))
-                            tight[order] += bool(arb(sign) * mu - curve < arb(float(levels[row])) + 0.1)
-    assert min(tight[: len(found)]) > 3 * examples(8)  # and they say something
-
-
-@pytest.mark.parametrize("name", ["matern32", "matern52", "rational quadratic"])
-def test_means_and_variances_at_points_are_enclosed(name):
-    for _, batch in batches(1, examples(4), name):
-        truth = Truth(batch.post)
-        with np.errstate(all="ignore"):
-            mean, variance = batch.at.mean(), batch.at.variance
-            bad = replace(batch.at, k=batch.at.k * np.nan)
-            sums = RadialSums(bad, batch.boxes, mean_plane(bad, batch.rows.sign))
-            assert not (sums.order_two() > -1e300).any()
-            assert name == "matern32" or not (sums.order_three(2) > -1e300).any()
-        with bits(BITS):
-            for row, x in enumerate(batch.references):
-                mu, S = truth.latent(batch.point(row, x))
-                for (low, high), exact in ((mean, mu), (variance, S)):
-                    assert not np.isfinite(low[row]) or arb(float(low[row])) <= exact
-                    assert not np.isfinite(high[row]) or arb(float(high[row])) >= exact

@@ -201,6 +201,13 @@ class TestLevels(LevelLaws):
     pass
 
 
+class TestLevelsOfIndefinitePrecisions(LevelLaws):
+    """J4: what the negative part may cost."""
+
+    kinds = ("indefinite",)
+    count = 40
+
+
 class TestLevelsByForms(LevelLaws, TestMeansByForms):
     pass
 

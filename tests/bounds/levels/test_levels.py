@@ -55,48 +55,6 @@ def probit_curve(level, scale, S):
     return arb(level.t) * (1 / arb(scale) ** 2 + arb(S)).sqrt()
 
 
-def curve(likelihood, level, S):
-    """m_p(S) as a ball for the probit; for the logit no more than its enclosure above it."""
-    if isinstance(likelihood, Probit):
-        return probit_curve(level, likelihood.scale, S)
-    return arb(level.curve(S)[1])
-
-
-def clears(likelihood, level, affine, S):
-    """Whether mu = tau S - kappa has probability at least `level.p`, for certain."""
-    return bool(expectation(likelihood, line(affine, S), S) >= arb(level.p))
-
-
-@EACH
-@settings(max_examples=examples(30))
-@given(
-    p=st.sampled_from([q for q in PROBABILITIES if q >= 0.5]) | st.floats(0.5, 1 - 1e-6),
-    S=variances,
-    largest=variances,
-)
-def test_tangents_dominate_concave_curves(likelihood, p, S, largest):
-    level = curves_of(likelihood).level(p)
-    assert level.concave
-    affine = level.tangent(min(S, largest), largest)
-    assert all(clears(likelihood, level, affine, x) for x in [*grid(largest), min(S, largest)])
-
-
-@EACH
-@settings(max_examples=examples(30))
-@given(
-    p=st.sampled_from([q for q in PROBABILITIES if q < 0.5]) | st.floats(1e-6, 0.4999),
-    one=variances,
-    other=variances,
-)
-def test_chords_dominate_convex_curves_on_their_piece(likelihood, p, one, other):
-    level = curves_of(likelihood).level(p)
-    assert not level.concave
-    start, end = sorted((one, other))
-    affine = level.chord(start, end)
-    inside = [start + x * (end - start) for x in np.linspace(0, 1, 12).tolist()]
-    assert all(clears(likelihood, level, affine, min(max(x, start), end)) for x in [start, end, *inside])
-
-
 @pytest.mark.parametrize("scale", [1e-9, 0.05, 1.0, 30.0, 1e9])
 @given(p=probabilities, S=variances, other=variances)
 def test_probit_lines_dominate_the_curve_itself(scale, p, S, other):
@@ -118,38 +76,6 @@ def test_lines_touch_the_curve(likelihood, p, S):
     affine = level.tangent(S, 100.0) if level.concave else level.chord(S, S)
     reached = expectation(likelihood, line(affine, S), S)
     assert abs(float(reached) - p) <= 1e-3 * min(p, 1 - p)
-
-
-@EACH
-@settings(max_examples=examples(60))
-@given(p=probabilities, S=variances, deficit=st.floats(-12.0, 3.0), share=st.floats(0.0, 1.0))
-def test_a_deficit_costs_at_most_what_is_said(likelihood, p, S, deficit, share):
-    """mu = m_p(S) - deficit, S >= smallest: the probability is at least `after_deficit`."""
-    level, drop = curves_of(likelihood).level(p), 10.0**deficit
-    certified = level.after_deficit(drop, share * S)
-    mean = curve(likelihood, level, S)
-    assert 0.0 <= certified <= level.p + 2.0**-52  # two lower ends, each rounded by itself
-    with bits(120):
-        mean = mean - arb(drop)
-    assert certified == 0.0 or expectation(likelihood, mean, S) >= arb(certified)
-
-
-@EACH
-@settings(max_examples=examples(60))
-@given(p=probabilities, S=variances, surplus=st.floats(-12.0, 3.0), share=st.floats(1.0, 10.0))
-def test_a_surplus_gains_no_more_than_what_is_there(likelihood, p, S, surplus, share):
-    """mu = m_p(S) + surplus, S <= largest: the probability is at least `after_surplus`."""
-    level, rise = curves_of(likelihood).level(p), 10.0**surplus
-    certified = level.after_surplus(rise, share * S)
-    with bits(120):
-        mean = curve(likelihood, level, S) + arb(rise)
-    assert expectation(likelihood, mean, S) >= arb(certified)
-
-
-@pytest.mark.parametrize("likelihood", [Probit(), Logit()], ids=repr)
-def test_a_small_deficit_costs_little(likelihood):
-    level = curves_of(likelihood).level(0.7)
-    assert level.after_deficit(1e-9, 0.0) == pytest.approx(0.7, abs=1e-9)
 
 
 @settings(max_examples=examples(60))
@@ -205,30 +131,6 @@ def test_the_root_of_the_logistic_touches_its_curve(p, largest):
         steep, c, kappa = level.root(S, largest)
         assert cleared(level, (steep, c, kappa), S)
         assert not cleared(level, (steep, c, kappa + 1e-4 * math.sqrt(1.0 + S)), S)
-
-
-@EACH
-@settings(max_examples=examples(60))
-@given(
-    mu=st.floats(-30.0, 30.0),
-    width=st.sampled_from([0.0, 1e-12]) | st.floats(0.0, 10.0),
-    S=variances,
-    height=st.sampled_from([0.0, 1e-12]) | st.floats(0.0, 100.0),
-    below=st.booleans(),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_corners_enclose_every_inner_value(likelihood, mu, width, S, height, below, seed):
-    """Variances below zero are clipped there, as the predictor does."""
-    low, high = (-S if below else S), S + height
-    ends = (mu, mu + width)
-    enclosure = curves_of(likelihood).bounds(ends, (low, high))
-    rng = np.random.default_rng(seed)
-    corners = [(m, v) for m in ends for v in (low, high)]
-    inside = [(float(rng.uniform(*ends)), float(rng.uniform(low, high))) for _ in range(3)]
-    for m, v in [*corners, *inside]:
-        value = expectation(likelihood, m, max(v, 0.0))
-        assert enclosure[0] == 0.0 or arb(enclosure[0]) <= value
-        assert enclosure[1] == 1.0 or value <= arb(enclosure[1])
 
 
 @EACH

@@ -9,33 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import make_slice
-from gpcert.bounds.local.radial.plane import radial_plane
-from gpcert.bounds.local.radial.slice import make_radial_slice
-from gpcert.rounding import gamma
-from helpers.exact import KERNELS, Case, random_region
-from helpers.exact import random_posterior as several_kernels
 from helpers.oracle import (
     BoxCase,
     bits,
-    examples,
     half_square,
     lengthscale,
-    posteriors,
-    random_box,
-    random_posterior,
 )
 from judge import Truth
 
 BITS = 320
-LINES = [(-1.0, 0.0), (1.0, 0.0), (-0.3, 0.7), (2.5, -0.2)]
 
 
 class At(NamedTuple):
@@ -66,92 +54,6 @@ def sum_at(post, at, x):
     return sum(terms, arb(at.plane.constant)) + still
 
 
-def bent(plane):
-    """Tried as if the plane had failed by little at a corner."""
-    return plane.lower_bound(True)._replace(value=0.0, point=plane.around.domain.reach)
-
-
-def between(post, at, x):
-    """What the second order adds at x to e^r f, as a ball, less its rounding."""
-    parts, rest = at.plane._between(bent(at.plane))
-    reach = at.plane.around.domain.reach
-    size = float(reach @ sum(np.abs(part) for part in parts) @ reach) + float(rest.diagonal @ reach**2)
-    matrix = sum(parts) - np.diag(rest.diagonal)
-    d = [
-        (arb(float(a)) - arb(float(b))) / arb(float(c))
-        for a, b, c in zip(x, at.reference, lengthscale(post), strict=True)
-    ]
-    form = sum((arb(float(matrix[i, j])) * d[i] * d[j] for i in range(len(d)) for j in range(len(d))), arb(0))
-    return form / 2 - arb(rest.rounding) - arb(gamma(60) * size)
-
-
-def variational(kernel, seed, n=7, d=3):
-    """Less certain than its prior in some directions: an indefinite precision with contraction 1."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    K = kernel(X) + 1e-9 * np.eye(n)
-    root, A = np.linalg.cholesky(K), rng.normal(size=(n, n))
-    C = root @ np.linalg.inv(np.eye(n) + 0.25 * root.T @ root) @ root.T + 0.5 * root @ A @ A.T @ root.T / n
-    inverse = np.linalg.inv(K)
-    R = inverse - inverse @ C @ inverse
-    return gc.Posterior(X, rng.normal(size=n), (R + R.T) / 2, kernel=kernel, likelihood="probit")
-
-
-@settings(max_examples=examples(150))
-@given(
-    st.one_of(
-        posteriors(n=st.integers(1, 12), d=st.integers(1, 5)),
-        st.builds(variational, st.just(gc.RBF(1.5, 2.0)), st.integers(0, 999)),
-    ),
-    st.sampled_from(LINES),
-    st.sampled_from([1e-3, 0.05, 0.5, 2.0]),
-    st.integers(0, 2**32 - 1),
-)
-def test_a_plane_of_the_variance_lies_below_it(post, line, size, seed):
-    """Both orders at corners, random points and the relaxation's minimum, with the stored doubles."""
-    rng = np.random.default_rng(seed)
-    box = random_box(rng, post, size / math.sqrt(post.n_features))
-    plane = plane_of(post, box, line)
-    if plane is None:  # no posterior of this kernel: how often is counted below
-        return
-    with np.errstate(all="ignore"):
-        bounds = [plane.lower_bound(False), plane.lower_bound(True), plane.bent(bent(plane))]
-    second, bounds = bounds[2] is not None, [bound for bound in bounds if bound is not None]
-    at = At(plane, box.reference)
-    least = [np.clip(box.reference + b.point * lengthscale(post), box.lower, box.upper) for b in bounds]
-    with bits(BITS):
-        for x in (*least, box.reference, box.lower, box.upper, *box.points(rng, 4)):
-            grow = half_square(x, box.reference, post).exp()
-            value = value_at(post, line, x)
-            known = sum_at(post, at, x) * grow - arb(plane.excess)
-            assert value * grow >= known
-            assert not second or value * grow >= known + between(post, at, x)
-            assert all(value >= arb(bound.latent) for bound in bounds)
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_posteriors_have_planes_that_touch_and_lose_the_third_power(line):
-    """Exact at the reference; near it the second order leaves a fifth, and a third more of it would cross.
-    The negative part's price is of second order as well: precisions without one.
-    """
-    rng = np.random.default_rng(3)
-    for _ in range(4):
-        post = random_posterior(rng, 8, 3)
-        middle, step = post.centres.mean(axis=0), 0.01 * lengthscale(post)
-        box = BoxCase(middle - step, middle + step, middle)
-        plane = plane_of(post, box, line)
-        at = At(plane, middle)
-        with bits(BITS):
-            size = arb(1e-9) * (abs(arb(plane.constant)) + abs(arb(plane.still)) + 1)
-            assert abs(value_at(post, line, middle) - sum_at(post, at, middle)) <= size
-            assert not value_at(post, line, middle) >= sum_at(post, at, middle) + arb(plane.excess) + size
-            for x in (box.lower, box.upper):
-                grow = half_square(x, middle, post).exp()
-                lost = (value_at(post, line, x) - sum_at(post, at, x)) * grow
-                assert arb("0.8") * lost <= between(post, at, x) <= lost
-                assert not arb("1.34") * between(post, at, x) <= lost
-
-
 def test_the_negative_part_is_paid_for():
     """One centre that is less certain than the prior: S = s2 + k^2 / s2 is convex in k, and without the price
     (J4) its tangent would be claimed to lie above it.
@@ -180,54 +82,6 @@ def test_a_variance_below_zero_is_paid_for():
         grow = half_square(X[1], X[0], post).exp()
         value, known = value_at(post, (-1.0, 0.0), X[1]) * grow, sum_at(post, At(plane, X[0]), X[1]) * grow
         assert known - arb(plane.excess) <= value < known
-
-
-@settings(max_examples=examples(120), deadline=None)
-@given(
-    st.sampled_from(KERNELS),
-    st.sampled_from(LINES),
-    st.sampled_from(["laplace", "stiff", "spectrum", "indefinite"]),
-    st.integers(0, 2**32 - 1),
-)
-def test_planes_of_other_kernels_lie_below_the_variance(kernel, line, precision, seed):
-    """G8 by G5, kinks, sums and products included."""
-    rng = np.random.default_rng(seed)
-    case = Case(
-        n=int(rng.integers(1, 9)), d=int(rng.integers(1, 6)), link="probit", precision=precision,
-        layout="multimodal", shape="box", place="near", width=0.5, label=1, tolerance=0.02, stop="none",
-        seed=seed, kernel=kernel,
-    )  # fmt: skip
-    post = several_kernels(case, rng)
-    region = random_region(case, post, rng)
-    check_radial(post, line, region.lower, region.upper, region.centre, rng)
-
-
-def check_radial(post, line, lower, upper, start, rng):
-    slice_ = replace(make_radial_slice(model_of(post), start, np.arange(len(start))), sign=0.0)
-    if not slice_.moderate:
-        return None
-    domain = BoxDomain(*scaled_box(lower, upper, start, slice_.lengthscale))
-    plane = radial_plane(slice_, domain, start, line, math.inf)
-    if plane is None or plane.bound.latent == -math.inf:
-        return None
-    bound = plane.bound
-    least = np.clip(start + bound.point * slice_.lengthscale, lower, upper)
-    with bits(BITS):
-        for x in (least, start, lower, upper, *rng.uniform(lower, upper, (4, len(start)))):
-            assert arb(bound.latent) <= value_at(post, line, x)
-    return bound.latent
-
-
-@pytest.mark.parametrize("line", LINES[:2])
-@pytest.mark.parametrize("kernel", [gc.Matern32(1.5, 2.0), gc.RationalQuadratic(1.5, 2.0, 1.0)], ids=repr)
-def test_planes_of_other_kernels_are_worth_having(kernel, line):
-    """Definite or not, they exist and are near the values at the corners: none above would notice."""
-    for seed in range(3):
-        post, rng = variational(kernel, seed), np.random.default_rng(seed)
-        assert not model_of(post).definite
-        start = 0.5 * rng.normal(size=3)
-        found = check_radial(post, line, start - 0.05, start + 0.05, start, rng)
-        assert found >= -line[0] * post.latent(start[None])[1][0] - 0.4
 
 
 @pytest.mark.parametrize("norm", [math.inf, 2.0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from flint import arb
@@ -12,11 +10,7 @@ from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory, shape_of
-from gpcert.bounds.geometry.domain import BoxDomain
-from gpcert.bounds.local.forms import Pieces, Remainder, least
-from gpcert.bounds.one.left import Left
 from gpcert.bounds.several.joint import JointLabel, _between, _Box
-from gpcert.bounds.several.known import Known
 from gpcert.likelihoods import OneVsRest, Probit
 from helpers.oracle import examples
 from judge import Truth
@@ -73,21 +67,6 @@ def margin_is_above(exact, z, label, value):
     return all((1 + p[label] - other) / 2 >= arb(value) for j, other in enumerate(p) if j != label)
 
 
-@given(seed=st.integers(0, 10**6), width=st.sampled_from([1e-9, 0.02, 0.1, 0.4, 1.0]))
-@settings(max_examples=examples(50), deadline=None)
-def test_what_is_said_of_a_box_holds_on_it(seed, width):
-    rng = np.random.default_rng(seed)
-    post = one_vs_rest(rng, same=bool(seed % 2))
-    region, label, bound, points = asked(rng, post, width, rng.choice([1.0, 2.0, np.inf]))
-    assert isinstance(bound, JointLabel)
-    box = region.box()
-    reference = points[int(rng.integers(len(points)))]
-    found = bound.over(box.lower, box.upper, reference, 0.5 + 1e-9)
-    exact = Truth(post)
-    for z in points:
-        assert margin_is_above(exact, z, label, found.value)
-
-
 def test_classes_that_rise_together_are_told_apart_at_once():
     """mu_0 = mu_1 + 0.2 everywhere, and both change by more than that: separate ranges overlap."""
     weights = [[-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]
@@ -100,20 +79,6 @@ def test_classes_that_rise_together_are_told_apart_at_once():
         bound = BoundFactory(post).margin(0, shape_of(gc.Box(low, high), moving), low, moving)
         assert bound.over(low, high, low, 0.5 + 1e-9).value > 0.5
         assert bound.apart.over(low, high, low, 0.5 + 1e-9).value < 0.5
-
-
-def test_what_is_known_of_a_box_is_known_of_its_parts_alone():
-    known, low, high = Known(), np.zeros(D), np.ones(D)
-    known.add(low, high, np.array([True, False, True]))
-    assert known.on(low, 0.5 * high, 3).tolist() == [True, False, True]
-    for step in 1e-9 * np.eye(D):  # out of it on one side
-        assert known.on(low - step, high, 3).tolist() == [False] * 3
-        assert known.on(low, high + step, 3).tolist() == [False] * 3
-    known.on(low, high, 3)[1] = True  # a copy
-    assert known.on(low, high, 3).tolist() == [True, False, True]
-    known.add(0.2 * high, 0.7 * high, np.array([False, True, False]))
-    assert known.on(0.2 * high, 0.7 * high, 3).all()
-    assert known.on(low, high, 3).tolist() == [True, False, True]
 
 
 def test_rivals_beaten_on_different_boxes_around_one_are_beaten_on_it():
@@ -166,30 +131,6 @@ def test_no_number_of_an_excluded_cell_lies_between_two_classes(seed, width):
             assert not done or z_c > z_j or z_c > arb(high) or z_j < arb(low)
 
 
-@pytest.mark.parametrize("kernel", [gc.RBF, gc.Matern52])
-@pytest.mark.parametrize(("variance", "precision"), [(1e-3, 0.0), (9.0, 1.0 / 9.001)])
-@pytest.mark.parametrize("t", [-0.5, 1.0, 3.0])
-def test_what_a_class_exceeds_where_variances_are_small(kernel, variance, precision, t):
-    """v < 0 is divided by the smallest A, sqrt c: of hardly any variance, on the whole box or far from the
-    reference.
-    """
-    post = gc.Posterior(
-        [[0.0]],
-        [[-1.0 / variance, 0.0, 0.0]],
-        np.full((3, 1, 1), precision),
-        kernel=kernel(1.0, variance),
-        likelihood=OneVsRest(Probit(2.0)),
-        mean=[-2.0, 0.0, 0.0],
-    )
-    exact, moving, box = Truth(post), np.array([True]), (np.array([0.0]), np.array([1.5]))
-    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), box[0], moving)
-    for start in (0.0, 1.0, 1.5):
-        compared = _Box(bound, box, np.array([start]), (True,), [np.array([start])])
-        least = compared._exceeded(bound.own, t)
-        for z in np.linspace(0.0, 1.5, 11):
-            assert scores(exact, [z], 0, 1)[0] > arb(least)
-
-
 @pytest.mark.parametrize("means", [[0.0, 2.0, 0.05], [0.0, 0.05, 2.0], [0.0, 2.0, 0.05, -1.0]])
 def test_of_several_rivals_the_worst_counts(means):
     weights, box, C = [[0.1] * len(means)], (np.array([-0.5]), np.array([0.5])), len(means)
@@ -206,28 +147,6 @@ def test_of_several_rivals_the_worst_counts(means):
     found = bound.over(*box, box[0], 0.5 + 1e-9)
     assert found.value > 0.1
     assert margin_is_above(Truth(post), box[0], 0, found.value)
-
-
-@pytest.mark.parametrize(("d", "radius"), [(6, 0.1), (6, 0.25), (30, 0.02), (30, 0.1)])
-def test_a_label_that_has_lost_stays_lost_from_every_reference(d, radius):
-    """Several references are tried: what one leaves open, the next may not forget."""
-    post = gc.Posterior(
-        np.zeros((1, d)),
-        [[0.3, 0.0, 0.0]],
-        np.zeros((3, 1, 1)),
-        kernel=gc.RBF(1.0),
-        likelihood=OneVsRest(Probit()),
-        mean=[0.0, 0.5, -1.0],
-    )
-    x, moving = np.full(d, 0.1), np.ones(d, dtype=bool)
-    region = gc.Ball(x, radius)
-    bound = BoundFactory(post).margin(0, shape_of(region, moving), x, moving)
-    box = region.box()
-    left = Left(box.lower, box.upper)
-    places = bound.own.places(left, x, lambda *size: bound.own.planes(*size, lambda: np.inf))
-    assert len(list(places)) > 1
-    found = bound.over(box.lower, box.upper, x, 0.5 + 1e-9)
-    assert margin_is_above(Truth(post), x, 0, found.value)
 
 
 def test_cells_reach_down_to_what_the_label_exceeds():
@@ -288,34 +207,6 @@ def test_a_rival_that_is_low_everywhere_wins_where_the_label_falls():
         assert margin_is_above(Truth(post), box[1], 0, found.value)
 
 
-@pytest.mark.parametrize(("low", "high"), [(-0.6, -0.002), (0.002, 0.6)])
-def test_both_ends_of_a_cell_count(low, high):
-    """z_0 falls as z_1 rises, both are 0 at 0: only the near end of either cell shows it."""
-    weights = [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]
-    post = gc.Posterior(
-        [[-2.0], [2.0]],
-        weights,
-        np.zeros((3, 2, 2)),
-        kernel=gc.RBF(2.0),
-        likelihood=OneVsRest(Probit()),
-        mean=[0.0, 0.0, -2.0],
-    )
-    moving, box = np.array([True]), (np.array([-0.5]), np.array([0.01]))
-    bound = BoundFactory(post).margin(0, shape_of(gc.Box(*box), moving), box[0], moving)
-    far = low if high < 0.0 else high
-    compared = _Box(bound, box, box[0], (True,), [box[0]])
-    # At that end a combination is positive on the box.
-    assert any(_positive(compared, bound.rivals[0], far, share) for share in np.linspace(0.0, 1.0, 33))
-    assert not compared._excluded(bound.rivals[0], low, high)[0]
-
-
-def _positive(compared, rival, t, share):
-    found = compared._least(compared.label.own, t, share, rival)
-    compared.seen[1:] = []
-    compared.latents.clear()
-    return found is not None and found.value > 0.0
-
-
 @pytest.mark.parametrize("same", [True, False])
 def test_many_features(same):
     """More than 24: several cells and factors. Corners, samples and the worst point that is found."""
@@ -353,46 +244,3 @@ def test_margins_between_two_numbers(low, width, shares):
     first, second = sorted(low + share * (high - low) for share in shares)
     p, q = ((1 + (arb(min(t, high)) / arb(2).sqrt()).erf()) / 2 for t in (first, second))
     assert not p / (p + q) < arb(_between(low, high))
-
-
-def quadratic(pieces, d):
-    """base + g.d + d^T (sum of parts) d / 2 - remainders - excess, exactly."""
-    d = [Fraction(v) for v in d]
-
-    def form(matrix):
-        return sum(Fraction(matrix[i, j]) * d[i] * d[j] for i in range(len(d)) for j in range(len(d))) / 2
-
-    value = Fraction(pieces.base) + sum(Fraction(g) * v for g, v in zip(pieces.g, d, strict=True))
-    value += sum(form(part) for part in pieces.parts) - Fraction(pieces.excess)
-    for matrix, diagonal, rounding, constant in pieces.remainders:
-        value -= Fraction(rounding) + Fraction(constant)
-        value -= 0 if matrix is None else form(matrix)
-        value -= 0 if diagonal is None else form(np.diag(diagonal))
-    return value
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_pieces_in_other_units_and_without_a_programme(seed):
-    """In exact rationals: nothing is gained by changing units, by adding up, or by the rough bound."""
-    rng = np.random.default_rng(seed)
-    size = 10.0 ** rng.uniform(-3, 3)
-
-    def symmetric():
-        A = rng.normal(size=(D, D))
-        return size * 0.5 * (A + A.T)
-
-    A = rng.normal(size=(D, D))
-    remainders = [Remainder(A @ A.T, np.abs(rng.normal(size=D)), 1e-3, 0.1), Remainder(None, None, 0.2)]
-    one = Pieces(rng.normal() * size, rng.normal(size=D), [symmetric(), symmetric()], remainders, 1e-2)
-    reach = np.abs(rng.normal(size=D)) + 0.1
-    factor = 10.0 ** rng.uniform(-2, 2, D)
-    domain = BoxDomain(-reach, reach)
-    moved = one.measured_by(factor, reach)
-    both, rough = least(domain, [one, moved.times(1.7)], (np.inf, 1e-6)).value, moved.rough(domain)
-    for point in (*(rng.uniform(-reach, reach, (10, D))), reach, -reach, 0.0 * reach):
-        # d = factor * d': the same points, each in its own units
-        there = [Fraction(f) * Fraction(v) for f, v in zip(factor, point, strict=True)]
-        value = quadratic(moved, point)
-        assert value <= quadratic(one, there)
-        assert Fraction(rough) <= value
-        assert Fraction(both) <= quadratic(one, point) + Fraction(1.7) * value

@@ -12,13 +12,13 @@ import gpcert as gc
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.several.cells.anchored import anchored
-from gpcert.bounds.several.cells.cells import Cells, _Work
+from gpcert.bounds.several.cells.cells import Cells
 from gpcert.bounds.several.cells.image import coordinates_at, image_of
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.likelihoods import Softmax
 from gpcert.search import Minimiser
 from helpers.oracle import bits, examples
-from helpers.several import Setting, at_least, random_box, random_model
+from helpers.several import Setting, random_box, random_model
 
 KINDS = ["correlated", "independent"]
 BETAS = [(1.0, 1.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.0, 1.0)]
@@ -66,20 +66,6 @@ def test_tangents_anchored_anywhere_lie_above(seed, beta):
     assert (truth[known] - 2.0 * error[known] <= bound[known]).all()
     if known[0] and truth[0] > -3.0:  # the proved error of the gradient costs little over the box
         assert bound[0] <= truth[0] + 1e-2
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=examples(40), deadline=None)
-def test_tangents_are_convex(seed):
-    """What is largest at the vertices of a cell must be convex: pairs of points and between them."""
-    rng = np.random.default_rng(seed)
-    coordinates = softmax_coordinates(rng)
-    tangent = None if coordinates is None else anchored(coordinates, np.ones(3), np.zeros(5), np.ones(5))
-    if tangent is None:
-        return
-    x, y = 0.6 * rng.uniform(-1, 1, (2, 30, 5))
-    t = rng.random((30, 1))
-    assert (tangent(t * x + (1 - t) * y) <= t[:, 0] * tangent(x) + (1 - t[:, 0]) * tangent(y) + 1e-8).all()
 
 
 def exact_bound(coordinates, tangent, z):
@@ -172,38 +158,6 @@ def test_images_contain_the_latents(kind, d, width, seed):
     assert ((cut[0] - slack <= z) & (z <= cut[1] + slack)).all()
 
 
-@given(
-    kind=st.sampled_from(KINDS),
-    d=st.sampled_from([1, 3, 30]),
-    width=st.sampled_from([1e-6, 0.1, 0.5]),
-    beta=st.sampled_from(BETAS),
-    seed=st.integers(0, 10**6),
-)
-@settings(max_examples=examples(25), deadline=None)
-def test_cells_bound_every_point(kind, d, width, beta, seed):
-    """T5: after every step, with any goal, for the whole image and for one cell of it."""
-    rng = np.random.default_rng(seed)
-    made = image_and_points(setting_of(kind, d, width, seed), rng)
-    if made is None:
-        return
-    post, bound, image, full, points, z = made
-    weight = np.array(beta)
-    truth = np.log(np.maximum(at_least(post, full) @ weight, 1e-300))
-    allowed = 0.2 * bound.model.lift / np.exp(truth)
-    cells = Cells(image, weight, points[rng.integers(len(points))])
-    tops = []
-    for goal in (truth.max() + 0.05, -np.inf, -np.inf):
-        cells.refine(goal, 3)
-        tops.append(cells.top)
-        assert (truth <= cells.top + allowed).all()
-    assert tops == sorted(tops, reverse=True)
-    ends = np.sort(image.lower + rng.random((2, 5)) * (image.upper - image.lower), axis=0)
-    inside = ((ends[0] <= z) & (z <= ends[1])).all(axis=1)
-    tangent = cells.anchor(0.5 * (ends[0] + ends[1]))
-    top = _Work(cells, float(truth.min()), ends[0], ends[1], () if tangent is None else (tangent,)).run()
-    assert (truth[inside] <= top + allowed[inside]).all()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("label", [0, 1])
 def test_many_cells_reach_the_maximum(kind, label):
@@ -221,25 +175,6 @@ def test_many_cells_reach_the_maximum(kind, label):
     first = cells.top
     cells.refine(truth + 0.01, 200)
     assert truth <= cells.top <= truth + 0.01 < first
-
-
-def test_a_box_of_many_features_is_worked_on_in_steps():
-    """What one call leaves undone the next goes on with, and the bound rises."""
-    setting = Setting("correlated", 3, 25, 45, 0.2, 6)
-    post = random_model(setting)
-    box = random_box(setting, post)
-    moving = box.lower < box.upper
-    bound = BoundFactory(post).pair(1, shape_of(box, moving), box.lower, moving)[0]
-    lower, upper = box.lower[moving], box.upper[moving]
-    middle = 0.5 * (lower + upper)
-    values, target = [], bound.at(middle)[0] + 0.1  # out of reach
-    for _ in range(3):
-        answer = bound.over(lower, upper, middle, target)
-        values.append(answer.value)
-        assert answer.pieces is not None
-        assert all((a == b).all() for a, b in zip(answer.pieces[0], (lower, upper), strict=True))
-    assert values == sorted(values)
-    assert values[-1] > values[0]
 
 
 def test_minimum_and_maximum_share_the_image():

@@ -7,17 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.sums import KernelSum
 from gpcert.bounds.several import shares
-from gpcert.bounds.several.shares import JointShare
-from gpcert.likelihoods import Logit, OneVsRest, Probit
-from helpers.oracle import examples
+from gpcert.likelihoods import OneVsRest, Probit
 from judge import Truth
 
 #: More than the features with which inputs are halved.
@@ -41,34 +37,6 @@ def bounds_on(post, region, label):
 def probit(z):
     """The normal distribution function."""
     return (-z / arb(2).sqrt()).erfc() / 2
-
-
-def kernels_of(rng, d):
-    long = 2.0 * np.sqrt(d)
-    choice = (gc.RBF(long, 2.0), gc.RBF(long * rng.uniform(0.7, 1.4, d), 1.0), gc.Matern52(long, 1.5))
-    return [choice[0]] * 3 if rng.integers(2) else [choice[i] for i in rng.integers(3, size=3)]
-
-
-@given(seed=st.integers(0, 10**6), width=st.sampled_from([1e-9, 0.05, 0.3, 0.6]))
-@settings(max_examples=examples(12), deadline=None)
-def test_what_cells_say_of_a_box_holds_on_it(seed, width):
-    """Kernels that are the same or not, norms, links; corners, points inside, and the worst one found."""
-    rng = np.random.default_rng(seed)
-    link = Logit() if seed % 4 == 0 else Probit(float(rng.choice([1.0, 0.5, 3.0])))
-    post = one_vs_rest(rng, kernels_of(rng, MANY), MANY, link)
-    region = gc.Ball(rng.normal(size=MANY) * 0.5, width, norm=float(rng.choice([2.0, np.inf])))
-    box, exact, label = region.box(), Truth(post), int(rng.integers(3))
-    for side, bound in enumerate(bounds_on(post, region, label)):
-        assert isinstance(bound, JointShare)
-        points = [bound.shape.project(z) for z in rng.uniform(box.lower, box.upper, (4, MANY))]
-        slope = bound.objective(region.x)[1]
-        corner = np.where(slope > 0, box.lower, box.upper)
-        points += [region.x, bound.shape.project(corner)]
-        lowest = min(bound.at(z)[1] for z in points)
-        found = bound.over(box.lower, box.upper, points[-1], max(lowest - 0.02, 1e-3))
-        for z in (z for z in [*points, found.point] if region.contains(z)):
-            p = exact.probabilities(z)[label]
-            assert (1 - p if side else p) >= arb(found.value)
 
 
 def test_every_point_is_in_a_cell_that_is_left():
