@@ -240,7 +240,6 @@ def test_rows_without_a_class_are_not_left_out(rows: int, labels: int) -> None:
         (["--store", "kept.db", "--require", "0", "--junit", "kept.db"], "--junit"),
         (["-o", "both.json", "--require", "0", "--junit", "../gates/both.json"], "--junit"),
         (["--proof", "proofs.json", "-o", "proofs.json"], "--output"),
-        (["--proof", ".", "-o", "0123456789abcdef.json"], "--output"),
     ],
 )
 def test_no_two_outputs_are_one_file(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
@@ -57,8 +56,6 @@ def check_outputs(parsed: argparse.Namespace, *inputs: str | Path | None) -> Non
     """All that a question writes, -o, --junit, --store, --proof, are different files, and none is read."""
     store, proof, junit = (getattr(parsed, option, None) for option in ("store", "proof", "junit"))
     used = [*inputs, *files_of_store(store), proof]
-    if proof is not None:
-        used += [path for path in (parsed.output, junit) if path is not None and _is_proof(path, parsed)]
     check_output(parsed.output, *used, ends=parsed.ends)
     check_output(junit, parsed.output, *used, ends=(".xml",), name="--junit")
 
@@ -66,12 +63,6 @@ def check_outputs(parsed: argparse.Namespace, *inputs: str | Path | None) -> Non
 def files_of_store(store: Path | None) -> list[Path]:
     """A store, and what SQLite writes beside it."""
     return [] if store is None else [Path(f"{store}{end}") for end in ("", "-wal", "-shm", "-journal")]
-
-
-def _is_proof(path: Path, parsed: argparse.Namespace) -> bool:
-    """Whether a proof file may get this name."""
-    named = re.fullmatch(r"[0-9a-f]{16}\.json", path.name)
-    return named is not None and path.resolve().parent == parsed.proof.resolve()
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from fractions import Fraction
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from gpcert.numbers import exactly, percent
@@ -85,27 +85,22 @@ def by_radius(
     return "\n".join(lines)
 
 
-class Interrupt:
+class Interrupt(ExitStack):
     """While active, the first Ctrl-C, TERM or HUP sets `requested`, the second raises KeyboardInterrupt.
 
     Further ones do nothing: what is known is being saved. `again` tells what the second one does.
     """
 
     def __init__(self, again: str = "at once") -> None:
+        super().__init__()
         self.requested = False
         self.over = False  #: the work has ended: signals change nothing any more
         self.status = 130  #: exit status: 128 + the signal's number
         self._again = again
-        self._signals = on_signals(self._ask)
 
     def __enter__(self) -> Self:
-        self._signals.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._signals.__exit__(kind, value, trace)
+        self.enter_context(on_signals(self._ask))
+        return super().__enter__()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.over:
