@@ -11,8 +11,9 @@ from gpcert.questions.checks import about
 from gpcert.questions.decision import _Search as Decision
 from gpcert.questions.latent import _Query as LatentQuery
 from gpcert.questions.latent import _Task as LatentTask
-from gpcert.questions.ranges import _Piece, _Task
 from gpcert.questions.ranges import _Query as RangeQuery
+from gpcert.questions.ranges import _Task
+from gpcert.questions.tasks import Piece
 from gpcert.search import Recorder, Why, run
 from gpcert.settings import Settings
 from helpers.exact import small_model
@@ -75,7 +76,7 @@ def fills(parts, whole):
 def listened(post, region, nodes, label=1, tolerance=1e-3):
     tree: Recorder = Tree()
     settings = Settings(tolerance, max_nodes=nodes)
-    query = RangeQuery(_Task(post, "auto", settings, about(post, settings)), _Piece([region], 0, label))
+    query = RangeQuery(_Task(post, settings, about(post, settings), None, "auto"), Piece([region], 0, label))
     run(query, settings, recorder=tree)
     return tree, query.answer()
 
@@ -151,7 +152,7 @@ def test_verdicts_and_latents_are_heard_too():
     found = search.result()
     assert min(tree.lower(0), found.smallest.upper) == found.smallest.lower
     tree = Tree()
-    query = LatentQuery(LatentTask(BoundFactory(post), None, settings, about(post, settings)), region)
+    query = LatentQuery(LatentTask(post, settings, about(post, settings), None, None), region)
     run(query, settings, recorder=tree)
     assert {side for side, _ in tree.boxes} == {0, 1, 2, 3}
     assert min(tree.lower(0), query.answer().mean.min.upper) == query.answer().mean.min.lower

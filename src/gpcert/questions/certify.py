@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.bounds.factory import BoundFactory
 from gpcert.posterior import Posterior
-from gpcert.proofs.record import Tree, exported, unasked
 from gpcert.questions import rooted
 from gpcert.questions.asking import of_points
 from gpcert.questions.checks import (
@@ -29,14 +27,14 @@ from gpcert.questions.checks import (
 )
 from gpcert.questions.decision import Decision, decide, decision, labelled, settled
 from gpcert.questions.rooted import Roots
+from gpcert.questions.tasks import AtRoot, Piece, Task, answered, pieces_of, settled_together
 from gpcert.regions import Region, Regions
-from gpcert.results import About, Enclosure, Status, Unproved, Verdict, VerdictStatus
-from gpcert.running import Listener, Lot, Pieces, Report, ask_all
-from gpcert.settings import Settings
-from gpcert.validation import Float, Index, Mask
+from gpcert.results import Enclosure, Status, Unproved, Verdict, VerdictStatus
+from gpcert.running import Listener, Report
+from gpcert.validation import Index, Mask
 
 if TYPE_CHECKING:
-    from gpcert.proofs.prover import Prover
+    from gpcert.questions.rooted import Roots
 
 #: A margin that is known to within this and still holds 0 is a tie.
 _TIE = 1e-9
@@ -122,110 +120,64 @@ def certify(
     pursued = replace(settings, tolerance=_TIE)
     prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="certify", prover=prover)
-    task = _Task(post, BoundFactory(post), float(threshold), pursued, about(post, settings), prover)
+    task = _Task(post, pursued, about(post, settings), prover, float(threshold))
     check_device(device)
     labels, ties = labelled(post, points, device)
-    pieces = _pieces(region, labels, ties)
-    blank, together = partial(_blank, task), partial(_together, task, region, labels, ties, device)
-    found = ask_all(
-        _ask, task, pieces, running, what="certify", stopped=_interrupted, blank=blank, together=together
-    )
-    return [found[i] if i in found else unasked(blank(pieces[i]), prover) for i in range(len(region))]
-
-
-def _at_the_root(
-    task: _Task, regions: Sequence[Region], labels: Index, ties: Mask, device: str
-) -> Iterator[tuple[Roots, Mask, Mask]]:
-    """What is known there, which are safe, and which are decided."""
-    if task.prover is not None:  # a proof needs the tree of a search
-        return
-    for roots in rooted.decisions(task.post, regions, labels, task.threshold, task.settings, device):
-        safe, unsafe = settled(task.post, roots, labels[roots.numbers], task.threshold, device)
-        yield roots, safe, (safe | unsafe) & ~ties[roots.numbers]
+    roots = None
+    if not region.single and proof is None:  # a proof needs the tree of a search
+        roots = partial(settled_together, partial(_at_root, task, region, labels, ties, device), device)
+    pieces = pieces_of(region, labels, ties)
+    return answered(_ask, task, pieces, running, "certify", _blank, _interrupted, roots)
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """What the regions of one call share."""
+class _Task(Task):
+    """With the threshold."""
 
-    post: Posterior
-    factory: BoundFactory
     threshold: float
-    settings: Settings
-    about: About
-    prover: Prover | None = None
 
 
-class _Piece:
-    """One of the regions with the label of its point; `start`: where the root saw its margin smallest."""
-
-    __slots__ = ("_at", "_regions", "label", "start", "tie")
-
-    def __init__(
-        self, regions: Sequence[Region], at: int, label: int, tie: bool, start: Float | None = None
-    ) -> None:
-        self._regions, self._at, self.label, self.tie, self.start = regions, at, label, tie, start
-
-    @property
-    def region(self) -> Region:
-        """Made where it is needed."""
-        return self._regions[self._at]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Piece, ([self.region], 0, self.label, self.tie, self.start)  # of all of them one travels
-
-
-def _pieces(regions: Sequence[Region], labels: Index, ties: Mask) -> Pieces:
-    return Pieces(len(labels), lambda i: _Piece(regions, i, int(labels[i]), bool(ties[i])))
-
-
-def _blank(task: _Task, piece: _Piece) -> Verdict:
+def _blank(task: _Task, piece: Piece) -> Verdict:
     return _nothing(task, piece.region, piece.label, Status.INTERRUPTED)
 
 
-def _together(
-    task: _Task, regions: Regions, labels: Index, ties: Mask, device: str, pieces: Pieces
-) -> Iterator[Lot]:
-    """The verdicts that the roots settle; the other pieces learn where to start."""
-    for lot in rooted.lots(len(regions), pieces, device):
-        part = slice(lot.start, lot.stop)
-        for roots, safe, decided in _at_the_root(task, regions[part], labels[part], ties[part], device):
-            asked = pieces.waiting[lot.start + roots.numbers]
-            for at in np.flatnonzero(asked & ~decided).tolist():
-                pieces[lot.start + int(roots.numbers[at])].start = roots.points(0, at)
-            yield _lot(task, regions, labels, roots, safe, np.flatnonzero(asked & decided), lot.start)
+def _at_root(
+    task: _Task, regions: Regions, labels: Index, ties: Mask, device: str, lot: slice
+) -> Iterator[AtRoot]:
+    """Settled: what is decided; the searches of the others begin where the root saw the margin smallest."""
+
+    own = regions[lot], labels[lot]
+    for roots in rooted.decisions(task.post, *own, task.threshold, task.settings, device):
+        safe, unsafe = settled(task.post, roots, own[1][roots.numbers], task.threshold, device)
+
+        def answer(at: int, i: int, roots: Roots = roots, safe: Mask = safe) -> Verdict:
+            return _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
+
+        def report(at: int, roots: Roots = roots) -> tuple[float, ...]:
+            (root,) = roots.sides(at)
+            return root.lower, root.upper, root.nodes, root.seconds
+
+        decided = (safe | unsafe) & ~ties[lot][roots.numbers]
+        yield AtRoot(roots, decided, partial(roots.points, 0), answer, report)
 
 
-def _lot(
-    task: _Task, regions: Regions, labels: Index, roots: Roots, safe: Mask, decided: Index, first: int
-) -> Lot:
-    numbers = first + roots.numbers[decided]
-
-    def answer(k: int) -> Verdict:
-        at, i = int(decided[k]), int(numbers[k])
-        return _verdict(task, regions[i], int(labels[i]), decision(roots, at, bool(safe[at])))
-
-    def known(k: int) -> tuple[float, ...]:
-        (root,) = roots.sides(int(decided[k]))
-        return root.lower, root.upper, root.nodes, root.seconds
-
-    return Lot(numbers, answer, known)
-
-
-def _ask(task: _Task, piece: _Piece, report: Report) -> Verdict:
+def _ask(task: _Task, piece: Piece, report: Report) -> Verdict:
     region, label = piece.region, piece.label
     if piece.tie:
         answer = _nothing(task, region, label, Status.NUMERICAL)
         return answer if task.prover is None else replace(answer, unproved=Unproved.NOTHING)
-    tree = None if task.prover is None else Tree()
-    question = region, label, task.threshold, task.settings, report, piece.start
+    tree = task.recorder()
+    question = region, label, task.threshold, task.settings, report, piece.known
     answer = _verdict(task, region, label, decide(task.post, task.factory, *question, recorder=tree))
-    if task.prover is None or tree is None:
+    if tree is None:
         return answer
-    prove = partial(task.prover.verdict, answer, task.factory, tree)
     stop = partial(report, answer.margin.lower, answer.margin.upper, answer.nodes, answer.seconds)
-    ended = answer.ended, answer.seconds
-    return replace(answer, **exported(prove, *ended, task.settings.max_seconds, stop))
+    return replace(
+        answer,
+        **task.export(
+            lambda prover: prover.verdict(answer, task.factory, tree), answer.ended, answer.seconds, stop
+        ),
+    )
 
 
 def _interrupted(answer: Verdict) -> bool:

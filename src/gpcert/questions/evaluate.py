@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.bounds.factory import BoundFactory
 from gpcert.clock import now
 from gpcert.engine.backend import chosen
 from gpcert.engine.facts import knows
 from gpcert.posterior import Posterior
-from gpcert.proofs.record import Tree, exported, unasked
+from gpcert.proofs.record import Tree
 from gpcert.questions.asking import question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.brackets import Asked, Brackets, nearest
@@ -39,9 +38,10 @@ from gpcert.questions.checks import (
     class_indices,
 )
 from gpcert.questions.decision import decide, enclosed, labelled, refutes, room
+from gpcert.questions.tasks import Task, answered
 from gpcert.regions import Ball, Norm
-from gpcert.results import About, Evaluation, ProofFile, Status, Unproved, VerdictStatus
-from gpcert.running import Listener, Pieces, Report, Stopped, ask_all, by_region
+from gpcert.results import Evaluation, ProofFile, Status, Unproved, VerdictStatus
+from gpcert.running import Listener, Pieces, Report, Stopped
 from gpcert.settings import Settings
 from gpcert.tables import check_labelled
 from gpcert.validation import Float, Index
@@ -64,22 +64,17 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """What every point is asked."""
+class _Task(Task):
+    """With what every point is asked."""
 
-    post: Posterior
-    factory: BoundFactory
     balls: Balls
     truth: Index
     radii: Float
     threshold: float
-    settings: Settings
-    about: About
     device: str
-    prover: Prover | None
 
 
-def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
+def point_of(task: _Task, i: int, row: Row | None) -> Evaluation:
     """One point alone; None: it was not asked."""
     radii, k, balls = task.radii, len(task.radii), task.balls
     row = row or Row(-1, 0, k, None, False, False)
@@ -116,7 +111,7 @@ def point_of(task: Task, i: int, row: Row | None) -> Evaluation:
 _EACH = ("labels", "truth", "correct", "wrong", "safe", "unsafe", "verdicts", "counterexamples")
 
 
-def joined(task: Task, points: list[Evaluation], seconds: float) -> Evaluation:
+def joined(task: _Task, points: list[Evaluation], seconds: float) -> Evaluation:
     """All points together."""
     each = {name: np.concatenate([getattr(point, name) for point in points]) for name in _EACH}
     asked = np.array([label is not None for label in each["labels"]])
@@ -237,21 +232,16 @@ def evaluate(
     truth = class_indices(post, y, len(balls.X))
     start = now()
     check_device(device)
-    asked = float(threshold), settings, about(post, settings), device
     prover = checked_prover(post, proof, [balls.ball(0, 0.0)], True, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
-    task = Task(post, BoundFactory(post), balls, truth, wanted, *asked, prover)
-    m, size = len(balls.X), _rows_at_once(task)
-    blank = partial(_blank, task)
-    done = ask_all(
-        _block, task, Pieces.blocks(m, size), running, what="evaluate", stopped=_cut_short, blank=blank
-    )
-    known = by_region(done)
-    points = [known[i] if i in known else unasked(blank([i])[0], prover) for i in range(m)]
+    asked = balls, truth, wanted, float(threshold), device
+    task = _Task(post, settings, about(post, settings), prover, *asked)
+    blocks = Pieces.blocks(len(balls.X), _rows_at_once(task))
+    points = answered(_block, task, blocks, running, "evaluate", _blank, _cut_short)
     return joined(task, points, now() - start)
 
 
-def _rows_at_once(task: Task) -> int:
+def _rows_at_once(task: _Task) -> int:
     """Points of a block: a GPU takes all that it can."""
     size = _BLOCKS[knows(task.post)]
     on_gpu = (
@@ -264,11 +254,11 @@ def _cut_short(points: list[Evaluation | None]) -> bool:
     return any(point is None or point.unproved is Unproved.INTERRUPTED for point in points)
 
 
-def _blank(task: Task, index: Iterable[int]) -> list[Evaluation]:
+def _blank(task: _Task, index: Iterable[int]) -> list[Evaluation]:
     return [point_of(task, i, None) for i in index]
 
 
-def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
+def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]:
     """What is known of a few points, None for those that were stopped with radii open; pure, so that
     processes may share it.
     """
@@ -308,7 +298,7 @@ def _block(task: Task, index: Index, report: Report) -> list[Evaluation | None]:
     return rows
 
 
-def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
+def _attack(task: _Task, balls: Balls, labels: Index, known: Brackets) -> None:
     """Where several radii are open, the nearest counterexample of an attack; a proof has one of its own."""
     rows = np.flatnonzero(known.asked & (known.unsafe - known.safe > 1))
     if not rows.size:
@@ -325,14 +315,14 @@ def _attack(task: Task, balls: Balls, labels: Index, known: Brackets) -> None:
             known.lose(i, first, point)
 
 
-def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Row:
+def _row(task: _Task, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Row:
     """Proofs from the largest radius that is not lost downwards, until one holds."""
     safe, unsafe, point = int(known.safe[i]), int(known.unsafe[i]), known.point(i)
     candidate, start = unsafe if known.asked[i] else 0, now()
     tree: Tree | None = None
     ended = Status.CONVERGED
     while candidate > safe:
-        tree = None if task.prover is None else Tree()
+        tree = task.recorder()
         ball = _ball(task, balls, i, candidate)
         question = ball, label, task.threshold, _budget(task), report, known.start(i, candidate - 1)
         d = decide(task.post, task.factory, *question, recorder=tree)
@@ -345,20 +335,18 @@ def _row(task: Task, balls: Balls, i: int, label: int, known: Brackets, report: 
         if d.status is VerdictStatus.UNSAFE:
             unsafe, point = candidate, d.point
     row = Row(label, candidate, unsafe, point, False, False)
-    if task.prover is None:
-        return row
-    prove, seconds = partial(_proof, task, task.prover, balls, i, row, tree), now() - start
+    seconds = now() - start
     stop = partial(report, -np.inf, np.inf, 0, seconds)
-    return row._replace(**exported(prove, ended, seconds, task.settings.max_seconds, stop))
+    return row._replace(**task.export(partial(_proof, task, balls, i, row, tree), ended, seconds, stop))
 
 
-def _ball(task: Task, balls: Balls, i: int, candidate: int) -> Ball:
+def _ball(task: _Task, balls: Balls, i: int, candidate: int) -> Ball:
     """The largest of the first `candidate` radii around point i."""
     return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
 
 
 def _proof(
-    task: Task, prover: Prover, balls: Balls, i: int, row: Row, tree: Tree | None
+    task: _Task, balls: Balls, i: int, row: Row, tree: Tree | None, prover: Prover
 ) -> ProofFile | Unproved:
     """Of the label on the largest safe ball, and of the counterexample."""
     safe = None if row.safe == 0 else (_ball(task, balls, i, row.safe), tree)
@@ -366,5 +354,5 @@ def _proof(
     return prover.labels(row.label, task.threshold, task.factory, safe, unsafe)
 
 
-def _budget(task: Task) -> Settings:
+def _budget(task: _Task) -> Settings:
     return replace(task.settings, max_nodes=min(task.settings.max_nodes, max(task.balls.budget, _NODES)))

@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpcert.bounds.batched.lines import SideRanges, line_ranges
-from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label, position
 from gpcert.clock import now
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
 from gpcert.proofs.prover import Line, Range
-from gpcert.proofs.record import exported
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_shape
 from gpcert.questions.checks import (
@@ -40,20 +38,26 @@ from gpcert.questions.checks import (
     warn_of_impossible,
 )
 from gpcert.questions.ranges import probability_range
+from gpcert.questions.tasks import Task
 from gpcert.regions import Ball, Regions
-from gpcert.results import About, Explanation, Status, Unproved
+from gpcert.results import Explanation, Status, Unproved
 from gpcert.running import Listener, Pieces, Progress, Report, Stopped, ask_all, made
 from gpcert.settings import Settings
 from gpcert.tables import arranged, read
 from gpcert.validation import Float, Index, as_matrix
 
 if TYPE_CHECKING:
-    from gpcert.proofs.prover import Prover
+    pass
 
 #: Products from here on are rounded by at most half a unit in the last place.
 _NORMAL = float(np.finfo(np.float64).tiny)
 
-_Task = tuple[Posterior, int, About, "Prover | None"]
+
+@dataclass(frozen=True, eq=False)
+class _Task(Task):
+    """With the class that is explained."""
+
+    label: int
 
 
 @question
@@ -136,21 +140,13 @@ def explain(
     warn_of_impossible(post, balls, level=4)
     prover = checked_prover(post, proof, balls, True, table.ids)
     running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
-    task = post, c, about(post, settings), prover
-    blank = partial(_about, task, None)
-    found = ask_all(
-        _ask,
-        task,
-        Pieces(len(balls), balls.__getitem__),
-        running,
-        what="explain",
-        stopped=_cut_short,
-        blank=blank,
-    )
+    task = _Task(post, settings, about(post, settings), prover, c)
+    blank, pieces = partial(_about, task, None), Pieces(len(balls), balls.__getitem__)
+    found = ask_all(_ask, task, pieces, running, what="explain", stopped=_cut_short, blank=blank)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
     for i, known in found.items():
         lower[i], upper[i] = known.lower[0], known.upper[0]
-    answer = Explanation.of(lower, upper, balls, post.labels[c], names, task[2])
+    answer = Explanation.of(lower, upper, balls, post.labels[c], names, task.about)
     files = tuple(file for i in sorted(found) for file in found[i].proof or ())
     cut = Unproved.INTERRUPTED if len(found) < len(balls) else None
     unproved = next((found[i].unproved for i in sorted(found) if found[i].unproved is not None), cut)
@@ -163,32 +159,35 @@ def _cut_short(answer: Explanation) -> bool:
 
 def _about(task: _Task, ends: Float | None, ball: Ball) -> Explanation:
     """What is known of one point: the ends (2, d), None for nothing."""
-    post, label, told, _ = task
+    post, about_it = task.post, task.about
     lower, upper = np.full((2, 1, post.n_features), [[[-2.0]], [[2.0]]]) if ends is None else ends[:, None]
-    return Explanation.of(lower, upper, (ball,), told.classes[label], post.feature_names, told)
+    return Explanation.of(lower, upper, (ball,), about_it.classes[task.label], post.feature_names, about_it)
 
 
 def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
     """Delta along all features of one ball, and the proof."""
-    post, label, told, prover = task
-    settings, start, chosen = told.settings, now(), np.flatnonzero(ball.moving())
+    post, label, start, chosen = task.post, task.label, now(), np.flatnonzero(ball.moving())
     found = np.zeros((2, post.n_features))
     flip = post.n_classes == 2 and label == 0  # lines know P(1): P(0) has the opposite Delta
     seen: dict[int, list[float]] = {}
-    left, right = _sides(post, ball, chosen, 1 if flip else label, settings, report, seen)
+    left, right = _sides(post, ball, chosen, 1 if flip else label, task.settings, report, seen)
     found[:, chosen] = _deltas(left, right, flip)
     report(float(found[0].min()), float(found[1].max()), 0, now() - start)
     answer = _about(task, found, ball)
-    if prover is None:
+    if task.prover is None:
         return answer
     lines = [
         Line(j, _range(left, i, flip), _range(right, i, flip), seen.get(j, ()))
         for i, j in enumerate(chosen.tolist())
     ]
     seconds = now() - start
-    prove = partial(prover.influences, label, BoundFactory(post), ball, lines, found)
     stop = partial(report, float(found[0].min()), float(found[1].max()), 0, seconds)
-    entries = exported(prove, Status.CONVERGED, seconds, settings.max_seconds, stop)
+    entries = task.export(
+        lambda prover: prover.influences(label, task.factory, ball, lines, found),
+        Status.CONVERGED,
+        seconds,
+        stop,
+    )
     return replace(answer, **({"proof": (entries["proof"],)} if "proof" in entries else entries))
 
 

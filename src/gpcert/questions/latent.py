@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.bounds.batched.cells import CellExtremes, bound_cells, sweepable
-from gpcert.bounds.factory import BoundFactory
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.classes import Label, position, positions
@@ -22,13 +21,12 @@ from gpcert.questions.checks import (
     about,
     checked_running,
     checked_settings,
-    interrupted,
 )
+from gpcert.questions.tasks import Task, answered
 from gpcert.regions import Ball, Region, Regions
-from gpcert.results import About, Enclosure, Extremes, LatentRange, Status
-from gpcert.running import Listener, Lot, Pieces, Report, ask_all
+from gpcert.results import Enclosure, Extremes, LatentRange, Status
+from gpcert.running import Listener, Lot, Pieces, Report
 from gpcert.search import Minimiser, Search, run, widest
-from gpcert.settings import Settings
 from gpcert.validation import Float, Index, require, shown
 
 #: Fewer regions are asked one by one.
@@ -261,16 +259,9 @@ def latent_range(
     latent = _latent(post, label)
     one = post if latent is None or post.n_latents == 1 else post.one_latent(latent)
     of = None if latent is None else post.labels[latent]
-    task = _Task(BoundFactory(one), of, settings, about(post, settings))
-    pieces, blank, sweep = (
-        Pieces(len(region), region.__getitem__),
-        partial(_blank, task),
-        partial(_sweep, one, task),
-    )
-    found = ask_all(
-        _ask, task, pieces, running, what="latent_range", stopped=interrupted, blank=blank, together=sweep
-    )
-    return [found[i] if i in found else blank(r) for i, r in enumerate(region)]
+    task = _Task(one, settings, about(post, settings), None, of)
+    pieces = Pieces(len(region), region.__getitem__)
+    return answered(_ask, task, pieces, running, "latent_range", _blank, together=partial(_sweep, task))
 
 
 def _latent(post: Posterior, label: Label | None) -> int | None:
@@ -285,10 +276,10 @@ def _latent(post: Posterior, label: Label | None) -> int | None:
     return found
 
 
-def _sweep(post: Posterior, task: _Task, pieces: Pieces) -> Iterator[Lot]:
+def _sweep(task: _Task, pieces: Pieces) -> Iterator[Lot]:
     """Small boxes of one kind, all together."""
     numbers, regions, start = list(pieces), list(pieces.values()), now()
-    sweep = CellSweep(post, regions, task.settings.tolerance)
+    sweep = CellSweep(task.post, regions, task.settings.tolerance)
     for indices, found in sweep.run():
         if indices:
             spent = sweep.nodes, now() - start
@@ -298,13 +289,10 @@ def _sweep(post: Posterior, task: _Task, pieces: Pieces) -> Iterator[Lot]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """What the regions of one call share."""
+class _Task(Task):
+    """With the label of the latent, which alone `post` has."""
 
-    bounds: BoundFactory
     label: Label | None
-    settings: Settings
-    about: About
 
 
 def _ask(task: _Task, region: Region, report: Report) -> LatentRange:
@@ -327,7 +315,7 @@ class _Query(Search):
     def begin(self) -> Iterator[None]:
         """See `Search`."""
         where, ends = self.place()
-        quantities = self._task.bounds.latent(*where)
+        quantities = self._task.factory.latent(*where)
         known = ((-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0))
         self.sides = self.minimisers(quantities, ends, between=known)
         for side in self.sides:

@@ -22,10 +22,9 @@ import numpy as np
 
 from gpcert.answers import Answers
 from gpcert.attacks.sets import Sets
-from gpcert.bounds.factory import BoundFactory
 from gpcert.clock import now
 from gpcert.posterior import Posterior
-from gpcert.proofs.record import Tree, exported, unasked
+from gpcert.proofs.record import Tree
 from gpcert.questions.asking import batch, question
 from gpcert.questions.balls import Balls, checked_balls
 from gpcert.questions.brackets import Asked, nearest
@@ -41,14 +40,14 @@ from gpcert.questions.checks import (
     interrupted,
 )
 from gpcert.questions.decision import Decision, decide, decision, labelled, refutes
+from gpcert.questions.tasks import Task, answered
 from gpcert.regions import Norm
-from gpcert.results import About, CertifiedRadius, Status, VerdictStatus
-from gpcert.running import Listener, Pieces, Report, ask_all, by_region
-from gpcert.settings import Settings
+from gpcert.results import CertifiedRadius, Status, VerdictStatus
+from gpcert.running import Listener, Pieces, Report
 from gpcert.validation import Float, Index, Mask
 
 if TYPE_CHECKING:
-    from gpcert.proofs.prover import Prover
+    pass
 
 #: Share of the time left that one proof may take, so that a smaller radius gets its turn.
 _PATIENCE = 0.5
@@ -69,19 +68,14 @@ _FINEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """What the points of one call share."""
+class _Task(Task):
+    """With what every point is asked."""
 
-    post: Posterior
-    factory: BoundFactory
     balls: Balls
     labels: Index
     ties: Mask
     threshold: float
     rtol: float
-    settings: Settings
-    about: About
-    prover: Prover | None
 
 
 #: A radius, and what the root of a batch has decided of it.
@@ -96,12 +90,12 @@ def fine(rtol: float) -> float:
 class RadiusSearch:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
-    def __init__(self, task: Task, row: int) -> None:
+    def __init__(self, task: _Task, row: int) -> None:
         self._post, self._balls, self._row = task.post, task.balls, row
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
         self._rtol, self._settings, self._about = task.rtol, task.settings, task.about
-        self._prover = task.prover
+        self._task = task
         self._trees: dict[float, Tree] = {}  # of the largest radius proved
         self._tell: Report = lambda *known: False
         self._begin = now()
@@ -239,7 +233,7 @@ class RadiusSearch:
         nodes = min(self._settings.max_nodes, self._balls.budget)
         settings = replace(self._settings, max_seconds=seconds, max_nodes=nodes)
         question = ball, self._label, self._threshold, settings, self._report, start
-        tree = None if self._prover is None else Tree()
+        tree = self._task.recorder()
         d = decide(self._post, self._factory, *question, recorder=tree)
         if tree is not None and d.status is VerdictStatus.SAFE:
             self._trees = {radius: tree}
@@ -252,12 +246,14 @@ class RadiusSearch:
     def proved_answer(self) -> CertifiedRadius:
         """With its proof file, where one is asked for."""
         answer = self.answer()
-        if self._prover is None:
-            return answer
-        prove = partial(self._prover.radius, answer, self._factory, self._trees)
         stop = partial(self._tell, self._safe, self._unsafe, self._nodes, answer.seconds)
-        ended = answer.status, answer.seconds
-        return replace(answer, **exported(prove, *ended, self._settings.max_seconds, stop))
+        entries = self._task.export(
+            lambda prover: prover.radius(answer, self._factory, self._trees),
+            answer.status,
+            answer.seconds,
+            stop,
+        )
+        return replace(answer, **entries)
 
     def answer(self) -> CertifiedRadius:
         """The bracket as it stands."""
@@ -378,20 +374,16 @@ def certified_radius(
     settings = checked_settings(tolerance, max_seconds, max_nodes)
     balls = checked_balls(post, x, norm, max_radius, features, domain, scale)
     labels, ties = labelled(post, balls.X)
-    asked = float(threshold), float(rtol), settings, about(post, settings)
-    some = [balls.ball(0, 0.0)] if len(balls.X) else []
-    prover = checked_prover(post, proof, some, not balls.single, balls.ids, balls.X)
+    prover = checked_prover(post, proof, [balls.ball(0, 0.0)], not balls.single, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="certified_radius", prover=prover)
-    task = Task(post, BoundFactory(post), balls, labels, ties, *asked, prover)
+    asked = balls, labels, ties, float(threshold), float(rtol)
+    task = _Task(post, settings, about(post, settings), prover, *asked)
     blocks = Pieces.blocks(len(balls.X), _BLOCK)
-    blank = partial(_blank, task)
-    done = ask_all(_ask, task, blocks, running, what="certified_radius", stopped=_cut_short, blank=blank)
-    found = by_region(done)
-    answers = [found[i] if i in found else unasked(blank([i])[0], prover) for i in range(len(balls.X))]
+    answers = answered(_ask, task, blocks, running, "certified_radius", _blank, _cut_short)
     return answers[0] if balls.single else batch(answers, balls.ids, post, store)
 
 
-def _blank(task: Task, block: Iterable[int]) -> list[CertifiedRadius]:
+def _blank(task: _Task, block: Iterable[int]) -> list[CertifiedRadius]:
     return [RadiusSearch(task, row).answer() for row in block]
 
 
@@ -399,7 +391,7 @@ def _cut_short(radii: list[CertifiedRadius]) -> bool:
     return interrupted(radii[-1])
 
 
-def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
+def _ask(task: _Task, block: Index, report: Report) -> list[CertifiedRadius]:
     """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
     balls = task.balls.rows(block)
     start, allowed = now(), _ATTACK * task.settings.max_seconds * len(block)
@@ -423,7 +415,7 @@ def _ask(task: Task, block: Index, report: Report) -> list[CertifiedRadius]:
     return answers
 
 
-def _roots(task: Task, block: Index, searches: list[RadiusSearch]) -> dict[int, Root]:
+def _roots(task: _Task, block: Index, searches: list[RadiusSearch]) -> dict[int, Root]:
     """What the roots of the balls that are tried first decide, all at once, by their place in the block."""
     few = len(task.balls.X) < min(_MANY, _EACH * int(task.balls.ball(0, 0.0).moving().sum()))
     if few or task.prover is not None:  # a proof needs the tree of a search

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from gpcert.bounds.factory import BoundFactory
 from gpcert.classes import Label
 from gpcert.extras import installing, plugins
 from gpcert.posterior import Posterior
-from gpcert.proofs.record import Tree, exported, unasked
 from gpcert.questions.asking import about_regions
 from gpcert.questions.checks import (
     Kept,
@@ -26,17 +25,15 @@ from gpcert.questions.checks import (
     checked_prover,
     checked_running,
     checked_settings,
-    interrupted,
 )
-from gpcert.regions import Region, Regions
-from gpcert.results import About, Enclosure, ProbabilityRange, Status
-from gpcert.running import Listener, Lot, Pieces, Report, ask_all
+from gpcert.questions.tasks import AtRoot, Piece, Task, answered, pieces_of, settled_together
+from gpcert.regions import Regions
+from gpcert.results import Enclosure, ProbabilityRange, Status
+from gpcert.running import Listener, Report
 from gpcert.search import Minimiser, Search, run, widest
-from gpcert.settings import Settings
-from gpcert.validation import Float, Index, Mask, require
+from gpcert.validation import Float, Index, require
 
 if TYPE_CHECKING:
-    from gpcert.proofs.prover import Prover
     from gpcert.questions.rooted import Root, Roots
 
 #: A local search ends where it would gain less than this share of the tolerance.
@@ -115,33 +112,20 @@ def probability_range(
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
     prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="probability_range", prover=prover)
-    task = _Task(post, method, settings, about(post, settings), prover)
+    task = _Task(post, settings, about(post, settings), prover, method)
     check_device(device)
-    pieces = _pieces(region, labels)
-    blank = partial(_blank, task)
-    together = None if region.single else partial(_together, task, region, labels, device)
-    found = ask_all(
-        _ask,
-        task,
-        pieces,
-        running,
-        what="probability_range",
-        stopped=interrupted,
-        blank=blank,
-        together=together,
-    )
-    return [found[i] if i in found else unasked(blank(pieces[i]), prover) for i in range(len(region))]
+    roots = None
+    if not region.single and method == "auto" and proof is None:  # a proof needs the tree of a search
+        roots = partial(settled_together, partial(_at_root, task, region, labels, device), device)
+    pieces = pieces_of(region, labels)
+    return answered(_ask, task, pieces, running, "probability_range", _blank, together=roots)
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """What the queries of one call share."""
+class _Task(Task):
+    """With the method whose bounds are asked."""
 
-    post: Posterior
     method: str
-    settings: Settings
-    about: About
-    prover: Prover | None = None
 
     @cached_property
     def factory(self) -> BoundFactory:
@@ -152,101 +136,48 @@ class _Task:
         return made
 
 
-def _at_the_root(task: _Task, regions: Sequence[Region], labels: Index, device: str) -> Iterator[Roots]:
-    """What is known there, of none where a proof needs the tree of a search."""
-    if task.method != "auto" or task.prover is not None:
-        return iter(())
-    from gpcert.questions import rooted
-
-    return rooted.ranges(task.post, regions, labels, task.settings, device)
-
-
-class _Piece:
-    """One of the regions with its label, and what is known of its two sides at the root once all are
-    bounded there.
-    """
-
-    __slots__ = ("_at", "_regions", "label", "roots")
-
-    def __init__(
-        self, regions: Sequence[Region], at: int, label: int, roots: tuple[Root, ...] | None = None
-    ) -> None:
-        self._regions, self._at, self.label, self.roots = regions, at, label, roots
-
-    @property
-    def region(self) -> Region:
-        """Made where it is needed."""
-        return self._regions[self._at]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Piece, ([self.region], 0, self.label, self.roots)  # of all of them one travels
-
-
-def _pieces(regions: Sequence[Region], labels: Index) -> Pieces:
-    return Pieces(len(regions), lambda i: _Piece(regions, i, int(labels[i])))
-
-
-def _blank(task: _Task, piece: _Piece) -> ProbabilityRange:
+def _blank(task: _Task, piece: Piece) -> ProbabilityRange:
     return _Query(task, piece).answer()
 
 
-def _together(task: _Task, regions: Regions, labels: Index, device: str, pieces: Pieces) -> Iterator[Lot]:
-    """The answers that the roots settle; the other pieces learn what is known there."""
+def _at_root(task: _Task, regions: Regions, labels: Index, device: str, lot: slice) -> Iterator[AtRoot]:
+    """Settled: where both sides are narrow enough; nodes of such an answer are the boxes bounded there."""
     from gpcert.questions import rooted
 
-    for lot in rooted.lots(len(regions), pieces, device):
-        part, own = regions[lot.start : lot.stop], labels[lot.start : lot.stop]
-        for roots in _at_the_root(task, part, own, device):
-            asked, narrow = pieces.waiting[lot.start + roots.numbers], _narrow(task, roots)
-            for at in np.flatnonzero(asked & ~narrow).tolist():
-                pieces[lot.start + int(roots.numbers[at])].roots = roots.sides(at)
-            yield _lot(task, part, own, roots, np.flatnonzero(asked & narrow), lot.start)
+    for roots in rooted.ranges(task.post, regions[lot], labels[lot], task.settings, device):
+        narrow = (roots.upper - roots.lower <= task.settings.tolerance).all(axis=0)
+
+        def answer(at: int, i: int, roots: Roots = roots) -> ProbabilityRange:
+            low, high = sides = roots.sides(at)
+            piece, nodes = Piece(regions, i, int(labels[i])), low.nodes + high.nodes
+            return _range(task, piece, sides, (low.point, high.point), Status.CONVERGED, nodes, low.seconds)
+
+        def report(at: int, roots: Roots = roots) -> tuple[float, ...]:
+            low, high = roots.sides(at)
+            return low.lower, _complement(high.lower, 1), low.nodes + high.nodes, low.seconds
+
+        yield AtRoot(roots, np.asarray(narrow), roots.sides, answer, report)
 
 
-def _lot(
-    task: _Task, regions: Sequence[Region], labels: Index, roots: Roots, narrow: Index, first: int
-) -> Lot:
-    def answer(k: int) -> ProbabilityRange:
-        return _settled(task, regions, labels, roots, int(narrow[k]))
-
-    def known(k: int) -> tuple[float, ...]:
-        low, high = roots.sides(int(narrow[k]))
-        return low.lower, _complement(high.lower, 1), low.nodes + high.nodes, low.seconds
-
-    return Lot(first + roots.numbers[narrow], answer, known)
-
-
-def _ask(task: _Task, piece: _Piece, report: Report) -> ProbabilityRange:
-    query = _Query(task, piece)
-    tree = None if task.prover is None else Tree()
+def _ask(task: _Task, piece: Piece, report: Report) -> ProbabilityRange:
+    query, tree = _Query(task, piece), task.recorder()
     run(query, task.settings, report, tree)
     answer = query.answer()
-    if task.prover is None or tree is None:
+    if tree is None:
         return answer
-    prove = partial(task.prover.range, answer, task.factory, tree)
     stop = partial(report, *query.known(), query.nodes, query.seconds)
-    return replace(answer, **exported(prove, answer.status, query.seconds, task.settings.max_seconds, stop))
-
-
-def _narrow(task: _Task, roots: Roots) -> Mask:
-    """Of which (m,) the two sides are narrow enough."""
-    return np.asarray((roots.upper - roots.lower <= task.settings.tolerance).all(axis=0))
-
-
-def _settled(
-    task: _Task, regions: Sequence[Region], labels: Index, roots: Roots, at: int
-) -> ProbabilityRange:
-    """The answer that the root gives; its nodes are the boxes bounded there."""
-    low, high = sides = roots.sides(at)
-    number, nodes = int(roots.numbers[at]), low.nodes + high.nodes
-    piece = _Piece(regions, number, int(labels[number]))
-    return _range(task, piece, sides, (low.point, high.point), Status.CONVERGED, nodes, low.seconds)
+    return replace(
+        answer,
+        **task.export(
+            lambda prover: prover.range(answer, task.factory, tree), answer.status, query.seconds, stop
+        ),
+    )
 
 
 class _Query(Search):
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, task: _Task, piece: _Piece) -> None:
+    def __init__(self, task: _Task, piece: Piece) -> None:
         super().__init__(piece.region)
         self._task, self._piece = task, piece
 
@@ -254,7 +185,7 @@ class _Query(Search):
         """The minimum of P(label), and 1 - its maximum: the minimum of the complement."""
         where, ends = self.place()
         pair = self._task.factory.pair(self._piece.label, *where)
-        roots = self._piece.roots
+        roots = self._piece.known
         known = ((0.0, 1.0), (0.0, 1.0)) if roots is None else tuple((root.lower, 1.0) for root in roots)
         self.sides = self.minimisers(pair, ends, between=known)
         tolerance = self._task.settings.tolerance
@@ -291,7 +222,7 @@ class _Query(Search):
 
 def _range(
     task: _Task,
-    piece: _Piece,
+    piece: Piece,
     sides: Sequence[Minimiser | Root | Enclosure],
     points: tuple[Float | None, Float | None],
     status: Status,

@@ -65,7 +65,7 @@ class Pieces(Mapping[int, Any]):
     """
 
     def __init__(self, count: int, make: Callable[[int], Any], step: int = 1) -> None:
-        self._make, self._made, self._step = make, dict[int, Any](), step
+        self._make, self._made, self.step = make, dict[int, Any](), step
         self.count = count
         self.waiting = np.zeros(count, dtype=bool)
         self.waiting[::step] = True
@@ -77,7 +77,7 @@ class Pieces(Mapping[int, Any]):
 
     def copy(self) -> Pieces:
         """The same pieces, to be made anew."""
-        other = Pieces(self.count, self._make, self._step)
+        other = Pieces(self.count, self._make, self.step)
         other.waiting = self.waiting.copy()
         return other
 
@@ -109,11 +109,11 @@ class Pieces(Mapping[int, Any]):
 
     def regions(self) -> int:
         """How many regions the pieces are about."""
-        return len(self) if self._step == 1 else sum(map(len, self.values()))
+        return len(self) if self.step == 1 else sum(map(len, self.values()))
 
     def size(self, piece: Any) -> int:
         """How many of them one piece is about."""
-        return 1 if self._step == 1 else len(piece)
+        return 1 if self.step == 1 else len(piece)
 
 
 @dataclass(frozen=True, eq=False)
