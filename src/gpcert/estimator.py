@@ -223,11 +223,11 @@ class GPClassifier:
         """
         check_labelled(X, y)
         predicted, labels = self.predict(X), label_vector(y)
-        told = f"y must hold one label per point, {len(predicted)}, got shape {labels.shape}"
-        require(labels.shape == predicted.shape, told)
+        message = f"y must hold one label per point, {len(predicted)}, got shape {labels.shape}"
+        require(labels.shape == predicted.shape, message)
         texts = [np.asarray(each.tolist()).dtype.kind == "U" for each in (labels, predicted)]
-        told = "y must hold labels of the model's kind, texts or numbers, got the other"
-        require(texts[0] == texts[1], told)
+        message = "y must hold labels of the model's kind, texts or numbers, got the other"
+        require(texts[0] == texts[1], message)
         weights = None if sample_weight is None else as_vector("sample_weight", sample_weight, len(labels))
         require(weights is None or bool(weights.sum() > 0), "sample_weight must have a sum > 0, got another")
         return float(np.average(predicted == labels, weights=weights))
@@ -262,8 +262,8 @@ class GPClassifier:
         """
         known = self.get_params()
         for name, value in params.items():
-            told = f"parameter must be one of {', '.join(known)}, got {name!r}{meant(name, known)}"
-            require(name in known, told)
+            message = f"parameter must be one of {', '.join(known)}, got {name!r}{meant(name, known)}"
+            require(name in known, message)
             setattr(self, name, value)
         return self
 
@@ -340,13 +340,13 @@ class GPClassifier:
         )
 
     def _repr_html_(self) -> str:
-        told = [("parameters", rounded(repr(self)))]
+        rows = [("parameters", rounded(repr(self)))]
         if self.__sklearn_is_fitted__():
             classes = ", ".join(map(str, self.classes_[:12]))
-            told += [("classes", classes), ("trained on", f"{self.posterior_.n_centres} points")]
-            told += [("kernel", rounded(repr(self.kernel_)))]
-            told += [("log marginal likelihood", f"{self.log_marginal_likelihood_:.6g}")]
-        return facts(type(self).__name__, told)
+            rows += [("classes", classes), ("trained on", f"{self.posterior_.n_centres} points")]
+            rows += [("kernel", rounded(repr(self.kernel_)))]
+            rows += [("log marginal likelihood", f"{self.log_marginal_likelihood_:.6g}")]
+        return facts(type(self).__name__, rows)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters

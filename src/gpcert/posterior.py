@@ -180,10 +180,10 @@ class Posterior:
     def digest(self) -> str:
         """SHA-256 of the stored model; one with a link of Python functions is like no other."""
         try:
-            told: Any = self.description()
+            described: Any = self.description()
         except InvalidInputError:
-            told = uuid4().hex
-        return digest(told, self.centres, self.weights, self.precision)
+            described = uuid4().hex
+        return digest(described, self.centres, self.weights, self.precision)
 
     @cached_property
     def training_columns(self) -> TrainingColumns | None:
@@ -346,8 +346,8 @@ class Posterior:
     def _repr_html_(self) -> str:
         classes = "none" if self.classes is None else ", ".join(map(str, self.classes[:12]))
         sizes = f"{self.n_centres} centres, {self.n_features} features"
-        told = ("sizes", sizes), ("classes", classes), ("kernel", rounded(repr(self.kernel)))
-        return facts("Posterior", (*told, ("likelihood", repr(self.likelihood)), ("certified", self.target)))
+        rows = ("sizes", sizes), ("classes", classes), ("kernel", rounded(repr(self.kernel)))
+        return facts("Posterior", (*rows, ("likelihood", repr(self.likelihood)), ("certified", self.target)))
 
     def __copy__(self) -> Posterior:
         return self

@@ -21,8 +21,8 @@ _ENOUGH = 10  # rows; of fewer nothing is concluded but their deviation
 def unlike_training(found: Sequence[tuple[int, str]], names: Sequence[str]) -> str:
     """The sentence about columns that `TrainingColumns.unlike` has found, "" without one."""
     kinds = {kind: [names[j] for j, each in found if each == kind] for _, kind in found}
-    told = "; ".join(f"{kind} in training: {listed(some)}" for kind, some in kinds.items())
-    return f"the regions hold values unlike any in training ({told})" if told else ""
+    message = "; ".join(f"{kind} in training: {listed(some)}" for kind, some in kinds.items())
+    return f"the regions hold values unlike any in training ({message})" if message else ""
 
 
 class TrainingColumns(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory
 from gpcert.model_file import file_digest
-from gpcert.proofs.document import document, everywhere, real, region_told
+from gpcert.proofs.document import document, everywhere, real, region_entry
 from gpcert.proofs.one_vs_rest import JointProver, SeveralClasses
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from judge.proofs import rejected
@@ -66,11 +66,11 @@ def test_a_sum_at_its_edge_is_accepted(post: gc.Posterior, region: gc.Ball | gc.
             if found is None:
                 high = middle
             else:
-                low, proof = middle, {"tree": [{"joint": [found.told(region)], "value": real(middle)}]}
+                low, proof = middle, {"tree": [{"joint": [found.entry(region)], "value": real(middle)}]}
         assert proof is not None
         claim = everywhere(0, 0, ">=", low, proof, "probability")
         files.append(tmp_path / f"{len(files)}.json")
-        files[-1].write_text(document(file_digest(post), {}, subject.facts, [region_told(region)], [claim]))
+        files[-1].write_text(document(file_digest(post), {}, subject.facts, [region_entry(region)], [claim]))
     assert rejected(model, files) == []
 
 

@@ -123,6 +123,6 @@ def test_the_other_class_has_what_the_formula_leaves() -> None:
     assert own.free == 0.0
     assert 0.9e-8 < other.free < 1.1e-8
     for value in (0.3, 0.7, 1.0 - 1e-9):
-        told = other.of(value, False, False).told["p"]
+        told = other.of(value, False, False).entry["p"]
         assert 0.9e-8 < value - told < 1.1e-8
         assert value - 1e-15 < other.of(value, False, False).p <= value

@@ -48,7 +48,7 @@ def test_large_variances_are_left_as_they_are() -> None:
 def test_a_root_touches_the_curve_at_the_variance_of_a_small_box(p: float, S: float, top: float) -> None:
     """Where it lies lower by 1e-3, as chords between points far from S had it, no halving helps."""
     level = LogitAt(p, Fact(0.0, 0.0, None), top, False, (S,) * 9)
-    curve = level.told["curve"]
+    curve = level.entry["curve"]
     assert curve["S"][0] == 0.0
     assert curve["S"][-1] == top
     assert len(curve["S"]) < 60

@@ -157,7 +157,7 @@ def test_the_largest_ball_that_can_be_proved_is_claimed_alone(
     fewer = np.floor if norm == 0 else float
     radius = text.largest(1, lambda r: around(ball, r), safe, 0.5, None, fewer)
     assert found - 0.002 * safe <= radius <= found
-    assert len(text.claims) == len(text._told) == 1
+    assert len(text.claims) == len(text._entries) == 1
     assert len(tried) < 18
     text, _ = answered(monkeypatch, lambda goal: -np.inf)
     assert (text.largest(1, lambda r: around(ball, r), safe, 0.5, None, fewer), text.claims) == (0.0, [])

@@ -41,10 +41,8 @@ def check_memory(n: int, classes: int, together: bool) -> None:
     if there is None or each * n**2 <= there:
         return
     most = isqrt(there // each)
-    told = f"got {n}, which need {each * n**2 / 1e9:.1f} GB"
-    require(
-        False, f"X must have at most {most} points to be trained on in {there / 1e9:.1f} GB of memory, {told}"
-    )
+    fits = f"X must have at most {most} points to be trained on in {there / 1e9:.1f} GB of memory"
+    require(False, f"{fits}, got {n}, which need {each * n**2 / 1e9:.1f} GB")
 
 
 def available() -> int | None:

@@ -66,7 +66,7 @@ class Envelope(NamedTuple):
 
     @property
     def hints(self) -> dict[str, Any]:
-        """What a checker is told."""
+        """What a checker is given."""
         assert self.level is not None
         found = None if self.ends is None else self.level.between(self.ends)
         return self.level.outright if found is None else found[1]

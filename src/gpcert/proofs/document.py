@@ -36,14 +36,14 @@ def document(
     claims: list[Any],
 ) -> str:
     """The whole file; `model`: the SHA-256 of the model file, `names`: what it is about, for people."""
-    told = [None if fact is None else _told(fact) for fact in facts]
+    entry = [None if fact is None else _serialized(fact) for fact in facts]
     about = {name: each for name, each in names.items() if each is not None}
-    whole = {"format": FORMAT, "model": model, "about": about, "facts": told, "regions": regions}
+    whole = {"format": FORMAT, "model": model, "about": about, "facts": entry, "regions": regions}
     whole["claims"] = claims
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
 
-def region_told(region: Region) -> dict[str, Any]:
+def region_entry(region: Region) -> dict[str, Any]:
     """The exact set."""
     if isinstance(region, Box):
         return {"kind": "box", "lower": reals(region.lower), "upper": reals(region.upper)}
@@ -75,54 +75,56 @@ def at(
 
 def balance(label: int, terms: Sequence[tuple[int, str, int]], lower: float, upper: float) -> dict[str, Any]:
     """A claim about a sum of extremes over regions."""
-    told = [{"sign": sign, "extreme": extreme, "region": region} for sign, extreme, region in terms]
-    claim = {"kind": "balance", "label": label, "sums": [told], "count": 1}
+    entry = [{"sign": sign, "extreme": extreme, "region": region} for sign, extreme, region in terms]
+    claim = {"kind": "balance", "label": label, "sums": [entry], "count": 1}
     return claim | {"lower": real(lower), "upper": real(upper)}
 
 
-def proof_told(level: Level, nodes: Sequence[Split | Leaf | Envelope], region: Region) -> dict[str, Any]:
+def proof_entry(level: Level, nodes: Sequence[Split | Leaf | Envelope], region: Region) -> dict[str, Any]:
     """A level, and nodes in preorder; a leaf that has another level tells it."""
-    told: dict[str, Any] = _told(level.told)
-    tree = [split_told(n) if isinstance(n, Split) else part_told(n, region, level) for n in nodes]
-    return told | {"tree": tree}
+    entry: dict[str, Any] = _serialized(level.entry)
+    tree = [split_entry(n) if isinstance(n, Split) else part_entry(n, region, level) for n in nodes]
+    return entry | {"tree": tree}
 
 
-def split_told(split: Split) -> dict[str, Any]:
+def split_entry(split: Split) -> dict[str, Any]:
     """Where a box is halved."""
     return {"split": split.j, "at": real(split.at)}
 
 
-def part_told(leaf: Leaf | Envelope, region: Region, common: Level | None = None) -> dict[str, Any]:
+def part_entry(leaf: Leaf | Envelope, region: Region, common: Level | None = None) -> dict[str, Any]:
     """A leaf, with its level unless that is the common one."""
     assert leaf.level is not None
-    told: dict[str, Any] = {} if leaf.level is common else _told(leaf.level.told)
+    entry: dict[str, Any] = {} if leaf.level is common else _serialized(leaf.level.entry)
     if isinstance(leaf, Envelope):
-        told |= _told(leaf.hints)
-        return told | {"envelope": True}
-    told |= {"ref": reals(leaf.reference)} | programme_told(leaf.programme, region) | _told(leaf.hints)
-    return told | forms_told(leaf.forms)
+        entry |= _serialized(leaf.hints)
+        return entry | {"envelope": True}
+    entry |= (
+        {"ref": reals(leaf.reference)} | programme_entry(leaf.programme, region) | _serialized(leaf.hints)
+    )
+    return entry | forms_entry(leaf.forms)
 
 
-def programme_told(programme: Multipliers, region: Region) -> dict[str, Any]:
+def programme_entry(programme: Multipliers, region: Region) -> dict[str, Any]:
     """Multipliers of V5 and V7; the checker's u is not divided by the radius."""
-    told: dict[str, Any] = {"D": reals(programme.D), "y": reals(programme.y)}
+    entry: dict[str, Any] = {"D": reals(programme.D), "y": reals(programme.y)}
     if programme.square or programme.norm:
         radius = region.radius if isinstance(region, Ball) else 1.0
-        told["ball"] = reals([programme.square / radius / radius, programme.norm / radius])
-    return told
+        entry["ball"] = reals([programme.square / radius / radius, programme.norm / radius])
+    return entry
 
 
-def forms_told(forms: Forms | None) -> dict[str, Any]:
+def forms_entry(forms: Forms | None) -> dict[str, Any]:
     """Which orders are forms (V2), if any."""
     if forms is None:
         return {}
     return {"forms": {"metric": reals(forms.metric), "thetas": reals(forms.thetas), "own": forms.own}}
 
 
-def class_told(level: Level, hints: dict[str, Any], forms: Forms | None) -> dict[str, Any]:
+def class_entry(level: Level, hints: dict[str, Any], forms: Forms | None) -> dict[str, Any]:
     """A class of a comparison (V9')."""
-    told: dict[str, Any] = _told(level.told) | _told(hints)
-    return told | forms_told(forms)
+    entry: dict[str, Any] = _serialized(level.entry) | _serialized(hints)
+    return entry | forms_entry(forms)
 
 
 def _claim(kind: str, quantity: str, label: int, region: int, sense: str, value: float) -> dict[str, Any]:
@@ -130,10 +132,10 @@ def _claim(kind: str, quantity: str, label: int, region: int, sense: str, value:
     return about | {"sense": sense, "value": real(value)}
 
 
-def _told(value: Any) -> Any:
+def _serialized(value: Any) -> Any:
     """Doubles as strings, wherever they are."""
     if isinstance(value, dict):
-        return {name: _told(each) for name, each in value.items()}
+        return {name: _serialized(each) for name, each in value.items()}
     if isinstance(value, np.ndarray) and value.ndim == 2:
         return [reals(row) for row in value]
     if isinstance(value, list | np.ndarray):

@@ -33,13 +33,13 @@ _SHAPES = 1e-6, 1e9
 
 @dataclass(frozen=True, eq=False)
 class Fact:
-    """`lift`: about how far S lies below 0 at most, inf: not known; S <= (1 + `negative`) s2; `told`: for the
-    file; `unsure`: by how much the lift that a checker finds may be less.
+    """`lift`: about how far S lies below 0 at most, inf: not known; S <= (1 + `negative`) s2; `entry`: for
+    the file; `unsure`: by how much the lift that a checker finds may be less.
     """
 
     lift: float
     negative: float
-    told: dict[str, Any] | None
+    entry: dict[str, Any] | None
     unsure: float = 0.0
 
 
@@ -56,7 +56,7 @@ def facts_of(post: Posterior) -> tuple[Fact, ...]:
 
 
 def _joint_fact(post: Posterior) -> Fact:
-    """V11: R = W (I + K W)^-1 with W = G G^T (C, C) at every centre, told by the lower triangles of G."""
+    """V11: R = W (I + K W)^-1 with W = G G^T (C, C) at every centre, written as the lower triangles of G."""
     assert isinstance(post.kernel, Kernel)
     with np.errstate(all="ignore"):
         K, s2 = post.kernel(post.centres), post.kernel.prior_variance
@@ -131,8 +131,8 @@ def _fact(post: Posterior, stored: Float | None) -> Fact:
         for witness in (stored, _witness(K, R)):
             rho, noise = _residual(K, R, witness)
             if rho < _SMALL:
-                told = None if witness is stored else {"witness": witness}
-                return Fact((rho + noise) * s2, 0.0, told, 2.0 * noise * s2)
+                entry = None if witness is stored else {"witness": witness}
+                return Fact((rho + noise) * s2, 0.0, entry, 2.0 * noise * s2)
         return _indefinite(K, R, s2)
 
 
@@ -167,6 +167,6 @@ def _indefinite(K: Float, R: Float, s2: float) -> Fact:
     room = _ROOM * (1.0 + float(np.abs(values).max()))
     contraction = max(1.0, float(values[-1]) + room)
     negative = max(0.0, room - float(values[0]))
-    told = {"jitter": jitter, "contraction": contraction, "negative": negative}
+    entry = {"jitter": jitter, "contraction": contraction, "negative": negative}
     beside = _BESIDE * len(K) * (contraction + negative)
-    return Fact((contraction - 1.0 + beside) * s2, negative + beside, told, beside * s2)
+    return Fact((contraction - 1.0 + beside) * s2, negative + beside, entry, beside * s2)

@@ -12,7 +12,7 @@ from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.clock import OutOfTime, now, remaining, until
 from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
-from gpcert.proofs.document import at, balance, document, everywhere, region_told
+from gpcert.proofs.document import at, balance, document, everywhere, region_entry
 from gpcert.proofs.one_vs_rest import SeveralClasses
 from gpcert.proofs.record import Goal, Node, Tree
 from gpcert.proofs.softmax import Labels
@@ -47,7 +47,7 @@ class ProofText:
         kind = kinds.get(type(post.likelihood), TwoClasses)
         self._subject: Labels | SeveralClasses | TwoClasses = kind(post, factory)
         self._regions: dict[str, int] = {}
-        self._told: list[Any] = []
+        self._entries: list[Any] = []
         self.claims: list[Any] = []
         self.tried = self.cut = False  #: whether there was something to prove; whether time ended an attempt
 
@@ -64,7 +64,7 @@ class ProofText:
             "features": None if features is None else list(features),
             "classes": None if classes is None else [str(each) for each in classes.tolist()],
         }
-        return document(model, names, self._subject.facts, self._told, self.claims)
+        return document(model, names, self._subject.facts, self._entries, self.claims)
 
     def at_least(self, label: int, region: Region, value: float, start: Node | Float | None = None) -> float:
         """Claim P(label) >= value on the region, or as much as can be proved: that number."""
@@ -140,7 +140,7 @@ class ProofText:
         Nothing is written of what holds of any probability: no precision tells 1 - e^-5000 from 1.
         """
         if isinstance(self._subject, Labels):
-            value = self._subject.told_at(label, sense, value, point)
+            value = self._subject.seen_at(label, sense, value, point)
         least = self._subject.least
         value = max(value, least) if sense == "<=" else value if value > least else 0.0
         if value > 0.0 if sense == ">=" else value < 1.0:
@@ -154,12 +154,12 @@ class ProofText:
         if not self._several:
             return self.point(label, region, sense, value, point)
         if isinstance(self._subject, Labels):
-            told = value == 0.0 and self._subject.decided(label, -1, point)
+            entry = value == 0.0 and self._subject.decided(label, -1, point)
         else:
-            told = value < 1.0
-        if told:
+            entry = value < 1.0
+        if entry:
             self._at(label, region, sense, value, point, "margin")
-        return value if told else 1.0
+        return value if entry else 1.0
 
     def _at(self, label: int, region: Region, sense: str, value: float, point: Float, quantity: str) -> None:
         self.claims.append(at(label, self._region(region), sense, value, point, quantity))
@@ -168,8 +168,8 @@ class ProofText:
         self, label: int, terms: Sequence[tuple[int, str, Region]], lower: float, upper: float
     ) -> None:
         """Claim that a sum of extremes (sign, "max" or "min", region) lies between two numbers."""
-        told = [(sign, extreme, self._region(region)) for sign, extreme, region in terms]
-        self.claims.append(balance(label, told, lower, upper))
+        entry = [(sign, extreme, self._region(region)) for sign, extreme, region in terms]
+        self.claims.append(balance(label, entry, lower, upper))
 
     def value(self, label: int, region: Region, point: Float) -> tuple[float, float]:
         """An enclosure of P(label) at a point (D,) of a region: no wider than a search of that has it."""
@@ -261,9 +261,9 @@ class ProofText:
         return self._subject.prove(goal)
 
     def _region(self, region: Region) -> int:
-        number = self._regions.setdefault(region.digest, len(self._told))
-        if number == len(self._told):
-            self._told.append(region_told(region))
+        number = self._regions.setdefault(region.digest, len(self._entries))
+        if number == len(self._entries):
+            self._entries.append(region_entry(region))
         return number
 
 

@@ -28,7 +28,7 @@ _ABOVE = 1e-12
 _ROOM = 1e-9
 #: Variances at which a curve is looked at, and how often again around the highest.
 _LOOKS, _ROUNDS = 9, 8
-#: Steps of Newton's method, and after which, relative, the next is rounding; means beyond are not told apart.
+#: Steps of Newton's method, and after which, relative, the next is rounding; means beyond count as one.
 _STEPS, _NEAR, _LARGEST = 60, 1e-8, 1e100
 #: Where a curve bends upward and both ends are near, what is added besides, as a share of the bulge.
 _MORE = 0.1
@@ -76,7 +76,7 @@ class FiveErfAt(Level):
         return down(float(Fraction(self.probability) + self.spare)) if self.spare else self.probability
 
     @property
-    def told(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         return {"p": self.probability}
 
     @property
@@ -206,9 +206,9 @@ class FiveErfLevels:
     fact: Fact
     top: float
     mirrored: bool = False  #: of class 0, whose latent is -f: 1 - P(f) = P(-f) + 1 - TOTAL
-    #: Probabilities up to it are not told from 0; each leaf may have a level of its own.
+    #: A checker does not distinguish probabilities up to it from 0; each leaf may have a level of its own.
     least, mixed = 1e-30, True
-    #: Levels above it are not told from those that are never reached.
+    #: A checker does not distinguish levels above it from those that are never reached.
     most = 1.0 - 2e-8
 
     @property

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Plane(NamedTuple):
-    """The sum of kernels, which loses bend (1 - k(x, xh) / s2) besides; `hints`: what a checker is told;
+    """The sum of kernels, which loses bend (1 - k(x, xh) / s2) besides; `hints`: what a checker is given;
     `size`: of the numbers whose sum its constant is, which rounding is relative to.
     """
 
@@ -65,7 +65,7 @@ class Level(ABC):
 
     @property
     @abstractmethod
-    def told(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         """The level as a checker reads it."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Level(ABC):
 
     def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
         """A mean that surely clears the level whatever the variance between the ends (V8'), and what a
-        checker is told; None where that is no help.
+        checker is given; None where that is no help.
         """
         return None
 
@@ -91,7 +91,7 @@ class Level(ABC):
 
     @property
     def outright(self) -> dict[str, Any]:
-        """What a checker is told where the mean alone clears the level."""
+        """What a checker is given where the mean alone clears the level."""
         return {}
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Level(ABC):
 
     @abstractmethod
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
-        """Of P with the mean along the level's curve, at the reference's variance; how a checker is told."""
+        """dP/d mean on the level's curve, at the reference's variance, and what a checker is given of it."""
 
     def mean(self, place: Place, height: float, hints: dict[str, Any]) -> Plane:
         """The mean alone, less `height`."""

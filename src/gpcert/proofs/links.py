@@ -105,8 +105,8 @@ class _FlooredAt(Level):
         return down(float(floor + (1 - 2 * floor) * Fraction(self.inner.p)))
 
     @property
-    def told(self) -> dict[str, Any]:
-        return self.inner.told
+    def entry(self) -> dict[str, Any]:
+        return self.inner.entry
 
     @property
     def outright(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class FlooredLevels:
 
     @property
     def least(self) -> float:
-        """Probabilities up to it are not told from 0."""
+        """A checker does not distinguish probabilities up to it from 0."""
         return 0.0
 
     @property
@@ -171,7 +171,7 @@ class FlooredLevels:
         return _FlooredAt(self.inner.at(t, flat, near), self.floor)
 
 
-#: Points near the variances of a box at which the curve of a logistic level is told.
+#: Points near the variances of a box at which the curve of a logistic level is written.
 _NEAR = 9
 #: Expectations of the logistic below it are 0 to a checker, which knows them to an absolute error.
 _LEAST = 1e-30
@@ -207,7 +207,7 @@ class ProbitAt(Level):
         return 0.0 if self.t == -np.inf else normal_cdf_down(self.t)
 
     @property
-    def told(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         return {"t": self.t}
 
     @property
@@ -310,7 +310,7 @@ class LogitAt(Level):
         return found
 
     @property
-    def told(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         if self.probability >= 0.5:
             return {"p": self.probability}
         c, S, m = self._grid
@@ -394,7 +394,7 @@ class Levels:
 
     @property
     def least(self) -> float:
-        """Probabilities up to it are not told from 0."""
+        """A checker does not distinguish probabilities up to it from 0."""
         return _LEAST if isinstance(self.likelihood, Logit) else 0.0
 
     @property

@@ -20,7 +20,7 @@ from gpcert.clock import check
 from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
 from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split, walk
-from gpcert.proofs.document import class_told, part_told, programme_told, real, reals, split_told
+from gpcert.proofs.document import class_entry, part_entry, programme_entry, real, reals, split_entry
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.five_erf import FiveErfAt
 from gpcert.proofs.leaf import CLEAR, Expansion, Leaf, expansion
@@ -248,18 +248,18 @@ class Comparison(NamedTuple):
     classes: dict[int, ClassAt]
     programmes: tuple[Multipliers, ...]
 
-    def told(self, region: Region) -> dict[str, Any]:
+    def entry(self, region: Region) -> dict[str, Any]:
         """As a checker reads it."""
         order = len(self.programmes) == 2
         parts: list[Any] = [None] * self.total
         for c, one in self.classes.items():
             hints = one.expanded.plane.hints | ({} if order else one.level.growth(one.place)[1])
-            parts[c] = class_told(one.level, hints, one.expanded.forms)
-        told = [programme_told(each, region) for each in self.programmes]
+            parts[c] = class_entry(one.level, hints, one.expanded.forms)
+        entry = [programme_entry(each, region) for each in self.programmes]
         return {
             "ref": reals(self.reference),
             "classes": parts,
-            "programmes": told if order else told[0],
+            "programmes": entry if order else entry[0],
         }
 
 
@@ -425,7 +425,7 @@ class SeveralClasses:
         assert isinstance(post.likelihood, OneVsRest)
         link = post.likelihood.link
         facts = facts_of(post)
-        self._factory, self.facts = factory, [fact.told for fact in facts]
+        self._factory, self.facts = factory, [fact.entry for fact in facts]
         pairs = zip(facts, post.kernels, strict=True)
         self._levels = [levels_of(link, fact, kernel.prior_variance) for fact, kernel in pairs]
         self.least = self._levels[0].least
@@ -458,7 +458,7 @@ class SeveralClasses:
         least = min(node.value for node in nodes if not isinstance(node, Split))
         if least < reach:
             value = down(2.0 * least - 1.0) if flat else complement_up(least) if upper else least
-        return value, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
+        return value, {"tree": [split_entry(n) if isinstance(n, Split) else _entry(n, region) for n in nodes]}
 
 
 class _Covering:
@@ -531,9 +531,9 @@ def _half_up(margin: float) -> float:
     return 0.5 if margin == 0.0 else rounded_up(0.5 + 0.5 * margin)
 
 
-def _told(leaf: _Leaf | _Joint, region: Region) -> dict[str, Any]:
+def _entry(leaf: _Leaf | _Joint, region: Region) -> dict[str, Any]:
     if isinstance(leaf, _Joint):
-        return {"joint": [each.told(region) for each in leaf.comparisons], "value": real(leaf.own)}
+        return {"joint": [each.entry(region) for each in leaf.comparisons], "value": real(leaf.own)}
     sides = ["lower" if up else "upper" for up in leaf.rising]
-    told = zip(sides, leaf.parts, strict=True)
-    return {"classes": [None if part is None else {side: part_told(part, region)} for side, part in told]}
+    entry = zip(sides, leaf.parts, strict=True)
+    return {"classes": [None if part is None else {side: part_entry(part, region)} for side, part in entry]}

@@ -265,8 +265,8 @@ class Prover:
         """An answer that a store has, if its proof lies where it would be written; else it is asked again: a
         proof needs the tree of a search.
         """
-        told: Any = getattr(answer, "proof", None)
-        files: tuple[ProofFile, ...] = told if isinstance(told, tuple) else (told,) if told else ()
+        entry: Any = getattr(answer, "proof", None)
+        files: tuple[ProofFile, ...] = entry if isinstance(entry, tuple) else (entry,) if entry else ()
         return answer if files and all(map(self._has, files)) else None
 
     def _has(self, file: ProofFile) -> bool:

@@ -36,7 +36,7 @@ class Multipliers(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether they can be told."""
+        """Whether they can be written."""
         return bool(np.isfinite([*self.D, *self.y, self.square, self.norm]).all())
 
 

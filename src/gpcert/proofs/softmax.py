@@ -31,7 +31,7 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split, walk
-from gpcert.proofs.document import part_told, reals, split_told
+from gpcert.proofs.document import part_entry, reals, split_entry
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import Leaf
 from gpcert.proofs.levels import Ends, Level, Place, Plane
@@ -210,7 +210,7 @@ class Shares:
         box = region.box()
         cells = _Cells(self, region, moving, label, upper)
         if not moving.any():  # one point: the checker evaluates it
-            value, cost = self.told_at(label, "<=" if upper else ">=", value, region.inner_box().lower)
+            value, cost = self.seen_at(label, "<=" if upper else ">=", value, region.inner_box().lower)
             return (value if cost <= all_terms else float(upper)), None, all_terms - min(cost, all_terms)
         reach = 1.0 - value if upper else value
         tick, splits = count(), dict[int, tuple[Split, int, int]]()
@@ -237,9 +237,9 @@ class Shares:
             return (1.0 if upper else 0.0), None, all_terms
         if least < reach:
             value = float(np.nextafter(1.0 - least, 2.0)) if upper else least
-        return value, {"tree": list(_share_told(boxes, splits))}, all_terms - spent
+        return value, {"tree": list(_share_entry(boxes, splits))}, all_terms - spent
 
-    def told_at(self, label: int, sense: str, value: float, point: Float) -> tuple[float, float]:
+    def seen_at(self, label: int, sense: str, value: float, point: Float) -> tuple[float, float]:
         """P <= value, or >= value, at a point (D,), or a little less that a checker sees; and the terms that
         it needs; inf: it sees nothing.
         """
@@ -306,7 +306,7 @@ class _Cells:
         return Split(j, at), [self.box(box.lower, left), self.box(right, box.upper)]
 
 
-def _share_told(boxes: dict[int, _Box], splits: dict[int, tuple[Split, int, int]]) -> Any:
+def _share_entry(boxes: dict[int, _Box], splits: dict[int, tuple[Split, int, int]]) -> Any:
     """Nodes in preorder."""
     stack = [0]
     while stack:
@@ -316,7 +316,7 @@ def _share_told(boxes: dict[int, _Box], splits: dict[int, tuple[Split, int, int]
             yield {"outside": True} if middle is None else {"ref": reals(middle)}
         else:
             split, first, second = splits[number]
-            yield split_told(split)
+            yield split_entry(split)
             stack += [second, first]
 
 
@@ -342,7 +342,7 @@ class _Ahead(Level):
         return 0.5
 
     @property
-    def told(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         return {}
 
     @property
@@ -393,7 +393,7 @@ class Labels:
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         assert isinstance(post.likelihood, Softmax)
         self._post, self._factory = post, factory
-        self.facts = [fact.told for fact in facts_of(post)]
+        self.facts = [fact.entry for fact in facts_of(post)]
         self._terms: float = _TERMS  # left for what is still to be claimed
         self._shares = Shares(post, factory)
 
@@ -421,11 +421,11 @@ class Labels:
                 if isinstance(node, _Leaf) and not node.proved:
                     return -1.0, None
         self._terms = covering.terms
-        return 0.0, {"tree": [split_told(n) if isinstance(n, Split) else _told(n, region) for n in nodes]}
+        return 0.0, {"tree": [split_entry(n) if isinstance(n, Split) else _entry(n, region) for n in nodes]}
 
-    def told_at(self, label: int, sense: str, value: float, point: Float) -> float:
+    def seen_at(self, label: int, sense: str, value: float, point: Float) -> float:
         """What a checker sees of P(label) <= (>=) a number at a point (D,): it, a little less, or nothing."""
-        value, terms = self._shares.told_at(label, sense, value, point)
+        value, terms = self._shares.seen_at(label, sense, value, point)
         if terms > self._terms:
             return 1.0 if sense == "<=" else 0.0
         self._terms -= terms
@@ -577,11 +577,11 @@ class _Covering:
         return part
 
 
-def _told(leaf: _Leaf, region: Region) -> dict[str, Any]:
-    return {"rivals": [_part_told(parts, region) for parts in leaf.parts]}
+def _entry(leaf: _Leaf, region: Region) -> dict[str, Any]:
+    return {"rivals": [_part_entry(parts, region) for parts in leaf.parts]}
 
 
-def _part_told(parts: list[_Part] | _Anchor | None, region: Region) -> Any:
+def _part_entry(parts: list[_Part] | _Anchor | None, region: Region) -> Any:
     if isinstance(parts, _Anchor):
         return {"ref": reals(parts.reference)}
-    return None if parts is None else [part_told(part, region) for part in parts]
+    return None if parts is None else [part_entry(part, region) for part in parts]

@@ -14,7 +14,7 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, cover
-from gpcert.proofs.document import proof_told
+from gpcert.proofs.document import proof_entry
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.links import levels_of, variances
 from gpcert.proofs.record import Goal, Node
@@ -32,7 +32,7 @@ class TwoClasses:
         assert isinstance(post.likelihood, BinaryLikelihood)
         assert isinstance(post.kernel, Kernel)
         (fact,) = facts_of(post)
-        self._factory, self.facts = factory, [fact.told]
+        self._factory, self.facts = factory, [fact.entry]
         self._levels = levels_of(post.likelihood, fact, post.kernel.prior_variance)
         self.least = self._levels.least
 
@@ -63,13 +63,13 @@ class TwoClasses:
                 )
                 found = cover(prover, root, level)
                 if found.t >= level.t:
-                    return value, proof_told(level, found.nodes, region)
+                    return value, proof_entry(level, found.nodes, region)
                 if found.t == -np.inf:
                     break
                 level = levels.at(found.t, flat, near)
                 value = complement_up(level.p) if upper else level.p
                 if levels.mixed:
-                    return value, proof_told(level, found.nodes, region)
+                    return value, proof_entry(level, found.nodes, region)
         return 1.0 if upper else 0.0, None
 
 

@@ -102,14 +102,14 @@ class Brackets:
         if not self._many:
             return False
         kept = self.safe.copy()  # so many of the first radii seem safe
-        any_, told = False, True
-        while told:
+        any_, found_some = False, True
+        while found_some:
             rows = np.flatnonzero(self.asked & (kept + 1 < self.unsafe))  # a proof looks for one, too
             count, wide = question.radii_at_once(len(rows)), self.unsafe[rows] - kept[rows]
             shares = np.arange(1, count + 1)[:, None]
             rows, at = _each(rows, kept[rows] + wide * shares // (count + 1))
-            told = self._round(question, radii, rows, at, prove=False)
-            any_ |= told
+            found_some = self._round(question, radii, rows, at, prove=False)
+            any_ |= found_some
             seem = self.unsafe[rows] > at
             np.maximum.at(kept, rows[seem], at[seem] + 1)
         return any_
@@ -118,8 +118,8 @@ class Brackets:
         """Proofs, as far as the roots tell."""
         vain = self.unsafe.copy()  # the smallest radius without an answer
         failed = np.zeros_like(vain)
-        told = self._many
-        while told:
+        found_some = self._many
+        while found_some:
             below = np.minimum(vain, self.unsafe)
             rows = np.flatnonzero(self.asked & (self.safe < below))
             steps, below = [], below[rows]
@@ -129,16 +129,16 @@ class Brackets:
                 below = np.maximum((self.safe[rows] + below) // 2, down)
                 steps.append(below)
             rows, at = _each(rows, np.array(steps))
-            told = self._round(question, radii, rows, at, prove=True)
+            found_some = self._round(question, radii, rows, at, prove=True)
             neither = (self.safe[rows] <= at) & (at < self.unsafe[rows])
             np.minimum.at(vain, rows[neither], at[neither])
             np.add.at(failed, rows[neither], 1)
 
     def _round(self, question: Asked, radii: Float, rows: Index, at: Index, prove: bool) -> bool:
-        """One radius for each of some points, which may come again; whether anything was told."""
-        told = False
+        """One radius for each of some points, which may come again; whether anything was found."""
+        found_some = False
         for roots, safe, unsafe in question.roots(rows, radii[at], fewest=_FEWEST, prove=prove):
-            told, few = True, roots.numbers
+            found_some, few = True, roots.numbers
             np.maximum.at(self.safe, rows[few[safe]], at[few[safe]] + 1)
             for place in np.flatnonzero(~safe).tolist():
                 i, radius, point = int(rows[few[place]]), int(at[few[place]]), roots.points(0, place)
@@ -146,7 +146,7 @@ class Brackets:
                     self.lose(i, radius, point)
                 elif not unsafe[place]:
                     self._starts[i, radius] = point
-        return told
+        return found_some
 
 
 def _each(rows: Index, at: Index) -> tuple[Index, Index]:

@@ -88,7 +88,7 @@ def about(post: Posterior, settings: Settings) -> About:
 
 
 def interrupted(answer: ProbabilityRange | CertifiedRadius | LatentRange) -> bool:
-    """Whether Ctrl-C, or somebody told of progress, ended the search or the export of its proof."""
+    """Whether Ctrl-C, or a progress function, ended the search or the export of its proof."""
     return Status.INTERRUPTED in (answer.status, getattr(answer, "unproved", None))
 
 
@@ -148,8 +148,8 @@ def limits_and_units(
 
 def warn_of_units(post: Posterior, moving: Sequence[int] | None, domain: Any, level: int = 5) -> None:
     """Say that one radius for columns of very different units is hardly meant; `level`: to the caller."""
-    if told := units_apart(post, moving, domain, "scale='std'"):
-        warnings.warn(told, UnitsWarning, stacklevel=level)
+    if message := units_apart(post, moving, domain, "scale='std'"):
+        warnings.warn(message, UnitsWarning, stacklevel=level)
 
 
 def units_apart(post: Posterior, moving: Sequence[int] | None, domain: Any, option: str) -> str:
@@ -187,10 +187,10 @@ def warn_of_impossible(post: Posterior, regions: Sequence[Region] | BallBatch, l
         return
     x = some.x if isinstance(some, BallBatch) else np.stack([each.centre for each in some])
     ends = extent(some)
-    if told := unlike_training(known.unlike(*ends, x), names):
+    if message := unlike_training(known.unlike(*ends, x), names):
         keeps = "domain='data' keeps to their ends, " if known.left(*ends) else ""
-        told = f"{told}: {keeps}features= lets columns stand still"
-        warnings.warn(told, ImpossibleInputsWarning, stacklevel=level)
+        message = f"{message}: {keeps}features= lets columns stand still"
+        warnings.warn(message, ImpossibleInputsWarning, stacklevel=level)
 
 
 def check_threshold(post: Posterior, threshold: float) -> None:

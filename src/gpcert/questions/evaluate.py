@@ -269,12 +269,12 @@ def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]
     try:
         alone = task.prover is not None  # a proof needs the tree of a search
         asked = Asked(task.post, balls, labels, task.threshold, task.settings, task.device)
-        told = not alone and known.refute(asked, task.radii)
-        if not told:
+        refuted = not alone and known.refute(asked, task.radii)
+        if not refuted:
             _attack(task, balls, labels, known)
         if not alone:
             known.prove(asked, task.radii)
-        if told:
+        if refuted:
             _attack(task, balls, labels, known)
     except KeyboardInterrupt:
         stopped = True

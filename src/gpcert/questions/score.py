@@ -30,8 +30,8 @@ class _Score:
             warnings.filterwarnings("error", ".*are not answered", RuntimeWarning)
             try:
                 found = evaluate(model, X, y, [self.radius], *self.shape, **dict(self.options))
-            except RuntimeWarning as told:
-                raise GpcertError(f"certified_score needs an answer for every point, but {told}") from None
+            except RuntimeWarning as warning:
+                raise GpcertError(f"certified_score needs an answer for every point, but {warning}") from None
         if None in found.labels.tolist():
             raise KeyboardInterrupt
         return float(found.certified[0])
