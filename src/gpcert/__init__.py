@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from gpcert.questions.latent import latent_range as latent_range
     from gpcert.questions.radius import certified_radius as certified_radius
     from gpcert.questions.ranges import probability_range as probability_range
-    from gpcert.questions.robustness import robustness as robustness
-    from gpcert.questions.score import certified_score as certified_score
-    from gpcert.questions.table import certify_table as certify_table
+    from gpcert.questions.ranges import robustness as robustness
+    from gpcert.questions.evaluate import certified_score as certified_score
+    from gpcert.questions.certify import certify_table as certify_table
     from gpcert.records import save_answers as save_answers
     from gpcert.questions.balls import balls as balls
     from gpcert.regions import Ball as Ball, Box as Box
@@ -97,16 +97,13 @@ _NAMES = {
     "model_file": "load save",
     "posterior": "Posterior",
     "questions.attack": "attack",
-    "questions.certify": "certify",
+    "questions.certify": "certify certify_table",
     "questions.balls": "balls",
-    "questions.evaluate": "evaluate",
+    "questions.evaluate": "evaluate certified_score",
     "questions.explain": "explain",
     "questions.latent": "latent_range",
     "questions.radius": "certified_radius",
-    "questions.ranges": "probability_range",
-    "questions.robustness": "robustness",
-    "questions.score": "certified_score",
-    "questions.table": "certify_table",
+    "questions.ranges": "probability_range robustness",
     "records": "save_answers",
     "regions": "Ball Box",
     "results": "Attack CertifiedRadius Enclosure Evaluation Explanation Extremes LatentRange "

@@ -18,8 +18,7 @@ from gpcert.bounds.factory import BoundFactory
 from gpcert.bounds.geometry.domain import BoxDomain, BoxShape, Domain, scaled_box
 from gpcert.bounds.interface import BoxBound
 from gpcert.kernels import kernel_from_dict
-from gpcert.kernels.profiles import Profile
-from gpcert.kernels.stationary import Stationary
+from gpcert.kernels.stationary import Profile, Stationary
 from gpcert.search import Minimiser, Search, run, widest
 from gpcert.settings import Settings
 from judge.decide import above, at_least, at_most, below

@@ -9,7 +9,7 @@ import numpy as np
 
 import gpcert as gc
 from gpcert.bounds.factory import shape_of
-from gpcert.proofs.quadratic import multipliers
+from gpcert.proofs.leaf import multipliers
 from judge.proofs import provable, rejected
 
 RNG = np.random.default_rng(7)

@@ -246,7 +246,7 @@ FORMS, WHOLE, EXPAND = (
     "bounds/local/radial/functional.py",
     "bounds/local/radial/expansion.py",
 )
-SHAPES, CELLS = "kernels/profiles.py", "bounds/batched/cells.py"
+SHAPES, CELLS = "kernels/stationary.py", "bounds/batched/cells.py"
 ENDS, ROWS, CAPS, LINES = (
     "test_profiles",
     "test_rows_of_other_kernels",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import wilcoxon
 
-from gpcert.questions.robustness import robustness as enclosed_delta
+from gpcert.questions.ranges import robustness as enclosed_delta
 from gpcert.regions import Ball
 from gpcert.validation import Float
 from gpcert_paper.reproduce.draw import BLUE, ORANGE, boxes

@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.errors import InvalidInputError
-from gpcert.inference.approximation import Approximation, Sites
-from gpcert.inference.factor import Factor, factorise
+from gpcert.inference.approximation import Approximation, Factor, Sites, factorise
 from gpcert.inference.laplace import fit_laplace
 from gpcert.likelihoods import BinaryLikelihood, Tilted
 from gpcert.validation import Float

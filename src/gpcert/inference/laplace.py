@@ -16,8 +16,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from gpcert.inference.approximation import Approximation, Sites
-from gpcert.inference.factor import ClassBlocks, factorise, factorise_classes
+from gpcert.inference.approximation import Approximation, ClassBlocks, Sites, factorise, factorise_classes
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from gpcert.kernels.base import Anchors, Gram, Kernel
 from gpcert.kernels.compose import Group, Product, Radial, Sum, exact_float, kernel_from_dict, radial_terms
-from gpcert.kernels.profiles import Profile
-from gpcert.kernels.stationary import RBF, Matern12, Matern32, Matern52, RationalQuadratic, Stationary
+from gpcert.kernels.stationary import (
+    RBF,
+    Matern12,
+    Matern32,
+    Matern52,
+    Profile,
+    RationalQuadratic,
+    Stationary,
+)
 
 __all__ = [
     "RBF",

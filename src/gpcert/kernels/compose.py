@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
 from gpcert.kernels.base import Anchors, Distances, Gram, Kernel
-from gpcert.kernels.profiles import Profile
-from gpcert.kernels.stationary import Stationary
+from gpcert.kernels.stationary import Profile, Stationary
 from gpcert.validation import Float, require
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import BinaryLikelihood, LogLikelihood, Tilted
-from gpcert.likelihoods.logit import Logit
+from gpcert.likelihoods.binary import Logit, Probit
 from gpcert.likelihoods.prediction import FiveErf, Floored, Link
-from gpcert.likelihoods.probit import Probit
 from gpcert.likelihoods.several import OneVsRest, Softmax
 
 __all__ = [

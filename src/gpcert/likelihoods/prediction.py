@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import LEAST, NDTR, UNIT, BinaryLikelihood, LogLikelihood, Tilted, as_moments
-from gpcert.likelihoods.probit import Probit
+from gpcert.likelihoods.binary import Probit
 from gpcert.validation import Float, as_floats, require
 
 

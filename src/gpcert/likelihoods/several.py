@@ -11,10 +11,10 @@ from scipy.special import softmax
 
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods.base import UNIT, BinaryLikelihood, as_moments
+from gpcert.likelihoods.binary import Logit
 from gpcert.likelihoods.integrals.correlated import TARGET, CorrelatedRule, correlated_rules
 from gpcert.likelihoods.integrals.gumbel import GumbelIntegral, gumbel_derivatives, gumbel_integral
 from gpcert.likelihoods.integrals.nodes import Average, derivatives, lattice_average, tensor_average
-from gpcert.likelihoods.logit import Logit
 from gpcert.validation import Float, as_floats, require
 
 _UNKNOWN = 1e300  # stands for an infinite error of log p_c, without inf - inf

@@ -21,9 +21,8 @@ from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound
 from gpcert.clock import check
-from gpcert.proofs.leaf import TENSOR, Leaf, leaf_on
+from gpcert.proofs.leaf import TENSOR, CheckedBall, Leaf, Outside, leaf_on
 from gpcert.proofs.levels import Ends, Level, Place
-from gpcert.proofs.quadratic import CheckedBall, Outside
 from gpcert.proofs.record import Node
 from gpcert.rounding import UNIT
 from gpcert.validation import Float

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.proofs.cover import Envelope, Split
-from gpcert.proofs.leaf import Forms, Leaf
+from gpcert.proofs.leaf import Forms, Leaf, Multipliers
 from gpcert.proofs.levels import Level
-from gpcert.proofs.quadratic import Multipliers
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 

@@ -23,10 +23,9 @@ from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split,
 from gpcert.proofs.document import class_entry, part_entry, programme_entry, real, reals, split_entry
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.five_erf import FiveErfAt
-from gpcert.proofs.leaf import CLEAR, Expansion, Leaf, expansion
+from gpcert.proofs.leaf import CLEAR, Expansion, Leaf, Multipliers, Outside, expansion, multipliers
 from gpcert.proofs.levels import Level, Place, slope_at, variance_at
 from gpcert.proofs.links import AnyLevels, ProbitAt, levels_of, variances
-from gpcert.proofs.quadratic import Multipliers, Outside, multipliers
 from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region

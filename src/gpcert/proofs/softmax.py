@@ -33,9 +33,8 @@ from gpcert.posterior import Posterior
 from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split, walk
 from gpcert.proofs.document import part_entry, reals, split_entry
 from gpcert.proofs.facts import Fact, facts_of
-from gpcert.proofs.leaf import Leaf
+from gpcert.proofs.leaf import CheckedBall, Leaf
 from gpcert.proofs.levels import Ends, Level, Place, Plane
-from gpcert.proofs.quadratic import CheckedBall
 from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.regions import Ball, Region

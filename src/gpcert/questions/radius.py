@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.answers import Answers
 from gpcert.attacks.sets import Sets
 from gpcert.clock import now
 from gpcert.posterior import Posterior
@@ -47,6 +46,8 @@ from gpcert.running import Listener, Pieces, Report
 from gpcert.validation import Float, Index, Mask
 
 if TYPE_CHECKING:
+    from gpcert.answers import Answers
+
     pass
 
 #: Share of the time left that one proof may take, so that a smaller radius gets its turn.
