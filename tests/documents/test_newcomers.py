@@ -31,8 +31,6 @@ TOLERANCE = 0.01
 class TwoScales(Profile):
     """phi(z) = (exp(-z) + exp(-4z))/2, completely monotone as a sum of such functions."""
 
-    name = "two scales"
-    completely_monotone = True
     smoothness = math.inf
 
     @property

@@ -35,14 +35,11 @@ _IN_INVERSE_ROOT: dict[int, tuple[float, ...]] = {
 
 
 class Profile(ABC):
-    """phi on [0, inf) with its derivatives, and the facts bounds may use.
+    """phi on [0, inf), completely monotone: (-1)^m phi^(m) >= 0 for every m; and the facts bounds may use.
 
-    `completely_monotone`: (-1)^m phi^(m) >= 0 for every m. `smoothness`: how many derivatives are finite
-    at 0 (math.inf: all). `name`: for messages and tests.
+    `smoothness`: how many derivatives are finite at 0 (math.inf: all).
     """
 
-    name: str
-    completely_monotone: bool
     smoothness: float
 
     @property
@@ -75,8 +72,6 @@ class Profile(ABC):
 class Gaussian(Profile):
     """phi(z) = exp(-z)."""
 
-    name = "gaussian"
-    completely_monotone = True
     smoothness = math.inf
 
     @property
@@ -106,15 +101,8 @@ class HalfIntegerMatern(Profile):
 
     steps: int
 
-    completely_monotone = True
-
     def __post_init__(self) -> None:
         require(self.steps in (0, 1, 2), f"steps must be 0, 1 or 2, got {self.steps!r}")
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """matern12, matern32 or matern52."""
-        return f"matern{2 * self.steps + 1}2"
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]
@@ -173,8 +161,6 @@ class RationalQuadraticProfile(Profile):
 
     alpha: float
 
-    name = "rational_quadratic"
-    completely_monotone = True
     smoothness = math.inf
 
     @property

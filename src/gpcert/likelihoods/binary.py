@@ -57,13 +57,8 @@ class Probit(BinaryLikelihood):
         require(bool(1e-20 <= scale <= 1e20), f"scale must be between 1e-20 and 1e20, got {self.scale}")
         object.__setattr__(self, "scale", float(scale))
 
-    @property
-    def name(self) -> str:
-        return "probit"
-
-    @property
-    def symmetric(self) -> bool:
-        return True
+    name = "probit"
+    symmetric = True
 
     def value(self, f: ArrayLike) -> Float:
         """Phi(scale f), any shape."""
@@ -146,13 +141,8 @@ class Logit(BinaryLikelihood):
     array([0.5])
     """
 
-    @property
-    def name(self) -> str:
-        return "logit"
-
-    @property
-    def symmetric(self) -> bool:
-        return True
+    name = "logit"
+    symmetric = True
 
     def value(self, f: ArrayLike) -> Float:
         """1 / (1 + exp(-f)), any shape."""

@@ -86,14 +86,8 @@ class FiveErf(PredictionOnly):
     FiveErf()
     """
 
-    @property
-    def name(self) -> str:
-        return "five_erf"
-
-    @property
-    def symmetric(self) -> bool:
-        """sigma(-f) = TOTAL - sigma(f): not 1 - sigma(f), by 1e-8."""
-        return False
+    name = "five_erf"
+    symmetric = False  #: sigma(-f) = TOTAL - sigma(f): not 1 - sigma(f), by 1e-8.
 
     def value(self, f: ArrayLike) -> Float:
         return self.expectation(f, 0.0)
@@ -165,13 +159,8 @@ class Floored(PredictionOnly):
         )
         object.__setattr__(self, "floor", float(floor))
 
-    @property
-    def name(self) -> str:
-        return "floored"
-
-    @property
-    def symmetric(self) -> bool:
-        return True
+    name = "floored"
+    symmetric = True
 
     def value(self, f: ArrayLike) -> Float:
         """floor + (1 - 2 floor) sigma(f), any shape."""

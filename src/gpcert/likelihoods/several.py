@@ -45,9 +45,7 @@ class OneVsRest:
             f"link must be a two-class likelihood such as Probit(), got {self.link!r}",
         )
 
-    @property
-    def name(self) -> str:
-        return "one_vs_rest"
+    name = "one_vs_rest"
 
     def expectation(self, mean: ArrayLike, var: ArrayLike) -> Float:
         """P_c.
@@ -136,9 +134,7 @@ class Softmax:
     Softmax()
     """
 
-    @property
-    def name(self) -> str:
-        return "softmax"
+    name = "softmax"
 
     def expectation(self, mean: ArrayLike, cov: ArrayLike) -> Float:
         """E p_c.

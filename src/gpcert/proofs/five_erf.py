@@ -15,7 +15,7 @@ from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.likelihoods import FiveErf
 from gpcert.likelihoods.prediction import COEFFICIENTS, TOTAL
 from gpcert.proofs.facts import Fact
-from gpcert.proofs.levels import Ends, Level, Place, Plane, variance_at
+from gpcert.proofs.levels import Ends, Level, LinkLevels, Place, Plane, variance_at
 from gpcert.rounding import down
 from gpcert.validation import Float
 
@@ -200,25 +200,21 @@ def _reaching(m: float, p: float, S: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class FiveErfLevels:
-    """The levels of the formula for one model."""
+class FiveErfLevels(LinkLevels):
+    """Of the formula; `mirrored`: of class 0, whose latent is -f: 1 - P(f) = P(-f) + 1 - TOTAL."""
 
     fact: Fact
     top: float
-    mirrored: bool = False  #: of class 0, whose latent is -f: 1 - P(f) = P(-f) + 1 - TOTAL
-    #: A checker does not distinguish probabilities up to it from 0; each leaf may have a level of its own.
-    least, mixed = 1e-30, True
-    #: A checker does not distinguish levels above it from those that are never reached.
-    most = 1.0 - 2e-8
+    mirrored: bool = False
+
+    least, most = 1e-30, 1.0 - 2e-8
 
     @property
-    def free(self) -> float:
-        """P is at least that, without a proof."""
+    def free(self) -> float:  # type: ignore[override]
         return down(float(self._spare)) if self.mirrored else 0.0
 
     @property
     def other(self) -> FiveErfLevels:
-        """Of the other class."""
         return replace(self, mirrored=not self.mirrored)
 
     @property
@@ -226,13 +222,11 @@ class FiveErfLevels:
         return 1 - sum(map(Fraction, COEFFICIENTS.tolist()), Fraction(0)) if self.mirrored else Fraction(0)
 
     def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """See `Levels.of`."""
         p = (1 - Fraction(value) if other else Fraction(value)) - self._spare
         guess = float(p)
         return self._level(guess if guess >= p else float(np.nextafter(guess, 1.0)), flat)
 
     def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """See `Levels.at`."""
         return self._level(float(ndtr(t)), flat)
 
     def _level(self, p: float, flat: bool) -> Level:

@@ -161,6 +161,33 @@ class Level(ABC):
         return 2.0 * math.sqrt(max(variance_at(place) + lift + noise, 0.0) * wide) + wide * moved
 
 
+class LinkLevels(ABC):
+    """The levels of a link for one model.
+
+    `free`: P is at least that, without a proof. A checker does not distinguish probabilities up to `least`
+    from 0, nor levels above `most` from those that are never reached. `mixed`: whether each leaf may have a
+    level of its own.
+    """
+
+    free: float = 0.0
+    least: float = 0.0
+    most: float = 1.0
+    mixed: bool = True
+
+    @property
+    def other(self) -> LinkLevels:
+        """Of the other class."""
+        return self
+
+    @abstractmethod
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        """A level that proves P >= value; `other`: >= 1 - value, exactly."""
+
+    @abstractmethod
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        """The level of Phi(t), about."""
+
+
 def _length(place: Place) -> float:
     return place.domain.norm(np.ones(len(place.reference)))
 

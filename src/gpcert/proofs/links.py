@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
@@ -22,7 +22,7 @@ from gpcert.bounds.one.level import LevelBound
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
-from gpcert.proofs.levels import Ends, Level, Place, Plane, terms_at, variance_at
+from gpcert.proofs.levels import Ends, Level, LinkLevels, Place, Plane, terms_at, variance_at
 from gpcert.rounding import down, normal_cdf_down, up
 from gpcert.validation import Float
 
@@ -128,47 +128,19 @@ class _FlooredAt(Level):
         return self.inner.growth(place)
 
 
-@dataclass(frozen=True, eq=False)
-class FlooredLevels:
-    """The levels of a link with a floor for one model; `inner`: those of the link."""
+class FlooredLevels(LinkLevels):
+    """With a floor; `inner`: those of the link."""
 
-    inner: Any
-    floor: float
-
-    @property
-    def least(self) -> float:
-        """A checker does not distinguish probabilities up to it from 0."""
-        return 0.0
-
-    @property
-    def free(self) -> float:
-        """P is at least that, without a proof."""
-        return self.floor
-
-    @property
-    def other(self) -> FlooredLevels:
-        """Of the other class: the same."""
-        return self
-
-    @property
-    def most(self) -> float:
-        """See `Levels.most`."""
-        return float(self.inner.most)
-
-    @property
-    def mixed(self) -> bool:
-        """See `Levels.mixed`."""
-        return bool(self.inner.mixed)
+    def __init__(self, inner: LinkLevels, floor: float) -> None:
+        self._inner, self.free, self.most, self.mixed = inner, floor, inner.most, inner.mixed
 
     def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """See `Levels.of`."""
-        floor, claimed = Fraction(self.floor), 1 - Fraction(value) if other else Fraction(value)
+        floor, claimed = Fraction(self.free), 1 - Fraction(value) if other else Fraction(value)
         inner = min(max(up(float((claimed - floor) / (1 - 2 * floor))), _LEAST_LEVEL), 1.0)
-        return _FlooredAt(self.inner.of(inner, False, flat, near), self.floor)
+        return _FlooredAt(self._inner.of(inner, False, flat, near), self.free)
 
     def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """See `Levels.at`."""
-        return _FlooredAt(self.inner.at(t, flat, near), self.floor)
+        return _FlooredAt(self._inner.at(t, flat, near), self.free)
 
 
 #: Points near the variances of a box at which the curve of a logistic level is written.
@@ -379,41 +351,15 @@ class LogitAt(Level):
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """The levels of a link for one model."""
+class ProbitLevels(LinkLevels):
+    """Of Phi(scale f)."""
 
-    likelihood: Probit | Logit
     fact: Fact
+    scale: float
     top: float
-    free: ClassVar[float] = 0.0  #: P is at least that, without a proof
-
-    @property
-    def other(self) -> Levels:
-        """Of the other class: the same."""
-        return self
-
-    @property
-    def least(self) -> float:
-        """A checker does not distinguish probabilities up to it from 0."""
-        return _LEAST if isinstance(self.likelihood, Logit) else 0.0
-
-    @property
-    def most(self) -> float:
-        """Levels above it are not known well: quadratures have an absolute error."""
-        return _MOST if isinstance(self.likelihood, Logit) else 1.0
-
-    @property
-    def mixed(self) -> bool:
-        """Whether each leaf may have a level of its own: those of the logistic are long to tell."""
-        return isinstance(self.likelihood, Probit)
 
     def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """A level that proves P >= value; `other`: >= 1 - value, exactly."""
         p = 1 - arb(value) if other else arb(value)
-        if isinstance(self.likelihood, Logit):
-            guess = 1.0 - value if other else value
-            guess = guess if arb(guess) >= p else float(np.nextafter(guess, 1.0))
-            return LogitAt(guess, self.fact, self.top, flat, near)
         t = 0.0 if value == 0.5 else float(ndtri(value)) * (-1.0 if other else 1.0)
         step = float(np.spacing(max(abs(t), 2.0**-10)))
         while np.isfinite(t) and not (-arb(t) / arb(2).sqrt()).erfc() / 2 >= p:
@@ -421,14 +367,25 @@ class Levels:
         return self.at(t, flat)
 
     def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
-        """The level of Phi(t), about."""
-        if isinstance(self.likelihood, Logit):
-            return LogitAt(float(ndtr(t)), self.fact, self.top, flat, near)
-        return ProbitAt(t, self.fact, self.likelihood.scale, self.top, flat)
+        return ProbitAt(t, self.fact, self.scale, self.top, flat)
 
 
-#: The levels of any link that has proofs.
-AnyLevels = Levels | FiveErfLevels | FlooredLevels
+@dataclass(frozen=True, eq=False)
+class LogitLevels(LinkLevels):
+    """Of the logistic; quadratures have an absolute error, and levels of leaves are long to write."""
+
+    fact: Fact
+    top: float
+
+    least, most, mixed = _LEAST, _MOST, False
+
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        p, guess = (1 - arb(value), 1.0 - value) if other else (arb(value), value)
+        guess = guess if arb(guess) >= p else float(np.nextafter(guess, 1.0))
+        return LogitAt(guess, self.fact, self.top, flat, near)
+
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+        return LogitAt(float(ndtr(t)), self.fact, self.top, flat, near)
 
 
 def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -> tuple[float, ...]:
@@ -438,12 +395,14 @@ def variances(bound: LevelBound, lower: Float, upper: Float, reference: Float) -
     return tuple(np.linspace(max(min(found), 0.0), max(*found, 0.0), _NEAR).tolist())
 
 
-def levels_of(likelihood: BinaryLikelihood, fact: Fact, variance: float) -> AnyLevels:
+def levels_of(likelihood: BinaryLikelihood, fact: Fact, variance: float) -> LinkLevels:
     """For a model with this prior variance."""
     top = variance * (1.0 + fact.negative) * (1.0 + 1e-12)
     if isinstance(likelihood, Floored):
         return FlooredLevels(levels_of(likelihood.link, fact, variance), likelihood.floor)
     if isinstance(likelihood, FiveErf):
         return FiveErfLevels(fact, top)
-    assert isinstance(likelihood, Probit | Logit)
-    return Levels(likelihood, fact, top)
+    if isinstance(likelihood, Logit):
+        return LogitLevels(fact, top)
+    assert isinstance(likelihood, Probit)
+    return ProbitLevels(fact, likelihood.scale, top)

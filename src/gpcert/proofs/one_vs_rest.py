@@ -24,8 +24,8 @@ from gpcert.proofs.document import class_entry, part_entry, programme_entry, rea
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.five_erf import FiveErfAt
 from gpcert.proofs.leaf import CLEAR, Expansion, Leaf, Multipliers, Outside, expansion, multipliers
-from gpcert.proofs.levels import Level, Place, slope_at, variance_at
-from gpcert.proofs.links import AnyLevels, ProbitAt, levels_of, variances
+from gpcert.proofs.levels import Level, LinkLevels, Place, slope_at, variance_at
+from gpcert.proofs.links import ProbitAt, levels_of, variances
 from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region
@@ -267,7 +267,7 @@ class JointProver:
     """Compares the classes of a one-vs-rest bound; `margin`: the label with each of the others."""
 
     bound: OneVsRestBound
-    levels: list[AnyLevels]
+    levels: list[LinkLevels]
     cube: tuple[Float, Float] | None
     margin: bool
 
@@ -466,7 +466,7 @@ class _Covering:
     def __init__(
         self,
         bound: OneVsRestBound,
-        levels: list[AnyLevels],
+        levels: list[LinkLevels],
         goal: float,
         value: float,
         joint: JointProver,
