@@ -162,7 +162,6 @@ def _content(name: str) -> bytes:
 
 
 def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, Float]]:
-    """Header and tensors."""
     stored = deserialize(content)  # type: ignore[no-untyped-call]  # checks sizes against the file
     length = int.from_bytes(content[:_LENGTH], "little")
     metadata = json.loads(content[_LENGTH : _LENGTH + length]).get("__metadata__") or {}

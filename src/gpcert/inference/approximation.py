@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -126,7 +125,6 @@ class ClassBlocks:
         return np.stack(halves)
 
     def precision(self) -> Float:
-        """R (C, C, n, n)."""
         C, n, _ = self.E.shape
         R = np.empty((C, C, n, n))
         for c in range(C):
@@ -201,7 +199,6 @@ class Approximation:
 
     @property
     def site_precision(self) -> Float:
-        """W (n,)."""
         return self.sites.precision
 
     def precision(self) -> Float:
@@ -231,39 +228,3 @@ class Approximation:
         """
         W = self.sites.precision
         return np.where(W > 0.0, 1.0 - self.factor.inverse.diagonal(), 0.0) / np.where(W > 0.0, W, 1.0)
-
-
-class Approximated(Protocol):
-    """What training needs of an approximation, of one latent or of several."""
-
-    @property
-    def weights(self) -> Float:
-        """(n,), or (n, C)."""
-
-    @property
-    def sites(self) -> Any:
-        """The start of a similar problem."""
-
-    @property
-    def log_marginal_likelihood(self) -> float:
-        """log p(y | X, kernel), approximated."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the approximation is the one sought."""
-
-    def precision(self) -> Float:
-        """(n, n), or (C, C, n, n)."""
-
-    def gradient_matrix(self, K: Float) -> Float:
-        """G (n, n): d log_marginal_likelihood / d theta = sum_ij G_ij dK_ij/d theta."""
-
-
-class Fit(Protocol):
-    """An inference method: K (n, n), labels y (n,), likelihood, the sites of a similar problem.
-
-    Labels are +-1 for a two-class likelihood, class indices for softmax.
-    """
-
-    def __call__(self, K: Float, y: Float, likelihood: Any, start: Any = None) -> Approximated:
-        """The Gaussian approximation of the posterior of the latent values at the n points."""

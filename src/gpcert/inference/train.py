@@ -14,13 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.inference.approximation import Approximated, Approximation, Fit
+from gpcert.inference.approximation import Approximation
 from gpcert.inference.ep import fit_ep
-from gpcert.inference.laplace import fit_laplace, fit_softmax
+from gpcert.inference.laplace import SoftmaxApproximation, fit_laplace, fit_softmax
 from gpcert.inference.optimise import Bounds, Progress, log_bounds, maximise
 from gpcert.kernels import Gram, Kernel
 from gpcert.likelihoods import BinaryLikelihood, Softmax
 from gpcert.validation import Float, require
+
+#: An inference method: K (n, n), labels y (n,), likelihood, sites of a similar problem. Labels are +-1 for
+#: a two-class likelihood, class indices for softmax.
+Fit = Callable[..., Approximation | SoftmaxApproximation]
 
 _DOUBLE = 8  # bytes
 
@@ -66,16 +70,14 @@ class Evaluated:
 
     kernel: Kernel
     gram: Gram
-    approximation: Approximated
+    approximation: Approximation | SoftmaxApproximation
 
     @property
     def value(self) -> float:
-        """log p(y | X, theta), approximated."""
         return self.approximation.log_marginal_likelihood
 
     @cached_property
     def gradient(self) -> Float:
-        """d value / d theta (p,)."""
         return self.gram.contract(self.approximation.gradient_matrix(self.gram.matrix))
 
 

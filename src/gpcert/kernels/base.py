@@ -136,7 +136,6 @@ class Distances:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, m)."""
         return len(self.X), len(self.Z)
 
     def assemble(self, lengthscale: float | Float, function: Callable[[Float], Float]) -> Float:

@@ -132,7 +132,6 @@ class Sum(Composite):
 
     @property
     def exact_variance(self) -> Fraction:
-        """Sum of the terms' variances."""
         return sum((part.exact_variance for part in self.parts), Fraction(0))
 
     def matrix(self, distances: Distances) -> Float:
@@ -183,7 +182,6 @@ class Product(Composite):
 
     @property
     def exact_variance(self) -> Fraction:
-        """Product of the factors' variances."""
         return math.prod((part.exact_variance for part in self.parts), start=Fraction(1))
 
     def matrix(self, distances: Distances) -> Float:
@@ -310,7 +308,6 @@ class Radial:
     monomials: tuple[Monomial, ...]
 
     def value(self, z: Float) -> Float:
-        """phi(z), same shape."""
         return self.derivatives(z, 0)[0]
 
     def derivatives(self, z: Float, order: int) -> list[Float]:

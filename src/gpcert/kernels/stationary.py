@@ -83,7 +83,6 @@ class Gaussian(Profile):
         return np.minimum(np.asarray(z, dtype=np.float64), _LARGEST_EXPONENT)
 
     def value(self, z: Float) -> Float:
-        """exp(-z), same shape as z."""
         return np.asarray(np.exp(-np.asarray(z, dtype=np.float64)))
 
     def _derivative(self, z: Float, order: int) -> Float:
@@ -290,7 +289,6 @@ class Stationary(Kernel):
         return np.asarray(gradient / self.lengthscale)
 
     def weighted(self, X: Float, Z: Anchors, w: Float) -> tuple[Float, Float]:
-        """See `Kernel`; distances are computed once."""
         scaled = Scaled(self._distances(X, Z), self.lengthscale)
         values, gradient = np.zeros(len(X)), np.zeros(scaled.a.shape)
         for rows, z in scaled.distances.row_blocks(self.lengthscale):
@@ -506,5 +504,4 @@ class RationalQuadratic(Stationary):
         return np.where(beyond, self.variance * np.exp(-self.alpha * (far - np.log(self.alpha))), k)
 
     def extra_contraction(self, z: Float, G: Float) -> list[float]:
-        """sum_ij G_ij dk/dlog alpha."""
         return [self.variance * float(np.einsum("ij,ij->", G, self.profile.alpha_slope(z)))]

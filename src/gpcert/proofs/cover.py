@@ -58,7 +58,6 @@ class Envelope(NamedTuple):
     ends: Ends | None = None
 
     def clears(self, mean: float) -> bool:
-        """Whether this mean proves the level."""
         assert self.level is not None
         found = None if self.ends is None else self.level.between(self.ends)
         return self.level.clears(mean) if found is None else mean >= found[0]

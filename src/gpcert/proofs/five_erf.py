@@ -48,7 +48,6 @@ class Psi(NamedTuple):
     touch: float
 
     def at(self, S: Any) -> Any:
-        """Any shape."""
         return self.a + self.rate * S - self.steep * np.sqrt(self.c + S)
 
     def change(self, least: float) -> float:
@@ -125,7 +124,6 @@ class FiveErfAt(Level):
         return {}
 
     def _height(self, S: float) -> float:
-        """m_p(S)."""
         if S not in self._known:
             self._known[S] = float(self.curve(np.array([S]))[0])
         return self._known[S]

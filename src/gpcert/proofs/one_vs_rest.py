@@ -132,7 +132,6 @@ class ClassAt:
         return 0.5 * self.place.domain.norm(metric) ** 2
 
     def roots(self, c: float) -> Roots:
-        """How A moves."""
         least, most, _ = self.level.variances(self.place)
         here = math.sqrt(c + max(variance_at(self.place), 0.0))
         change = self.level.change(self.place, self.least) / (here + math.sqrt(c + least))
@@ -140,7 +139,6 @@ class ClassAt:
 
     @cached_property
     def rate(self) -> Rate:
-        """How P grows with the plane."""
         level, slope = self.level, self.level.growth(self.place)[0]
         if isinstance(level, ProbitAt):
             roots = self.roots(level.noise)
@@ -185,7 +183,6 @@ class Total:
         self._added.append((self._part(one, weight, paid, rate), one, weight, paid, rate))
 
     def _part(self, one: ClassAt, weight: float, paid: float, rate: Rate) -> _Part:
-        """But for its constant."""
         (kernels, bend, _, _), H, _, rest, _ = one.expanded
         M0, f1, _ = kernels.head
         ratio = self._first.lengthscale / one.lengthscale
@@ -248,7 +245,6 @@ class Comparison(NamedTuple):
     programmes: tuple[Multipliers, ...]
 
     def entry(self, region: Region) -> dict[str, Any]:
-        """As a checker reads it."""
         order = len(self.programmes) == 2
         parts: list[Any] = [None] * self.total
         for c, one in self.classes.items():

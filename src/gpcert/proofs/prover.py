@@ -106,7 +106,6 @@ class _Side:
         self._high = max((float(t[p.argmax()]), *seen), key=lambda each: self._enclosed(each)[0])
 
     def proved(self, known: Range) -> Range:
-        """What is proved of it."""
         text, where = self._text, (self._label, self._region)
         low, high = self._point(self._low), self._point(self._high)
         with text.sharing(1):
@@ -119,7 +118,6 @@ class _Side:
         )
 
     def sharper(self, known: Range) -> Range:
-        """With points that are more extreme."""
         text, where = self._text, (self._label, self._region)
         low, high = self._extreme(self._low, 1), self._extreme(self._high, -1)
         p, q = self._enclosed(low)[1], self._enclosed(high)[0]
@@ -145,7 +143,6 @@ class _Side:
         return np.asarray(self._points(np.array([t]))[0])
 
     def _points(self, t: Float) -> Float:
-        """Of the line (len(t), D)."""
         points = np.tile(self._line, (len(t), 1))
         points[:, self._feature] = t
         return points

@@ -265,7 +265,6 @@ class _Cells:
         self._scale = np.broadcast_to(scale, moving.shape)[moving]
 
     def box(self, lower: Float, upper: Float) -> _Box:
-        """With what is proved there."""
         middle = 0.5 * lower + 0.5 * upper
         if self._misses(lower, upper):
             return _Box(lower, upper, None, math.inf, 0.0)
@@ -306,7 +305,6 @@ class _Cells:
 
 
 def _share_entry(boxes: dict[int, _Box], splits: dict[int, tuple[Split, int, int]]) -> Any:
-    """Nodes in preorder."""
     stack = [0]
     while stack:
         number = stack.pop()
@@ -533,7 +531,6 @@ class _Covering:
         return _Leaf(parts, True)
 
     def _point(self, x: Float) -> Float:
-        """(D,)"""
         whole = self._x.copy()
         whole[self._moving] = x
         return whole
@@ -545,7 +542,6 @@ class _Covering:
         return prover.place(node, middle, False)
 
     def _near(self, place: Place | None, middle: Float) -> Near | None:
-        """Around it."""
         if place is None:
             return None
         square = place.domain.norm(np.ones(len(middle))) ** 2

@@ -44,7 +44,6 @@ class Balls:
 
     @property
     def norm(self) -> float:
-        """That of all balls."""
         return self.kind.norm
 
     def ball(self, row: int, radius: float) -> Ball:

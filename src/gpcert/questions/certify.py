@@ -191,7 +191,6 @@ def _interrupted(answer: Verdict) -> bool:
 
 
 def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:
-    """Nothing is known."""
     known = Decision(VerdictStatus.UNKNOWN, Enclosure(0.0, 1.0), None, ended, 0, 0.0)
     return _verdict(task, region, label, known)
 

@@ -198,7 +198,6 @@ class _Search(Search):
         self._deadline = now() + settings.max_seconds
 
     def begin(self) -> Iterator[None]:
-        """See `Search`."""
         where, ends = self.place()
         mean_decides = self._post.n_classes > 2 or only_the_mean_matters(self._post, self._threshold)
         bound = _bound(self._post, self._factory, self._threshold, (self._label, *where))
@@ -226,7 +225,6 @@ class _Search(Search):
         return side.nodes < self._coarse + _FINE_NODES
 
     def known(self) -> tuple[float, float]:
-        """Of the smallest value."""
         (side,) = self.sides
         return side.lower, side.upper
 
@@ -260,7 +258,6 @@ class _Search(Search):
         return self._probability is not None
 
     def result(self) -> Decision:
-        """The state of the search."""
         smallest, point = Enclosure(0.0, 1.0), None
         if self.sides:
             (side,) = self.sides

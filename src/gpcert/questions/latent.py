@@ -49,7 +49,6 @@ class _Boxes(NamedTuple):
     inner_upper: Float
 
     def take(self, which: Index) -> _Boxes:
-        """Some of them."""
         return _Boxes(self.owner[which], *(part[which] for part in self[1:]))
 
 
@@ -313,7 +312,6 @@ class _Query(Search):
         self._task = task
 
     def begin(self) -> Iterator[None]:
-        """See `Search`."""
         where, ends = self.place()
         quantities = self._task.factory.latent(*where)
         known = ((-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0))
@@ -323,11 +321,9 @@ class _Query(Search):
             yield
 
     def choose(self) -> Minimiser | None:
-        """See `Search`."""
         return widest(self.sides, self._task.settings.tolerance)
 
     def known(self) -> tuple[float, float]:
-        """Of the mean."""
         return self.sides[0].lower, -self.sides[1].lower
 
     def answer(self, swept: tuple[Extremes, Extremes] | None = None) -> LatentRange:

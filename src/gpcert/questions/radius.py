@@ -225,7 +225,6 @@ class RadiusSearch:
         return d.status
 
     def _decide(self, radius: float, seconds: float) -> Decision:
-        """By a search of its own."""
         ball = self._balls.ball(self._row, radius)
         start = self._near if self._point is None else self._point
         if start is not None:
@@ -257,7 +256,6 @@ class RadiusSearch:
         return replace(answer, **entries)
 
     def answer(self) -> CertifiedRadius:
-        """The bracket as it stands."""
         status: Status = Status.NODES if self._ended is Status.CONVERGED else self._ended
         if status is not Status.INTERRUPTED:  # the batch has to hear of it
             if self._unsafe == 0.0 or self._close(self._safe, self._unsafe):

@@ -197,7 +197,6 @@ class _Query(Search):
             yield
 
     def choose(self) -> Minimiser | None:
-        """The wider one."""
         return widest(self.sides, self._task.settings.tolerance)
 
     def known(self) -> tuple[float, float]:
@@ -206,7 +205,6 @@ class _Query(Search):
         return low.lower, _complement(high.lower, 1)
 
     def answer(self) -> ProbabilityRange:
-        """The enclosures as they stand."""
         if not self.sides:
             sides = Enclosure(0.0, 1.0), Enclosure(0.0, 1.0)
             return _range(self._task, self._piece, sides, (None, None), self.status, 0, self.seconds)

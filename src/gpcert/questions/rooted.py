@@ -84,12 +84,10 @@ class Roots:
 
     @property
     def lower(self) -> Float:
-        """(sides, m)."""
         return self.settled.lower
 
     @property
     def upper(self) -> Float:
-        """(sides, m)."""
         return self.settled.upper
 
     def points(self, side: int, at: Index | int) -> Float:
@@ -102,7 +100,6 @@ class Roots:
         return found
 
     def sides(self, at: int) -> tuple[Root, ...]:
-        """As objects."""
         lower, upper, _, nodes = self.settled
         return tuple(
             Root(
